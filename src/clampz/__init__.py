@@ -1,0 +1,1 @@
+from clampz.model import Model

@@ -1,0 +1,120 @@
+"""exp, log and their relatives as straight-line code that LLVM vectorises.
+
+Numba calls libm for `math.exp` and `math.log`, one value at a time (about 6 ns each).  The polynomials below have no
+branches and no calls, so a loop over lanes runs eight values at once on AVX-512, four on AVX2 (about 1 ns each).
+Measured against extended precision: relative error below 5e-16 for `exp` on [-700, 700], and below 5e-16 for
+`log_ratio` wherever the ratio is not within rounding of 1.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from clampz._kernels.jit import inline
+
+LOG2_E = 1.4426950408889634
+# ln 2 in two parts: the first has trailing zeros, so that k * LN2_HIGH is exact for every exponent k.
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
+# 1.5 * 2**52: adding it rounds a double to the nearest integer and leaves that integer in the low bits.
+ROUNDER = 6755399441055744.0
+ROUNDER_BITS = np.int64(0x4338000000000000)
+MANTISSA_BITS = np.int64(52)
+HALF_STEP = np.int64(1 << 51)
+
+# Where exp neither overflows nor leaves the normal numbers.
+EXP_LIMIT = 700.0
+
+
+@intrinsic
+def _bits_of(typingctx: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(types.int64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
+def _from_bits(typingctx: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(types.float64))
+
+    return types.float64(types.int64), codegen
+
+
+@inline
+def exp(x):
+    """e**x for |x| <= EXP_LIMIT; the caller clips."""
+    shifted = x * LOG2_E + ROUNDER
+    k = shifted - ROUNDER
+    r = x - k * LN2_HIGH
+    r = r - k * LN2_LOW
+    p = 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return _from_bits(_bits_of(p) + (_bits_of(shifted) << MANTISSA_BITS))
+
+
+@inline
+def log_ratio(a, b):
+    """log(a / b) for positive normal a and b, with one division.
+
+    b is scaled by the power of two that brings a/b near 1, then log = k ln 2 + 2 atanh((a - b) / (a + b)).
+    """
+    bits_a = _bits_of(a)
+    bits_b = _bits_of(b)
+    k = (bits_a - bits_b + HALF_STEP) >> MANTISSA_BITS
+    scaled = _from_bits(bits_b + (k << MANTISSA_BITS))
+    z = (a - scaled) / (a + scaled)
+    q = z * z
+    p = 2.0 / 23.0
+    p = p * q + 2.0 / 21.0
+    p = p * q + 2.0 / 19.0
+    p = p * q + 2.0 / 17.0
+    p = p * q + 2.0 / 15.0
+    p = p * q + 2.0 / 13.0
+    p = p * q + 2.0 / 11.0
+    p = p * q + 2.0 / 9.0
+    p = p * q + 2.0 / 7.0
+    p = p * q + 2.0 / 5.0
+    p = p * q + 2.0 / 3.0
+    p = p * q
+    exponent = _from_bits(k + ROUNDER_BITS) - ROUNDER
+    return exponent * LN2_HIGH + (z * 2.0 + (z * p + exponent * LN2_LOW))
+
+
+@inline
+def log(x):
+    """Natural logarithm of a positive normal number."""
+    return log_ratio(x, 1.0)
+
+
+@inline
+def clip(x):
+    """x brought to where `exp` is safe; sigmoid and softplus are saturated beyond."""
+    return min(max(x, -EXP_LIMIT), EXP_LIMIT)
+
+
+@inline
+def sigmoid(x):
+    """1 / (1 + e**-x): never 0 and never above 1, so that the other state has `sigmoid(-x)`."""
+    return 1.0 / (1.0 + exp(-clip(x)))
+
+
+@inline
+def softplus(x):
+    """log(1 + e**x), for any finite x."""
+    # abs, max and log are one instruction each or straight-line code; the tail below EXP_LIMIT is 1e-304.
+    return max(x, 0.0) + log(1.0 + exp(-min(abs(x), EXP_LIMIT)))

@@ -1,0 +1,33 @@
+"""What clampz raises: a few exceptions, each also the built-in a caller would expect.
+
+Only input raises.  Running out of iterations or time is data (`Estimate.converged`), never an exception.
+"""
+
+
+class ClampzError(Exception):
+    """Base of everything clampz raises on purpose."""
+
+
+class ModelError(ClampzError, ValueError):
+    """A model whose parts do not fit together: shapes, NaN, +inf, self-loops, names."""
+
+
+class EvidenceError(ClampzError, ValueError):
+    """Evidence that names an unknown variable or state, or contradicts itself or the model."""
+
+
+class OptionError(ClampzError, ValueError):
+    """An option out of range, or of a kind the method does not take."""
+
+
+class FormatError(ClampzError, ValueError):
+    """A file that is not what its format says; the message names the file and the place."""
+
+
+class TooWideError(ClampzError, RuntimeError):
+    """Exact inference would need more memory than allowed; carries the width and the bytes."""
+
+    def __init__(self, message: str, *, width: int, num_bytes: int) -> None:
+        super().__init__(message)
+        self.width = width
+        self.num_bytes = num_bytes
