@@ -1,1 +1,57 @@
-from clampz.model import Model
+"""clampz: log-partition functions and marginals of discrete graphical models, with bounds you can trust.
+
+>>> import clampz as cz
+>>> model = cz.generators.grid(3, 3, weights=(-6, 6), rng=0)
+>>> cz.mean_field(model).lower <= cz.exact(model).log_z <= cz.trw(model).upper
+True
+"""
+
+from clampz import generators
+from clampz.approximations.bethe import BetheOptions, bethe
+from clampz.approximations.exact import ExactOptions, exact
+from clampz.approximations.mean_field import MeanFieldOptions, mean_field
+from clampz.approximations.registry import approximations
+from clampz.approximations.trw import TRWOptions, trw
+from clampz.batch import Batch
+from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
+from clampz.io import read, write
+from clampz.limits import Options, Progress
+from clampz.model import BinaryForm, Model
+from clampz.results import Estimate, Estimates
+from clampz.topology import Topology
+
+__version__ = "0.1.0"
+
+__all__ = [
+    # models
+    "Batch",
+    "BinaryForm",
+    "Model",
+    "Topology",
+    "generators",
+    "read",
+    "write",
+    # approximations
+    "approximations",
+    "bethe",
+    "exact",
+    "mean_field",
+    "trw",
+    # results
+    "Estimate",
+    "Estimates",
+    "Progress",
+    # options
+    "BetheOptions",
+    "ExactOptions",
+    "MeanFieldOptions",
+    "Options",
+    "TRWOptions",
+    # errors
+    "ClampzError",
+    "EvidenceError",
+    "FormatError",
+    "ModelError",
+    "OptionError",
+    "TooWideError",
+]

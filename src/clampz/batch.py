@@ -5,7 +5,7 @@ A lane is one such table.  -inf in it rules a state out, so a clamped variable i
 the solvers see to it that value, bounds and marginals are those of the model without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Evidence, Model
-from clampz.tables import Floats, read_only
+from clampz.tables import Floats, Integers, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +33,13 @@ class Batch:
     unary: Floats
 
     def __init__(self, model: Model, unary: ArrayLike) -> None:
-        array = np.array(unary, dtype=np.float64)
+        try:
+            array = np.array(unary, dtype=np.float64, order="C")
+        except (TypeError, ValueError):
+            raise ModelError(f"unary of a batch: expected numbers in a rectangular array, found {unary!r:.80}") from None
         n, num_rows = model.num_variables, int(model.unary.start[-1])
         if array.ndim == 3 and array.shape[0] == n and (model.num_states == array.shape[1]).all():
-            array = array.reshape(num_rows, -1)
+            array = array.reshape(num_rows, array.shape[2])
         if array.ndim != 2 or array.shape[0] != num_rows or array.shape[1] == 0:
             raise ModelError(f"unary of a batch: expected shape ({num_rows}, lanes), a row per state of each variable in turn, found {array.shape}")
         bad = np.argwhere(np.isnan(array) | (array == np.inf))
@@ -50,15 +53,19 @@ class Batch:
         object.__setattr__(self, "unary", read_only(array))
 
     @classmethod
-    def from_evidence(cls, model: Model, evidence: Sequence[Evidence]) -> "Batch":
+    def from_evidence(cls, model: Model, evidence: Iterable[Evidence]) -> "Batch":
         """One lane per evidence set `{variable: state}`: everything else of the named variables is ruled out.
 
         >>> Batch.from_evidence(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)]), [{0: 0}, {0: 1}, {}]).num_lanes
         3
         """
-        if not len(evidence):
+        if isinstance(evidence, Mapping):
+            raise EvidenceError("evidence: expected a list of evidence sets {variable: state}, found one set")
+        evidence = list(evidence)
+        if not evidence:
             raise EvidenceError("evidence: expected at least one evidence set, found none")
         unary = np.repeat(model.unary.flat[:, None], len(evidence), axis=1)
+        hard = _edges_with_hard_zeros(model)
         for lane, given in enumerate(evidence):
             where = f"evidence set {lane}: " if len(evidence) > 1 else ""
             try:
@@ -72,7 +79,7 @@ class Batch:
                     raise EvidenceError(f"{where}variable {i} cannot be in state {a}: the model gives that state probability zero, so Z = 0")
                 unary[begin:end, lane] = -np.inf
                 unary[begin + a, lane] = kept
-            _refuse_forbidden_pairs(model, found, where)
+            _refuse_forbidden_pairs(model, hard, found, where)
         return cls(model, unary)
 
     @property
@@ -91,15 +98,34 @@ class Batch:
 
     def lane(self, b: int) -> Model:
         """The model of one lane, clamped variables and all."""
-        model, start = self.model, self.model.unary.start
-        unary = [self.unary[start[i] : start[i + 1], b] for i in range(model.num_variables)]
-        return Model(unary, model.pairwise, constant=model.constant, names=model.names, state_names=model.state_names)
+        model = self.model
+        return Model.from_flat(
+            model.num_states,
+            self.unary[:, b],
+            model.edges,
+            model.pairwise.flat,
+            constant=model.constant,
+            names=model.names,
+            state_names=model.state_names,
+        )
+
+    def __repr__(self) -> str:
+        return f"Batch({self.num_lanes} lane{'' if self.num_lanes == 1 else 's'} of {self.model!r})"
 
 
-def _refuse_forbidden_pairs(model: Model, evidence: dict[int, int], where: str) -> None:
-    if not np.isinf(model.pairwise.flat).any():
+def _edges_with_hard_zeros(model: Model) -> Integers:
+    impossible = np.flatnonzero(model.pairwise.flat == -np.inf)
+    return np.unique(np.searchsorted(model.pairwise.start, impossible, side="right") - 1)
+
+
+def _refuse_forbidden_pairs(model: Model, hard: Integers, evidence: dict[int, int], where: str) -> None:
+    if not hard.size or len(evidence) < 2:
         return
-    for i, a in evidence.items():
-        for j, b in evidence.items():
-            if i < j and (i, j) in model.pairwise and model.pairwise[i, j][a, b] == -np.inf:
-                raise EvidenceError(f"{where}variables {i} and {j} cannot be in states {a} and {b} together: the model forbids it, so Z = 0")
+    state = np.full(model.num_variables, -1, dtype=np.int64)
+    state[list(evidence)] = list(evidence.values())
+    chosen = hard[(state[model.edges[hard]] >= 0).all(axis=1)]
+    i, j = model.edges[chosen].T
+    forbidden = np.flatnonzero(model.pairwise.flat[model.pairwise.start[chosen] + state[i] * model.num_states[j] + state[j]] == -np.inf)
+    if forbidden.size:
+        u, v = i[forbidden[0]], j[forbidden[0]]
+        raise EvidenceError(f"{where}variables {u} and {v} cannot be in states {state[u]} and {state[v]} together: the model forbids it, so Z = 0")

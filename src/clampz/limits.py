@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 from clampz.errors import OptionError
@@ -42,10 +43,10 @@ class Options:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        check_option(self.tol >= 0, "tol", "a number of nats >= 0", self.tol)
-        check_option(isinstance(self.max_iter, int) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
-        check_option(self.time >= 0, "time", "seconds >= 0", self.time)
-        check_option(self.threads is None or self.threads >= 1, "threads", "None or a whole number >= 1", self.threads)
+        check_option(is_number(self.tol) and self.tol >= 0, "tol", "a number of nats >= 0", self.tol)
+        check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
+        check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
+        check_option(self.threads is None or (is_whole(self.threads) and self.threads >= 1), "threads", "None or a whole number >= 1", self.threads)
 
     @property
     def num_threads(self) -> int:
@@ -57,7 +58,7 @@ class Options:
         for name in changes:
             if name not in known:
                 near = get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
+                hint = f"; did you mean {near[0]!r}?" if near else "."
                 raise OptionError(f"unknown option {name!r}{hint} The options are {', '.join(known)}")
         try:
             return replace(self, **changes)
@@ -65,11 +66,19 @@ class Options:
             raise OptionError(f"options {changes!r}: {error}") from None
 
 
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number of any integer type, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a real number of any type, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_option(holds: bool, name: str, expected: str, found: object) -> None:
     if not holds:
         raise OptionError(f"{name}: expected {expected}, found {found!r}")
-
-
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clampz._checks import as_constant, as_edges, as_log_potentials, as_num_states, as_pairs, as_rows, some
 from clampz._kernels import graph
 from clampz.errors import EvidenceError, ModelError
-from clampz.tables import Floats, Integers, PairTables, UnaryTables, offsets, read_only
+from clampz.tables import Floats, Integers, PairTables, UnaryTables, offsets, ranges, read_only
 from clampz.topology import Topology
 
 Variable = int | str
@@ -66,25 +67,23 @@ class Model:
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        columns = [_as_log_potentials(table, f"unary potentials of variable {i}") for i, table in enumerate(_rows(unary))]
-        for i, table in enumerate(columns):
-            if table.ndim != 1 or table.size == 0:
-                raise ModelError(f"unary potentials of variable {i}: expected a list with one number per state, found shape {table.shape}")
+        columns = [as_log_potentials(table, f"unary potentials of variable {i}") for i, table in enumerate(as_rows(unary))]
+        for i, column in enumerate(columns):
+            if column.ndim != 1 or column.size == 0:
+                raise ModelError(f"unary potentials of variable {i}: expected a list with one number per state, found shape {column.shape}")
         num_states = np.array([len(t) for t in columns], dtype=np.int64)
-        self._set_names(len(columns), num_states, names, state_names)
-        pairs = list(pairwise.items() if isinstance(pairwise, Mapping) else pairwise)
-        ends = [(self._checked_index(i, pair), self._checked_index(j, pair)) for pair in (p for p, _ in pairs) for i, j in [_two(pair)]]
-        tables = []
-        for (i, j), (pair, table) in zip(ends, pairs, strict=True):
+        self._set_variables(num_states, names, state_names)
+        pairs, tables = as_pairs(pairwise)
+        ends = [(self._checked_index(i, (i, j)), self._checked_index(j, (i, j))) for i, j in pairs]
+        flat = []
+        for (i, j), pair, table in zip(ends, pairs, tables, strict=True):
             where = f"pairwise potentials of {pair}"
-            array = _as_log_potentials(table, where)
+            array = as_log_potentials(table, where)
             if array.shape != (num_states[i], num_states[j]):
                 raise ModelError(f"{where}: expected shape {(int(num_states[i]), int(num_states[j]))}, found {array.shape}")
-            tables.append((array if i < j else array.T).ravel())
+            flat.append((array if i < j else array.T).ravel())
         edges = np.sort(np.array(ends, dtype=np.int64).reshape(-1, 2), axis=1)
-        flat = np.concatenate(tables) if tables else np.empty(0)
-        unary_flat = np.concatenate(columns) if columns else np.empty(0)
-        self._set(num_states, unary_flat, edges, flat, constant)
+        self._set(np.concatenate([*columns, []]), edges, np.concatenate([*flat, []]), constant)
 
     @classmethod
     def from_arrays(
@@ -98,29 +97,75 @@ class Model:
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> Self:
         """A model whose variables all have L states: unary (n, L), edges (m, 2), pairwise (m, L, L).  No Python loop: use it for large models."""
-        unary_array = _as_log_potentials(unary, "unary")
+        unary_array = as_log_potentials(unary, "unary")
         if unary_array.ndim != 2 or unary_array.shape[1] == 0:
             raise ModelError(f"unary: expected shape (variables, states), found {unary_array.shape}")
         n, num_labels = unary_array.shape
-        edge_array = _as_edges(edges, n)
-        tables = _as_log_potentials(pairwise, "pairwise")
+        edge_array = as_edges(edges, n)
+        tables = as_log_potentials(pairwise, "pairwise")
         wanted = (len(edge_array), num_labels, num_labels)
-        if tables.shape != wanted:
+        if tables.shape != wanted and (tables.size or len(edge_array)):
             raise ModelError(f"pairwise: expected shape {wanted} for {len(edge_array)} edges of {num_labels} states, found {tables.shape}")
         swap = edge_array[:, 0] > edge_array[:, 1]
         if swap.any():
             tables = np.where(swap[:, None, None], tables.transpose(0, 2, 1), tables)
             edge_array = np.sort(edge_array, axis=1)
+        return cls._from_checked(np.full(n, num_labels), unary_array.ravel(), edge_array, tables.ravel(), constant, names, state_names)
+
+    @classmethod
+    def from_flat(
+        cls,
+        num_states: ArrayLike,
+        unary: ArrayLike,
+        edges: ArrayLike,
+        pairwise: ArrayLike,
+        *,
+        constant: float = 0.0,
+        names: Sequence[str] | None = None,
+        state_names: Sequence[Sequence[str]] | None = None,
+    ) -> Self:
+        """A model whose variables differ in their states, from tables laid end to end, the second variable of an edge varying fastest.  No Python loop.
+
+        >>> Model.from_flat([2, 3], np.zeros(5), [(1, 0)], [0, 1, 2, 3, 4, 5]).pairwise[1, 0].tolist()
+        [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+        """
+        states = as_num_states(num_states)
+        unary_array = as_log_potentials(unary, "unary")
+        if unary_array.shape != (states.sum(),):
+            raise ModelError(f"unary: expected shape ({states.sum()},), a number per state of each variable in turn, found {unary_array.shape}")
+        edge_array = as_edges(edges, len(states))
+        i, j = edge_array.T
+        flat = as_log_potentials(pairwise, "pairwise")
+        start = offsets(states[i] * states[j])
+        if flat.shape != (start[-1],):
+            raise ModelError(f"pairwise: expected shape ({start[-1]},), the tables of {len(edge_array)} edges in turn, found {flat.shape}")
+        if (i > j).any():
+            tables = PairTables(flat, start, np.sort(edge_array, axis=1).astype(np.int32), states)
+            entry, edge, a, b = tables.entries(np.flatnonzero(i > j))
+            transposed = flat.copy()
+            transposed[entry] = flat[start[edge] + b * states[j[edge]] + a]
+            edge_array, flat = tables.edges.astype(np.int64), transposed
+        return cls._from_checked(states, unary_array, edge_array, flat, constant, names, state_names)
+
+    @classmethod
+    def _from_checked(
+        cls,
+        num_states: Integers,
+        unary: Floats,
+        edges: Integers,
+        flat: Floats,
+        constant: float,
+        names: Sequence[str] | None,
+        state_names: Sequence[Sequence[str]] | None,
+    ) -> Self:
+        """From flat tables that are known to be sound, with the smaller variable of each edge first."""
         model = cls.__new__(cls)
-        num_states = np.full(n, num_labels, dtype=np.int64)
-        model._set_names(n, num_states, names, state_names)
-        model._set(num_states, unary_array.ravel(), edge_array, tables.ravel(), constant)
+        model._set_variables(num_states, names, state_names)
+        model._set(unary, edges, flat, constant)
         return model
 
     @classmethod
-    def from_binary(
-        cls, theta: ArrayLike, W: ArrayLike, edges: ArrayLike | None = None, *, constant: float = 0.0, names: Sequence[str] | None = None
-    ) -> Self:
+    def from_binary(cls, theta: ArrayLike, W: ArrayLike, edges: ArrayLike | None = None, *, constant: float = 0.0, names: Sequence[str] | None = None) -> Self:
         """The paper's binary form: theta (n,) and W, either (m,) with `edges` (m, 2) or a symmetric (n, n) matrix.
 
         Attractive edges have W > 0.
@@ -128,18 +173,22 @@ class Model:
         >>> Model.from_binary([0.5, -0.5], [2.0], [(0, 1)]).score([1, 1])
         1.0
         """
-        theta_array = _as_log_potentials(theta, "theta", finite=True)
-        weights = _as_log_potentials(W, "W", finite=True)
+        theta_array = as_log_potentials(theta, "theta", finite=True)
+        weights = as_log_potentials(W, "W", finite=True)
         if theta_array.ndim != 1:
             raise ModelError(f"theta: expected shape (variables,), found {theta_array.shape}")
         n = len(theta_array)
         if edges is None:
-            if weights.shape != (n, n) or not np.array_equal(weights, weights.T) or np.diagonal(weights).any():
-                raise ModelError(f"W without edges: expected a symmetric ({n}, {n}) matrix with a zero diagonal, found shape {weights.shape}")
+            if weights.shape != (n, n):
+                raise ModelError(f"W without edges: expected a symmetric ({n}, {n}) matrix, found shape {weights.shape}")
+            if not np.array_equal(weights, weights.T) or np.diagonal(weights).any():
+                i, j = np.argwhere((weights != weights.T) | np.diag(np.diagonal(weights) != 0))[0]
+                wanted = f"W[{j}, {i}] = {weights[j, i]}" if i != j else "0 on the diagonal"
+                raise ModelError(f"W[{i}, {j}] = {weights[i, j]}: expected a symmetric matrix with a zero diagonal, here {wanted}")
             edge_array = np.argwhere(np.triu(weights))
             weights = weights[edge_array[:, 0], edge_array[:, 1]]
         else:
-            edge_array = _as_edges(edges, n)
+            edge_array = as_edges(edges, n)
             if weights.shape != (len(edge_array),):
                 raise ModelError(f"W: expected one weight per edge, shape ({len(edge_array)},), found {weights.shape}")
         unary = np.stack([np.zeros(n), theta_array], axis=1)
@@ -147,55 +196,56 @@ class Model:
         pairwise[:, 0, 0] = pairwise[:, 1, 1] = weights / 2
         return cls.from_arrays(unary, edge_array, pairwise, constant=constant, names=names)
 
-    def _set_names(self, n: int, num_states: Integers, names: Sequence[str] | None, state_names: Sequence[Sequence[str]] | None) -> None:
+    def _set_variables(self, num_states: Integers, names: Sequence[str] | None, state_names: Sequence[Sequence[str]] | None) -> None:
+        n = len(num_states)
         if names is not None:
             names = tuple(names)
-            if len(names) != n or len(set(names)) != n or not all(isinstance(name, str) for name in names):
+            other = next((name for name in names if not isinstance(name, str)), None)
+            if other is not None:
+                raise ModelError(f"names: expected strings, found {other!r}")
+            if len(names) != n or len(set(names)) != n:
                 raise ModelError(f"names: expected {n} distinct strings, one per variable, found {len(names)} with {len(set(names))} distinct")
         if state_names is not None:
             state_names = tuple(tuple(states) for states in state_names)
             if len(state_names) != n:
                 raise ModelError(f"state_names: expected one list per variable, {n} in all, found {len(state_names)}")
             for i, states in enumerate(state_names):
-                if len(states) != num_states[i] or len(set(states)) != len(states):
-                    raise ModelError(f"state_names of variable {i}: expected {num_states[i]} distinct names, found {list(states)}")
-        self._num_variables = n
+                if len(states) != num_states[i] or len(set(states)) != len(states) or not all(isinstance(state, str) for state in states):
+                    raise ModelError(f"state_names of variable {i}: expected {num_states[i]} distinct strings, found {list(states)}")
+        self._num_states = read_only(num_states)
         self._names = names
         self._state_names = state_names
 
-    def _set(self, num_states: Integers, unary: Floats, edges: Integers, flat: Floats, constant: float) -> None:
+    def _set(self, unary: Floats, edges: Integers, flat: Floats, constant: float) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
-        if not np.isfinite(constant):
-            raise ModelError(f"constant: expected a finite number, found {constant}")
+        constant = as_constant(constant)
         loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
         if loops.size:
             raise ModelError(f"edge {tuple(edges[loops[0]].tolist())}: a variable cannot have an edge to itself; add its diagonal to the unary potentials")
-        n = len(num_states)
-        keys = edges[:, 0] * n + edges[:, 1]
+        num_states = self._num_states
+        keys = edges[:, 0] * len(num_states) + edges[:, 1]
         sizes = num_states[edges[:, 0]] * num_states[edges[:, 1]]
         start = offsets(sizes)
         if not (keys[1:] > keys[:-1]).all():
             order = np.argsort(keys, kind="stable")
-            first = np.concatenate([[True], keys[order][1:] != keys[order][:-1]])
-            kept = order[first]
+            first = np.concatenate([[True], np.diff(keys[order]) > 0])
+            kept, extra = order[first], order[~first]
             merged_start = offsets(sizes[kept])
-            merged = np.zeros(merged_start[-1])
-            target = np.cumsum(first) - 1
-            # entries of edge order[r] go to the table of edge target[r]
-            into = np.repeat(merged_start[target] - start[order], sizes[order]) + _ranges(start[order], sizes[order])
-            np.add.at(merged, into, flat[_ranges(start[order], sizes[order])])
+            merged = flat[ranges(start[kept], sizes[kept])]
+            # a parallel edge adds its table to that of the first of its kind
+            into = merged_start[:-1][(np.cumsum(first) - 1)[~first]]
+            np.add.at(merged, ranges(into, sizes[extra]), flat[ranges(start[extra], sizes[extra])])
             edges, flat, start = edges[kept], merged, merged_start
-        self._num_states = read_only(num_states)
         self._edges = read_only(np.ascontiguousarray(edges, dtype=np.int32))
         self._unary = UnaryTables(read_only(np.ascontiguousarray(unary)), read_only(offsets(num_states)))
         self._pairwise = PairTables(read_only(np.ascontiguousarray(flat)), read_only(start), self._edges, self._num_states)
-        self._constant = float(constant)
+        self._constant = constant
 
     # -- data ---------------------------------------------------------------------------------------------------------------
 
     @property
     def num_variables(self) -> int:
-        return self._num_variables
+        return len(self._num_states)
 
     @property
     def num_edges(self) -> int:
@@ -240,10 +290,10 @@ class Model:
 
     def __repr__(self) -> str:
         low, high = (int(self._num_states.min()), int(self._num_states.max())) if self.num_variables else (0, 0)
-        states = f"{low}" if low == high else f"{low} to {high}"
+        states = f"{low} state{'' if low == 1 else 's'}" if low == high else f"{low} to {high} states"
         edges = f"{self.num_edges} edge{'' if self.num_edges == 1 else 's'}"
         kind = f", {self.kind}" if self.binary is not None and self.num_edges else ""
-        return f"Model({self.num_variables} variable{'' if self.num_variables == 1 else 's'} of {states} states, {edges}{kind})"
+        return f"Model({self.num_variables} variable{'' if self.num_variables == 1 else 's'} of {states}, {edges}{kind})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
@@ -263,7 +313,18 @@ class Model:
             )
         )
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.num_variables, self._edges.tobytes(), self._constant))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what is derived is quicker to compute again than to send, and a copy stays closed to writing
+        return Model._from_checked, (
+            self._num_states, self._unary.flat, self._edges.astype(np.int64), self._pairwise.flat, self._constant, self._names, self._state_names,
+        )  # fmt: skip
 
     # -- names --------------------------------------------------------------------------------------------------------------
 
@@ -275,7 +336,7 @@ class Model:
             try:
                 return self._index_of_name[variable]
             except KeyError:
-                raise EvidenceError(f"unknown variable {variable!r}; this model has {_some(self._names)}") from None
+                raise EvidenceError(f"unknown variable {variable!r}; this model has {some(self._names)}") from None
         if not isinstance(variable, int | np.integer) or isinstance(variable, bool) or not 0 <= variable < self.num_variables:
             raise EvidenceError(f"unknown variable {variable!r}: expected an index from 0 to {self.num_variables - 1}")
         return int(variable)
@@ -286,9 +347,9 @@ class Model:
         if isinstance(state, str):
             known = self._state_names[i] if self._state_names is not None else ()
             if state not in known:
-                raise EvidenceError(f"unknown state {state!r} of variable {variable!r}; it has {_some(known) if known else 'no state names'}")
+                raise EvidenceError(f"unknown state {state!r} of variable {variable!r}; it has {some(known) if known else 'no state names'}")
             return known.index(state)
-        if not isinstance(state, int | np.integer) or not 0 <= state < self._num_states[i]:
+        if not isinstance(state, int | np.integer | np.bool_) or not 0 <= state < self._num_states[i]:
             raise EvidenceError(f"unknown state {state!r} of variable {variable!r}: expected an index from 0 to {self._num_states[i] - 1}")
         return int(state)
 
@@ -306,54 +367,51 @@ class Model:
 
     @cached_property
     def binary(self) -> BinaryForm | None:
-        """The paper's binary form, or None where there is none: other than two states somewhere, or a hard zero.
+        """The paper's binary form, or None where there is none: other than two states somewhere, or a hard zero."""
+        if self.pair_form is None or not np.isfinite(self._unary.flat).all():
+            return None
+        shift, W, constant = self.pair_form
+        low, high = self._unary.flat.reshape(-1, 2).T
+        return BinaryForm(read_only(high - low + shift), W, float(self._constant + low.sum() + constant))
+
+    @cached_property
+    def pair_form(self) -> BinaryForm | None:
+        """The binary form of the pairwise potentials alone, or None unless they are finite and over two states each.
 
         A table [[a, b], [c, d]] has W = a + d - b - c, and adds (c - b + d - a)/2 to theta_i, (b - c + d - a)/2 to theta_j,
         (a + b + c - d)/2 to the constant.
         """
-        return self._binary_form if self._binary_form is not None and np.isfinite(self._unary.flat).all() else None
-
-    @cached_property
-    def _binary_form(self) -> BinaryForm | None:
-        """The binary form with hard zeros allowed in the unary potentials: theta is then +-inf (nan where both states are out)."""
         if (self._num_states != 2).any() or not np.isfinite(self._pairwise.flat).all():
             return None
-        tables = self._pairwise.flat.reshape(-1, 4)
-        a, b, c, d = tables.T
-        unary = self._unary.flat.reshape(-1, 2)
-        with np.errstate(invalid="ignore"):
-            theta = unary[:, 1] - unary[:, 0]
+        a, b, c, d = self._pairwise.flat.reshape(-1, 4).T
         i, j = self._edges.T
         n = self.num_variables
-        shift = np.bincount(i, (c - b + d - a) / 2, n) + np.bincount(j, (b - c + d - a) / 2, n)
-        low = np.where(np.isfinite(unary[:, 0]), unary[:, 0], 0.0)
-        constant = self._constant + low.sum() + ((a + b + c - d) / 2).sum()
-        return BinaryForm(read_only(theta + shift), read_only(a + d - b - c), float(constant))
+        theta = np.bincount(i, (c - b + d - a) / 2, n) + np.bincount(j, (b - c + d - a) / 2, n)
+        return BinaryForm(read_only(theta), read_only(a + d - b - c), float(((a + b + c - d) / 2).sum()))
 
     @cached_property
     def strength(self) -> Floats:
         """(m,) the largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)| of each edge: |W| for binary models, for any number of labels."""
-        if self._binary_form is not None:
-            return read_only(np.abs(self._binary_form.W))
-        return read_only(np.array([_strength(self._pairwise.at(k)) for k in range(self.num_edges)]))
+        if self.pair_form is not None:
+            return read_only(np.abs(self.pair_form.W))
+        return read_only(_strengths(self._pairwise))
 
     @cached_property
     def _balance(self) -> tuple[NDArray[np.bool_], bool]:
-        form = self._binary_form
+        form = self.pair_form
         if form is None:
             raise ModelError("attractive, balanced and mixed are defined for binary models with finite pairwise potentials; this is none")
         kept = form.W != 0  # an edge without weight couples nothing
         start, neighbour, edge_of = graph.neighbour_lists(self.num_variables, self._edges[kept])
         flip, balanced = graph.balance(start, neighbour, edge_of, (form.W[kept] < 0).astype(np.int8))
-        return flip.astype(np.bool_), bool(balanced)
+        return read_only(flip.astype(np.bool_)), bool(balanced)
 
     @property
     def kind(self) -> Kind:
-        """"attractive" (every W >= 0), "balanced" (attractive after flipping some variables) or "mixed"."""
-        balanced = self._balance[1]
-        form = self._binary_form
-        assert form is not None
-        return "attractive" if (form.W >= 0).all() else "balanced" if balanced else "mixed"
+        """Of a binary model: "attractive" (every W >= 0), "balanced" (attractive after flipping some variables) or "mixed"."""
+        if self.pair_form is not None and (self.pair_form.W >= 0).all():
+            return "attractive"
+        return "balanced" if self._balance[1] else "mixed"
 
     def balancing_flip(self) -> NDArray[np.bool_]:
         """(n,) the variables whose flip makes a balanced model attractive."""
@@ -363,25 +421,41 @@ class Model:
         return flip
 
     def flip(self, variables: ArrayLike) -> "Model":
-        """The same distribution with the two states of some binary variables exchanged (a mask, or indices)."""
+        """The same distribution with the two states of some binary variables exchanged (a mask, or variables by index or name)."""
         chosen = np.asarray(variables)
+        if chosen.dtype == np.bool_ and chosen.shape != (self.num_variables,):
+            raise ModelError(f"mask of variables: expected shape ({self.num_variables},), found {chosen.shape}")
         mask = np.zeros(self.num_variables, dtype=np.bool_)
-        mask[chosen if chosen.size else chosen.astype(np.int64)] = True
-        if (self._num_states[mask] != 2).any():
-            raise ModelError("only variables of two states can be flipped")
-        unary = [t[::-1] if mask[i] else t for i, t in enumerate(self._unary)]
-        pairs = {(i, j): t[:: -1 if mask[i] else 1, :: -1 if mask[j] else 1] for (i, j), t in self._pairwise.items()}
+        mask[chosen if chosen.dtype == np.bool_ else [self.variable_index(v) for v in np.atleast_1d(chosen).tolist()]] = True
+        wrong = np.flatnonzero(mask & (self._num_states != 2))
+        if wrong.size:
+            raise ModelError(f"only variables of two states can be flipped; variable {wrong[0]} has {self._num_states[wrong[0]]}")
+        first = self._unary.start[:-1][mask]
+        unary, flat = self._unary.flat.copy(), self._pairwise.flat.copy()
+        unary[first], unary[first + 1] = self._unary.flat[first + 1], self._unary.flat[first]
+        i, j = self._edges.T
+        entry, edge, a, b = self._pairwise.entries(np.flatnonzero(mask[i] | mask[j]))
+        a, b = np.where(mask[i[edge]], 1 - a, a), np.where(mask[j[edge]], 1 - b, b)
+        flat[entry] = self._pairwise.flat[self._pairwise.start[edge] + a * self._num_states[j[edge]] + b]
         states = self._state_names and tuple(s[::-1] if mask[i] else s for i, s in enumerate(self._state_names))
-        return Model(unary, pairs, constant=self._constant, names=self._names, state_names=states)
+        return Model._from_checked(self._num_states, unary, self._edges.astype(np.int64), flat, self._constant, self._names, states)
 
     # -- configurations and evidence ------------------------------------------------------------------------------------------
 
-    def score(self, configuration: Sequence[State] | ArrayLike) -> float:
-        """Log potential of one configuration: a state for every variable."""
-        states = list(configuration)  # type: ignore[arg-type]
-        if len(states) != self.num_variables:
-            raise EvidenceError(f"configuration: expected a state for each of {self.num_variables} variables, found {len(states)}")
-        x = np.array([self.state_index(i, s) for i, s in enumerate(states)], dtype=np.int64)
+    def score(self, configuration: Sequence[State] | Evidence | ArrayLike) -> float:
+        """Log potential of one configuration: a state for every variable, in order or as `{variable: state}`."""
+        if isinstance(configuration, Mapping):
+            given = self.as_evidence(configuration)
+            missing = next((i for i in range(self.num_variables) if i not in given), None)
+            if missing is not None:
+                raise EvidenceError(f"configuration: expected a state for each of {self.num_variables} variables, found none for variable {missing}")
+            configuration = [given[i] for i in range(self.num_variables)]
+        states = np.asarray(configuration)
+        if states.shape != (self.num_variables,):
+            raise EvidenceError(f"configuration: expected a state for each of {self.num_variables} variables, found shape {states.shape}")
+        if not np.issubdtype(states.dtype, np.integer) or ((states < 0) | (states >= self._num_states)).any():
+            states = np.array([self.state_index(i, s) for i, s in enumerate(configuration)])  # type: ignore[arg-type]
+        x = states.astype(np.int64)
         i, j = self._edges.T
         pair_entries = self._pairwise.start[:-1] + x[i] * self._num_states[j] + x[j]
         return float(self._constant + self._unary.flat[self._unary.start[:-1] + x].sum() + self._pairwise.flat[pair_entries].sum())
@@ -404,79 +478,43 @@ class Model:
         [0.0, 1.0]
         """
         given = self.as_evidence(evidence)
-        free = [i for i in range(self.num_variables) if i not in given]
-        position = {i: p for p, i in enumerate(free)}
-        unary = [self._unary[i].copy() for i in free]
-        constant = self._constant + sum(float(self._unary[i][a]) for i, a in given.items())
-        pairs: list[tuple[tuple[int, int], Floats]] = []
-        for (i, j), table in self._pairwise.items():
-            if i in given and j in given:
-                constant += float(table[given[i], given[j]])
-            elif i in given:
-                unary[position[j]] += table[given[i]]
-            elif j in given:
-                unary[position[i]] += table[:, given[j]]
-            else:
-                pairs.append(((position[i], position[j]), table))
+        clamped = np.full(self.num_variables, -1, dtype=np.int64)
+        clamped[list(given)] = list(given.values())
+        free = clamped < 0
+        i, j = self._edges.T
+        kept = np.flatnonzero(free[i] & free[j])
+        entry, edge, a, b = self._pairwise.entries(np.flatnonzero(~(free[i] & free[j])))
+        state_i, state_j, value = clamped[i[edge]], clamped[j[edge]], self._pairwise.flat[entry]
+        unary = self._unary.flat.copy()
+        for onto, variable, state in [((state_i == a) & (state_j < 0), j, b), ((state_j == b) & (state_i < 0), i, a)]:
+            np.add.at(unary, self._unary.start[variable[edge[onto]]] + state[onto], value[onto])
+        constant = self._constant + unary[self._unary.start[:-1][~free] + clamped[~free]].sum() + value[(state_i == a) & (state_j == b)].sum()
         if constant == -np.inf:
-            raise EvidenceError(f"evidence {dict(evidence)!r} is impossible: the model gives it probability zero, so Z = 0 under it")
-        names = None if self._names is None else [self._names[i] for i in free]
-        states = None if self._state_names is None else [self._state_names[i] for i in free]
-        return Model(unary, pairs, constant=constant, names=names, state_names=states)
+            raise EvidenceError(f"evidence {dict(evidence)!r:.200} is impossible: the model gives it probability zero, so Z = 0 under it")
+        table_start, position = self._pairwise.start, np.cumsum(free) - 1
+        return Model._from_checked(
+            self._num_states[free],
+            unary[np.repeat(free, self._num_states)],
+            position[self._edges[kept]],
+            self._pairwise.flat[ranges(table_start[kept], table_start[kept + 1] - table_start[kept])],
+            constant,
+            self._names and [self._names[v] for v in np.flatnonzero(free)],
+            self._state_names and [self._state_names[v] for v in np.flatnonzero(free)],
+        )
 
 
-def _rows(unary: Sequence[ArrayLike] | ArrayLike) -> Sequence[ArrayLike]:
-    if isinstance(unary, np.ndarray) and unary.ndim != 2 and unary.dtype != object:
-        raise ModelError(f"unary: expected one list of numbers per variable, found an array of shape {unary.shape}")
-    if isinstance(unary, Mapping) or not hasattr(unary, "__len__"):
-        raise ModelError(f"unary: expected one list of numbers per variable, found {type(unary).__name__}")
-    return unary  # type: ignore[return-value]
-
-
-def _two(pair: Any) -> tuple[Any, Any]:
-    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-        raise ModelError(f"edge {pair!r}: expected a pair of variables")
-    return pair[0], pair[1]
-
-
-def _as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{where}: expected numbers in a rectangular array, found {values!r:.80}") from None
-    bad = ~np.isfinite(array) if finite else np.isnan(array) | (array == np.inf)
-    if bad.any():
-        place = tuple(int(k) for k in np.argwhere(bad)[0])
-        wanted = "finite numbers" if finite else "log potentials, finite or -inf (a hard zero)"
-        raise ModelError(f"{where}{list(place) if place else ''}: expected {wanted}, found {array[place]}")
-    return array
-
-
-def _as_edges(edges: ArrayLike, num_variables: int) -> Integers:
-    array = np.asarray(edges)
-    if array.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
-        raise ModelError(f"edges: expected integers of shape (edges, 2), found {array.dtype} of shape {array.shape}")
-    bad = np.flatnonzero(((array < 0) | (array >= num_variables)).any(axis=1))
-    if bad.size:
-        raise ModelError(f"edges[{bad[0]}] = {tuple(array[bad[0]].tolist())}: expected variables from 0 to {num_variables - 1}")
-    return array.astype(np.int64)
-
-
-def _ranges(start: Integers, sizes: Integers) -> Integers:
-    """start[0], start[0] + 1, ... sizes[0] of them, then the same from start[1], and so on."""
-    begin = offsets(sizes)
-    return np.repeat(start - begin[:-1], sizes) + np.arange(begin[-1])
-
-
-def _strength(table: Floats) -> float:
-    if not np.isfinite(table).all():
-        return HARD_STRENGTH
-    # the largest spread, over pairs of rows, of their difference
-    return min(max((float(np.ptp(table - row, axis=1).max()) for row in table), default=0.0), HARD_STRENGTH)
-
-
-def _some(names: Sequence[str], limit: int = 8) -> str:
-    shown = ", ".join(map(repr, names[:limit]))
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
+def _strengths(tables: PairTables) -> Floats:
+    """Of every table, the largest spread, over pairs of rows, of their difference."""
+    strength = np.full(len(tables), HARD_STRENGTH)
+    shapes, kind = np.unique(tables.num_states[tables.edges], axis=0, return_inverse=True)
+    order, bounds = np.argsort(kind.ravel(), kind="stable"), offsets(np.bincount(kind.ravel(), minlength=len(shapes)))
+    for k, (num_rows, num_columns) in enumerate(shapes):
+        chosen = order[bounds[k] : bounds[k + 1]]
+        cut = tables.flat[ranges(tables.start[chosen], np.full(len(chosen), num_rows * num_columns))].reshape(-1, num_rows, num_columns)
+        finite = np.isfinite(cut).all(axis=(1, 2))
+        cut = cut[finite]
+        spread = np.zeros(len(cut))
+        for r in range(num_rows):
+            np.maximum(spread, np.ptp(cut - cut[:, r : r + 1], axis=2).max(axis=1), out=spread)
+        strength[chosen[finite]] = np.minimum(spread, HARD_STRENGTH)
+    return strength

@@ -4,6 +4,7 @@ A model of a million variables has a million small unary tables.  As separate ar
 Python loop to touch; here they are one array with an offset per table, and a table is a view that is cut out when asked for.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
@@ -23,6 +24,21 @@ def offsets(sizes: NDArray[Any]) -> Integers:
     start = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=start[1:])
     return start
+
+
+def ranges(start: Integers, sizes: Integers) -> Integers:
+    """start[0], start[0] + 1, ... sizes[0] of them, then the same from start[1], and so on.
+
+    >>> ranges(np.array([7, 2]), np.array([2, 3])).tolist()
+    [7, 8, 2, 3, 4]
+    """
+    begin = offsets(sizes)
+    return np.repeat(start - begin[:-1], sizes) + np.arange(begin[-1])
+
+
+def columns(array: Floats, lanes: Integers) -> Floats:
+    """Some columns as an array of its own with contiguous rows (indexing would leave it column by column, and lanes apart)."""
+    return np.take(array, lanes, axis=1)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -58,7 +74,7 @@ class UnaryTables(Sequence[Floats]):
         sizes = np.diff(self.start)
         if len(sizes) and sizes.min() != sizes.max():
             raise ValueError(f"variables have {sizes.min()} to {sizes.max()} states: no rectangular array holds their tables")
-        array = self.flat.reshape(len(sizes), -1)
+        array = self.flat.reshape(len(sizes), sizes.max(initial=0))
         return array.astype(dtype) if dtype is not None or copy else array
 
     def __repr__(self) -> str:
@@ -85,8 +101,18 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         i, j = self.edges[k]
         return self.flat[self.start[k] : self.start[k + 1]].reshape(self.num_states[i], self.num_states[j])
 
+    def entries(self, chosen: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+        """Every entry of the tables of some edges: its place in `flat`, its edge, and its two states."""
+        place = ranges(self.start[chosen], self.start[chosen + 1] - self.start[chosen])
+        edge = np.repeat(chosen, self.start[chosen + 1] - self.start[chosen])
+        first, second = np.divmod(place - self.start[edge], self.num_states[self.edges[edge, 1]])
+        return place, edge, first, second
+
     def __getitem__(self, pair: tuple[int, int]) -> Floats:
-        i, j = sorted(pair)
+        try:
+            i, j = sorted(map(operator.index, pair))
+        except (TypeError, ValueError):
+            raise KeyError(pair) from None
         if self._keys is None:  # edges are sorted, so that a search replaces a dictionary of millions
             self._keys = self.edges[:, 0].astype(np.int64) * len(self.num_states) + self.edges[:, 1]
         key = i * len(self.num_states) + j

@@ -58,7 +58,7 @@ class Topology:
     @classmethod
     def from_edges(cls, num_variables: int, edges: NDArray[np.integer]) -> "Topology":
         """Build from edges that are sorted, distinct and without self-loops (`Model` sees to that)."""
-        edges = np.ascontiguousarray(edges, dtype=np.int32).reshape(-1, 2)
+        edges = np.array(edges, dtype=np.int32, order="C").reshape(-1, 2)
         start, neighbour, edge_of = graph.neighbour_lists(num_variables, edges)
         removed, last_edge = graph.strip_to_core(start, neighbour, edge_of)
         member = np.ones(num_variables, dtype=np.bool_)

@@ -42,35 +42,33 @@ def strip_to_core(start, neighbour, edge_of):
 
     Returns the removed variables in the order of removal, and for each the edge that still held it (-1: none).
     """
+    # Of each variable's remaining neighbours and edges only their exclusive or is kept: at degree one it is the neighbour, and the edge.
     n = start.size - 1
-    degree = np.empty(n, dtype=np.int64)
+    degree = start[1:] - start[:-1]
+    other = np.zeros(n, dtype=np.int32)
+    held_by = np.zeros(n, dtype=np.int32)
     removed = np.empty(n, dtype=np.int32)
     last_edge = np.full(n, -1, dtype=np.int32)
-    gone = np.zeros(n, dtype=np.bool_)
     count = 0
     for i in range(n):
-        degree[i] = start[i + 1] - start[i]
+        for p in range(start[i], start[i + 1]):
+            other[i] ^= neighbour[p]
+            held_by[i] ^= edge_of[p]
         if degree[i] <= 1:
-            gone[i] = True
             removed[count] = i
             count += 1
     done = 0
     while done < count:
         i = removed[done]
-        for p in range(start[i], start[i + 1]):
-            j = neighbour[p]
-            # A neighbour that waits in the queue with its own last edge counts as removed once it is that edge's turn.
-            if degree[j] == 0:
-                continue
-            if last_edge[done] < 0 and degree[i] > 0:
-                last_edge[done] = edge_of[p]
-                degree[i] = 0
-                degree[j] -= 1
-                if degree[j] == 1 and not gone[j]:
-                    gone[j] = True
-                    removed[count] = j
-                    count += 1
-        degree[i] = 0
+        if degree[i] == 1:  # 0: its neighbour went first
+            j = other[i]
+            last_edge[done] = held_by[i]
+            other[j] ^= i
+            held_by[j] ^= held_by[i]
+            degree[j] -= 1
+            if degree[j] == 1:
+                removed[count] = j
+                count += 1
         done += 1
     return removed[:count], last_edge[:count]
 

@@ -1,0 +1,415 @@
+"""Message passing for any number of labels, shared by Bethe and TRW: the twin of `messages` with tables instead of log-odds.
+
+The states of all slots lie one after another (S rows), those of slot i from state_start[i]; the entries of message e, one per state of its head,
+from entry_start[e]; its table, states of the tail by states of the head, from table_start[e].
+
+messages  (entries, B)  log M, finite, largest entry about 0; meaningless where the head's state is ruled out
+total     (S, B)        log beliefs, not normalised, kept in step with the messages; -inf where the lane rules the state out
+theta     (S, B)        log unary potentials
+table     (tables,)     theta_ij of each message, in both directions
+factor    (tables,)     exp(theta_ij / rho - shift)
+shift     (2m,)         the largest finite theta_ij / rho
+rho, gain (2m, 1)       as in `messages`; weights of lanes' own are solved lane by lane
+
+    log M_ji(x_i) = log sum_xj exp( theta_ij(x_i, x_j) / rho + total_j(x_j) - log M_ij(x_j) )
+
+The sum is a matrix product of `factor` with the exponentials of the cavity; where it underflows (extreme potentials) it is done again in the log domain.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.jit import kernel
+from clampz._kernels.simd_math import EXP_LIMIT, exp, log
+
+# A sum below this may have lost terms to underflow, and is done again in the log domain.
+SMALLEST_SUM = 1e-250
+
+
+class StateGraph(NamedTuple):
+    """Index arrays of a topology whose variables have any number of states."""
+
+    start: NDArray[np.int64]
+    tail: NDArray[np.int32]
+    reverse: NDArray[np.int32]
+    message_of_edge: NDArray[np.int32]
+    state_start: NDArray[np.int64]
+    entry_start: NDArray[np.int64]
+    table_start: NDArray[np.int64]
+
+
+class Potentials(NamedTuple):
+    """Pairwise potentials as the messages need them."""
+
+    table: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    rho: NDArray[np.float64]
+    gain: NDArray[np.float64]
+
+
+@kernel
+def fill_tables(pairwise, pair_start, graph, table):
+    """Lay out the tables of the edges once per message: rows are states of the tail."""
+    for k in range(graph.message_of_edge.shape[0]):
+        forward = graph.message_of_edge[k, 0]
+        backward = graph.message_of_edge[k, 1]
+        i = graph.tail[forward]
+        j = graph.tail[backward]
+        num_i = graph.state_start[i + 1] - graph.state_start[i]
+        num_j = graph.state_start[j + 1] - graph.state_start[j]
+        for a in range(num_i):
+            for b in range(num_j):
+                value = pairwise[pair_start[k] + a * num_j + b]
+                table[graph.table_start[forward] + a * num_j + b] = value
+                table[graph.table_start[backward] + b * num_i + a] = value
+
+
+@kernel
+def fill_factors(rho, graph, table, factor, shift):
+    """factor = exp(theta / rho - shift) with shift the largest theta / rho of the message."""
+    for e in range(shift.size):
+        first = graph.table_start[e]
+        last = graph.table_start[e + 1]
+        top = -np.inf
+        for k in range(first, last):
+            top = max(top, table[k])
+        top = top / rho[e, 0] if top > -np.inf else 0.0
+        shift[e] = top
+        for k in range(first, last):
+            x = table[k] / rho[e, 0] - top
+            factor[k] = exp(x) if x >= -EXP_LIMIT else 0.0
+
+
+@kernel
+def arc_consistency(possible, graph, table):
+    """Remove states without a partner in some neighbour, lane by lane, until all that are left have one in each."""
+    num_lanes = possible.shape[1]
+    changed = True
+    while changed:
+        changed = False
+        for i in range(graph.start.size - 1):
+            first = graph.state_start[i]
+            num_i = graph.state_start[i + 1] - first
+            for e in range(graph.start[i], graph.start[i + 1]):
+                j = graph.tail[e]
+                first_j = graph.state_start[j]
+                num_j = graph.state_start[j + 1] - first_j
+                for x in range(num_i):
+                    for b in range(num_lanes):
+                        if not possible[first + x, b]:
+                            continue
+                        supported = False
+                        for y in range(num_j):
+                            if possible[first_j + y, b] and table[graph.table_start[e] + y * num_i + x] > -np.inf:
+                                supported = True
+                                break
+                        if not supported:
+                            possible[first + x, b] = False
+                            changed = True
+
+
+@kernel
+def _send(e, i, messages, total, potentials, graph, cavity, out):
+    """log sum_xj factor cavity into out (states of head, B), less shift[e]; 0 where the head's state is ruled out."""
+    j = graph.tail[e]
+    num_lanes = messages.shape[1]
+    first_j = graph.state_start[j]
+    num_j = graph.state_start[j + 1] - first_j
+    first_i = graph.state_start[i]
+    num_i = graph.state_start[i + 1] - first_i
+    back = graph.entry_start[graph.reverse[e]]
+    begin = graph.table_start[e]
+    top = np.full(num_lanes, -np.inf)
+    for y in range(num_j):
+        for b in range(num_lanes):
+            top[b] = max(top[b], total[first_j + y, b] - messages[back + y, b])
+    for y in range(num_j):
+        for b in range(num_lanes):
+            h = total[first_j + y, b] - messages[back + y, b] - top[b]
+            c = exp(max(h, -EXP_LIMIT))
+            cavity[y, b] = c if h >= -EXP_LIMIT else 0.0
+    for x in range(num_i):
+        for b in range(num_lanes):
+            out[x, b] = 0.0
+    if num_lanes == 1:
+        for y in range(num_j):
+            c = cavity[y, 0]
+            for x in range(num_i):
+                out[x, 0] += potentials.factor[begin + y * num_i + x] * c
+    else:
+        for x in range(num_i):
+            for y in range(num_j):
+                f = potentials.factor[begin + y * num_i + x]
+                for b in range(num_lanes):
+                    out[x, b] += f * cavity[y, b]
+    lost = False
+    for x in range(num_i):
+        for b in range(num_lanes):
+            alive = total[first_i + x, b] > -np.inf
+            lost |= alive and out[x, b] < SMALLEST_SUM
+            out[x, b] = log(max(out[x, b], SMALLEST_SUM)) + top[b] if alive else 0.0
+    if lost:
+        _send_in_logs(e, i, messages, total, potentials, graph, out)
+
+
+@kernel
+def _send_in_logs(e, i, messages, total, potentials, graph, out):
+    """The same sum in the log domain: slow, and right for any finite potentials."""
+    j = graph.tail[e]
+    first_j = graph.state_start[j]
+    num_j = graph.state_start[j + 1] - first_j
+    first_i = graph.state_start[i]
+    num_i = graph.state_start[i + 1] - first_i
+    back = graph.entry_start[graph.reverse[e]]
+    begin = graph.table_start[e]
+    for x in range(num_i):
+        for b in range(messages.shape[1]):
+            if not total[first_i + x, b] > -np.inf:
+                continue
+            top = -np.inf
+            for y in range(num_j):
+                term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
+                top = max(top, term)
+            s = 0.0
+            for y in range(num_j):
+                term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
+                if term - top >= -EXP_LIMIT:
+                    s += exp(term - top)
+            out[x, b] = top + log(s) - potentials.shift[e]
+
+
+@kernel
+def _take_up(e, i, messages, total, potentials, keep, graph, out):
+    """Move message e towards `out`, normalised to a largest entry of 0, and its head's total with it."""
+    num_lanes = messages.shape[1]
+    first_i = graph.state_start[i]
+    num_i = graph.state_start[i + 1] - first_i
+    entry = graph.entry_start[e]
+    gain = potentials.gain[e, 0]
+    top = np.full(num_lanes, -np.inf)
+    for x in range(num_i):
+        for b in range(num_lanes):
+            if total[first_i + x, b] > -np.inf:
+                top[b] = max(top[b], out[x, b])
+    for x in range(num_i):
+        for b in range(num_lanes):
+            new = out[x, b] - top[b] if total[first_i + x, b] > -np.inf else 0.0
+            d = keep[b] * (new - messages[entry + x, b])
+            messages[entry + x, b] += d
+            total[first_i + x, b] += gain * d
+
+
+@kernel
+def _scratch(graph, num_lanes):
+    most = 0
+    for i in range(graph.state_start.size - 1):
+        most = max(most, graph.state_start[i + 1] - graph.state_start[i])
+    return np.empty((most, num_lanes)), np.empty((most, num_lanes))
+
+
+@kernel
+def update_slots(first, last, messages, total, potentials, keep, graph):
+    """Recompute all messages into the slots first..last-1, which must not be neighbours of each other."""
+    cavity, out = _scratch(graph, messages.shape[1])
+    for i in range(first, last):
+        for e in range(graph.start[i], graph.start[i + 1]):
+            _send(e, i, messages, total, potentials, graph, cavity, out)
+            _take_up(e, i, messages, total, potentials, keep, graph, out)
+
+
+@kernel
+def sweep_classes(class_start, num_sweeps, messages, total, potentials, keep, graph):
+    """Sweeps over the core: one colour class after another."""
+    for _ in range(num_sweeps):
+        for k in range(class_start.size - 1):
+            update_slots(class_start[k], class_start[k + 1], messages, total, potentials, keep, graph)
+
+
+@kernel
+def update_in_order(order, heads, messages, total, potentials, graph):
+    """Recompute the given messages one after another, undamped: the way along pendant trees."""
+    cavity, out = _scratch(graph, messages.shape[1])
+    keep = np.ones(messages.shape[1])
+    for p in range(order.size):
+        _send(order[p], heads[p], messages, total, potentials, graph, cavity, out)
+        _take_up(order[p], heads[p], messages, total, potentials, keep, graph, out)
+
+
+@kernel
+def send_all(beliefs, messages, potentials, graph):
+    """The messages that these log beliefs (S, B) would send if `messages` had come in, normalised to a largest entry of 0."""
+    cavity, out = _scratch(graph, messages.shape[1])
+    sent = np.zeros_like(messages)
+    for i in range(graph.start.size - 1):
+        num_i = graph.state_start[i + 1] - graph.state_start[i]
+        for e in range(graph.start[i], graph.start[i + 1]):
+            _send(e, i, messages, beliefs, potentials, graph, cavity, out)
+            for b in range(messages.shape[1]):
+                sent[graph.entry_start[e] : graph.entry_start[e] + num_i, b] = out[:num_i, b] - out[:num_i, b].max()
+    return sent
+
+
+@kernel
+def refresh_totals(first, last, theta, messages, total, potentials, inertia, graph):
+    """total_i <- (theta_i + sum rho log M + (c_i - 1) total_i) / c_i, as in `messages`."""
+    rho = potentials.rho
+    num_lanes = messages.shape[1]
+    row = np.empty(num_lanes)
+    for i in range(first, last):
+        c = inertia[i]
+        num_i = graph.state_start[i + 1] - graph.state_start[i]
+        for x in range(num_i):
+            s = graph.state_start[i] + x
+            row[:] = theta[s]
+            for e in range(graph.start[i], graph.start[i + 1]):
+                for b in range(num_lanes):
+                    row[b] += rho[e, 0] * messages[graph.entry_start[e] + x, b]
+            for b in range(num_lanes):
+                # a state that is ruled out stays so; (c - 1) times -inf would be nan for c = 1
+                total[s, b] = (row[b] + (c - 1.0) * total[s, b]) / c if row[b] > -np.inf else -np.inf
+
+
+@kernel
+def node_terms(first, last, theta, messages, total, potentials, graph, log_norm, out):
+    """log Z_i into log_norm (n, B), their sum and magnitude into out (4, B)."""
+    for i in range(first, last):
+        begin = graph.state_start[i]
+        end = graph.state_start[i + 1]
+        for b in range(messages.shape[1]):
+            z = _log_sum(total, begin, end, b)
+            log_norm[i, b] = z
+            out[0, b] += z
+            largest = 0.0
+            for s in range(begin, end):
+                if total[s, b] > -np.inf:
+                    term = abs(theta[s, b])
+                    for e in range(graph.start[i], graph.start[i + 1]):
+                        term += potentials.rho[e, 0] * abs(messages[graph.entry_start[e] + s - begin, b])
+                    largest = max(largest, term)
+            out[3, b] += abs(z) + largest
+
+
+@kernel
+def _log_sum(values, begin, end, b):
+    top = -np.inf
+    for s in range(begin, end):
+        top = max(top, values[s, b])
+    total = 0.0
+    for s in range(begin, end):
+        if values[s, b] - top >= -EXP_LIMIT:
+            total += exp(values[s, b] - top)
+    return top + log(total)
+
+
+@kernel
+def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
+    """Value, slack, drift and magnitude of the edges, as in `messages.edge_terms`.
+
+    With log N_i = log sum_xj exp(theta/rho + cavity_j), the pair's marginal of i is proportional to exp(cavity_i + log N_i), its normaliser is Z_ij, and its ratio to
+    T_i is exp(log N_i - log M_ji) Z_i / Z_ij.
+    """
+    num_lanes = messages.shape[1]
+    cavity, sent_i = _scratch(graph, num_lanes)
+    _, sent_j = _scratch(graph, num_lanes)
+    for k in range(first, last):
+        e = graph.message_of_edge[k, 1]
+        r = graph.message_of_edge[k, 0]
+        j = graph.tail[e]
+        i = graph.tail[r]
+        _send(e, i, messages, total, potentials, graph, cavity, sent_i)
+        _send(r, j, messages, total, potentials, graph, cavity, sent_j)
+        count = potentials.rho[e, 0]
+        shift = potentials.shift[e]
+        for b in range(num_lanes):
+            begin = graph.state_start[i]
+            entry = graph.entry_start[e]
+            num_i = graph.state_start[i + 1] - begin
+            top = -np.inf
+            largest = 0.0
+            for x in range(num_i):
+                if total[begin + x, b] > -np.inf:
+                    cavity_x = total[begin + x, b] - messages[entry + x, b]
+                    top = max(top, cavity_x + sent_i[x, b])
+                    largest = max(largest, abs(cavity_x) + abs(sent_i[x, b]))
+            s = 0.0
+            for x in range(num_i):
+                term = total[begin + x, b] - messages[entry + x, b] + sent_i[x, b] - top
+                if term >= -EXP_LIMIT:
+                    s += exp(term)
+            log_z = top + log(s)
+            ratio_i, drift_i = _disagreement(sent_i, messages, total, entry, begin, num_i, log_z, log_norm[i, b], b)
+            begin = graph.state_start[j]
+            num_j = graph.state_start[j + 1] - begin
+            ratio_j, drift_j = _disagreement(sent_j, messages, total, graph.entry_start[r], begin, num_j, log_z, log_norm[j, b], b)
+            out[0, b] += count * (log_z + shift - log_norm[i, b] - log_norm[j, b])
+            out[1, b] += count * max(0.0, max(ratio_i, ratio_j))
+            out[2, b] = max(out[2, b], max(drift_i, drift_j))
+            out[3, b] += count * (abs(log_z) + 2 * abs(shift) + abs(log_norm[i, b]) + abs(log_norm[j, b]) + 2 * largest)
+
+
+@kernel
+def _disagreement(sent, messages, total, entry, begin, num_states, log_z, log_norm, b):
+    """Largest log ratio of a pair's marginal to the belief, and their largest difference in probability."""
+    ratio = 0.0
+    drift = 0.0
+    for x in range(num_states):
+        t = total[begin + x, b]
+        if t > -np.inf:
+            delta = sent[x, b] - messages[entry + x, b]
+            ratio = max(ratio, delta + log_norm - log_z)
+            moved = exp(min(0.0, max(t + delta - log_z, -EXP_LIMIT))) - exp(max(t - log_norm, -EXP_LIMIT))
+            drift = max(drift, abs(moved))
+    return ratio, drift
+
+
+@kernel
+def pair_beliefs(lane, messages, total, potentials, graph, pair_start, out):
+    """Pairwise beliefs T_ij of one lane, laid out as the model's pairwise tables."""
+    for k in range(graph.message_of_edge.shape[0]):
+        r = graph.message_of_edge[k, 0]
+        e = graph.message_of_edge[k, 1]
+        i = graph.tail[r]
+        j = graph.tail[e]
+        num_i = graph.state_start[i + 1] - graph.state_start[i]
+        num_j = graph.state_start[j + 1] - graph.state_start[j]
+        top = -np.inf
+        for x in range(num_i):
+            for y in range(num_j):
+                term = potentials.table[graph.table_start[r] + x * num_j + y] / potentials.rho[e, 0]
+                term += total[graph.state_start[i] + x, lane] - messages[graph.entry_start[e] + x, lane]
+                term += total[graph.state_start[j] + y, lane] - messages[graph.entry_start[r] + y, lane]
+                out[pair_start[k] + x * num_j + y] = term
+                top = max(top, term)
+        s = 0.0
+        for p in range(pair_start[k], pair_start[k + 1]):
+            out[p] = exp(out[p] - top) if out[p] - top >= -EXP_LIMIT else 0.0
+            s += out[p]
+        for p in range(pair_start[k], pair_start[k + 1]):
+            out[p] /= s
+
+
+@kernel
+def mutual_information(lane, messages, total, potentials, graph, pair_start, beliefs, out):
+    """I_ij of the pairwise beliefs of one lane into out (m,)."""
+    pair_beliefs(lane, messages, total, potentials, graph, pair_start, beliefs)
+    for k in range(out.size):
+        j = graph.tail[graph.message_of_edge[k, 1]]
+        num_j = graph.state_start[j + 1] - graph.state_start[j]
+        first = pair_start[k]
+        num_i = (pair_start[k + 1] - first) // num_j
+        information = 0.0
+        row = np.zeros(num_i)
+        column = np.zeros(num_j)
+        for x in range(num_i):
+            for y in range(num_j):
+                row[x] += beliefs[first + x * num_j + y]
+                column[y] += beliefs[first + x * num_j + y]
+        for x in range(num_i):
+            for y in range(num_j):
+                p = beliefs[first + x * num_j + y]
+                if p > 1e-290:
+                    information += p * (log(p) - log(row[x]) - log(column[y]))
+        out[k] = max(0.0, information)

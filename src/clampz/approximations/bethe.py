@@ -1,0 +1,139 @@
+"""The Bethe approximation by a double loop that converges, from several starts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from clampz.approximations.base import Start, approximation
+from clampz.approximations.edge_weights import uniform_weights
+from clampz.approximations.engine import Ending, best_of, iterate
+from clampz.approximations.lanes import finished, lanes_of, run_blocks, start_messages
+from clampz.approximations.mean_field import MeanFieldOptions, mean_field
+from clampz.approximations.message_lanes import MessageLanes
+from clampz.approximations.problems import problem_of
+from clampz.batch import Batch
+from clampz.executors import workers
+from clampz.limits import Options, Watch, check_option
+from clampz.results import Estimates
+from clampz.tables import Floats, Integers, columns
+
+# Inner sweeps per outer step, in the order tried.  The first is quick and enough nearly everywhere; from the second on the inner problem has non-negative
+# counting numbers only, so that it converges for certain, and longer inner loops make each outer step a truer ascent.
+INNER_SWEEPS = (5, 10, 20, 40)
+# A lane whose drift has not fallen to this share of its best within so many outer steps moves on to the next inner loop.
+PROGRESS = 0.9
+PATIENCE = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetheOptions(Options):
+    """Options of Bethe.
+
+    Attributes
+    ----------
+    tol
+        The largest disagreement, in probability, between a pairwise belief's marginal and the belief; the error of log Z in nats is of its square.
+    num_starts
+        Random starts besides the uniform one and the best mean-field solution; all are solved as lanes, and the highest value counts.
+    seed
+        Of the random starts, those of mean field included.
+    """
+
+    num_starts: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option(isinstance(self.num_starts, int) and self.num_starts >= 0, "num_starts", "a whole number >= 0", self.num_starts)
+
+
+@approximation("bethe", BetheOptions)
+def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> Estimates:
+    """The Bethe approximation: often the most accurate estimate of log Z, and no bound.
+
+    A double loop (belief propagation whose beliefs are damped geometrically) ends at a stationary point of the Bethe objective.  That is a maximum with many local
+    ones, so it runs from several starts: uniform, the best mean-field solution, random ones, and `start` if given.  Options: see `BetheOptions`.
+
+    >>> from clampz import bethe, generators
+    >>> bethe(generators.cycle(3, theta=0, weights=-4.0)).converged
+    True
+    """
+    topology = batch.model.topology
+    with workers(options.num_threads) as pool:
+        problem = problem_of(batch)
+        single = lanes_of(problem, pool)
+        points = _starts(single, batch, options, start, watch)
+        repeated = np.repeat(np.arange(batch.num_lanes), len(points))
+        lanes = lanes_of(problem.take(repeated), pool)
+        lanes.start_at(np.stack(points, axis=2).reshape(len(points[0]), -1))
+        rho = uniform_weights(topology)
+        gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
+        certain = 1.0 + np.where(topology.core, topology.degrees, 0)
+
+        def solve(block: MessageLanes, ones: Floats) -> tuple[Ending, Floats]:
+            ending = Ending.empty(block)
+            ending.point = block.point.copy()
+            waiting = [(0, 0, np.arange(block.num_lanes))]  # which inner loop, sweeps made so far, lanes
+            while waiting:
+                level, used, left = waiting.pop()
+                part = block.take(left)
+                part.point = columns(ending.point, left)
+                part.set_counting(ones, gentle if level == 0 else certain)
+                inner = INNER_SWEEPS[level]
+                last = level == len(INNER_SWEEPS) - 1
+                attempt = iterate(
+                    part,
+                    options,
+                    watch,
+                    method="bethe",
+                    residual_of=lambda look: look.drift,
+                    adapt=None if last else _give_up_when_stuck(part.num_lanes, inner),
+                    inner=inner,
+                    max_iter=options.max_iter - used,
+                )
+                attempt.num_iter += used
+                ending.put(left, attempt, np.arange(len(left)))
+                stuck = np.array([reason is None for reason in attempt.stopped_by])
+                waiting += [(level + 1, int(count), left[stuck & (attempt.num_iter == count)]) for count in np.unique(attempt.num_iter[stuck])]
+            return ending, ones
+
+        ones = np.ones((topology.num_edges, 1))
+        ending, _ = run_blocks(lanes, ones, pool, solve)
+    # a point that has not converged has a value that means nothing: it counts only where no other has
+    merit = np.where(ending.converged, ending.value, -np.inf)
+    none = ~ending.converged.reshape(batch.num_lanes, -1).any(axis=1)
+    merit = np.where(np.repeat(none, len(points)), -ending.residual, merit)
+    best = best_of(merit, batch.num_lanes)
+    chosen = Ending.empty(single)
+    chosen.put(np.arange(batch.num_lanes), ending, best)
+    return finished("bethe", single, batch, options, chosen, ones)
+
+
+def _starts(lanes: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> list[Floats]:
+    """Messages to start from, one array per start: uniform, from mean field, random, and the caller's."""
+    points = [np.zeros_like(lanes.point)]
+    left = max(0.0, options.time - watch.seconds)
+    field = MeanFieldOptions(max_iter=options.max_iter, time=left, threads=options.threads, seed=options.seed)
+    points.append(lanes.messages_from(np.nan_to_num(mean_field(batch, options=field).marginals_flat, nan=0.5)))
+    rng = np.random.default_rng(options.seed)
+    for _ in range(options.num_starts):
+        weight = rng.exponential(size=(len(batch.unary), 1))
+        points.append(lanes.messages_from(np.repeat(weight / weight.max(initial=1.0), batch.num_lanes, axis=1)))
+    if start is not None:
+        points.append(start_messages(lanes, batch, start))
+    return points
+
+
+def _give_up_when_stuck(num_lanes: int, inner: int) -> Callable[[MessageLanes, Integers, Floats, int], Integers]:
+    """A policy for `iterate`: lanes whose drift has stopped falling leave, for a longer inner loop."""
+    best = np.full(num_lanes, np.inf)
+    since = np.zeros(num_lanes, dtype=np.int64)
+
+    def adapt(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> Integers:
+        better = drift <= PROGRESS * best[running]
+        best[running[better]] = drift[better]
+        since[running[better]] = num_iter
+        return running[num_iter - since[running] >= PATIENCE * inner]
+
+    return adapt

@@ -1,0 +1,134 @@
+"""Edge weights rho for TRW: how often each edge appears in a distribution over spanning forests.
+
+Any point of the forest polytope gives a valid bound.  Lowering an entry stays inside it, raising one may leave it; so weights are only ever mixed or lowered,
+never clipped upwards.  An edge on no cycle is in every spanning tree and has rho = 1.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels import graph
+from clampz.errors import OptionError
+from clampz.tables import Floats
+from clampz.topology import Topology
+
+# Shrinks every weight against the rounding made in computing it.
+SHRINK = 1.0 - 1e-12
+# Variables of the core up to which effective resistances are computed: a dense inverse, about a second at this size.
+MAX_DENSE = 2000
+# Trees sampled where the graph is too large for effective resistances; each costs one pass over its edges.
+NUM_TREES_LARGE = 12
+
+
+def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None) -> Floats:
+    """(m,) the uniform distribution over spanning forests of the graph of the `free` variables (all by default).
+
+    The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the Laplacian, G_ii + G_jj - 2 G_ij.
+    Exact up to MAX_DENSE variables on cycles, sampled trees beyond.  Edges of other variables get weight 1.
+    """
+    if topology.num_core > MAX_DENSE:
+        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free)
+    chosen = topology.core if free is None else topology.core & free
+    variables = np.flatnonzero(chosen)
+    rho = np.ones(topology.num_edges)
+    inside = chosen[topology.edges].all(axis=1)
+    if not inside.any():
+        return rho
+    position = np.full(topology.num_variables, -1)
+    position[variables] = np.arange(len(variables))
+    i, j = position[topology.edges[inside]].T
+    labels = graph.component_labels(len(variables), np.stack([i, j], axis=1).astype(np.int32))
+    laplacian = np.zeros((len(variables), len(variables)))
+    laplacian[i, j] = laplacian[j, i] = -1.0
+    np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+    # The Laplacian of a component is singular in the constant vector only: adding it there leaves resistances as they are.
+    same = labels[:, None] == labels[None, :]
+    inverse = np.linalg.inv(laplacian + same / np.bincount(labels)[labels])
+    diagonal = np.diagonal(inverse)
+    rho[inside] = np.clip(diagonal[i] + diagonal[j] - 2 * inverse[i, j], 0.0, 1.0)
+    # Foster: the resistances of a component add up to its variables less one.  What is missing from that measures the error made.
+    error = abs(rho[inside].sum() - (len(variables) - (labels.max() + 1))) / max(1, len(variables))
+    rho[inside] *= SHRINK - 10 * error
+    return rho
+
+
+def sampled_weights(topology: Topology, num_trees: int, rng: np.random.Generator, free: NDArray[np.bool_] | None = None) -> Floats:
+    """(m,) how often each edge is in `num_trees` random spanning forests, as many more as it takes to cover every edge.
+
+    Each tree takes the edges that no tree has yet first, in random order: a grid is covered by three or four trees.
+    """
+    inside = np.ones(topology.num_edges, dtype=np.bool_) if free is None else free[topology.edges].all(axis=1)
+    edges = topology.edges[inside]
+    count = np.zeros(len(edges))
+    trees = 0
+    while trees < num_trees or (count == 0).any():
+        ranking = rng.permutation(len(edges))
+        uncovered = count[ranking] == 0
+        ranking = np.concatenate([ranking[uncovered], ranking[~uncovered]])
+        count += graph.spanning_forest(topology.num_variables, edges, ranking)
+        trees += 1
+    rho = np.ones(topology.num_edges)
+    on_cycle = count < trees
+    rho[inside] = np.where(on_cycle, SHRINK * count / max(1, trees), 1.0)
+    return rho
+
+
+def heaviest_forests(topology: Topology, weights: Floats) -> Floats:
+    """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B)."""
+    out = np.empty_like(weights)
+    for b in range(weights.shape[1]):
+        out[:, b] = graph.spanning_forest(topology.num_variables, topology.edges, np.argsort(-weights[:, b], kind="stable"))
+    return out
+
+
+def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floats:
+    """(m, 1) or (m, B) weights that a user gave, refused where they cannot be in the forest polytope."""
+    rho = np.asarray(weights, dtype=np.float64)
+    rho = rho[:, None] if rho.ndim == 1 else rho
+    m = topology.num_edges
+    if rho.shape not in ((m, 1), (m, num_lanes)):
+        raise OptionError(
+            f"edge_weights: expected shape ({m},) or ({m}, {num_lanes}), a weight per edge in the order of model.edges, found {np.shape(weights)}"
+        )
+    bad = np.argwhere(~((rho > 0) & (rho <= 1)))
+    if bad.size:
+        k = int(bad[0][0])
+        raise OptionError(f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected 0 < rho <= 1, found {rho[k, bad[0][1]]}")
+    for column in rho.T:
+        excess = forest_excess(topology, column)
+        if excess > 1e-9:
+            raise OptionError(f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); no bound would follow")
+    rho = np.where(topology.core[topology.edges].all(axis=1)[:, None], rho * SHRINK, 1.0)
+    return rho
+
+
+def forest_excess(topology: Topology, rho: Floats) -> float:
+    """How far weights are outside the forest polytope: the largest sum of rho inside a set S of variables less |S| - 1 (0: inside).
+
+    For each variable r the worst set containing it is a minimum cut: edge k earns rho_k if both ends are in S, each variable but r costs 1.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    core = np.flatnonzero(topology.core)
+    inside = topology.core[topology.edges].all(axis=1)
+    if not inside.any():
+        return 0.0
+    position = np.full(topology.num_variables, -1)
+    position[core] = np.arange(len(core))
+    i, j = position[topology.edges[inside]].T
+    scale = 2.0**30 / max(1.0, float(rho[inside].sum()), len(core))
+    earn = np.floor(rho[inside] * scale).astype(np.int64)
+    cost = int(np.ceil(scale))
+    n, m = len(core), len(earn)
+    source, sink, infinite = n + m, n + m + 1, 2**31 - 1
+    edge_node = n + np.arange(m)
+    tails = np.concatenate([np.full(m, source), edge_node, edge_node, np.arange(n)])
+    heads = np.concatenate([edge_node, i, j, np.full(n, sink)])
+    worst = 0.0
+    for r in range(n):
+        capacity = np.concatenate([earn, np.full(2 * m, infinite), np.where(np.arange(n) == r, 0, cost)])
+        network = csr_array((capacity.astype(np.int32), (tails, heads)), shape=(n + m + 2, n + m + 2))
+        gain = int(earn.sum()) - int(maximum_flow(network, source, sink).flow_value)
+        worst = max(worst, gain / scale)
+    return worst

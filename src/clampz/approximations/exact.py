@@ -1,0 +1,148 @@
+"""Exact inference: log Z and all marginals by variable elimination, for models narrow enough (section 4.7 of the design).
+
+One order and one plan serve every lane of a batch; lanes run on as many threads as there are and memory allows.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from clampz.approximations.base import Start, approximation
+from clampz.batch import Batch
+from clampz.elimination import Elimination, Restriction, Scopes, Sum, Workspace, memory_allowed
+from clampz.errors import OptionError
+from clampz.limits import Options, Watch, check_option
+from clampz.results import Estimates
+from clampz.tables import Floats
+
+# Pairwise marginals of all lanes are kept up to this many bytes; beyond, a lane that is asked for its pairs is run again.
+KEPT_BYTES = 2**28
+
+Z_IS_ZERO = "Z = 0: every configuration has probability zero, so there are no marginals"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactOptions(Options):
+    """Options of `exact`; `tol`, `max_iter` and `time` have no effect on it.
+
+    Attributes
+    ----------
+    memory
+        Bytes it may use; None for half of what is free.  TooWideError where that is not enough, before anything is allocated.
+    marginals
+        False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and pairwise ones refused.
+    """
+
+    memory: int | None = None
+    marginals: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option(self.memory is None or self.memory >= 0, "memory", "None or a number of bytes >= 0", self.memory)
+
+
+class _Run:
+    """One elimination over the lanes of a batch."""
+
+    def __init__(self, batch: Batch, options: ExactOptions) -> None:
+        model = batch.model
+        self.batch = batch
+        self.wanted = options.marginals
+        whole = Scopes.of_pairwise(model.num_states, model.edges)
+        # States that no lane allows are cut out, so that evidence makes the model narrower.
+        self.restricted = Restriction.of(whole, batch.possible.any(axis=1))
+        self.elimination = Elimination.of(self.restricted.scopes, options.memory, marginals=self.wanted)
+        self.num_rows, self.num_pairs = len(batch.unary), len(model.pairwise.flat)
+        self.num_kept = len(self.restricted.states)
+        values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat])
+        self.values = values[self.restricted.entries]
+
+    def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats) -> Sum:
+        """log Z of a lane; writes its marginals into `unary` and `pairs` where these are not empty."""
+        entries, num_kept = self.restricted.entries, self.num_kept
+        values = self.values.copy()
+        values[:num_kept] = self.batch.unary[self.restricted.states, b]
+        marginals = np.empty(num_kept if self.wanted else 0)
+        found = self.elimination.run(values, workspace, marginals)
+        if found.log_z == -np.inf or not self.wanted:
+            unary[:] = pairs[:] = np.nan
+            return found
+        unary[self.restricted.states] = marginals
+        if pairs.size:
+            pairs[entries[num_kept:] - self.num_rows] = workspace.beliefs[num_kept : len(entries)]
+        return found
+
+    def pairs_again(self, b: int) -> Floats:
+        pairs = np.zeros(self.num_pairs)
+        self.lane(b, self.elimination.workspace(), np.zeros(self.num_rows), pairs)
+        return pairs
+
+
+@dataclass(frozen=True)
+class ExactState:
+    """What `exact` ends with: the pairwise marginals (P, B), or None and the means to compute a lane's again."""
+
+    pairs: Floats | None
+    again: Callable[[int], Floats] | None
+
+    def pairwise(self, lane: int) -> Floats:
+        if self.pairs is not None:
+            return self.pairs[lane].copy()
+        if self.again is None:
+            raise OptionError("pairwise marginals: this run was asked for log Z only (marginals=False)")
+        return self.again(lane)
+
+
+@approximation("exact", ExactOptions)
+def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
+    """log Z and all marginals, exactly, by eliminating one variable after another.
+
+    Cost and memory are exponential in the width of the model: TooWideError says, before anything is allocated, how wide it is and what it would take.
+    `lower` and `upper` enclose log Z and differ by a bound on the rounding error only.
+
+    >>> from clampz.model import Model
+    >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
+    2.006409
+    """
+    run = _Run(batch, options)
+    num_lanes = batch.num_lanes
+    keep = options.marginals and run.num_pairs * num_lanes * 8 <= KEPT_BYTES
+    unary = np.zeros((num_lanes, run.num_rows))
+    pairs = np.zeros((num_lanes, run.num_pairs if keep else 0))
+    log_z, error = np.empty(num_lanes), np.empty(num_lanes)
+
+    def solve(lanes: range) -> None:
+        workspace = run.elimination.workspace(options.marginals)
+        for b in lanes:
+            log_z[b], error[b] = run.lane(b, workspace, unary[b], pairs[b])
+
+    threads = min(options.num_threads, num_lanes)
+    if threads > 1:
+        needed = run.elimination.num_bytes(options.marginals)
+        threads = max(1, min(threads, memory_allowed(options.memory) // needed))
+    if threads == 1:
+        solve(range(num_lanes))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)]))
+    log_z += batch.model.constant
+    error += 2e-16 * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
+    return Estimates(
+        method="exact",
+        model=batch.model,
+        log_z=log_z,
+        bound="exact",
+        lower=log_z - error,
+        upper=log_z + error,
+        value=log_z,
+        marginals_flat=unary.T,
+        converged=np.ones(num_lanes, dtype=np.bool_),
+        num_iter=np.ones(num_lanes, dtype=np.int64),
+        residual=np.zeros(num_lanes),
+        stopped_by=("tol",) * num_lanes,
+        options=options,
+        notes=[Z_IS_ZERO if z == -np.inf else "" for z in log_z],
+        state=ExactState(pairs if keep else None, run.pairs_again if options.marginals else None),
+    )

@@ -1,0 +1,242 @@
+"""Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clampz._kernels import mean_field as kernels
+from clampz.approximations.base import Start, approximation
+from clampz.approximations.engine import Ending, Evaluation, best_of, iterate
+from clampz.approximations.lanes import check_start, start_marginals
+from clampz.approximations.problems import BinaryProblem, Problem, TableProblem, problem_of
+from clampz.batch import Batch
+from clampz.executors import MIN_RANGE, Workers, cut, lane_blocks, sum_blocks, workers
+from clampz.limits import Options, Watch, check_option
+from clampz.results import Estimates
+from clampz.tables import Floats, Integers, columns
+
+# Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
+MAX_SEARCH = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanFieldOptions(Options):
+    """Options of mean field.
+
+    Attributes
+    ----------
+    tol
+        In nats: what the bound gained since it was last looked at (1 to 50 sweeps earlier).
+    num_starts
+        Random starts, solved as lanes; the best one counts.  A `start` given to the call comes on top of them.
+    seed
+        Of the random starts: every lane has the same ones.
+    """
+
+    num_starts: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option(isinstance(self.num_starts, int) and self.num_starts >= 0, "num_starts", "a whole number >= 0", self.num_starts)
+
+
+@approximation("mean_field", MeanFieldOptions)
+def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, watch: Watch) -> Estimates:
+    """Naive mean field: `log_z` is a lower bound on log Z, at every iteration.
+
+    Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts.  With hard zeros a configuration that none of
+    them forbids is searched for and is a start too; where none is found `lower` is -inf, and the note says so.  Options: see `MeanFieldOptions`.
+
+    >>> from clampz import generators, mean_field
+    >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
+    'lower'
+    """
+    problem = problem_of(batch)
+    points = _starts(problem, batch, options, start)
+    with workers(options.num_threads) as pool:
+        lanes = MeanFieldLanes(problem, points, pool)
+        possible = np.flatnonzero(np.repeat(problem.constant > -np.inf, lanes.num_lanes // problem.num_lanes))
+        blocks = [possible[block] for block in lane_blocks(len(possible), pool.num_threads)]
+        alone = pool if len(blocks) == 1 else Workers(1)
+
+        def run(block: Integers) -> Ending:
+            return iterate(lanes.take(block, alone), options, watch, method="mean_field", residual_of=lambda look: look.slack)
+
+        parts = [run(blocks[0])] if len(blocks) == 1 else pool.map(run, blocks)
+    ending = Ending.empty(lanes)
+    for block, part in zip(blocks, parts, strict=True):
+        ending.put(block, part, np.arange(len(block)))
+    best = best_of(np.where(np.isfinite(ending.value), ending.value, -np.inf), batch.num_lanes)
+    return _estimates(batch, options, problem, ending, best)
+
+
+class MeanFieldLanes:
+    """Probabilities of a block of lanes; the arrays are those of `_kernels.mean_field`."""
+
+    def __init__(self, problem: Problem, point: Floats, workers: Workers) -> None:
+        """`point` has a multiple of the problem's lanes: the starts of lane 0, then those of lane 1, and so on."""
+        self.point = np.ascontiguousarray(point)
+        self.problem = problem.take(np.repeat(np.arange(problem.num_lanes), point.shape[1] // problem.num_lanes))
+        self.workers = workers
+        self.last_value = np.full(point.shape[1], -np.inf)
+        self.keep = np.ones(point.shape[1])
+        if isinstance(problem, BinaryProblem):
+            self.weight = problem.W[problem.topology.edge_of_message]
+        else:
+            self.weight = np.maximum(problem.table, -kernels.HARD)
+
+    @property
+    def num_lanes(self) -> int:
+        return int(self.point.shape[1])
+
+    def take(self, lanes: Integers, workers: Workers | None = None) -> "MeanFieldLanes":
+        """Some of the lanes."""
+        taken = object.__new__(MeanFieldLanes)
+        taken.problem, taken.point, taken.weight = self.problem.take(lanes), columns(self.point, lanes), self.weight
+        taken.last_value, taken.keep = self.last_value[lanes], self.keep[lanes]
+        taken.workers = workers or self.workers
+        return taken
+
+    def _arrays(self) -> tuple[Any, ...]:
+        problem = self.problem
+        if isinstance(problem, BinaryProblem):
+            return self.point, problem.theta, self.weight, problem.free, problem.graph
+        return self.point, problem.theta, self.weight, problem.graph
+
+    def sweep(self, num_sweeps: int) -> None:
+        """Update every variable, colour class by colour class."""
+        classes = self.problem.topology.class_start
+        binary = isinstance(self.problem, BinaryProblem)
+        if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
+            (kernels.sweep_classes if binary else kernels.sweep_classes_general)(classes, num_sweeps, *self._arrays())
+            return
+        update = kernels.update_slots if binary else kernels.update_slots_general
+        n, core = self.problem.topology.num_variables, int(classes[-1])
+        for _ in range(num_sweeps):
+            for first, last in zip(classes[:-1], classes[1:], strict=True):
+                self.workers.map(lambda part: update(part[0], part[1], *self._arrays()), cut(first, last, self.workers.num_threads))
+            if core < n:
+                kernels.sweep_pendants(core, *self._arrays()) if binary else kernels.sweep_pendants_general(core, *self._arrays())
+
+    def rebase(self) -> None:
+        """Nothing: mean field has one loop."""
+
+    def evaluate(self) -> Evaluation:
+        """The bound at the current point; `slack` is what it has gained since the last look."""
+        terms = kernels.value_terms if isinstance(self.problem, BinaryProblem) else kernels.value_terms_general
+
+        def run(part: tuple[int, int]) -> Floats:
+            out = np.zeros((4, self.num_lanes))
+            terms(part[0], part[1], *self._arrays(), out)
+            return out
+
+        look = Evaluation.summed(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)), self._constant())
+        gained = np.maximum(look.value - self.last_value, 0.0)
+        self.last_value = look.value
+        return look._replace(slack=gained, drift=gained)
+
+    def _constant(self) -> Floats:
+        """What the kernels leave out: W_ij / 4 for every edge between free variables."""
+        problem = self.problem
+        if isinstance(problem, TableProblem):
+            return problem.constant
+        if not problem.free.size:
+            return problem.constant + problem.W.sum() / 4
+        i, j = problem.topology.slot_of[problem.topology.edges].T
+        return problem.constant + problem.W @ (problem.free[i] * problem.free[j]) / 4
+
+
+class ProductMarginals:
+    """Pairwise marginals of a product distribution."""
+
+    def __init__(self, batch: Batch, marginals: Floats) -> None:
+        self.model = batch.model
+        self.marginals_flat = marginals
+
+    def pairwise(self, lane: int) -> Floats:
+        """q_i(a) q_j(b), laid out as the model's pairwise tables."""
+        tables, start = self.model.pairwise, self.model.unary.start
+        edge = np.repeat(np.arange(len(tables.edges)), np.diff(tables.start))
+        entry = np.arange(len(tables.flat)) - tables.start[edge]
+        i, j = tables.edges[edge].T
+        a, b = np.divmod(entry, tables.num_states[j])
+        q = self.marginals_flat[:, lane]
+        product: Floats = q[start[i] + a] * q[start[j] + b]
+        return product
+
+
+def _starts(problem: Problem, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
+    """(rows, lanes times starts) the points to start from, the same random ones for every lane."""
+    rng = np.random.default_rng(options.seed)
+    marginals = []
+    if start is not None:
+        check_start(batch, start)
+        marginals.append(start_marginals(start, batch.num_lanes)[:, :, None])
+    shape = (len(batch.unary), options.num_starts)
+    weight = rng.exponential(size=shape)  # uniform over the simplex once normalised
+    sizes = batch.model.num_states
+    weight /= np.repeat(np.add.reduceat(weight, batch.model.unary.start[:-1], axis=0), sizes, axis=0) if len(sizes) else 1.0
+    marginals.append(np.repeat(weight[:, None, :], batch.num_lanes, axis=1))
+    if isinstance(problem, TableProblem) and np.isinf(problem.table).any():
+        marginals.append(_feasible_starts(problem)[:, :, None])
+    points = np.concatenate(marginals, axis=2)
+    if points.shape[2] == 0:
+        raise_no_start()
+    points = np.nan_to_num(points, nan=0.5)
+    if isinstance(problem, TableProblem):
+        points = np.where(problem.theta[:, :, None] > -np.inf, points[problem.rows], 0.0)
+    else:
+        points = points[1::2][problem.topology.variable_of] - 0.5
+        if problem.free.size:
+            points *= problem.free[:, :, None]
+    return points.reshape(len(points), -1)
+
+
+def raise_no_start() -> None:
+    """Refuse a run that has nowhere to start from."""
+    check_option(False, "num_starts", "at least 1 where no `start` is given", 0)
+
+
+def _feasible_starts(problem: TableProblem) -> Floats:
+    """(S, B) a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order; even odds where none was found."""
+    out = np.full_like(problem.theta, 0.5)
+    table = np.maximum(problem.table, -kernels.HARD)
+    for b in range(problem.num_lanes):
+        possible = problem.theta[:, b] > -np.inf
+        found = kernels.feasible_configuration(possible, problem.theta[:, b], problem.graph, table, MAX_SEARCH)
+        if len(found):
+            out[:, b] = 0.0
+            out[problem.graph.state_start[:-1] + found, b] = 1.0
+    return problem.in_variable_order(out)
+
+
+def _estimates(batch: Batch, options: MeanFieldOptions, problem: Problem, ending: Ending, best: Integers) -> Estimates:
+    point = columns(ending.point, best)
+    marginals = problem.marginals(0.5 + point, 0.5 - point) if isinstance(problem, BinaryProblem) else problem.in_variable_order(point)
+    value = np.where(np.isfinite(ending.value[best]), ending.value[best], -np.inf)
+    empty = problem.constant == -np.inf
+    stuck = (value < -kernels.HARD / 2) | empty
+    note = "no configuration without a hard zero was found to start from, so nothing is proven: lower is -inf"
+    notes = ["Z = 0: no configuration is possible" if e else note if s else "" for e, s in zip(empty, stuck, strict=True)]
+    value = np.where(stuck, -np.inf, value)
+    marginals = np.where(stuck, np.nan, marginals)
+    lower = np.where(stuck, -np.inf, value - ending.rounding[best])
+    return Estimates(
+        method="mean_field",
+        model=batch.model,
+        log_z=lower,
+        bound="lower",
+        lower=lower,
+        upper=np.where(empty, -np.inf, np.inf),
+        value=value,
+        marginals_flat=marginals,
+        converged=ending.converged[best] & ~stuck | empty,
+        num_iter=ending.num_iter[best],
+        residual=np.where(empty, 0.0, ending.residual[best]),
+        stopped_by=[ending.stopped_by[b] or "max_iter" for b in best],
+        options=options,
+        notes=notes,
+        state=ProductMarginals(batch, marginals),
+    )

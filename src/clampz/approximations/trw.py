@@ -1,0 +1,164 @@
+"""Tree-reweighted belief propagation: an upper bound on log Z that holds at every iteration."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz.approximations import edge_weights as weights
+from clampz.approximations.base import Start, approximation
+from clampz.approximations.engine import Ending, iterate
+from clampz.approximations.lanes import finished, lanes_of, run_blocks, start_messages
+from clampz.approximations.message_lanes import MessageLanes
+from clampz.approximations.problems import problem_of
+from clampz.batch import Batch
+from clampz.executors import workers
+from clampz.limits import Options, Watch, check_option
+from clampz.results import Estimates
+from clampz.tables import Floats, Integers
+
+EdgeWeights = Literal["uniform", "sampled", "optimized"]
+
+# A lane whose slack has not fallen to this share of its best within PATIENCE sweeps oscillates and is damped more.  Stricter settings also damp
+# lanes that only creep (strong frustrated models do, for thousands of sweeps), and make them slower still.
+PROGRESS = 0.97
+PATIENCE = 100
+DAMPING_STEPS = (0.0, 0.25, 0.5, 0.75)
+# Share of the uniform weights in optimized ones: it keeps every edge's weight positive.
+UNIFORM_SHARE = 0.02
+# Sweeps of the messages between two conditional-gradient steps on the edge weights, and the size 2 / (k + STEP_OFFSET) of step k.
+SWEEPS_PER_STEP = 20
+STEP_OFFSET = 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TRWOptions(Options):
+    """Options of TRW.
+
+    Attributes
+    ----------
+    tol
+        In nats: the slack of the certificate, that is how far `log_z` is above `value`.
+    edge_weights
+        "uniform" over spanning trees (default), "sampled" from `num_trees` random ones, "optimized" to make the bound as low as they can, or an array (m,) or (m, B)
+        in the order of `model.edges` that is a mixture of spanning forests.
+    num_trees
+        For "sampled".
+    num_steps
+        Conditional-gradient steps for "optimized".
+    seed
+        For "sampled".
+    """
+
+    tol: float = 1e-4
+    edge_weights: EdgeWeights | NDArray[np.float64] = "uniform"
+    num_trees: int = 1000
+    num_steps: int = 30
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = ("uniform", "sampled", "optimized")
+        given = isinstance(self.edge_weights, str)
+        check_option(not given or self.edge_weights in known, "edge_weights", f"one of {', '.join(known)} or an array", self.edge_weights)
+        check_option(self.num_trees >= 1, "num_trees", "a whole number >= 1", self.num_trees)
+        check_option(self.num_steps >= 1, "num_steps", "a whole number >= 1", self.num_steps)
+
+
+@approximation("trw", TRWOptions)
+def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) -> Estimates:
+    """Tree-reweighted approximation: `log_z` is an upper bound on log Z, certified whatever the iteration limit.
+
+    `value` is what the fixed point would have; `residual` is `log_z - value`, the slack of the certificate in nats, and the run has converged when
+    it is below `tol`.  Damping is raised for lanes whose slack stops falling.  Options: see `TRWOptions`.
+
+    >>> from clampz import generators, trw
+    >>> trw(generators.cycle(3, theta=0, weights=-4.0)).bound
+    'upper'
+    """
+    optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
+    with workers(options.num_threads) as pool:
+        lanes = lanes_of(problem_of(batch), pool)
+        if start is not None:
+            lanes.start_at(start_messages(lanes, batch, start))
+        rho = _initial_weights(batch, options)
+
+        def solve(block: MessageLanes, block_rho: Floats) -> tuple[Ending, Floats]:
+            block.set_counting(block_rho)
+            ending = _converge(block, options, watch, options.max_iter)
+            return _optimized(block, block_rho, ending, options, watch) if optimize else (ending, block_rho)
+
+        ending, rho = run_blocks(lanes, rho, pool, solve)
+    return finished("trw", lanes, batch, options, ending, rho, log_z=ending.upper, upper=ending.upper, bound="upper")
+
+
+def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
+    """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of the others."""
+    topology = batch.model.topology
+    if not isinstance(options.edge_weights, str):
+        return weights.checked_weights(topology, options.edge_weights, batch.num_lanes)
+    kinds, kind_of_lane = np.unique(batch.num_possible > 1, axis=1, return_inverse=True)
+    columns = []
+    for free in kinds.T:
+        some = None if free.all() else free
+        if options.edge_weights == "sampled":
+            columns.append(weights.sampled_weights(topology, options.num_trees, np.random.default_rng(options.seed), some))
+        else:
+            columns.append(weights.uniform_weights(topology, some))
+    rho = np.stack(columns, axis=1)
+    return rho if len(columns) == 1 else np.ascontiguousarray(rho[:, kind_of_lane.ravel()])
+
+
+def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: int) -> Ending:
+    return iterate(block, options, watch, method="trw", residual_of=lambda look: look.slack, adapt=_damp_when_stuck(block.num_lanes), max_iter=max_iter)
+
+
+def _damp_when_stuck(num_lanes: int) -> Callable[[MessageLanes, Integers, Floats, int], Integers]:
+    """A policy for `iterate`: lanes whose slack has stopped falling are damped one step more."""
+    best = np.full(num_lanes, np.inf)
+    since = np.zeros(num_lanes, dtype=np.int64)
+    level = np.zeros(num_lanes, dtype=np.int64)
+
+    def adapt(block: MessageLanes, running: Integers, slack: Floats, num_iter: int) -> Integers:
+        better = slack <= PROGRESS * best[running]
+        best[running[better]] = slack[better]
+        since[running[better]] = num_iter
+        stuck = running[(num_iter - since[running] >= PATIENCE) & (level[running] < len(DAMPING_STEPS) - 1)]
+        level[stuck] += 1
+        since[stuck] = num_iter
+        block.keep[: running.size] = 1.0 - np.take(DAMPING_STEPS, level[running])
+        return np.empty(0, dtype=np.int64)
+
+    return adapt
+
+
+def _optimized(block: MessageLanes, rho: Floats, ending: Ending, options: TRWOptions, watch: Watch) -> tuple[Ending, Floats]:
+    """Minimise the bound over the edge weights by conditional gradient, from the converged messages of the weights given.
+
+    The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a maximum spanning forest.  The lowest
+    bound seen is kept: never above that of the weights at the start.
+    """
+    topology = block.topology
+    first = np.repeat(rho, block.num_lanes // rho.shape[1], axis=1)
+    current, best = first.copy(), first.copy()
+    block.point = ending.point.copy()
+    block.set_counting(first)
+    for step in range(options.num_steps + 1):
+        last = step == options.num_steps
+        size = 2.0 / (step + STEP_OFFSET)
+        current = current if last else (1 - size) * current + size * weights.heaviest_forests(topology, block.mutual_information())
+        candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
+        block.set_counting(candidate)
+        # the bound of new weights counts once their messages have settled: in full after the last step
+        trial = _converge(block, options, watch, options.max_iter if last else SWEEPS_PER_STEP)
+        block.point = trial.point.copy()
+        block.set_counting(candidate)
+        trial.num_iter += ending.num_iter
+        lower = np.flatnonzero(trial.upper < ending.upper)
+        ending.put(lower, trial, lower)
+        best[:, lower] = candidate[:, lower]
+        if watch.must_stop():
+            break
+    return ending, best
