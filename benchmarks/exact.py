@@ -47,8 +47,9 @@ def problems() -> Iterator[Problem]:
 
 
 def clampz_run(problem: Problem, *, marginals: bool = True) -> Run:
+    model = Model.from_binary(problem.theta, problem.W, problem.edges)
+
     def run() -> float:
-        model = Model.from_binary(problem.theta, problem.W, problem.edges)
         estimate = exact(model, marginals=marginals)
         if marginals:
             _ = estimate.pairwise_marginals

@@ -1,17 +1,18 @@
 """exact: against enumeration, batches against single runs, evidence, Z = 0, and models too wide."""
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import enumerate_model
 
-from clampz.approximations import exact as exact_module
 from clampz.approximations.exact import ExactOptions, exact
 from clampz.batch import Batch
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
+from naive import enumerate_model
 
 EXACT = 1e-10
 
@@ -36,7 +37,7 @@ def assert_exact(estimate, model):
         assert all(np.isnan(m).all() for m in estimate.marginals)
         return
     assert estimate.log_z == pytest.approx(log_z, rel=EXACT, abs=EXACT)
-    assert estimate.lower <= estimate.log_z <= estimate.upper
+    assert estimate.lower <= log_z <= estimate.upper
     assert estimate.upper - estimate.lower < 1e-9 * max(1.0, abs(log_z))
     for i, marginal in enumerate(unary):
         np.testing.assert_allclose(estimate.marginals[i], marginal, atol=1e-9)
@@ -112,12 +113,31 @@ def test_threads_do_not_change_a_bit():
     np.testing.assert_array_equal(one.marginals_flat, two.marginals_flat)
 
 
+def test_progress_and_stopping_between_lanes():
+    rng = np.random.default_rng(16)
+    model = random_model(rng)
+    batch = Batch(model, rng.normal(size=(len(model.unary.flat), 4)))
+    seen = []
+    assert exact(batch, progress=seen.append).converged.all()
+    assert [p.num_finished for p in seen] == [1, 2, 3, 4]
+
+    def stop(progress):
+        raise StopIteration
+
+    stopped = exact(batch, progress=stop)
+    assert stopped.converged.tolist() == [True, False, False, False]
+    assert stopped[0].log_z == exact(batch)[0].log_z
+    assert (stopped[1].lower, stopped[1].upper, stopped[1].stopped_by) == (-np.inf, np.inf, "callback")
+    assert np.isnan(stopped[1].log_z) and "stopped" in stopped[1].note
+    assert exact(batch, time=0.0)[3].stopped_by == "time"
+
+
 def test_pairs_that_are_not_kept_are_computed_again(monkeypatch):
     rng = np.random.default_rng(10)
     model = random_model(rng, density=1.0)
     batch = Batch(model, rng.normal(size=(len(model.unary.flat), 3)))
     kept = exact(batch)
-    monkeypatch.setattr(exact_module, "KEPT_BYTES", 0)
+    monkeypatch.setattr(sys.modules["clampz.approximations.exact"], "KEPT_BYTES", 0)
     again = exact(batch)
     assert again.state.pairs is None
     np.testing.assert_array_equal(kept[2].pairwise_marginals.flat, again[2].pairwise_marginals.flat)

@@ -10,7 +10,7 @@ from clampz import generators
 from clampz.approximations.bethe import BetheOptions, bethe
 from clampz.approximations.exact import ExactOptions, exact
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.registry import approximations
+from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
 from clampz.batch import Batch
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
@@ -22,7 +22,7 @@ from clampz.topology import Topology
 
 __version__ = "0.1.0"
 
-__all__ = [
+__all__ = [  # noqa: RUF022 (grouped)
     # models
     "Batch",
     "BinaryForm",
@@ -32,10 +32,10 @@ __all__ = [
     "read",
     "write",
     # approximations
-    "approximations",
     "bethe",
     "exact",
     "mean_field",
+    "methods",
     "trw",
     # results
     "Estimate",

@@ -4,7 +4,6 @@ log Z and all marginals by bucket elimination.  `eliminate` takes a list of fact
 The loops are in `_kernels.elimination` (sums), `_kernels.elimination_order` (orders) and `_kernels.elimination_plan` (index arrays).
 """
 
-import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -34,10 +33,10 @@ SMALL_BYTES = 64 * 2**20
 # more or less noise, over and over.  On random graphs and grids of 25 to 120 variables these found the cheapest orders most often.
 FIRST_RULES = [(1.0, 1e-3, 0.0), (1e-3, 1.0, 0.0)]
 RANDOM_RULES = [(1.0, 1e-3, 0.9), (1.0, 1e-3, 3.0), (1.0, -0.5, 2.0)]
-MIN_TRIES = 8
-# Try further orders while the words of bits read (about 2 ns each) are fewer than this times the table entries of the best (about 5 ns each).
+MIN_TRIES = 20
+# Try further orders while the words of bits read (about 3 ns each) are fewer than this times the table entries of the best (about 4 ns each).
 # At most MAX_WORK of them, a second, and less where the tables are too large for any machine and only a good error message is to be gained.
-ORDER_SHARE = 0.7
+ORDER_SHARE = 0.2
 MAX_WORK = 5e8
 HUGE_ENTRIES = 2.0**40
 WORK_IF_HUGE = 1e7
@@ -112,7 +111,8 @@ def find_order(num_states: Integers, start: Integers, neighbour: Any) -> Order:
     states = log_states[rest]
     best = Order(early, math.inf, math.inf)
     work = 0
-    for attempt in itertools.count():
+    attempt = 0
+    while True:
         rules = FIRST_RULES if attempt < len(FIRST_RULES) else RANDOM_RULES
         rule = rules[attempt % len(rules)]
         found, total, log2_largest, perfect, cost = orders.greedy_order(rows, states, *rule, attempt, min(best.total, HOPELESS_ENTRIES))
@@ -124,6 +124,7 @@ def find_order(num_states: Integers, start: Integers, neighbour: Any) -> Order:
         allowed = min(ORDER_SHARE * best.total, MAX_WORK) if best.total < HUGE_ENTRIES else WORK_IF_HUGE
         if perfect or (work > allowed and attempt + 1 >= MIN_TRIES):
             return best
+        attempt += 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +163,11 @@ class Elimination:
 
     def num_bytes(self, marginals: bool = True) -> int:
         """Memory that one run needs."""
-        return int(8 * (self._num_stored * (2 if marginals else 1) + 3 * self.sizes[0] + 2 * self.sizes[1] + self.sizes[2:].sum()))
+        return int(8 * (self.num_stored * (2 if marginals else 1) + 3 * self.sizes[0] + 2 * self.sizes[1] + self.sizes[2:].sum()))
 
     @property
-    def _num_stored(self) -> int:
+    def num_stored(self) -> int:
+        """Entries of all factor tables and messages."""
         return int(self.plan.steps["message"][-1])
 
     @cached_property
@@ -174,7 +176,7 @@ class Elimination:
 
     def workspace(self, marginals: bool = True) -> "Workspace":
         """Memory for `run`, for one thread at a time; use it again for the next lane."""
-        size, n = self._num_stored, len(self.scopes.num_states)
+        size, n = self.num_stored, len(self.scopes.num_states)
         spread, scale = np.empty(self.scopes.num_factors + n), np.empty(n)
         return Workspace(np.empty(size), np.empty(size if marginals else 0), spread, scale, plans.make_scratch(self.sizes))
 
@@ -184,14 +186,15 @@ class Elimination:
         Fills `marginals` (one entry per state of each variable) unless it is empty, and then `workspace.beliefs` with the factors' marginals.
         """
         store, beliefs, spread, scale, scratch = workspace
-        status, log_z, terms = kernels.forwards(self.plan, values, store, spread, scale, scratch, log_domain)
+        logs = kernels.LOGARITHMS if log_domain else kernels.SCALED
+        status, log_z, terms = kernels.forwards(self.plan, values, store, spread, scale, scratch, logs)
         if status == kernels.OUT_OF_RANGE:
-            log_domain = True
-            status, log_z, terms = kernels.forwards(self.plan, values, store, spread, scale, scratch, log_domain)
+            logs = kernels.LOGARITHMS
+            status, log_z, terms = kernels.forwards(self.plan, values, store, spread, scale, scratch, logs)
         if status == kernels.EMPTY:
             return Sum(-math.inf, 0.0)
         if marginals.size:
-            kernels.backwards(self.plan, store, beliefs, scale, scratch, log_domain, self.state_start, marginals)
+            kernels.backwards(self.plan, store, beliefs, scale, scratch, logs, self.state_start, marginals)
         return Sum(log_z, ROUNDING * EPS * (terms + abs(log_z)))
 
 

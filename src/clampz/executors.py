@@ -7,6 +7,7 @@ other, and a range is cut where the arithmetic is the same on both sides.
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,10 +53,10 @@ def workers(num_threads: int) -> Iterator[Workers]:
         pool.close()
 
 
-def lane_blocks(num_lanes: int, num_threads: int) -> list[Integers]:
-    """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers."""
+def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) -> list[Integers]:
+    """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers unless `max_block` says so."""
     size = max(1, -(-num_lanes // num_threads))
-    size = min(MAX_BLOCK, -(-size // FULL_LANES) * FULL_LANES)
+    size = min(MAX_BLOCK if max_block is None else max_block, -(-size // FULL_LANES) * FULL_LANES)
     return [np.arange(begin, min(begin + size, num_lanes)) for begin in range(0, num_lanes, size)]
 
 
@@ -69,7 +70,7 @@ def padded(lanes: Integers, enough: bool) -> Integers:
 def cut(first: int, last: int, num_parts: int) -> list[tuple[int, int]]:
     """A range in about equal parts."""
     bounds = np.linspace(first, last, num_parts + 1).astype(np.int64)
-    return [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if a < b]
+    return [(int(a), int(b)) for a, b in pairwise(bounds) if a < b]
 
 
 def sum_blocks(size: int) -> list[tuple[int, int]]:

@@ -38,6 +38,9 @@ TINY = 1e-300
 
 DONE, EMPTY, OUT_OF_RANGE = 0, 1, 2
 
+# What `logs` may be.  None has a type of its own, so a kernel is compiled without the other's loops, and for logarithms only when they are needed.
+SCALED, LOGARITHMS = None, True
+
 
 # Sums, maxima and minima vectorise only where the compiler may reorder them; nothing here is infinite or nan.
 _reducing = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "ninf", "nsz", "contract"})
@@ -63,7 +66,7 @@ def _extremes(values, zero):
 
 
 @kernel
-def scale_factors(values, factors, log_domain, store, spread):
+def scale_factors(values, factors, logs, store, spread):
     """Write each table divided by its maximum into the store.  Returns the sum of the log maxima, and of all absolute terms; -inf where a table is zero."""
     total = 0.0
     terms = 0.0
@@ -80,7 +83,7 @@ def scale_factors(values, factors, log_domain, store, spread):
         total += high
         terms += abs(high) + spread[f] + 2.0
         for t in range(factors[f].table, factors[f + 1].table):
-            if log_domain:
+            if logs is not None:
                 store[t] = values[t] - high if values[t] > -np.inf else LOG_ZERO
             else:
                 store[t] = simd_math.exp(max(values[t] - high, -simd_math.EXP_LIMIT)) if values[t] > -np.inf else 0.0
@@ -88,32 +91,32 @@ def scale_factors(values, factors, log_domain, store, spread):
 
 
 @kernel
-def _product(plan, store, k, begin, end, own, log_domain, out):
+def _product(plan, store, k, begin, end, own, logs, out):
     """out[x, axes begin : end]: the product of the factors of step k's variable and one of these axes (and of its own ones), one axis after another."""
     size = 1
     for p in range(begin, end):
         size *= plan.axes[p].states
     for x in range(plan.steps[k].states):
         table = out[x * size : (x + 1) * size]
-        value = 0.0 if log_domain else 1.0
+        value = 0.0 if logs is not None else 1.0
         f = plan.steps[k].factor if own else -1
         while f >= 0:
             entry = store[plan.factors[f].table + x]
-            value = value + entry if log_domain else value * entry
+            value = value + entry if logs is not None else value * entry
             f = plan.factors[f].following
         table[0] = value
         built = 1
         for p in range(end - 1, begin - 1, -1):
             num_states = plan.axes[p].states
             for a in range(num_states - 1, -1, -1):  # a = 0 last: it overwrites what the others are made from
-                value = 0.0 if log_domain else 1.0
+                value = 0.0 if logs is not None else 1.0
                 f = plan.axes[p].factor
                 while f >= 0:
                     entry = store[plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a]
-                    value = value + entry if log_domain else value * entry
+                    value = value + entry if logs is not None else value * entry
                     f = plan.factors[f].following
                 part = table[a * built : (a + 1) * built]
-                if log_domain:
+                if logs is not None:
                     for i in range(built):
                         part[i] = table[i] + value
                 else:
@@ -184,7 +187,7 @@ def _advance(plan, k, offset, digit):
 
 
 @kernel
-def _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, log_domain):
+def _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, logs):
     """rows[x, lo] = psi_k(x, hi, lo) for one hi."""
     first = plan.steps[k].operand
     num_operands = plan.steps[k + 1].operand - first
@@ -195,8 +198,8 @@ def _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, row
         for j in range(num_operands):
             if plan.operands[first + j].kind == CONSTANT:
                 value = store[offset[j] + x * plan.strides[plan.operands[first + j].stride]]
-                scale = scale + value if log_domain else scale * value
-        if log_domain:
+                scale = scale + value if logs is not None else scale * value
+        if logs is not None:
             for i in range(lo_size):
                 row[i] = table[i] + scale
         else:
@@ -208,7 +211,7 @@ def _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, row
                 continue
             part = store[offset[j] + x * plan.strides[plan.operands[first + j].stride] :]
             if kind == CONTIGUOUS:
-                if log_domain:
+                if logs is not None:
                     for i in range(lo_size):
                         row[i] += part[i]
                 else:
@@ -216,7 +219,7 @@ def _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, row
                         row[i] *= part[i]
             else:
                 place = lo_offset[j * lo_size : (j + 1) * lo_size]
-                if log_domain:
+                if logs is not None:
                     for i in range(lo_size):
                         row[i] += part[place[i]]
                 else:
@@ -225,14 +228,14 @@ def _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, row
 
 
 @kernel
-def forwards(plan, values, store, spread, scale, scratch, log_domain):
+def forwards(plan, values, store, spread, scale, scratch, logs):
     """All messages, from the log tables `values`.  Returns a status, log Z, and the sum of absolute terms that bounds its rounding error.
 
     OUT_OF_RANGE: scaled tables might underflow; EMPTY: Z = 0.
     """
     A, B, rows, offset, lo_offset, digit = scratch.A, scratch.B, scratch.rows, scratch.offset, scratch.lo_offset, scratch.digit
     num_factors = plan.factors.size - 1
-    total, terms = scale_factors(values, plan.factors, log_domain, store, spread)
+    total, terms = scale_factors(values, plan.factors, logs, store, spread)
     if total == -np.inf:
         return EMPTY, -np.inf, 0.0
     for k in range(plan.steps.size - 1):
@@ -241,15 +244,15 @@ def forwards(plan, values, store, spread, scale, scratch, log_domain):
         lo_size, hi_size = _sizes(plan, k)
         reach = _reach(plan, k, spread)
         terms += reach + num_states
-        if reach > LINEAR_RANGE and not log_domain:
+        if reach > LINEAR_RANGE and logs is None:
             return OUT_OF_RANGE, 0.0, 0.0
-        _product(plan, store, k, plan.steps[k].split, plan.steps[k + 1].begin, True, log_domain, A)
-        _product(plan, store, k, plan.steps[k].begin, plan.steps[k].split, False, log_domain, B)
+        _product(plan, store, k, plan.steps[k].split, plan.steps[k + 1].begin, True, logs, A)
+        _product(plan, store, k, plan.steps[k].begin, plan.steps[k].split, False, logs, B)
         _enter(plan, k, lo_size, offset, lo_offset, digit)
         for h in range(hi_size):
-            _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, log_domain)
+            _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, logs)
             target = out[h * lo_size : (h + 1) * lo_size]
-            if log_domain:
+            if logs is not None:
                 _log_sum_exp(rows, num_states, target)
             else:
                 for i in range(lo_size):
@@ -260,7 +263,7 @@ def forwards(plan, values, store, spread, scale, scratch, log_domain):
                         target[i] += row[i]
             _advance(plan, k, offset, digit)
         # scale the largest entry to 1
-        if log_domain:
+        if logs is not None:
             high, low = _extremes(out, BELOW_ZERO)
             if high <= BELOW_ZERO:
                 return EMPTY, -np.inf, 0.0
@@ -331,7 +334,7 @@ def _log_sum_exp(rows, num_states, target):
 
 
 @kernel
-def backwards(plan, store, beliefs, scale, scratch, log_domain, state_start, marginals):
+def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals):
     """All marginals: of variables into `marginals`, of factors into `beliefs`."""
     A, B, rows, offset, lo_offset, digit = scratch.A, scratch.B, scratch.rows, scratch.offset, scratch.lo_offset, scratch.digit
     A_sum, B_sum, weight = scratch.A_sum, scratch.B_sum, scratch.weight
@@ -347,18 +350,18 @@ def backwards(plan, store, beliefs, scale, scratch, log_domain, state_start, mar
         first = plan.steps[k].operand
         if plan.steps[k].begin == plan.steps[k + 1].begin:
             beliefs[plan.steps[k].message] = 1.0
-        _product(plan, store, k, plan.steps[k].split, plan.steps[k + 1].begin, True, log_domain, A)
-        _product(plan, store, k, plan.steps[k].begin, plan.steps[k].split, False, log_domain, B)
+        _product(plan, store, k, plan.steps[k].split, plan.steps[k + 1].begin, True, logs, A)
+        _product(plan, store, k, plan.steps[k].begin, plan.steps[k].split, False, logs, B)
         _enter(plan, k, lo_size, offset, lo_offset, digit)
         for i in range(block):
             A_sum[i] = 0.0
         for h in range(hi_size):
-            _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, log_domain)
+            _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, logs)
             at = plan.steps[k].message + h * lo_size
-            _fill_weight(beliefs[at : at + lo_size], store[at : at + lo_size], scale[k], log_domain, weight)
+            _fill_weight(beliefs[at : at + lo_size], store[at : at + lo_size], scale[k], logs, weight)
             for x in range(num_states):
                 row = rows[x * lo_size : (x + 1) * lo_size]
-                if log_domain:
+                if logs is not None:
                     for i in range(lo_size):
                         # b <= 1 up to rounding; the shift makes what exp cannot reach exactly 0
                         exponent = min(row[i] + weight[i], 1.0)
@@ -395,9 +398,9 @@ def backwards(plan, store, beliefs, scale, scratch, log_domain, state_start, mar
 
 
 @inline
-def _fill_weight(belief, message, scale, log_domain, out):
+def _fill_weight(belief, message, scale, logs, out):
     """out = P(o) / m(o), or its logarithm, m being the message times its scale."""
-    if log_domain:
+    if logs is not None:
         for i in range(belief.size):
             out[i] = simd_math.log(max(belief[i], TINY)) - (message[i] + scale) if belief[i] > TINY else LOG_ZERO
     else:

@@ -184,35 +184,43 @@ def greedy_order(adjacency, log_states, by_fill, by_size, noise, seed, limit):
     rows = adjacency.copy()
     members = np.empty(n, dtype=np.int64)
     others = np.empty(n, dtype=np.int64)
-    touched = np.empty(num_words, dtype=np.uint64)
+    fill = np.zeros(n, dtype=np.int64)
     size = np.empty(n)
     key = np.empty(n)
     waiting = np.arange(n)
     order = np.empty(n, dtype=np.int64)
+    touched = np.zeros(num_words, dtype=np.uint64)
     random = np.uint64(seed)
     total = 0.0
     largest = 0.0
-    work = 0
     perfect = True
-    num_touched = n
+    work = 0
+    num_members = n
     for v in range(n):
         members[v] = v
     for step in range(n):
-        for p in range(num_touched):
+        # count afresh around the variable eliminated last ...
+        for p in range(num_members):
             v = members[p]
             degree = _members(rows[v], others)
             size[v] = log_states[v]
             for q in range(degree):
                 size[v] += log_states[others[q]]
-            fill = _fill_of(rows, v, others, degree) if by_fill > 0.0 else 0
-            random = random * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-            key[v] = by_fill * fill + by_size * size[v] + noise * (np.float64(random >> np.uint64(11)) * 2.0**-53) - LAST_TIE * log_states[v]
+            fill[v] = _fill_of(rows, v, others, degree)
+            touched[v // WORD] |= _bit(v)
             work += (degree + 2) * num_words
+        # ... and rank those and whatever else has changed
+        num_members = _members(touched, members)
+        for p in range(num_members):
+            v = members[p]
+            random = random * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            chance = np.float64(random >> np.uint64(11)) * 2.0**-53
+            key[v] = by_fill * fill[v] + by_size * size[v] + noise * chance - LAST_TIE * log_states[v]
         at = 0
         for p in range(1, n - step):
             if key[waiting[p]] < key[waiting[at]]:
                 at = p
-        work += (n - step) // 4
+        work += (n - step) // 4 + num_members
         v = waiting[at]
         waiting[at] = waiting[n - step - 1]
         largest = max(largest, size[v])
@@ -220,26 +228,47 @@ def greedy_order(adjacency, log_states, by_fill, by_size, noise, seed, limit):
         if size[v] > HOPELESS or total >= limit:
             return order, np.inf, largest, perfect, work
         order[step] = v
-        # v's neighbours become neighbours of each other; scores change for them and for the neighbours of those that gained an edge
+        # v's neighbours become neighbours of each other; every other common neighbour of two that were none before has one pair less to join
+        num_members = _members(rows[v], members)
         for w in range(num_words):
-            touched[w] = rows[v, w]
-        degree = _members(rows[v], others)
-        for p in range(degree):
-            u = others[p]
-            gained = ZERO
-            for w in range(num_words):
-                union = rows[u, w] | rows[v, w]
-                gained += np.uint64(_popcount(union ^ rows[u, w]))
-                rows[u, w] = union
-            rows[u, u // WORD] &= ~_bit(u)
-            rows[u, v // WORD] &= ~_bit(v)
-            if gained > ONE:  # u itself is always among the gained
-                perfect = False
+            touched[w] = ZERO
+        if fill[v] == 0:
+            # no edge is added: neighbours lose v and the pairs (v, b) that they had to join
+            for p in range(num_members):
+                a = members[p]
                 for w in range(num_words):
-                    touched[w] |= rows[u, w]
+                    fill[a] -= _popcount(rows[a, w] & ~rows[v, w])
+                fill[a] += 1  # v itself is no such b
+                size[a] -= log_states[v]
+                rows[a, v // WORD] &= ~_bit(v)
+            for w in range(num_words):
+                touched[w] = rows[v, w]
+            work += num_members * num_words
+            num_members = 0
+            continue
+        perfect = False
+        for p in range(num_members):
+            a = members[p]
+            for q in range(p):
+                b = members[q]
+                if rows[a, b // WORD] & _bit(b) != ZERO:
+                    continue
+                work += num_words
+                for w in range(num_words):
+                    common = rows[a, w] & rows[b, w] & ~rows[v, w]
+                    touched[w] |= common
+                    while common != ZERO:
+                        low = common & (~common + ONE)
+                        fill[w * WORD + _popcount(low - ONE)] -= 1
+                        common ^= low
         touched[v // WORD] &= ~_bit(v)
-        num_touched = _members(touched, members)
-        work += degree * num_words
+        for p in range(num_members):
+            a = members[p]
+            for w in range(num_words):
+                rows[a, w] |= rows[v, w]
+            rows[a, a // WORD] &= ~_bit(a)
+            rows[a, v // WORD] &= ~_bit(v)
+        work += num_members * num_words
     return order, total, largest, perfect, work
 
 

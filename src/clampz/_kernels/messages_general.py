@@ -308,8 +308,8 @@ def _log_sum(values, begin, end, b):
 def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
     """Value, slack, drift and magnitude of the edges, as in `messages.edge_terms`.
 
-    With log N_i = log sum_xj exp(theta/rho + cavity_j), the pair's marginal of i is proportional to exp(cavity_i + log N_i), its normaliser is Z_ij, and its ratio to
-    T_i is exp(log N_i - log M_ji) Z_i / Z_ij.
+    With log N_i = log sum_xj exp(theta/rho + cavity_j), the pair's marginal of i is proportional to exp(cavity_i + log N_i), its normaliser is Z_ij,
+    and its ratio to T_i is exp(log N_i - log M_ji) Z_i / Z_ij.
     """
     num_lanes = messages.shape[1]
     cavity, sent_i = _scratch(graph, num_lanes)

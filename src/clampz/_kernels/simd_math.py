@@ -28,7 +28,10 @@ HALF_STEP = np.int64(1 << 51)
 EXP_LIMIT = 700.0
 
 
-@intrinsic
+_as_intrinsic: Any = intrinsic  # called with one argument less than it is defined with
+
+
+@_as_intrinsic
 def _bits_of(typingctx: Any, x: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], context.get_value_type(types.int64))
@@ -36,7 +39,7 @@ def _bits_of(typingctx: Any, x: Any) -> Any:
     return types.int64(types.float64), codegen
 
 
-@intrinsic
+@_as_intrinsic
 def _from_bits(typingctx: Any, x: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], context.get_value_type(types.float64))

@@ -1,14 +1,13 @@
 """The Bethe approximation by a double loop that converges, from several starts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from clampz.approximations.base import Start, approximation
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.engine import Ending, best_of, iterate
-from clampz.approximations.lanes import finished, lanes_of, run_blocks, start_messages
+from clampz.approximations.engine import Ending, Policy, best_of, iterate, solve_in_blocks
+from clampz.approximations.lanes import finished, lanes_of, start_messages
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.message_lanes import MessageLanes
 from clampz.approximations.problems import problem_of
@@ -52,8 +51,9 @@ class BetheOptions(Options):
 def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> Estimates:
     """The Bethe approximation: often the most accurate estimate of log Z, and no bound.
 
-    A double loop (belief propagation whose beliefs are damped geometrically) ends at a stationary point of the Bethe objective.  That is a maximum with many local
-    ones, so it runs from several starts: uniform, the best mean-field solution, random ones, and `start` if given.  Options: see `BetheOptions`.
+    A double loop (belief propagation whose beliefs are damped geometrically) ends at a stationary point of the Bethe objective.  That is a maximum with
+    many local ones, so it runs from several starts: uniform, the best mean-field solution, random ones, and `start` if given.
+    Options: see `BetheOptions`.
 
     >>> from clampz import bethe, generators
     >>> bethe(generators.cycle(3, theta=0, weights=-4.0)).converged
@@ -61,25 +61,22 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     """
     topology = batch.model.topology
     with workers(options.num_threads) as pool:
-        problem = problem_of(batch)
-        single = lanes_of(problem, pool)
-        points = _starts(single, batch, options, start, watch)
-        repeated = np.repeat(np.arange(batch.num_lanes), len(points))
-        lanes = lanes_of(problem.take(repeated), pool)
-        lanes.start_at(np.stack(points, axis=2).reshape(len(points[0]), -1))
-        rho = uniform_weights(topology)
+        single = lanes_of(problem_of(batch), pool)
+        lanes = _from_starts(single, batch, options, start, watch)
+        ones, rho = np.ones((topology.num_edges, 1)), uniform_weights(topology)
         gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
-        certain = 1.0 + np.where(topology.core, topology.degrees, 0)
+        certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
 
-        def solve(block: MessageLanes, ones: Floats) -> tuple[Ending, Floats]:
-            ending = Ending.empty(block)
-            ending.point = block.point.copy()
+        def solve(block: MessageLanes, numbers: Integers) -> Ending:
+            ending = Ending.pending(block)
             waiting = [(0, 0, np.arange(block.num_lanes))]  # which inner loop, sweeps made so far, lanes
             while waiting:
                 level, used, left = waiting.pop()
-                part = block.take(left)
-                part.point = columns(ending.point, left)
-                part.set_counting(ones, gentle if level == 0 else certain)
+                part = block
+                if level > 0:
+                    part = block.take(left)
+                    part.point = columns(ending.point, left)
+                part.set_counting(ones, np.asarray(gentle if level == 0 else certain))
                 inner = INNER_SWEEPS[level]
                 last = level == len(INNER_SWEEPS) - 1
                 attempt = iterate(
@@ -88,52 +85,52 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                     watch,
                     method="bethe",
                     residual_of=lambda look: look.drift,
-                    adapt=None if last else _give_up_when_stuck(part.num_lanes, inner),
+                    policy=None if last else _give_up_when_stuck(part.num_lanes, inner),
                     inner=inner,
                     max_iter=options.max_iter - used,
                 )
                 attempt.num_iter += used
-                ending.put(left, attempt, np.arange(len(left)))
-                stuck = np.array([reason is None for reason in attempt.stopped_by])
+                ending.put(left, attempt)
+                stuck = attempt.because(None)
                 waiting += [(level + 1, int(count), left[stuck & (attempt.num_iter == count)]) for count in np.unique(attempt.num_iter[stuck])]
-            return ending, ones
+            return ending
 
-        ones = np.ones((topology.num_edges, 1))
-        ending, _ = run_blocks(lanes, ones, pool, solve)
+        ending = solve_in_blocks(lanes, solve)
     # a point that has not converged has a value that means nothing: it counts only where no other has
     merit = np.where(ending.converged, ending.value, -np.inf)
     none = ~ending.converged.reshape(batch.num_lanes, -1).any(axis=1)
-    merit = np.where(np.repeat(none, len(points)), -ending.residual, merit)
+    merit = np.where(np.repeat(none, lanes.num_lanes // batch.num_lanes), -ending.residual, merit)
     best = best_of(merit, batch.num_lanes)
-    chosen = Ending.empty(single)
+    chosen = Ending.pending(single)
     chosen.put(np.arange(batch.num_lanes), ending, best)
-    return finished("bethe", single, batch, options, chosen, ones)
+    return finished("bethe", single, batch, options, chosen, ones, log_z=chosen.value)
 
 
-def _starts(lanes: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> list[Floats]:
-    """Messages to start from, one array per start: uniform, from mean field, random, and the caller's."""
-    points = [np.zeros_like(lanes.point)]
+def _from_starts(single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> MessageLanes:
+    """Every lane several times in a row, from different messages: uniform, from mean field, random, and the caller's."""
     left = max(0.0, options.time - watch.seconds)
     field = MeanFieldOptions(max_iter=options.max_iter, time=left, threads=options.threads, seed=options.seed)
-    points.append(lanes.messages_from(np.nan_to_num(mean_field(batch, options=field).marginals_flat, nan=0.5)))
+    points = [np.zeros_like(single.point), single.messages_from(np.nan_to_num(mean_field(batch, options=field).marginals_flat, nan=0.5))]
     rng = np.random.default_rng(options.seed)
     for _ in range(options.num_starts):
-        weight = rng.exponential(size=(len(batch.unary), 1))
-        points.append(lanes.messages_from(np.repeat(weight / weight.max(initial=1.0), batch.num_lanes, axis=1)))
+        weight = rng.random(size=(len(batch.unary), 1))
+        points.append(single.messages_from(np.repeat(weight, batch.num_lanes, axis=1)))
     if start is not None:
-        points.append(start_messages(lanes, batch, start))
-    return points
+        points.append(start_messages(single, batch, start))
+    lanes = lanes_of(single.problem.take(np.repeat(np.arange(batch.num_lanes), len(points))), single.workers)
+    lanes.start_at(np.stack(points, axis=2).reshape(len(single.point), -1))
+    return lanes
 
 
-def _give_up_when_stuck(num_lanes: int, inner: int) -> Callable[[MessageLanes, Integers, Floats, int], Integers]:
+def _give_up_when_stuck(num_lanes: int, inner: int) -> Policy:
     """A policy for `iterate`: lanes whose drift has stopped falling leave, for a longer inner loop."""
     best = np.full(num_lanes, np.inf)
     since = np.zeros(num_lanes, dtype=np.int64)
 
-    def adapt(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> Integers:
+    def give_up(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> Integers:
         better = drift <= PROGRESS * best[running]
         best[running[better]] = drift[better]
         since[running[better]] = num_iter
         return running[num_iter - since[running] >= PATIENCE * inner]
 
-    return adapt
+    return give_up

@@ -8,7 +8,7 @@ from clampz._kernels.simd_math import EXP_LIMIT
 from clampz.approximations.message_lanes import TINY, MessageLanes
 from clampz.approximations.problems import BinaryProblem
 from clampz.executors import Workers
-from clampz.tables import Floats
+from clampz.tables import Floats, Integers, columns
 
 
 class BinaryLanes(MessageLanes):
@@ -26,6 +26,10 @@ class BinaryLanes(MessageLanes):
         rho = np.take(self.rho, edge, axis=0)
         return Weights(self.problem.W[edge, None] / (2 * rho), rho, rho if gain is None else gain, self.problem.free)
 
+    def _take_potentials(self, lanes: Integers, problem: BinaryProblem) -> Weights:
+        w, rho, gain = (a if a.shape[1] == 1 else columns(a, lanes) for a in self.potentials[:3])
+        return Weights(w, rho, gain, problem.free)
+
     def mutual_information(self) -> Floats:
         out = np.empty((self.topology.num_edges, self.num_lanes))
         kernels.mutual_information(self.point, self.total, self.potentials, self.problem.graph, out)
@@ -35,7 +39,8 @@ class BinaryLanes(MessageLanes):
         low, high = np.clip(marginals.reshape(-1, 2, self.num_lanes)[self.topology.variable_of], TINY, 1.0).transpose(1, 0, 2)
         half = self.problem.W[self.topology.edge_of_message, None] / 2
         odds = np.log(high / low)[self.topology.tail]
-        return np.logaddexp(half, -odds) - np.logaddexp(0.0, half - odds)
+        messages: Floats = np.logaddexp(half, -odds) - np.logaddexp(0.0, half - odds)
+        return messages
 
     def start_at(self, messages: Floats) -> None:
         """Begin with these messages; what runs along an edge of a clamped variable stays uniform."""

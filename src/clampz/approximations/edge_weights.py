@@ -90,7 +90,7 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floa
         raise OptionError(
             f"edge_weights: expected shape ({m},) or ({m}, {num_lanes}), a weight per edge in the order of model.edges, found {np.shape(weights)}"
         )
-    bad = np.argwhere(~((rho > 0) & (rho <= 1)))
+    bad = np.argwhere(np.logical_not((rho > 0) & (rho <= 1)))
     if bad.size:
         k = int(bad[0][0])
         raise OptionError(f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected 0 < rho <= 1, found {rho[k, bad[0][1]]}")
@@ -98,7 +98,7 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floa
         excess = forest_excess(topology, column)
         if excess > 1e-9:
             raise OptionError(f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); no bound would follow")
-    rho = np.where(topology.core[topology.edges].all(axis=1)[:, None], rho * SHRINK, 1.0)
+    rho = np.where(topology.core[topology.edges].all(axis=1, keepdims=True), rho * SHRINK, 1.0)
     return rho
 
 

@@ -1,18 +1,20 @@
-"""The loop that Bethe and TRW share: sweep, evaluate, let finished lanes go, until none is left or a limit is reached.
+"""The loop that mean field, Bethe and TRW share: sweep, look, let finished lanes go, until none is left or a limit is reached.
 
 Every decision about a lane (when to look, whether it is done, how much to damp it) follows from that lane's own history, so a lane ends up with
 the same numbers in any batch.
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.executors import padded
+from clampz.executors import Workers, lane_blocks, padded
 from clampz.limits import Options, Progress, StoppedBy, Watch
 from clampz.tables import Floats, Integers
 
@@ -27,9 +29,9 @@ ROUNDINGS = 16.0
 
 
 class Evaluation(NamedTuple):
-    """What the current messages say, one entry per lane.
+    """What a look at the lanes shows, one entry per lane.
 
-    value is the approximation's log Z if the messages are a fixed point; value + slack is an upper bound for any messages if the edge weights are TRW's;
+    value is the approximation's log Z if the point is a fixed point; value + slack is an upper bound for any messages if the edge weights are TRW's;
     drift is the largest disagreement between a pairwise belief's marginal and the belief itself, in probability; rounding bounds the error made.
     """
 
@@ -47,70 +49,113 @@ class Evaluation(NamedTuple):
         return cls(value + constant, slack, together[:, 2].max(axis=0), rounding)
 
 
-class Lanes(Protocol):
-    """A block of lanes that passes messages: `BinaryLanes` or `GeneralLanes`."""
+class Lanes(ABC):
+    """A block of lanes that can be swept.
 
-    point: Floats  # what the sweeps update: messages, or mean-field probabilities
+    Attributes
+    ----------
+    problem
+        What is solved.
+    point
+        (rows, B) what the sweeps update: messages, or mean-field probabilities.
+    keep
+        (B,) 1 - damping of each lane.
+    workers
+        Threads for a block that is alone.
+    """
+
+    problem: Any
+    point: Floats
     keep: Floats
+    workers: Workers
 
     @property
-    def num_lanes(self) -> int: ...
-    def take(self, lanes: Integers) -> Self: ...
-    def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None: ...
-    def sweep(self, num_sweeps: int) -> None: ...
-    def rebase(self) -> None: ...
-    def evaluate(self) -> Evaluation: ...
-    def mutual_information(self) -> Floats: ...
+    def num_lanes(self) -> int:
+        return int(self.point.shape[1])
+
+    @abstractmethod
+    def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
+        """Some of the lanes, as a block of its own with copies of their points."""
+
+    @abstractmethod
+    def sweep(self, num_sweeps: int) -> None:
+        """Update everything once, so many times."""
+
+    def rebase(self) -> None:  # noqa: B027 (most methods have no outer loop)
+        """The outer step of a double loop."""
+
+    @abstractmethod
+    def evaluate(self) -> Evaluation:
+        """Look at the lanes."""
 
 
 @dataclass
 class Ending:
-    """How each lane of a run ended; filled in as lanes finish."""
+    """How each lane of a run ended; filled in as lanes finish.  `upper` is the lowest value + slack seen on the way."""
 
     value: Floats
-    slack: Floats
-    drift: Floats
     rounding: Floats
     upper: Floats
     residual: Floats
     num_iter: Integers
-    stopped_by: list[StoppedBy | None]
+    stopped_by: NDArray[np.object_]
     point: Floats
 
     @classmethod
-    def empty(cls, lanes: Lanes) -> "Ending":
-        size = lanes.num_lanes
-        return cls(
-            *(np.full(size, np.inf) for _ in range(6)),
-            np.zeros(size, dtype=np.int64),
-            [None] * size,
-            lanes.point.copy(),
-        )
+    def pending(cls, lanes: Lanes) -> "Ending":
+        """No lane has ended yet; each is where it stands."""
+        value, rounding, upper, residual = np.full((4, lanes.num_lanes), np.inf)
+        num_iter = np.zeros(lanes.num_lanes, dtype=np.int64)
+        return cls(value, rounding, upper, residual, num_iter, np.full(lanes.num_lanes, None, dtype=object), lanes.point.copy())
 
-    def put(self, where: Integers, other: "Ending", taken: Integers) -> None:
-        """Copy lanes `taken` of another ending to lanes `where` of this one."""
-        for mine, theirs in zip(self.arrays(), other.arrays(), strict=True):
-            mine[..., where] = theirs[..., taken]
-        for a, b in zip(where, taken, strict=True):
-            self.stopped_by[a] = other.stopped_by[b]
+    def put(self, where: Integers, other: "Ending", taken: Integers | None = None) -> None:
+        """Copy lanes of another ending (all, or those `taken`) to lanes `where` of this one."""
+        chosen = slice(None) if taken is None else taken
+        for name, mine in vars(self).items():
+            mine[..., where] = getattr(other, name)[..., chosen]
 
-    def arrays(self) -> tuple[Floats | Integers, ...]:
-        return (self.value, self.slack, self.drift, self.rounding, self.upper, self.residual, self.num_iter, self.point)
+    def because(self, reason: StoppedBy | None) -> NDArray[np.bool_]:
+        """(B,) the lanes that ended for this reason; None: those that a policy gave up on."""
+        return np.array([found == reason for found in self.stopped_by], dtype=np.bool_)
 
     @property
-    def converged(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        return np.array([s == "tol" for s in self.stopped_by])
+    def converged(self) -> NDArray[np.bool_]:
+        return self.because("tol")
+
+
+# Called after each look with the block, the numbers of the lanes still running in it, their residuals and the sweep count: may damp them, and returns the lanes
+# to give up on, which end with `stopped_by` None.
+Policy = Callable[[Any, Integers, Floats, int], Integers]
+
+
+def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_block: int | None = None) -> Ending:
+    """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
+
+    A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending.
+    """
+    workers = lanes.workers
+    possible = np.flatnonzero(lanes.problem.constant > -np.inf)
+    blocks = [possible[block] for block in lane_blocks(len(possible), workers.num_threads, max_block)]
+    if len(blocks) == 1 and len(possible) == lanes.num_lanes:
+        return solve(lanes, possible)
+    inside = workers if len(blocks) == 1 else Workers(1)
+    ending = Ending.pending(lanes)
+
+    def run(block: Integers) -> None:
+        ending.put(block, solve(lanes.take(block, inside), block))
+
+    if len(blocks) == 1:
+        run(blocks[0])
+    else:
+        workers.map(run, blocks)
+    return ending
 
 
 def best_of(values: Floats, num_lanes: int) -> Integers:
     """For lanes that each ran from several starts, in a row: which of all of them is the best of each lane."""
     starts = values.reshape(num_lanes, -1)
-    return np.arange(num_lanes) * starts.shape[1] + np.argmax(starts, axis=1)
-
-
-def next_look(num_iter: int) -> int:
-    """The sweep after which the lanes are looked at next."""
-    return num_iter + min(MAX_INTERVAL, 1 + num_iter // 4)
+    best: Integers = np.arange(num_lanes) * starts.shape[1] + np.argmax(starts, axis=1)
+    return best
 
 
 def iterate(
@@ -120,52 +165,36 @@ def iterate(
     *,
     method: str,
     residual_of: Callable[[Evaluation], Floats],
-    adapt: Callable[[Lanes, Integers, Floats, int], Integers] | None = None,
+    policy: Policy | None = None,
     inner: int | None = None,
     max_iter: int | None = None,
 ) -> Ending:
-    """Run lanes until each is within tolerance, or a limit stops them all.
+    """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are used up.
 
-    Parameters
-    ----------
-    residual_of
-        What must fall below `options.tol`.
-    adapt
-        Called after each look with the lanes still running (their numbers in this run), their residuals and the sweep count: may damp them, and returns
-        those to give up on, which end with `stopped_by` None.
-    inner
-        Sweeps between two outer steps (`rebase`), for Bethe's double loop.
+    `inner` is the number of sweeps between two outer steps (`rebase`), for Bethe's double loop.
     """
-    ending = Ending.empty(lanes)
+    ending = Ending.pending(lanes)
     full = lanes.num_lanes >= FULL_LANES
     running = np.arange(lanes.num_lanes)
     limit = options.max_iter if max_iter is None else max_iter
-    block = lanes.take(padded(running, full))
+    num_lanes = lanes.num_lanes
+    block = lanes if len(padded(running, full)) == num_lanes else lanes.take(padded(running, full))
     num_iter = 0
     while running.size:
         num_iter = _advance(block, num_iter, min(next_look(num_iter), limit), inner, watch)
         look = block.evaluate()
-        size = running.size
-        residual = residual_of(look)[:size]
-        ending.upper[running] = np.minimum(ending.upper[running], (look.value + look.slack + look.rounding)[:size])
-        given_up = adapt(block, running, residual, num_iter) if adapt is not None else np.empty(0, dtype=np.int64)
+        residual = residual_of(look)[: running.size]
+        ending.upper[running] = np.minimum(ending.upper[running], (look.value + look.slack + look.rounding)[: running.size])
         done = residual <= options.tol
-        reason: StoppedBy | None = None
-        if watch.must_stop():
-            reason = watch.stopped_by
-        elif num_iter >= limit:
-            reason = "max_iter"
-        leaving = np.ones(size, dtype=np.bool_) if reason else done | np.isin(running, given_up)
-        out = np.flatnonzero(leaving)
-        if out.size:
-            where = running[out]
-            for mine, theirs in zip((ending.value, ending.slack, ending.drift, ending.rounding), look, strict=True):
-                mine[where] = theirs[out]
-            ending.residual[where] = residual[out]
-            ending.num_iter[where] = num_iter
-            ending.point[:, where] = block.point[:, out]
-            for b in out:
-                ending.stopped_by[running[b]] = "tol" if done[b] else reason
+        leaving = done if policy is None else done | np.isin(running, policy(block, running, residual, num_iter))
+        stop: StoppedBy | None = watch.stopped_by if watch.must_stop() else "max_iter" if num_iter >= limit else None
+        out = np.flatnonzero(leaving | (stop is not None))
+        where = running[out]
+        ending.value[where], ending.rounding[where], ending.residual[where] = look.value[out], look.rounding[out], residual[out]
+        ending.num_iter[where] = num_iter
+        ending.stopped_by[where] = stop
+        ending.stopped_by[running[done]] = "tol"
+        ending.point[:, where] = block.point[:, out]
         worst = int(np.argmax(residual))
         watch.report(
             Progress(
@@ -173,17 +202,22 @@ def iterate(
                 num_iter=num_iter,
                 residual=float(residual[worst]),
                 log_z=float(look.value[worst]),
-                num_lanes=len(ending.value),
-                num_finished=len(ending.value) - size + out.size,
+                num_lanes=num_lanes,
+                num_finished=num_lanes - running.size + out.size,
                 seconds=watch.seconds,
             )
         )
         if out.size:
-            kept = np.flatnonzero(~leaving)
+            kept = np.setdiff1d(np.arange(running.size), out)
             running = running[kept]
             if running.size:
                 block = block.take(padded(kept, full))
     return ending
+
+
+def next_look(num_iter: int) -> int:
+    """The sweep after which the lanes are looked at next."""
+    return num_iter + min(MAX_INTERVAL, 1 + num_iter // 4)
 
 
 def _advance(block: Lanes, num_iter: int, target: int, inner: int | None, watch: Watch) -> int:

@@ -11,21 +11,25 @@ import numpy as np
 
 from clampz.approximations.base import Start, approximation
 from clampz.batch import Batch
-from clampz.elimination import Elimination, Restriction, Scopes, Sum, Workspace, memory_allowed
+from clampz.elimination import EPS, Elimination, Restriction, Scopes, Sum, Workspace, memory_allowed
 from clampz.errors import OptionError
-from clampz.limits import Options, Watch, check_option
+from clampz.limits import Options, Progress, Watch, check_option
 from clampz.results import Estimates
 from clampz.tables import Floats
 
 # Pairwise marginals of all lanes are kept up to this many bytes; beyond, a lane that is asked for its pairs is run again.
 KEPT_BYTES = 2**28
 
+# Lanes that store fewer numbers are done before a second thread has got hold of the interpreter.
+LARGE_LANE = 10_000
+
 Z_IS_ZERO = "Z = 0: every configuration has probability zero, so there are no marginals"
+NOT_REACHED = "the run was stopped before this lane"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactOptions(Options):
-    """Options of `exact`; `tol`, `max_iter` and `time` have no effect on it.
+    """Options of `exact`; `tol` and `max_iter` have no effect on it, and a limit of time only between the lanes of a batch: lanes not reached are nan.
 
     Attributes
     ----------
@@ -74,6 +78,13 @@ class _Run:
             pairs[entries[num_kept:] - self.num_rows] = workspace.beliefs[num_kept : len(entries)]
         return found
 
+    def num_threads(self, options: ExactOptions) -> int:
+        """How many threads pay, and fit into memory together."""
+        threads = min(options.num_threads, self.batch.num_lanes)
+        if threads == 1 or self.elimination.num_stored < LARGE_LANE:
+            return 1
+        return max(1, min(threads, memory_allowed(options.memory) // self.elimination.num_bytes(self.wanted)))
+
     def pairs_again(self, b: int) -> Floats:
         pairs = np.zeros(self.num_pairs)
         self.lane(b, self.elimination.workspace(), np.zeros(self.num_rows), pairs)
@@ -89,7 +100,8 @@ class ExactState:
 
     def pairwise(self, lane: int) -> Floats:
         if self.pairs is not None:
-            return self.pairs[lane].copy()
+            pairs: Floats = self.pairs[lane].copy()
+            return pairs
         if self.again is None:
             raise OptionError("pairwise marginals: this run was asked for log Z only (marginals=False)")
         return self.again(lane)
@@ -111,38 +123,44 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
     keep = options.marginals and run.num_pairs * num_lanes * 8 <= KEPT_BYTES
     unary = np.zeros((num_lanes, run.num_rows))
     pairs = np.zeros((num_lanes, run.num_pairs if keep else 0))
-    log_z, error = np.empty(num_lanes), np.empty(num_lanes)
+    log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
 
     def solve(lanes: range) -> None:
         workspace = run.elimination.workspace(options.marginals)
         for b in lanes:
-            log_z[b], error[b] = run.lane(b, workspace, unary[b], pairs[b])
+            if b > 0 and watch.must_stop():
+                unary[b] = pairs[b] = np.nan
+                continue
+            found = run.lane(b, workspace, unary[b], pairs[b])
+            log_z[b], error[b] = found.log_z + batch.model.constant, found.error
+            done = int(np.count_nonzero(~np.isnan(log_z)))
+            watch.report(
+                Progress(method="exact", num_iter=1, residual=0.0, log_z=float(log_z[b]), num_lanes=num_lanes, num_finished=done, seconds=watch.seconds)
+            )
 
-    threads = min(options.num_threads, num_lanes)
-    if threads > 1:
-        needed = run.elimination.num_bytes(options.marginals)
-        threads = max(1, min(threads, memory_allowed(options.memory) // needed))
+    threads = run.num_threads(options)
     if threads == 1:
         solve(range(num_lanes))
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)]))
-    log_z += batch.model.constant
-    error += 2e-16 * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
+    done = ~np.isnan(log_z)
+    stopped_by = watch.stopped_by or "tol"
+    error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
     return Estimates(
         method="exact",
         model=batch.model,
         log_z=log_z,
         bound="exact",
-        lower=log_z - error,
-        upper=log_z + error,
+        lower=np.where(done, log_z - error, -np.inf),
+        upper=np.where(done, log_z + error, np.inf),
         value=log_z,
         marginals_flat=unary.T,
-        converged=np.ones(num_lanes, dtype=np.bool_),
-        num_iter=np.ones(num_lanes, dtype=np.int64),
-        residual=np.zeros(num_lanes),
-        stopped_by=("tol",) * num_lanes,
+        converged=done,
+        num_iter=done.astype(np.int64),
+        residual=np.where(done, 0.0, np.inf),
+        stopped_by=["tol" if d else stopped_by for d in done],
         options=options,
-        notes=[Z_IS_ZERO if z == -np.inf else "" for z in log_z],
+        notes=[Z_IS_ZERO if z == -np.inf else "" if d else NOT_REACHED for z, d in zip(log_z, done, strict=True)],
         state=ExactState(pairs if keep else None, run.pairs_again if options.marginals else None),
     )

@@ -10,7 +10,7 @@ from clampz._kernels.messages_general import Potentials
 from clampz.approximations.message_lanes import TINY, MessageLanes
 from clampz.approximations.problems import TableProblem
 from clampz.executors import Workers
-from clampz.tables import Floats
+from clampz.tables import Floats, Integers
 
 
 class GeneralLanes(MessageLanes):
@@ -40,12 +40,14 @@ class GeneralLanes(MessageLanes):
         return lane
 
     def _potentials(self, gain: Floats | None) -> Potentials:
-        rho = np.take(self.rho[:, :1], self.topology.edge_of_message, axis=0)
+        rho = np.take(self.rho, self.topology.edge_of_message, axis=0)
         table = self.problem.table
-        if getattr(self, "_factors_of", None) is not self.rho:  # lanes taken from a block share its factors
-            self._factor, self._shift, self._factors_of = np.empty_like(table), np.empty(len(rho)), self.rho
-            kernels.fill_factors(rho, self.problem.graph, table, self._factor, self._shift)
-        return Potentials(table, self._factor, self._shift, rho, rho if gain is None else gain)
+        factor, shift = np.empty_like(table), np.empty(len(rho))
+        kernels.fill_factors(rho, self.problem.graph, table, factor, shift)
+        return Potentials(table, factor, shift, rho, rho if gain is None else gain)
+
+    def _take_potentials(self, lanes: Integers, problem: TableProblem) -> Potentials:
+        return self.potentials
 
     def mutual_information(self) -> Floats:
         model = self.problem.model

@@ -1,8 +1,5 @@
 """From a batch to lanes that pass messages, and back to estimates: what Bethe and TRW have in common around their loop."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from clampz.approximations.base import Start
@@ -13,10 +10,12 @@ from clampz.approximations.message_lanes import MessageLanes
 from clampz.approximations.problems import BinaryProblem, Problem
 from clampz.batch import Batch
 from clampz.errors import OptionError
-from clampz.executors import Workers, lane_blocks
+from clampz.executors import Workers
 from clampz.limits import Options
 from clampz.results import Bound, Estimates
-from clampz.tables import Floats, Integers, columns
+from clampz.tables import Floats
+
+NO_CONFIGURATION = "Z = 0: no configuration is possible"
 
 
 def lanes_of(problem: Problem, workers: Workers) -> MessageLanes:
@@ -27,7 +26,7 @@ def lanes_of(problem: Problem, workers: Workers) -> MessageLanes:
 def start_messages(lanes: MessageLanes, batch: Batch, start: Start) -> Floats:
     """The messages of an earlier estimate, one column per lane; made from its marginals if it passed none."""
     check_start(batch, start)
-    if isinstance(start.state, MessageLanes):
+    if isinstance(start.state, type(lanes)):  # the same graph and states, so the same layout
         return for_lanes(start, start.state.point, batch.num_lanes)
     return lanes.messages_from(start_marginals(start, batch.num_lanes))
 
@@ -54,56 +53,37 @@ def start_marginals(start: Start, num_lanes: int) -> Floats:
     return np.repeat(flat, num_lanes // flat.shape[1], axis=1)
 
 
-def run_blocks(lanes: MessageLanes, rho: Floats, workers: Workers, solve: Callable[[MessageLanes, Floats], tuple[Ending, Floats]]) -> tuple[Ending, Floats]:
-    """Solve blocks of lanes side by side; `solve` takes a block and its edge weights (m, 1) or (m, B) and returns them with the ending.
-
-    A single block has all threads to itself.
-    """
-    shared = rho.shape[1] == 1
-    possible = np.flatnonzero(lanes.problem.constant > -np.inf)
-    blocks = [possible[block] for block in lane_blocks(len(possible), workers.num_threads)]
-    if not shared and isinstance(lanes, GeneralLanes):
-        blocks = [possible[b : b + 1] for b in range(len(possible))]  # weights of a lane's own need tables of its own
-    alone = workers if len(blocks) == 1 else Workers(1)
-
-    def run(block: Integers) -> tuple[Ending, Floats]:
-        return solve(lanes.take(block, alone), rho if shared else columns(rho, block))
-
-    parts = [run(blocks[0])] if len(blocks) == 1 else workers.map(run, blocks)
-    ending = Ending.empty(lanes)
-    if all(part_rho is rho for _, part_rho in parts):
-        merged = rho
-    else:
-        merged = np.repeat(rho, lanes.num_lanes // rho.shape[1], axis=1)
-    for block, (part, part_rho) in zip(blocks, parts, strict=True):
-        ending.put(block, part, np.arange(len(block)))
-        if merged is not rho:
-            merged[:, block] = part_rho
-    return ending, merged
-
-
-def finished(method: str, lanes: MessageLanes, batch: Batch, options: Options, ending: Ending, rho: Floats, **bounds: Any) -> Estimates:
-    """Estimates from lanes that have ended: marginals, and the messages kept for pairwise marginals and warm starts."""
-    lanes.point = ending.point
+def finished(
+    method: str,
+    lanes: MessageLanes,
+    batch: Batch,
+    options: Options,
+    ending: Ending,
+    rho: Floats,
+    *,
+    log_z: Floats,
+    bound: Bound | None = None,
+) -> Estimates:
+    """Estimates from lanes that have ended: marginals, and the lanes kept for pairwise marginals and warm starts."""
     lanes.workers = Workers(1)
+    lanes.point = ending.point
     lanes.set_counting(rho)
     impossible = lanes.problem.constant == -np.inf
-    never = np.full(batch.num_lanes, -np.inf)
-    always = np.full(batch.num_lanes, np.inf)
-    fields: dict[str, Floats | Bound | None] = {"log_z": ending.value, "lower": never, "upper": always, "bound": None} | bounds
-    for name in ("log_z", "upper"):
-        fields[name] = np.where(impossible, -np.inf, fields[name])  # type: ignore[arg-type]
+    log_z = np.where(impossible, -np.inf, log_z)
     return Estimates(
         method=method,
         model=batch.model,
+        log_z=log_z,
+        bound=bound,
+        lower=np.full(batch.num_lanes, -np.inf),
+        upper=np.where(impossible, -np.inf, log_z if bound == "upper" else np.inf),
         value=np.where(impossible, -np.inf, ending.value),
         marginals_flat=np.where(impossible, np.nan, lanes.marginals()),
         converged=ending.converged | impossible,
         num_iter=ending.num_iter,
         residual=np.where(impossible, 0.0, ending.residual),
-        stopped_by=[reason or "max_iter" for reason in ending.stopped_by],
+        stopped_by=[reason or "tol" for reason in ending.stopped_by],
         options=options,
-        notes=["Z = 0: no configuration is possible" if i else "" for i in impossible],
+        notes=[NO_CONFIGURATION if i else "" for i in impossible],
         state=lanes,
-        **fields,  # type: ignore[arg-type]
     )

@@ -1,17 +1,18 @@
 """Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from clampz._kernels import mean_field as kernels
 from clampz.approximations.base import Start, approximation
-from clampz.approximations.engine import Ending, Evaluation, best_of, iterate
-from clampz.approximations.lanes import check_start, start_marginals
+from clampz.approximations.engine import Ending, Evaluation, Lanes, best_of, iterate, solve_in_blocks
+from clampz.approximations.lanes import NO_CONFIGURATION, check_start, start_marginals
 from clampz.approximations.problems import BinaryProblem, Problem, TableProblem, problem_of
 from clampz.batch import Batch
-from clampz.executors import MIN_RANGE, Workers, cut, lane_blocks, sum_blocks, workers
+from clampz.executors import MIN_RANGE, Workers, cut, sum_blocks, workers
 from clampz.limits import Options, Watch, check_option
 from clampz.results import Estimates
 from clampz.tables import Floats, Integers, columns
@@ -57,22 +58,16 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     points = _starts(problem, batch, options, start)
     with workers(options.num_threads) as pool:
         lanes = MeanFieldLanes(problem, points, pool)
-        possible = np.flatnonzero(np.repeat(problem.constant > -np.inf, lanes.num_lanes // problem.num_lanes))
-        blocks = [possible[block] for block in lane_blocks(len(possible), pool.num_threads)]
-        alone = pool if len(blocks) == 1 else Workers(1)
 
-        def run(block: Integers) -> Ending:
-            return iterate(lanes.take(block, alone), options, watch, method="mean_field", residual_of=lambda look: look.slack)
+        def solve(block: MeanFieldLanes, numbers: Integers) -> Ending:
+            return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
 
-        parts = [run(blocks[0])] if len(blocks) == 1 else pool.map(run, blocks)
-    ending = Ending.empty(lanes)
-    for block, part in zip(blocks, parts, strict=True):
-        ending.put(block, part, np.arange(len(block)))
+        ending = solve_in_blocks(lanes, solve)
     best = best_of(np.where(np.isfinite(ending.value), ending.value, -np.inf), batch.num_lanes)
     return _estimates(batch, options, problem, ending, best)
 
 
-class MeanFieldLanes:
+class MeanFieldLanes(Lanes):
     """Probabilities of a block of lanes; the arrays are those of `_kernels.mean_field`."""
 
     def __init__(self, problem: Problem, point: Floats, workers: Workers) -> None:
@@ -86,10 +81,6 @@ class MeanFieldLanes:
             self.weight = problem.W[problem.topology.edge_of_message]
         else:
             self.weight = np.maximum(problem.table, -kernels.HARD)
-
-    @property
-    def num_lanes(self) -> int:
-        return int(self.point.shape[1])
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> "MeanFieldLanes":
         """Some of the lanes."""
@@ -115,13 +106,10 @@ class MeanFieldLanes:
         update = kernels.update_slots if binary else kernels.update_slots_general
         n, core = self.problem.topology.num_variables, int(classes[-1])
         for _ in range(num_sweeps):
-            for first, last in zip(classes[:-1], classes[1:], strict=True):
+            for first, last in pairwise(classes):
                 self.workers.map(lambda part: update(part[0], part[1], *self._arrays()), cut(first, last, self.workers.num_threads))
             if core < n:
                 kernels.sweep_pendants(core, *self._arrays()) if binary else kernels.sweep_pendants_general(core, *self._arrays())
-
-    def rebase(self) -> None:
-        """Nothing: mean field has one loop."""
 
     def evaluate(self) -> Evaluation:
         """The bound at the current point; `slack` is what it has gained since the last look."""
@@ -139,13 +127,13 @@ class MeanFieldLanes:
 
     def _constant(self) -> Floats:
         """What the kernels leave out: W_ij / 4 for every edge between free variables."""
-        problem = self.problem
+        problem: Problem = self.problem
         if isinstance(problem, TableProblem):
             return problem.constant
         if not problem.free.size:
-            return problem.constant + problem.W.sum() / 4
+            return problem.constant + float(problem.W.sum()) / 4
         i, j = problem.topology.slot_of[problem.topology.edges].T
-        return problem.constant + problem.W @ (problem.free[i] * problem.free[j]) / 4
+        return np.asarray(problem.constant + problem.W @ (problem.free[i] * problem.free[j]) / 4)
 
 
 class ProductMarginals:
@@ -168,35 +156,34 @@ class ProductMarginals:
 
 
 def _starts(problem: Problem, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
-    """(rows, lanes times starts) the points to start from, the same random ones for every lane."""
-    rng = np.random.default_rng(options.seed)
-    marginals = []
+    """(rows, lanes times starts) the points to start from: the caller's, one without hard zeros if there are any, the same random ones for every lane."""
+    marginals: list[Floats] = []
     if start is not None:
         check_start(batch, start)
-        marginals.append(start_marginals(start, batch.num_lanes)[:, :, None])
-    shape = (len(batch.unary), options.num_starts)
-    weight = rng.exponential(size=shape)  # uniform over the simplex once normalised
-    sizes = batch.model.num_states
-    weight /= np.repeat(np.add.reduceat(weight, batch.model.unary.start[:-1], axis=0), sizes, axis=0) if len(sizes) else 1.0
-    marginals.append(np.repeat(weight[:, None, :], batch.num_lanes, axis=1))
+        marginals.append(start_marginals(start, batch.num_lanes))
     if isinstance(problem, TableProblem) and np.isinf(problem.table).any():
-        marginals.append(_feasible_starts(problem)[:, :, None])
-    points = np.concatenate(marginals, axis=2)
-    if points.shape[2] == 0:
-        raise_no_start()
-    points = np.nan_to_num(points, nan=0.5)
-    if isinstance(problem, TableProblem):
-        points = np.where(problem.theta[:, :, None] > -np.inf, points[problem.rows], 0.0)
-    else:
-        points = points[1::2][problem.topology.variable_of] - 0.5
-        if problem.free.size:
-            points *= problem.free[:, :, None]
+        marginals.append(_feasible_starts(problem))
+    num_starts = len(marginals) + options.num_starts
+    check_option(num_starts > 0, "num_starts", "at least 1 where no `start` is given", options.num_starts)
+    points = np.empty((len(problem.theta), batch.num_lanes, num_starts))
+    for k, given in enumerate(marginals):
+        points[:, :, k] = _as_point(problem, given)
+    rng = np.random.default_rng(options.seed)
+    begin, sizes = batch.model.unary.start[:-1], batch.model.num_states
+    for k in range(len(marginals), num_starts):
+        weight = rng.exponential(size=len(batch.unary))  # uniform over the simplex once normalised
+        weight /= np.repeat(np.add.reduceat(weight, begin), sizes) if len(sizes) else 1.0
+        points[:, :, k] = _as_point(problem, weight[:, None])
     return points.reshape(len(points), -1)
 
 
-def raise_no_start() -> None:
-    """Refuse a run that has nowhere to start from."""
-    check_option(False, "num_starts", "at least 1 where no `start` is given", 0)
+def _as_point(problem: Problem, marginals: Floats) -> Floats:
+    """Marginals (S, lanes) as the kernels keep them; even odds where they are nan, 0 where the state or the variable is out."""
+    marginals = np.nan_to_num(marginals, nan=0.5)
+    if isinstance(problem, TableProblem):
+        return np.where(problem.theta > -np.inf, marginals[problem.rows], 0.0)
+    point = marginals[1::2][problem.topology.variable_of] - 0.5
+    return point * problem.free if problem.free.size else point
 
 
 def _feasible_starts(problem: TableProblem) -> Floats:
@@ -219,7 +206,7 @@ def _estimates(batch: Batch, options: MeanFieldOptions, problem: Problem, ending
     empty = problem.constant == -np.inf
     stuck = (value < -kernels.HARD / 2) | empty
     note = "no configuration without a hard zero was found to start from, so nothing is proven: lower is -inf"
-    notes = ["Z = 0: no configuration is possible" if e else note if s else "" for e, s in zip(empty, stuck, strict=True)]
+    notes = [NO_CONFIGURATION if e else note if s else "" for e, s in zip(empty, stuck, strict=True)]
     value = np.where(stuck, -np.inf, value)
     marginals = np.where(stuck, np.nan, marginals)
     lower = np.where(stuck, -np.inf, value - ending.rounding[best])
@@ -235,7 +222,7 @@ def _estimates(batch: Batch, options: MeanFieldOptions, problem: Problem, ending
         converged=ending.converged[best] & ~stuck | empty,
         num_iter=ending.num_iter[best],
         residual=np.where(empty, 0.0, ending.residual[best]),
-        stopped_by=[ending.stopped_by[b] or "max_iter" for b in best],
+        stopped_by=[reason or "tol" for reason in ending.stopped_by[best]],
         options=options,
         notes=notes,
         state=ProductMarginals(batch, marginals),

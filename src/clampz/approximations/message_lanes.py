@@ -3,23 +3,24 @@
 `BinaryLanes` holds log-odds, `GeneralLanes` tables; the loops over them are the same, for their kernels have the same names and arguments.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
 
-from clampz.approximations.engine import Evaluation
+from clampz.approximations.engine import Evaluation, Lanes
 from clampz.approximations.problems import Problem
 from clampz.executors import MIN_RANGE, Workers, cut, sum_blocks
 from clampz.tables import Floats, Integers, columns
+from clampz.topology import Indices
 
 # Probabilities are taken to be at least this when messages are made from them, so that their logarithms are finite.
 TINY = 1e-12
 
 
-class MessageLanes(ABC):
+class MessageLanes(Lanes):
     """Messages of a block of lanes.
 
     Attributes
@@ -40,7 +41,6 @@ class MessageLanes(ABC):
 
     kernels: ModuleType
     potentials: Any
-    problem: Any
 
     def __init__(self, problem: Problem, num_rows: int, workers: Workers) -> None:
         self.problem = problem
@@ -51,10 +51,6 @@ class MessageLanes(ABC):
         self.keep = np.ones(problem.num_lanes)
         self.set_counting(np.ones((self.topology.num_edges, 1)))
 
-    @property
-    def num_lanes(self) -> int:
-        return int(self.point.shape[1])
-
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         """Some of the lanes, as a block of its own with copies of their messages."""
         taken = object.__new__(type(self))
@@ -62,18 +58,24 @@ class MessageLanes(ABC):
         taken.problem, taken.workers = self.problem.take(lanes), workers or self.workers
         taken.point, taken.total, taken.keep = columns(self.point, lanes), columns(self.total, lanes), self.keep[lanes]
         taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
-        taken.potentials = taken._potentials(taken.gain)
+        taken.potentials = self._take_potentials(lanes, taken.problem)
         return taken
+
+    @abstractmethod
+    def _take_potentials(self, lanes: Integers, problem: Any) -> Any:
+        """The kernels' view of the edges for some of the lanes."""
 
     # -- weights ------------------------------------------------------------------------------------------------------------
 
     def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
         """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from the messages anew."""
         self.rho = rho
-        self.inertia = np.ones(self.topology.num_variables) if inertia is None else np.ascontiguousarray(inertia[self.topology.variable_of])
-        # Bethe's total is a mean over c_i of what TRW's would be
-        self.gain = None if inertia is None else 1 / np.repeat(self.inertia, np.diff(self.topology.start))[:, None]
-        self.potentials = self._potentials(self.gain)
+        if inertia is None:
+            self.inertia, gain = np.ones(self.topology.num_variables), None
+        else:  # Bethe's total is a mean over c_i of what TRW's would be
+            self.inertia = np.ascontiguousarray(inertia[self.topology.variable_of])
+            gain = 1 / np.repeat(self.inertia, np.diff(self.topology.start))[:, None]
+        self.potentials = self._potentials(gain)
         self._refresh(self.total, np.ones_like(self.inertia))
         self._along_pendants(self.topology.pendant_up)
 
@@ -104,7 +106,7 @@ class MessageLanes(ABC):
 
         self.workers.map(run, sum_blocks(self.topology.num_variables))
 
-    def _along_pendants(self, messages: Integers) -> None:
+    def _along_pendants(self, messages: Indices) -> None:
         if len(messages):
             heads = self.topology.tail[self.topology.reverse[messages]]
             self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.problem.graph)

@@ -135,7 +135,8 @@ class TableProblem:
             messages_general.arc_consistency(possible, graph, table)
         empty = np.zeros(batch.num_lanes, dtype=np.bool_)
         if len(rows):
-            empty = ~np.logical_or.reduceat(possible, graph.state_start[:-1], axis=0).all(axis=0)
+            empty = np.asarray(np.logical_or.reduceat(possible, graph.state_start[:-1], axis=0).all(axis=0))
+            empty = ~empty
         return cls(model, graph, rows, table, np.where(possible, theta, -np.inf), np.where(empty, -np.inf, model.constant))
 
     @property

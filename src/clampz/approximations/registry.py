@@ -11,10 +11,10 @@ from clampz.approximations.trw import trw
 METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw)}
 
 
-def approximations() -> dict[str, Approximation[Any]]:
+def methods() -> dict[str, Approximation[Any]]:
     """Every approximation by name.
 
-    >>> list(approximations())
+    >>> list(methods())
     ['exact', 'mean_field', 'bethe', 'trw']
     """
     return dict(METHODS)

@@ -1,6 +1,5 @@
 """Tree-reweighted belief propagation: an upper bound on log Z that holds at every iteration."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,15 +8,16 @@ from numpy.typing import NDArray
 
 from clampz.approximations import edge_weights as weights
 from clampz.approximations.base import Start, approximation
-from clampz.approximations.engine import Ending, iterate
-from clampz.approximations.lanes import finished, lanes_of, run_blocks, start_messages
+from clampz.approximations.binary_lanes import BinaryLanes
+from clampz.approximations.engine import Ending, Policy, iterate, solve_in_blocks
+from clampz.approximations.lanes import finished, lanes_of, start_messages
 from clampz.approximations.message_lanes import MessageLanes
 from clampz.approximations.problems import problem_of
 from clampz.batch import Batch
 from clampz.executors import workers
 from clampz.limits import Options, Watch, check_option
 from clampz.results import Estimates
-from clampz.tables import Floats, Integers
+from clampz.tables import Floats, Integers, columns
 
 EdgeWeights = Literal["uniform", "sampled", "optimized"]
 
@@ -42,8 +42,8 @@ class TRWOptions(Options):
     tol
         In nats: the slack of the certificate, that is how far `log_z` is above `value`.
     edge_weights
-        "uniform" over spanning trees (default), "sampled" from `num_trees` random ones, "optimized" to make the bound as low as they can, or an array (m,) or (m, B)
-        in the order of `model.edges` that is a mixture of spanning forests.
+        "uniform" over spanning trees (default), "sampled" from `num_trees` random ones, "optimized" to make the bound as low as they can, or
+        an array (m,) or (m, B) in the order of `model.edges` that is a mixture of spanning forests.
     num_trees
         For "sampled".
     num_steps
@@ -84,14 +84,20 @@ def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) ->
         if start is not None:
             lanes.start_at(start_messages(lanes, batch, start))
         rho = _initial_weights(batch, options)
+        if optimize:
+            rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
+        shared = rho.shape[1] == 1
 
-        def solve(block: MessageLanes, block_rho: Floats) -> tuple[Ending, Floats]:
-            block.set_counting(block_rho)
+        def solve(block: MessageLanes, numbers: Integers) -> Ending:
+            block.set_counting(rho if shared else columns(rho, numbers))
             ending = _converge(block, options, watch, options.max_iter)
-            return _optimized(block, block_rho, ending, options, watch) if optimize else (ending, block_rho)
+            if optimize:
+                ending, rho[:, numbers] = _optimized(block, ending, options, watch)
+            return ending
 
-        ending, rho = run_blocks(lanes, rho, pool, solve)
-    return finished("trw", lanes, batch, options, ending, rho, log_z=ending.upper, upper=ending.upper, bound="upper")
+        # weights of a lane's own need tables of its own, except in log-odds
+        ending = solve_in_blocks(lanes, solve, max_block=None if shared or isinstance(lanes, BinaryLanes) else 1)
+    return finished("trw", lanes, batch, options, ending, rho, log_z=ending.upper, bound="upper")
 
 
 def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
@@ -99,29 +105,32 @@ def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
     topology = batch.model.topology
     if not isinstance(options.edge_weights, str):
         return weights.checked_weights(topology, options.edge_weights, batch.num_lanes)
-    kinds, kind_of_lane = np.unique(batch.num_possible > 1, axis=1, return_inverse=True)
-    columns = []
-    for free in kinds.T:
+    columns_of: dict[bytes, Floats] = {}
+    kinds = []
+    for free in (batch.num_possible > 1).T:
+        kinds.append(np.packbits(free).tobytes())
+        if kinds[-1] in columns_of:
+            continue
         some = None if free.all() else free
         if options.edge_weights == "sampled":
-            columns.append(weights.sampled_weights(topology, options.num_trees, np.random.default_rng(options.seed), some))
+            columns_of[kinds[-1]] = weights.sampled_weights(topology, options.num_trees, np.random.default_rng(options.seed), some)
         else:
-            columns.append(weights.uniform_weights(topology, some))
-    rho = np.stack(columns, axis=1)
-    return rho if len(columns) == 1 else np.ascontiguousarray(rho[:, kind_of_lane.ravel()])
+            columns_of[kinds[-1]] = weights.uniform_weights(topology, some)
+    return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
 def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: int) -> Ending:
-    return iterate(block, options, watch, method="trw", residual_of=lambda look: look.slack, adapt=_damp_when_stuck(block.num_lanes), max_iter=max_iter)
+    policy = _damp_when_stuck(block.num_lanes)
+    return iterate(block, options, watch, method="trw", residual_of=lambda look: look.slack, policy=policy, max_iter=max_iter)
 
 
-def _damp_when_stuck(num_lanes: int) -> Callable[[MessageLanes, Integers, Floats, int], Integers]:
+def _damp_when_stuck(num_lanes: int) -> Policy:
     """A policy for `iterate`: lanes whose slack has stopped falling are damped one step more."""
     best = np.full(num_lanes, np.inf)
     since = np.zeros(num_lanes, dtype=np.int64)
     level = np.zeros(num_lanes, dtype=np.int64)
 
-    def adapt(block: MessageLanes, running: Integers, slack: Floats, num_iter: int) -> Integers:
+    def damp(block: MessageLanes, running: Integers, slack: Floats, num_iter: int) -> Integers:
         better = slack <= PROGRESS * best[running]
         best[running[better]] = slack[better]
         since[running[better]] = num_iter
@@ -131,24 +140,24 @@ def _damp_when_stuck(num_lanes: int) -> Callable[[MessageLanes, Integers, Floats
         block.keep[: running.size] = 1.0 - np.take(DAMPING_STEPS, level[running])
         return np.empty(0, dtype=np.int64)
 
-    return adapt
+    return damp
 
 
-def _optimized(block: MessageLanes, rho: Floats, ending: Ending, options: TRWOptions, watch: Watch) -> tuple[Ending, Floats]:
-    """Minimise the bound over the edge weights by conditional gradient, from the converged messages of the weights given.
+def _optimized(block: MessageLanes, ending: Ending, options: TRWOptions, watch: Watch) -> tuple[Ending, Floats]:
+    """Minimise the bound over the edge weights by conditional gradient, from where the block's own weights have converged.
 
     The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a maximum spanning forest.  The lowest
-    bound seen is kept: never above that of the weights at the start.
+    bound seen is kept, with its weights: never above that at the start.
     """
-    topology = block.topology
-    first = np.repeat(rho, block.num_lanes // rho.shape[1], axis=1)
+    first = block.rho
     current, best = first.copy(), first.copy()
     block.point = ending.point.copy()
     block.set_counting(first)
     for step in range(options.num_steps + 1):
         last = step == options.num_steps
-        size = 2.0 / (step + STEP_OFFSET)
-        current = current if last else (1 - size) * current + size * weights.heaviest_forests(topology, block.mutual_information())
+        if not last:
+            size = 2.0 / (step + STEP_OFFSET)
+            current = (1 - size) * current + size * weights.heaviest_forests(block.topology, block.mutual_information())
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
         block.set_counting(candidate)
         # the bound of new weights counts once their messages have settled: in full after the last step
