@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 
 from clampz.model import Model
-from clampz.tables import UnaryTables
 
 
 def random_edges(rng, n, density):
@@ -45,7 +44,3 @@ def relabelled(model, order):
     place = np.argsort(order)
     return Model([model.unary[i] for i in order], {(int(place[i]), int(place[j])): table for (i, j), table in model.pairwise.items()}, constant=model.constant)
 
-
-def as_tables(model, rows):
-    """One row per variable as the marginals of an estimate."""
-    return UnaryTables(np.concatenate([np.asarray(row, dtype=float) for row in rows]), model.unary.start)

@@ -274,12 +274,22 @@ def test_a_start_of_the_same_graph_with_other_potentials():
         assert cz.trw(model, start=start, **TIGHT).value == pytest.approx(cz.trw(model, **TIGHT).value, abs=CONVERGED)
 
 
+@pytest.mark.parametrize("general", [False, True])
+def test_starts_from_given_marginals(general):
+    rng = np.random.default_rng(62)
+    model = random_binary(rng, 8, random_edges(rng, 8, 0.5), 3.0)
+    model = as_general(model) if general else model
+    q = rng.dirichlet([1, 1], size=8)
+    for start in (q, q.ravel(), np.repeat(q[:, :, None], 1, axis=2)):
+        assert cz.trw(model, start=start, **TIGHT).value == pytest.approx(cz.trw(model, **TIGHT).value, abs=CONVERGED)
+
+
 def test_wrong_starts_are_refused():
     model, other = cz.generators.cycle(4, rng=0), cz.generators.cycle(5, rng=0)
     with pytest.raises(cz.OptionError, match=r"start: expected an estimate of a model with the same variables and edges"):
         cz.trw(model, start=cz.trw(other))
     many = cz.trw(model, evidence=[{0: 0}, {0: 1}])
-    with pytest.raises(cz.OptionError, match=r"start: expected one estimate or 3, one per lane, found 2"):
+    with pytest.raises(cz.OptionError, match=r"start: expected one for all lanes or one for each of 3, found 2"):
         cz.trw(model, evidence=[{}] * 3, start=many)
 
 

@@ -1,7 +1,8 @@
 """The command line.
 
 Every command is a function `add_<name>(commands)` that declares its arguments and a function `<name>(args)` that runs it and returns the exit code:
-0 when done, 2 for bad input (one line on stderr that says what was expected), 130 after Ctrl-C.  Results go to stdout, everything else to stderr.
+0 when done, 2 for bad input (one line on stderr that says what was expected), 130 after Ctrl-C; 1 if the reader of its output goes away (`| head`).
+Results go to stdout, everything else to stderr.
 Only argparse is imported at the top: rich and matplotlib are extras, and slow to import.
 """
 
@@ -25,7 +26,7 @@ from clampz.results import Estimate
 if TYPE_CHECKING:
     from rich.table import Table
 
-OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
+OK, CUT_OFF, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 # Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the paper's strengths, theta in [-2, 2]
 # and W in [-6, 6], small enough to be solved exactly.  tests/test_cli.py makes it again and compares.
@@ -54,9 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # whoever read our output (`| head`) has seen enough; Python would complain once more when it closes stdout
+        # as rich does it; Python would complain once more when it closes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        return CUT_OFF
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -117,10 +118,8 @@ def demo(args: argparse.Namespace) -> int:
     lower, upper = max(run.estimate.lower for run in runs[1:]), min(run.estimate.upper for run in runs[1:])
     bethe = next(run.estimate for run in runs if run.estimate.method == "bethe")
     low, high = plotting.round_outward(lower, "lower", 4), plotting.round_outward(upper, "upper", 4)
-    out.print(
-        f"[bold]{low} <= log Z <= {high}[/bold]: proven without the exact method, by mean field from below and TRW from above.\n"
-        f"Bethe is off by {bethe.log_z - exact.estimate.log_z:+.4f}, nearer than either, and proves nothing."
-    )
+    out.print(f"[bold]{low} <= log Z <= {high}[/bold], proven by mean field (below) and TRW (above).")
+    out.print(f"Bethe is nearer, off by {bethe.log_z - exact.estimate.log_z:+.4f}, but proves nothing.")
     out.print("\nPicture: ", args.out, sep="", markup=False)
     return OK
 

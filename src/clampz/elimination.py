@@ -33,10 +33,10 @@ SMALL_BYTES = 64 * 2**20
 # more or less noise, over and over.  On random graphs and grids of 25 to 120 variables these found the cheapest orders most often.
 FIRST_RULES = [(1.0, 1e-3, 0.0), (1e-3, 1.0, 0.0)]
 RANDOM_RULES = [(1.0, 1e-3, 0.9), (1.0, 1e-3, 3.0), (1.0, -0.5, 2.0)]
-MIN_TRIES = 20
-# Try further orders while the words of bits read (about 3 ns each) are fewer than this times the table entries of the best (about 4 ns each).
-# At most MAX_WORK of them, a second, and less where the tables are too large for any machine and only a good error message is to be gained.
+# Try further orders while the words of bits read (about 3 ns each) are fewer than this times the table entries of the best (about 4 ns each): at least
+# MIN_WORK of them, a tenth of a millisecond, at most MAX_WORK, a second, and less where the tables fit no machine and only the error message gains.
 ORDER_SHARE = 0.2
+MIN_WORK = 3e4
 MAX_WORK = 5e8
 HUGE_ENTRIES = 2.0**40
 WORK_IF_HUGE = 1e7
@@ -121,8 +121,8 @@ def find_order(num_states: Integers, start: Integers, neighbour: Any) -> Order:
             best = Order(np.concatenate([early, rest[found]]), total, max(largest, log2_largest))
         elif math.isinf(best.total):
             best = Order(early, math.inf, min(best.log2_largest, log2_largest))
-        allowed = min(ORDER_SHARE * best.total, MAX_WORK) if best.total < HUGE_ENTRIES else WORK_IF_HUGE
-        if perfect or (work > allowed and attempt + 1 >= MIN_TRIES):
+        allowed = max(MIN_WORK, min(ORDER_SHARE * best.total, MAX_WORK)) if best.total < HUGE_ENTRIES else WORK_IF_HUGE
+        if perfect or (work > allowed and attempt + 1 >= len(FIRST_RULES)):
             return best
         attempt += 1
 

@@ -8,20 +8,21 @@ Matplotlib (`pip install 'clampz[cli]'`) is imported when something is drawn, wi
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import shortest_path
+from scipy.spatial import KDTree
 
 from clampz.errors import OptionError
+from clampz.layout import Layout, layout
 from clampz.model import Model
 from clampz.results import Bound, Estimate
 from clampz.tables import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 INK, SOFT, FAINT = "#1f2a37", "#6b7684", "#dfe3e8"
@@ -33,42 +34,16 @@ KINDS: dict[Bound | None, str] = {"lower": "lower bound", "upper": "upper bound"
 METHOD_TITLES = {"exact": "exact", "mean_field": "mean field", "bethe": "Bethe", "trw": "TRW"}
 # Widths of the weakest and the strongest edge, in points.
 EDGE_WIDTHS = (0.5, 3.4)
+# Variables beyond which edges become thinner as the variables become smaller.
+MANY = 64
 # In points: from a marker to the text beside it, and what a character of that text takes.
 BESIDE, CHARACTER = 8.0, 5.4
-# Variables beyond which all distances between them are no longer looked at, and the layout is a circle.
-MAX_STRESS = 1000
-STRESS_STEPS = 150
+# Radius of a variable as a share of the distance to its nearest neighbour.
+RADIUS = 0.21
 # Variables up to which names are written on the nodes.
 MAX_NAMES = 40
 
 Estimated = Mapping[str, Estimate] | Iterable[Estimate]
-
-
-class Layout(NamedTuple):
-    """Where the variables go, (n, 2); on a torus also the (width, height) after which it repeats."""
-
-    positions: Floats
-    period: tuple[int, int] | None = None
-
-
-def layout(model: Model) -> Layout:
-    """A grid where the model is one, numbered row by row and toroidal or not; otherwise distances on the page are those of the graph, as far as they can be.
-
-    >>> from clampz import generators
-    >>> layout(generators.grid(3, 4, rng=0)).period
-    (4, 3)
-    """
-    n = model.num_variables
-    edges = {(i, j) for i, j in model.edges.tolist()}
-    for rows in range(2, n // 2 + 1):
-        cols, left_over = divmod(n, rows)
-        if left_over:
-            continue
-        open_grid, torus = _grid_edges(rows, cols)
-        if edges in (open_grid, torus):
-            i = np.arange(n)
-            return Layout(np.stack([i % cols, -(i // cols)], axis=1).astype(np.float64), (cols, rows) if edges == torus != open_grid else None)
-    return Layout(_least_stress(model))
 
 
 def plot_model(
@@ -101,25 +76,21 @@ def plot_model(
         raise OptionError(f"positions: expected shape ({n}, 2), a point for each variable, found {place.positions.shape}")
     ax = _axes(ax, (4.5, 4.5))
     segments, edge_of_segment = _segments(model, place)
-    strength = model.strength / (model.strength.max(initial=0.0) or 1.0)
-    widths = EDGE_WIDTHS[0] + (EDGE_WIDTHS[1] - EDGE_WIDTHS[0]) * strength
-    sign = np.zeros(model.num_edges) if model.pair_form is None else np.sign(model.pair_form.W)
+    widths = np.interp(model.strength, [0.0, model.strength.max(initial=0.0) or 1.0], EDGE_WIDTHS)[edge_of_segment] * min(1.0, math.sqrt(MANY / max(n, 1)))
+    sign = (np.zeros(model.num_edges) if model.pair_form is None else np.sign(model.pair_form.W))[edge_of_segment]
     for wanted, colour, dashes in [(0, UNSIGNED, "solid"), (1, ATTRACTIVE, "solid"), (-1, REPULSIVE, DASHES)]:
-        chosen = np.flatnonzero(sign[edge_of_segment] == wanted)
-        ax.add_collection(
-            LineCollection(
-                list(segments[chosen]), linewidths=widths[edge_of_segment[chosen]].tolist(), colors=colour, linestyles=[dashes], capstyle="butt", zorder=1
-            )  # type: ignore[arg-type]
-        )
+        chosen = sign == wanted
+        ax.add_collection(LineCollection(list(segments[chosen]), linewidths=widths[chosen].tolist(), colors=colour, linestyles=[dashes], zorder=1))
     written = (model.names is not None and n <= MAX_NAMES) if names is None else names
-    radius = _draw_variables(ax, place, _shades(model, marginals, state), written)
+    shades = _shades(model, marginals, state)
+    radius = _radius(place.positions) * (1.25 if written else 1.0)
+    _draw_variables(ax, place.positions, radius, shades)
     if written:
         labels = model.names or [str(i) for i in range(n)]
-        shades = _shades(model, marginals, state)
         for i, (x, y) in enumerate(place.positions):
             ax.text(x, y, labels[i], ha="center", va="center", fontsize=7, color="white" if shades[i] > 0.5 else INK, zorder=3)
     low, high = place.positions.min(axis=0, initial=0.0), place.positions.max(axis=0, initial=0.0)
-    margin = 2 * radius + (0.35 if place.period else 0.0)
+    margin = 1.0 if n < 2 else 2 * radius + (0.35 if place.period else 0.0)
     ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin), aspect="equal")
     ax.set_axis_off()
     return ax
@@ -141,33 +112,45 @@ def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax
     upper = min((e.upper for e in rows.values()), default=math.inf)
     proven = math.isfinite(lower) and math.isfinite(upper)
     ax = _axes(ax, (5.0, 0.4 * len(rows) + 1.4))
+    values = [v for v in [*(e.log_z for e in rows.values()), truth] if v is not None and math.isfinite(v)] or [0.0]
+    low, high = min(values), max(values)
+    if high - low < 1e-6 * (1 + abs(high)):  # all the same: no scale of their own
+        low, high = low - 0.5, high + 0.5
+    digits = max(2, 2 - math.floor(math.log10(high - low)))
     bottom = len(rows) - 1 + (1.15 if proven else 0.0)
     texts: list[tuple[float, str, bool]] = []
-    if truth is not None:
-        ax.plot([truth, truth], [-0.55, bottom + 0.45], color=INK, linewidth=1.3, zorder=1)
-        ax.text(truth, -0.72, f"exact {truth:.2f}", ha="center", va="bottom", fontsize=8.5, fontweight="bold", color=INK)
     for row, (label, estimate) in enumerate(rows.items()):
-        value = estimate.log_z
-        ax.text(-0.02, row - 0.02, label, transform=ax.get_yaxis_transform(), ha="right", va="bottom", fontsize=8.5, color=INK)
-        ax.text(-0.02, row + 0.06, KINDS[estimate.bound], transform=ax.get_yaxis_transform(), ha="right", va="top", fontsize=7, color=SOFT)
-        shown = round_outward(value, estimate.bound, 2)
+        value, kind = estimate.log_z, KINDS[estimate.bound]
+        beside: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "right"}
+        ax.text(-0.02, row if kind == label else row - 0.02, label, va="center" if kind == label else "bottom", fontsize=8.5, color=INK, **beside)
+        if kind != label:
+            ax.text(-0.02, row + 0.06, kind, va="top", fontsize=7, color=SOFT, **beside)
+        shown = round_outward(value, estimate.bound, digits)
         if not math.isfinite(value):
             ax.text(0.5, row, shown, transform=ax.get_yaxis_transform(), ha="center", va="center", fontsize=8.5, color=SOFT)
             continue
         below = truth is not None and value < truth
         if truth is not None:
             ax.plot([value, truth], [row, row], color=SOFT, linewidth=1.0, zorder=1)
-            shown += f"  ({value - truth:+.2f})"
+            shown += f"  ({value - truth:+.{digits}f})" if estimate.bound != "exact" else ""
         ax.plot([value], [row], marker=MARKERS[estimate.bound], markersize=7, color=INK, markerfacecolor=INK if estimate.bound else "white", zorder=3)
         _write_beside(ax, value, row, shown, left=below)
         texts.append((value, shown, below))
+    if truth is not None and math.isfinite(truth):
+        ax.plot([truth, truth], [-0.55, bottom + 0.45], color=INK, linewidth=1.3, zorder=1)
+        ax.text(truth, -0.72, f"exact {truth:.{digits}f}", ha="center", va="bottom", fontsize=8.5, fontweight="bold", color=INK)
     if proven:
-        _draw_proven(ax, lower, upper, bottom)
-    ax.set(ylim=(bottom + 0.6, -1.15), xlim=_room_for(ax, texts, [] if truth is None else [truth]), yticks=[])
+        ax.barh([bottom], [upper - lower], left=lower, height=0.42, color=FAINT, edgecolor=SOFT, linewidth=0.8, zorder=0.5)
+        ax.text(-0.02, bottom, "proven", transform=ax.get_yaxis_transform(), ha="right", va="center", fontsize=8.5, fontweight="bold", color=INK)
+        for value, shown, left in [(lower, round_outward(lower, "lower", digits), True), (upper, round_outward(upper, "upper", digits), False)]:
+            _write_beside(ax, value, bottom, shown, left=left, weight="bold")
+            texts.append((value, f"{shown} ", left))  # bold is wider
+    ax.set(ylim=(bottom + 0.6, -1.15), xlim=_room_for(ax, texts, low, high), yticks=[])
     ax.spines[["left", "right", "top"]].set_visible(False)
     ax.spines["bottom"].set_color(FAINT)
     ax.tick_params(axis="x", colors=SOFT, labelsize=7.5, length=3)
     ax.locator_params(axis="x", nbins=6)
+    ax.ticklabel_format(axis="x", useOffset=False)
     return ax
 
 
@@ -252,64 +235,59 @@ def _labelled(estimates: Estimated) -> dict[str, Estimate]:
     return found
 
 
-def _draw_proven(ax: "Axes", lower: float, upper: float, row: float) -> None:
-    ax.barh([row], [upper - lower], left=lower, height=0.42, color=FAINT, edgecolor=SOFT, linewidth=0.8, zorder=0.5)
-    ax.text(-0.02, row, "proven", transform=ax.get_yaxis_transform(), ha="right", va="center", fontsize=8.5, fontweight="bold", color=INK)
-    _write_beside(ax, lower, row, round_outward(lower, "lower", 2), left=True, weight="bold")
-    _write_beside(ax, upper, row, round_outward(upper, "upper", 2), left=False, weight="bold")
-
-
 def _write_beside(ax: "Axes", value: float, row: float, text: str, *, left: bool, weight: str = "normal") -> None:
     text, side = text.replace("-", "\N{MINUS SIGN}"), -1 if left else 1
     ax.annotate(
-        text, (value, row), (side * BESIDE, 0), textcoords="offset points", ha="right" if left else "left", va="center", fontsize=8.5, fontweight=weight, color=INK
+        text,
+        (value, row),
+        (side * BESIDE, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="center",
+        fontsize=8.5,
+        fontweight=weight,
+        color=INK,
     )
 
 
-def _room_for(ax: "Axes", texts: list[tuple[float, str, bool]], others: list[float]) -> tuple[float, float]:
-    """Limits of the x axis that leave room for the texts beside the outermost values."""
-    values = [value for value, _, _ in texts] + others
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    span = (high - low) or 1.0
+def _room_for(ax: "Axes", texts: Sequence[tuple[float, str, bool]], low: float, high: float) -> tuple[float, float]:
+    """Limits of the x axis, from low to high and wider, that leave room for the texts (value, text, whether left of it)."""
     width = ax.get_window_extent().width * 72 / ax.figure.dpi
     needed = [max((BESIDE + CHARACTER * len(text) for _, text, left in texts if left is side), default=BESIDE) for side in (True, False)]
-    # A side needs less where its texts begin further inside; one step of correction from the full need is as good as exact.
-    point = span / max(width - sum(needed), 0.2 * width)
-    left = min([value - point * (BESIDE + CHARACTER * len(text)) for value, text, left in texts if left] + [low - point * BESIDE])
-    right = max([value + point * (BESIDE + CHARACTER * len(text)) for value, text, left in texts if not left] + [high + point * BESIDE])
-    return left, right
+    # If every text began at the far end this would be the room to take; most begin further inside and then reach less far out.
+    point = (high - low) / max(width - sum(needed), 0.2 * width)
+    left_ends = [value - point * (BESIDE + CHARACTER * len(text)) for value, text, left in texts if left]
+    right_ends = [value + point * (BESIDE + CHARACTER * len(text)) for value, text, left in texts if not left]
+    return min([low - point * BESIDE, *left_ends]), max([high + point * BESIDE, *right_ends])
 
 
-def _draw_variables(ax: "Axes", place: Layout, shades: Floats, written: bool) -> float:
-    """Variables as circles, in the units of the page so that they keep their share of an edge; returns their radius."""
+def _draw_variables(ax: "Axes", positions: Floats, radius: float, shades: Floats) -> None:
+    """Variables as circles, in the units of the page so that they keep their share of an edge."""
     from matplotlib.collections import EllipseCollection
-    from matplotlib.colors import LinearSegmentedColormap
 
-    radius = _radius(place.positions) * (1.25 if written else 1.0)
-    sizes = np.full(len(place.positions), 2 * radius)
-    circles = EllipseCollection(
-        sizes, sizes, np.zeros_like(sizes), units="xy", offsets=place.positions, offset_transform=ax.transData,
-        cmap=LinearSegmentedColormap.from_list("ink", ["white", INK]), edgecolors=INK, linewidths=0.9, zorder=2,
-    )  # fmt: skip
-    circles.set_array(shades)
-    circles.set_clim(0.0, 1.0)
+    sizes = np.full(len(positions), 2 * radius)
+    circles = EllipseCollection(sizes, sizes, np.zeros_like(sizes), units="xy", offsets=positions, offset_transform=ax.transData, zorder=2)
+    circles.set(cmap=_shade_map(), array=shades, clim=(0.0, 1.0), edgecolors=INK, linewidths=0.9)
     ax.add_collection(circles)
-    return radius
 
 
 def _radius(positions: Floats) -> float:
-    """A quarter of the distance between neighbours on the page, taken as that of evenly spread points: on a grid of side 1, 0.25."""
+    """Of a variable: so that the edge between typical neighbours on the page stays longer than the two of them."""
     if len(positions) < 2:
-        return 0.25
-    extent = np.ptp(positions, axis=0) + 1e-9
-    return 0.24 * float(min(np.sqrt(extent.prod() / len(positions)) if extent.min() > 1e-6 else np.inf, extent.max() / max(1.0, np.sqrt(len(positions)) - 1)))
+        return RADIUS
+    nearest = KDTree(positions).query(positions, k=2)[0][:, 1]
+    return RADIUS * float(np.median(nearest)) or RADIUS
+
+
+def _shade_map() -> "Colormap":
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ink", ["white", INK])
 
 
 def _shade_key(figure: "Figure", box: tuple[float, float, float, float]) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-
     key = figure.add_axes(box)
-    key.imshow(np.linspace(0, 1, 64)[None], cmap=LinearSegmentedColormap.from_list("ink", ["white", INK]), aspect="auto")
+    key.imshow(np.linspace(0, 1, 64)[None], cmap=_shade_map(), aspect="auto")
     key.set(xticks=[], yticks=[])
     for spine in key.spines.values():
         spine.set(color=INK, linewidth=0.7)
@@ -342,41 +320,3 @@ def _segments(model: Model, place: Layout) -> tuple[Floats, Any]:
     lines = [np.stack([begin[~wrapped], end[~wrapped]], axis=1)]
     lines += [np.stack([begin[wrapped], (begin + out)[wrapped]], axis=1), np.stack([end[wrapped], (end - out)[wrapped]], axis=1)]
     return np.concatenate(lines), np.concatenate([number[~wrapped], number[wrapped], number[wrapped]])
-
-
-def _grid_edges(rows: int, cols: int) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """The edges of the open grid and of the torus; sides of two are not wrapped, as in `generators.grid`."""
-    number = np.arange(rows * cols).reshape(rows, cols)
-    inside, wrapped = [], []
-    for across in (number, number.T):
-        inside.append(np.stack([across[:, :-1].ravel(), across[:, 1:].ravel()], axis=1))
-        if across.shape[1] > 2:
-            wrapped.append(np.stack([across[:, 0], across[:, -1]], axis=1))
-    open_grid = {(i, j) for part in inside for i, j in part.tolist()}
-    return open_grid, open_grid | {(i, j) for part in wrapped for i, j in part.tolist()}
-
-
-def _least_stress(model: Model) -> Floats:
-    """Positions whose distances are near those in the graph, by majorisation from a circle: each step moves every variable to the mean of where the others want it.
-
-    stress(x) = sum_ij (|x_i - x_j| - d_ij)^2 / d_ij^2
-    """
-    n = model.num_variables
-    angle = np.linspace(0, 2 * np.pi, n, endpoint=False) + np.pi / 2
-    position = np.stack([np.cos(angle), np.sin(angle)], axis=1) * max(1.0, n / 7)
-    if n < 3 or n > MAX_STRESS:
-        return position
-    i, j = model.edges.T
-    distance = shortest_path(coo_array((np.ones(len(i)), (i, j)), shape=(n, n)).tocsr(), directed=False, unweighted=True)
-    finite = np.isfinite(distance)
-    distance[~finite] = max(2.0, distance[finite].max(initial=1.0))  # components stand apart
-    np.fill_diagonal(distance, 1.0)
-    weight = 1.0 / distance**2
-    np.fill_diagonal(weight, 0.0)
-    total = weight.sum(axis=1)[:, None]
-    for _ in range(STRESS_STEPS):
-        apart = position[:, None] - position[None]
-        length = np.sqrt((apart**2).sum(axis=2)) + np.eye(n)
-        pull = weight * distance / np.maximum(length, 1e-9)
-        position = (weight @ position + (pull[:, :, None] * apart).sum(axis=1)) / total
-    return position - position.mean(axis=0)

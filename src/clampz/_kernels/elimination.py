@@ -55,6 +55,16 @@ def _sum(values):
 
 
 @_reducing
+def _tally(row, running):
+    """Add a row to a running sum of rows, entry by entry; returns the sum of the row."""
+    total = 0.0
+    for i in range(row.size):
+        running[i] += row[i]
+        total += row[i]
+    return total
+
+
+@_reducing
 def _extremes(values, zero):
     """The largest entry, and the smallest above `zero`."""
     high = zero
@@ -91,63 +101,74 @@ def scale_factors(values, factors, logs, store, spread):
 
 
 @kernel
-def _product(plan, store, k, begin, end, own, logs, out):
-    """out[x, axes begin : end]: the product of the factors of step k's variable and one of these axes (and of its own ones), one axis after another."""
-    size = 1
-    for p in range(begin, end):
-        size *= plan.axes[p].states
-    for x in range(plan.steps[k].states):
-        table = out[x * size : (x + 1) * size]
-        value = 0.0 if logs is not None else 1.0
-        f = plan.steps[k].factor if own else -1
-        while f >= 0:
-            entry = store[plan.factors[f].table + x]
-            value = value + entry if logs is not None else value * entry
-            f = plan.factors[f].following
-        table[0] = value
-        built = 1
-        for p in range(end - 1, begin - 1, -1):
-            num_states = plan.axes[p].states
-            for a in range(num_states - 1, -1, -1):  # a = 0 last: it overwrites what the others are made from
-                value = 0.0 if logs is not None else 1.0
-                f = plan.axes[p].factor
-                while f >= 0:
-                    entry = store[plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a]
-                    value = value + entry if logs is not None else value * entry
-                    f = plan.factors[f].following
-                part = table[a * built : (a + 1) * built]
-                if logs is not None:
-                    for i in range(built):
-                        part[i] = table[i] + value
-                else:
-                    for i in range(built):
-                        part[i] = table[i] * value
-            built *= num_states
+def _products(plan, store, k, logs, A, B):
+    """A[x, lo] and B[x, hi]: the products of the factors of step k's variable and one axis in lo, or hi, built one axis after another.
+
+    Factors of the variable alone are in A.  (One loop for both, so that its body is compiled once.)
+    """
+    for side in range(2):
+        out = A if side == 0 else B
+        begin = plan.steps[k].split if side == 0 else plan.steps[k].begin
+        end = plan.steps[k + 1].begin if side == 0 else plan.steps[k].split
+        size = 1
+        for p in range(begin, end):
+            size *= plan.axes[p].states
+        for x in range(plan.steps[k].states):
+            table = out[x * size : (x + 1) * size]
+            value = 0.0 if logs is not None else 1.0
+            f = plan.steps[k].factor if side == 0 else -1
+            while f >= 0:
+                entry = store[plan.factors[f].table + x]
+                value = value + entry if logs is not None else value * entry
+                f = plan.factors[f].following
+            table[0] = value
+            built = 1
+            for p in range(end - 1, begin - 1, -1):
+                num_states = plan.axes[p].states
+                for a in range(num_states - 1, -1, -1):  # a = 0 last: it overwrites what the others are made from
+                    value = 0.0 if logs is not None else 1.0
+                    f = plan.axes[p].factor
+                    while f >= 0:
+                        entry = store[plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a]
+                        value = value + entry if logs is not None else value * entry
+                        f = plan.factors[f].following
+                    part = table[a * built : (a + 1) * built]
+                    if logs is not None:
+                        for i in range(built):
+                            part[i] = table[i] + value
+                    else:
+                        for i in range(built):
+                            part[i] = table[i] * value
+                built *= num_states
 
 
 @kernel
-def _marginals(plan, k, begin, end, table, beliefs):
-    """Sum table[x, axes begin : end] onto the factors of `_product`, axis by axis; leaves the marginal of x in table[x * size]."""
-    size = 1
-    for p in range(begin, end):
-        size *= plan.axes[p].states
-    for x in range(plan.steps[k].states):
-        left = size
-        part = table[x * size : (x + 1) * size]
+def _marginals(plan, k, A_sum, B_sum, beliefs):
+    """Sum A_sum[x, lo] and B_sum[x, hi] onto the factors that `_products` has in A and B, axis by axis; leaves the marginal of x in A_sum[x, 0]."""
+    for side in range(2):
+        table = A_sum if side == 0 else B_sum
+        begin = plan.steps[k].split if side == 0 else plan.steps[k].begin
+        end = plan.steps[k + 1].begin if side == 0 else plan.steps[k].split
+        size = 1
         for p in range(begin, end):
-            num_states = plan.axes[p].states
-            left //= num_states
-            if plan.axes[p].factor >= 0:
-                for a in range(num_states):
-                    value = _sum(part[a * left : (a + 1) * left])
-                    f = plan.axes[p].factor
-                    while f >= 0:
-                        beliefs[plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a] = value
-                        f = plan.factors[f].following
-            for a in range(1, num_states):
-                other = part[a * left : (a + 1) * left]
-                for i in range(left):
-                    part[i] += other[i]
+            size *= plan.axes[p].states
+        for x in range(plan.steps[k].states):
+            left = size
+            part = table[x * size : (x + 1) * size]
+            for p in range(begin, end):
+                num_states = plan.axes[p].states
+                left //= num_states
+                if plan.axes[p].factor >= 0:
+                    for a in range(num_states):
+                        value = _sum(part[a * left : (a + 1) * left])
+                        f = plan.axes[p].factor
+                        while f >= 0:
+                            beliefs[plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a] = value
+                            f = plan.factors[f].following
+                for a in range(1, num_states):
+                    other = part[a * left : (a + 1) * left]
+                    for i in range(left):
+                        part[i] += other[i]
 
 
 @inline
@@ -246,8 +267,7 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
         terms += reach + num_states
         if reach > LINEAR_RANGE and logs is None:
             return OUT_OF_RANGE, 0.0, 0.0
-        _product(plan, store, k, plan.steps[k].split, plan.steps[k + 1].begin, True, logs, A)
-        _product(plan, store, k, plan.steps[k].begin, plan.steps[k].split, False, logs, B)
+        _products(plan, store, k, logs, A, B)
         _enter(plan, k, lo_size, offset, lo_offset, digit)
         for h in range(hi_size):
             _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, logs)
@@ -281,8 +301,9 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
             total += np.log(high)
             terms += abs(np.log(high))
             scale[k] = high
+            shrink = 1.0 / high
             for i in range(out.size):
-                out[i] *= 1.0 / high
+                out[i] *= shrink
     return DONE, total, terms
 
 
@@ -346,14 +367,12 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
     for k in range(plan.steps.size - 2, -1, -1):
         num_states = plan.steps[k].states
         lo_size, hi_size = _sizes(plan, k)
-        block = num_states * lo_size
         first = plan.steps[k].operand
         if plan.steps[k].begin == plan.steps[k + 1].begin:
             beliefs[plan.steps[k].message] = 1.0
-        _product(plan, store, k, plan.steps[k].split, plan.steps[k + 1].begin, True, logs, A)
-        _product(plan, store, k, plan.steps[k].begin, plan.steps[k].split, False, logs, B)
+        _products(plan, store, k, logs, A, B)
         _enter(plan, k, lo_size, offset, lo_offset, digit)
-        for i in range(block):
+        for i in range(num_states * lo_size):
             A_sum[i] = 0.0
         for h in range(hi_size):
             _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, rows, logs)
@@ -363,13 +382,13 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
                 row = rows[x * lo_size : (x + 1) * lo_size]
                 if logs is not None:
                     for i in range(lo_size):
-                        # b <= 1 up to rounding; the shift makes what exp cannot reach exactly 0
+                        # b <= 1 up to rounding; what exp cannot reach is 0
                         exponent = min(row[i] + weight[i], 1.0)
                         row[i] = simd_math.exp(max(exponent, -simd_math.EXP_LIMIT)) if exponent > -simd_math.EXP_LIMIT else 0.0
                 else:
                     for i in range(lo_size):
                         row[i] *= weight[i]
-                row_sum = _sum(row)
+                row_sum = _tally(row, A_sum[x * lo_size : (x + 1) * lo_size])
                 B_sum[x * hi_size + h] = row_sum
                 for j in range(plan.steps[k + 1].operand - first):
                     kind = plan.operands[first + j].kind
@@ -384,11 +403,8 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
                         place = lo_offset[j * lo_size : (j + 1) * lo_size]
                         for i in range(lo_size):
                             part[place[i]] += row[i]
-            for i in range(block):
-                A_sum[i] += rows[i]
             _advance(plan, k, offset, digit)
-        _marginals(plan, k, plan.steps[k].split, plan.steps[k + 1].begin, A_sum, beliefs)
-        _marginals(plan, k, plan.steps[k].begin, plan.steps[k].split, B_sum, beliefs)
+        _marginals(plan, k, A_sum, B_sum, beliefs)
         for x in range(num_states):
             marginals[state_start[plan.steps[k].variable] + x] = A_sum[x * lo_size]
             f = plan.steps[k].factor

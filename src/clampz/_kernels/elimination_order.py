@@ -64,7 +64,9 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
     """
     n = start.size - 1
     begin = start[:-1].copy()
-    count = start[1:] - start[:-1]
+    count = np.empty(n, dtype=np.int64)
+    for v in range(n):
+        count[v] = start[v + 1] - start[v]
     room = count.copy()
     pool = neighbour.copy()
     used = pool.size
@@ -187,7 +189,7 @@ def greedy_order(adjacency, log_states, by_fill, by_size, noise, seed, limit):
     fill = np.zeros(n, dtype=np.int64)
     size = np.empty(n)
     key = np.empty(n)
-    waiting = np.arange(n)
+    waiting = np.empty(n, dtype=np.int64)
     order = np.empty(n, dtype=np.int64)
     touched = np.zeros(num_words, dtype=np.uint64)
     random = np.uint64(seed)
@@ -198,6 +200,7 @@ def greedy_order(adjacency, log_states, by_fill, by_size, noise, seed, limit):
     num_members = n
     for v in range(n):
         members[v] = v
+        waiting[v] = v
     for step in range(n):
         # count afresh around the variable eliminated last ...
         for p in range(num_members):

@@ -6,6 +6,9 @@ Each of them is written as a function of a batch; `approximation` turns it into 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clampz.batch import Batch
 from clampz.errors import OptionError
 from clampz.limits import Options, Progress, Watch
@@ -13,7 +16,7 @@ from clampz.model import Evidence, Model
 from clampz.results import Estimate, Estimates
 
 OptionsT = TypeVar("OptionsT", bound=Options)
-Start = Estimate | Estimates
+Start = Estimate | Estimates | NDArray[np.float64]
 
 
 class Approximation(Generic[OptionsT]):
@@ -28,7 +31,8 @@ class Approximation(Generic[OptionsT]):
     evidence
         `{variable: state}`, or a list of such sets: then all of them are solved as one batch.
     start
-        An earlier estimate of the same model to start from, one per lane or one for all.
+        Where to start from, one per lane or one for all: an earlier estimate of the same graph, by whatever method, or marginals, as an array with
+        a row per state of each variable in turn.
     progress
         Called now and then with a `Progress`; it may raise StopIteration to stop the run.
     options

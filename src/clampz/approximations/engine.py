@@ -23,6 +23,8 @@ from clampz.tables import Floats, Integers
 MAX_INTERVAL = 50
 # Seconds of sweeps between two questions to the watch whether to stop.
 PACE = 0.05
+# Starts that lead to the same optimum differ in their last digits, and which of them is highest should not depend on rounding.
+TIE = 1e-11
 EPSILON = float(np.finfo(np.float64).eps)
 # Roundings per term of a sum, the polynomial exp and log included (each within 5e-16, about two units in the last place).
 ROUNDINGS = 16.0
@@ -152,9 +154,11 @@ def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_
 
 
 def best_of(values: Floats, num_lanes: int) -> Integers:
-    """For lanes that each ran from several starts, in a row: which of all of them is the best of each lane."""
+    """For lanes that each ran from several starts, in a row: which of all of them is the best of each lane; the first of those that tie."""
     starts = values.reshape(num_lanes, -1)
-    best: Integers = np.arange(num_lanes) * starts.shape[1] + np.argmax(starts, axis=1)
+    top = starts.max(axis=1, keepdims=True)
+    near = starts >= np.where(np.isfinite(top), top - TIE * (1 + np.abs(top)), top)
+    best: Integers = np.arange(num_lanes) * starts.shape[1] + np.argmax(near, axis=1)
     return best
 
 

@@ -80,9 +80,9 @@ class _Run:
 
     def num_threads(self, options: ExactOptions) -> int:
         """How many threads pay, and fit into memory together."""
-        threads = min(options.num_threads, self.batch.num_lanes)
-        if threads == 1 or self.elimination.num_stored < LARGE_LANE:
+        if self.batch.num_lanes == 1 or self.elimination.num_stored < LARGE_LANE:
             return 1
+        threads = min(options.num_threads, self.batch.num_lanes)
         return max(1, min(threads, memory_allowed(options.memory) // self.elimination.num_bytes(self.wanted)))
 
     def pairs_again(self, b: int) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from clampz._kernels import mean_field as kernels
 from clampz.approximations.base import Start, approximation
 from clampz.approximations.engine import Ending, Evaluation, Lanes, best_of, iterate, solve_in_blocks
-from clampz.approximations.lanes import NO_CONFIGURATION, check_start, start_marginals
+from clampz.approximations.lanes import NO_CONFIGURATION, start_marginals
 from clampz.approximations.problems import BinaryProblem, Problem, TableProblem, problem_of
 from clampz.batch import Batch
 from clampz.executors import MIN_RANGE, Workers, cut, sum_blocks, workers
@@ -159,8 +159,7 @@ def _starts(problem: Problem, batch: Batch, options: MeanFieldOptions, start: St
     """(rows, lanes times starts) the points to start from: the caller's, one without hard zeros if there are any, the same random ones for every lane."""
     marginals: list[Floats] = []
     if start is not None:
-        check_start(batch, start)
-        marginals.append(start_marginals(start, batch.num_lanes))
+        marginals.append(start_marginals(batch, start))
     if isinstance(problem, TableProblem) and np.isinf(problem.table).any():
         marginals.append(_feasible_starts(problem))
     num_starts = len(marginals) + options.num_starts
@@ -174,7 +173,7 @@ def _starts(problem: Problem, batch: Batch, options: MeanFieldOptions, start: St
         weight = rng.exponential(size=len(batch.unary))  # uniform over the simplex once normalised
         weight /= np.repeat(np.add.reduceat(weight, begin), sizes) if len(sizes) else 1.0
         points[:, :, k] = _as_point(problem, weight[:, None])
-    return points.reshape(len(points), -1)
+    return points.reshape(len(points), batch.num_lanes * num_starts)
 
 
 def _as_point(problem: Problem, marginals: Floats) -> Floats:

@@ -161,7 +161,7 @@ def _optimized(block: MessageLanes, ending: Ending, options: TRWOptions, watch: 
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
         block.set_counting(candidate)
         # the bound of new weights counts once their messages have settled: in full after the last step
-        trial = _converge(block, options, watch, options.max_iter if last else SWEEPS_PER_STEP)
+        trial = _converge(block, options, watch, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter))
         block.point = trial.point.copy()
         block.set_counting(candidate)
         trial.num_iter += ending.num_iter
