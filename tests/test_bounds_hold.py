@@ -102,6 +102,25 @@ def test_from_any_start(start):
         assert (cz.mean_field(batch, start=other, num_starts=1, max_iter=2).lower <= exact.upper).all()
 
 
+def test_bethe_on_attractive_and_balanced_models():
+    # Bethe is a lower bound there (Ruozzi 2012), wherever it is stopped
+    rng = np.random.default_rng(8)
+    for scale in SCALES:
+        for _ in range(8):
+            n = int(rng.integers(2, 12))
+            edges = random_edges(rng, n, rng.choice([0.3, 0.8]))
+            attractive = cz.Model.from_binary(np.zeros(n), scale * rng.random(len(edges)), np.array(edges).reshape(-1, 2))
+            model = attractive.flip(rng.random(n) < 0.5)
+            unary = rng.choice([0.1, 1.0, scale], NUM_LANES) * rng.uniform(-1, 1, (2 * n, NUM_LANES))
+            unary[::2][rng.random((n, NUM_LANES)) < 0.05] = -np.inf
+            batch = cz.Batch(model, unary)
+            exact = cz.exact(batch)
+            for max_iter in (1, 5, 300):
+                estimates = cz.bethe(batch, max_iter=max_iter, num_starts=1)
+                assert estimates.bound == "lower" and not np.isnan(estimates.lower).any()
+                assert (estimates.lower <= exact.upper).all()
+
+
 def test_against_enumeration():
     rng = np.random.default_rng(7)
     for scale, labels, zeros in itertools.product(SCALES, (2, 3), (0.0, 0.3)):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.base import Start, approximation
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import uniform_weights
@@ -91,6 +92,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                     policy=None if last else _give_up_when_stuck(part.num_lanes, inner),
                     inner=inner,
                     max_iter=options.max_iter - used,
+                    full=block.num_lanes >= FULL_LANES,
                 )
                 attempt.num_iter += used
                 ending.put(left, attempt)

@@ -172,13 +172,15 @@ def iterate(
     policy: Policy | None = None,
     inner: int | None = None,
     max_iter: int | None = None,
+    full: bool | None = None,
 ) -> Ending:
     """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are used up.
 
-    `inner` is the number of sweeps between two outer steps (`rebase`), for Bethe's double loop.
+    `inner` is the number of sweeps between two outer steps (`rebase`), for Bethe's double loop.  `full` says whether these are lanes of a block that fills
+    the vector registers, where it is not their own number that tells: kernels round differently for few lanes.
     """
     ending = Ending.pending(lanes)
-    full = lanes.num_lanes >= FULL_LANES
+    full = lanes.num_lanes >= FULL_LANES if full is None else full
     running = np.arange(lanes.num_lanes)
     limit = options.max_iter if max_iter is None else max_iter
     num_lanes = lanes.num_lanes

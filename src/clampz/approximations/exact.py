@@ -1,4 +1,4 @@
-"""Exact inference: log Z and all marginals by variable elimination, for models narrow enough (section 4.7 of the design).
+"""Exact inference: log Z and all marginals by variable elimination, for models narrow enough.
 
 One order and one plan serve every lane of a batch; lanes run on as many threads as there are and memory allows.
 """
