@@ -44,8 +44,14 @@ for info in pkgutil.iter_modules(_kernels.__path__):
 print(json.dumps(found))
 """
 
-# Kernels that serve two kinds of array by design, and why.
-EXPECTED = {}
+# Kernels that have two signatures, each compiled once and kept on disk, and why.
+EXPECTED = {
+    "graph.neighbour_lists": 2,  # edges of a model are int32, scopes of an elimination int64
+    "graph.spanning_forest": 2,  # edges closed to writing, or a selection of them
+    "mean_field.feasible_configuration": 2,  # a single lane is contiguous, a lane of several is not
+    "messages.update_in_order": 2,  # towards the core in an order closed to writing, away from it in its reverse
+    "messages_general.update_in_order": 2,
+}
 
 
 @pytest.fixture(scope="module")

@@ -98,6 +98,22 @@ def test_models_without_edges_can_be_drawn(small):
     plotting.plot_model(small).figure.draw_without_rendering()
 
 
+def test_positions_can_be_given(model):
+    positions = np.array([[100.0 + 3 * i, 100.0 + i % 4] for i in range(16)])
+    ax = plotting.plot_model(model, positions=positions)
+    assert ax.get_xlim()[0] > 90
+    assert ax.get_ylim()[0] > 90
+    np.testing.assert_array_equal(ax.collections[-1].get_offsets(), positions)
+
+
+def test_what_is_infinite_is_written_not_drawn():
+    impossible = cz.Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): [[-np.inf, -np.inf], [-np.inf, -np.inf]]})
+    exact = cz.exact(impossible)
+    ax = plotting.plot_bracket([exact, cz.mean_field(impossible)], exact)
+    assert_legible(ax.figure)
+    assert [t.get_text() for t in ax.texts].count("-inf") == 2
+
+
 def test_what_does_not_fit_the_model_is_refused(model, exact):
     with pytest.raises(cz.OptionError, match=r"positions: expected shape \(16, 2\)"):
         plotting.plot_model(model, positions=np.zeros((3, 2)))

@@ -72,8 +72,8 @@ def plot_model(
 
     n = model.num_variables
     place = layout(model) if positions is None else Layout(np.asarray(positions, dtype=np.float64))
-    if place.positions.shape != (n, 2):
-        raise OptionError(f"positions: expected shape ({n}, 2), a point for each variable, found {place.positions.shape}")
+    if place.positions.shape != (n, 2) or not np.isfinite(place.positions).all():
+        raise OptionError(f"positions: expected shape ({n}, 2), a finite point for each variable, found {place.positions!r:.80}")
     ax = _axes(ax, (4.5, 4.5))
     segments, edge_of_segment = _segments(model, place)
     widths = np.interp(model.strength, [0.0, model.strength.max(initial=0.0) or 1.0], EDGE_WIDTHS)[edge_of_segment] * min(1.0, math.sqrt(MANY / max(n, 1)))
@@ -89,7 +89,7 @@ def plot_model(
         labels = model.names or [str(i) for i in range(n)]
         for i, (x, y) in enumerate(place.positions):
             ax.text(x, y, labels[i], ha="center", va="center", fontsize=7, color="white" if shades[i] > 0.5 else INK, zorder=3)
-    low, high = place.positions.min(axis=0, initial=0.0), place.positions.max(axis=0, initial=0.0)
+    low, high = (place.positions.min(axis=0), place.positions.max(axis=0)) if n else (np.zeros(2), np.zeros(2))
     margin = 1.0 if n < 2 else 2 * radius + (0.35 if place.period else 0.0)
     ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin), aspect="equal")
     ax.set_axis_off()
@@ -108,6 +108,7 @@ def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax
     """
     rows = _labelled(estimates)
     truth = exact.log_z if isinstance(exact, Estimate) else exact
+    truth = truth if truth is not None and math.isfinite(truth) else None
     lower = max((e.lower for e in rows.values()), default=-math.inf)
     upper = min((e.upper for e in rows.values()), default=math.inf)
     proven = math.isfinite(lower) and math.isfinite(upper)
@@ -136,7 +137,7 @@ def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax
         ax.plot([value], [row], marker=MARKERS[estimate.bound], markersize=7, color=INK, markerfacecolor=INK if estimate.bound else "white", zorder=3)
         _write_beside(ax, value, row, shown, left=below)
         texts.append((value, shown, below))
-    if truth is not None and math.isfinite(truth):
+    if truth is not None:
         ax.plot([truth, truth], [-0.55, bottom + 0.45], color=INK, linewidth=1.3, zorder=1)
         ax.text(truth, -0.72, f"exact {truth:.{digits}f}", ha="center", va="bottom", fontsize=8.5, fontweight="bold", color=INK)
     if proven:
