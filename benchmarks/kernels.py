@@ -89,13 +89,21 @@ def sweeps(lanes: BinaryLanes | GeneralLanes | MeanFieldLanes) -> Callable[[], N
     return lambda: lanes.sweep(SWEEPS)
 
 
+def clamped_batch(num_lanes: int) -> cz.Batch:
+    """The same grid, three variables of each lane's own clamped."""
+    rng = np.random.default_rng(4)
+    sets = [{int(i): int(rng.integers(2)) for i in rng.choice(SIDE * SIDE, 3, replace=False)} for _ in range(num_lanes)]
+    return cz.Batch.from_evidence(cz.generators.grid(SIDE, SIDE, weights=(-6, 6), rng=0), sets)
+
+
 def binary(num_lanes: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per message and lane (mean field and sigmoid: per variable and lane) of the kernels and of the bare loops."""
     batch = batch_of(num_lanes)
     topology, problem = batch.model.topology, problem_of(batch)
     rho = uniform_weights(topology)
-    trw, bethe = BinaryLanes(problem, Workers(1)), BinaryLanes(problem, Workers(1))
+    trw, bethe, clamped = (BinaryLanes(p, Workers(1)) for p in (problem, problem, problem_of(clamped_batch(num_lanes))))
     trw.set_counting(rho[:, None])
+    clamped.set_counting(rho[:, None])
     bethe.set_counting(np.ones((len(rho), 1)), 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2)))
     field = MeanFieldLanes(problem, np.random.default_rng(1).uniform(-0.5, 0.5, problem.theta.shape), Workers(1))
     num_messages = 2 * topology.num_edges * num_lanes
@@ -108,6 +116,7 @@ def binary(num_lanes: int, repeats: int) -> dict[str, float]:
             "fused": lambda: bare_fused(h, s, 1 - s, out, SWEEPS),
             "separate": lambda: bare_separate(h, s, 1 - s, out, SWEEPS),
             "bethe": sweeps(bethe),
+            "clamped": sweeps(clamped),
             "mean_field": sweeps(field),
             "sigmoid": lambda: bare_sigmoid(x, out_x, SWEEPS),
         },
@@ -147,16 +156,18 @@ def main(quick: bool) -> list[Claim]:
     for num_lanes in (1, 8, 32) if quick else (1, 2, 4, 8, 16, 32, 64):
         t = binary(num_lanes, repeats)
         rows.append(
-            [num_lanes, t["fused"], t["separate"], t["trw"], t["trw"] / t["fused"], t["trw"] / t["separate"], t["bethe"], t["bethe"] / t["fused"]]
+            [num_lanes, t["fused"], t["separate"], t["trw"], t["trw"] / t["fused"], t["trw"] / t["separate"]]
+            + [t["bethe"], t["bethe"] / t["fused"], t["clamped"], t["clamped"] / t["fused"]]
             + [t["sigmoid"], t["mean_field"], t["mean_field"] / t["sigmoid"]]
         )
         if num_lanes in (1, 32):
-            for method in ("trw", "bethe"):
-                claims.append(Claim(f"binary {method} message / bare fused loop, {num_lanes} lanes", t[method] / t["fused"], "<=", 8 if num_lanes == 1 else 2))
+            most = 8 if num_lanes == 1 else 2
+            claims += [Claim(f"binary {name} message / bare fused loop, {num_lanes} lanes", t[name] / t["fused"], "<=", most) for name in ("trw", "bethe")]
+            claims.append(Claim(f"the same for trw with clamped variables, {num_lanes} lanes", t["clamped"] / t["fused"]))
             claims.append(Claim(f"mean-field variable of 4 neighbours / bare sigmoid, {num_lanes} lanes", t["mean_field"] / t["sigmoid"]))
     print_table(
         f"Binary kernels, {SIDE}x{SIDE} toroidal grid, ns per message and lane (mean field: per variable and lane)",
-        ["lanes", "bare fused", "separate", "trw", "/fused", "/separate", "bethe", "/fused", "bare sigmoid", "mean field", "/sigmoid"],
+        ["lanes", "bare fused", "separate", "trw", "/fused", "/separate", "bethe", "/fused", "clamped", "/fused", "bare sigmoid", "mean field", "/sigmoid"],
         rows,
     )
     rows = []

@@ -1,6 +1,6 @@
 """All benchmarks, one after another, and a summary of their ratios at the end.
 
-    python benchmarks/run.py [--only NAME] [--quick]
+python benchmarks/run.py [--only NAME] [--quick]
 """
 
 import argparse

@@ -5,6 +5,7 @@
 Every time is from the start of a new interpreter to its end, the median of a few; a cold cache is an empty directory for Numba's compiled kernels.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,6 @@ METHODS = ("exact", "mean_field", "bethe", "trw")
 
 def seconds(code: str, cache: str | None = None) -> float:
     """A new interpreter that runs this code."""
-    import os
-
     environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

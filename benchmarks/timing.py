@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 Runs = dict[str, Callable[[], Any]]
@@ -86,18 +85,14 @@ def peak_megabytes() -> float:
     return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
-def in_fresh_process(script: str, *arguments: str, code: str | None = None, **environment: str) -> Any:
-    """Run a script (or `code`) in a new interpreter; its last line of output is JSON."""
-    command = [sys.executable, "-c", code] if code is not None else [sys.executable, script, *arguments]
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+def in_fresh_process(*arguments: str) -> Any:
+    """Run a script in a new interpreter; its last line of output is JSON."""
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+        raise RuntimeError(f"{' '.join(arguments)} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def alone(main: Callable[[bool], list[Claim]]) -> None:
     """What a benchmark does when it is run by itself."""
     print_claims(main("--quick" in sys.argv))
-
-
-__all__ = ["Claim", "Runs", "alone", "in_fresh_process", "interleaved", "median", "peak_megabytes", "print_claims", "print_table"]

@@ -160,6 +160,21 @@ def test_weights_outside_are_refused(weights, message):
         checked_weights(topology, np.array(weights), 1)
 
 
+@pytest.mark.nojit
+@pytest.mark.parametrize("n", [3, 20, 100])
+@pytest.mark.parametrize("too_much", [0.0, 1e-12, 1e-9, 1e-8, 1e-6])
+def test_weights_that_pass_are_inside_to_the_last_digit(n, too_much):
+    # the cuts are computed in integers: what these do not see must not reach the bound
+    topology = topology_of(nx.cycle_graph(n))
+    try:
+        rho = checked_weights(topology, np.full(n, (n - 1) / n + too_much), 1)
+    except cz.OptionError:
+        assert too_much > 0
+    else:
+        assert rho.sum() <= n - 1
+        assert rho.sum() >= (n - 1) * (1 - 1e-4)
+
+
 def test_bethe_weights_are_refused_by_trw():
     model = cz.generators.cycle(4, rng=0)
     with pytest.raises(cz.OptionError, match="mixture of spanning forests"):

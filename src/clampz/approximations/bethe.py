@@ -1,6 +1,8 @@
 """The Bethe approximation by a double loop that converges, from several starts."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +21,18 @@ from clampz.limits import Options, Watch, check_option
 from clampz.results import Estimates
 from clampz.tables import Floats, Integers, columns
 
-# Inner sweeps per outer step, in the order tried.  The first is quick and enough nearly everywhere; from the second on the inner problem has non-negative
-# counting numbers only, so that it converges for certain, and longer inner loops make each outer step a truer ascent.
-INNER_SWEEPS = (5, 10, 20, 40)
-# A lane whose drift has not fallen to this share of its best within so many outer steps moves on to the next inner loop.
+# Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few sweeps and is slow to settle there; plain
+# belief propagation (None) settles quickly where it settles at all.  So it gets a try after SHORT sweeps, and lanes that it fails, or leads away to a lower
+# optimum (as it does on some strong mixed models), go on from where it began.
+# Five inner sweeps are enough nearly everywhere; from ten on the inner problem has non-negative counting numbers only, so that it converges for certain, and
+# longer inner loops make each outer step a truer ascent.
+INNER_SWEEPS = (5, None, 5, 10, 20, 40)
+SHORT = 60
+# A lane whose drift has not fallen to this share of its best within so many (outer) steps moves on to the next loop.
 PROGRESS = 0.9
 PATIENCE = 60
+# Nats that the value may fall in belief propagation before it is taken to have left the double loop's optimum.
+LOST = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +63,9 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
 
     No bound in general; on attractive and balanced binary models `log_z` is a lower bound, certified at any iteration (`value` is what the messages say).
 
-    A double loop (belief propagation whose beliefs are damped geometrically) ends at a stationary point of the Bethe objective.  That is a maximum with
-    many local ones, so it runs from several starts: uniform, the best mean-field solution, random ones, and `start` if given.
-    Options: see `BetheOptions`.
+    A double loop (belief propagation whose beliefs are damped geometrically), with plain belief propagation to settle where that works, ends at a stationary
+    point of the Bethe objective.  That is a maximum with many local ones, so it runs from several starts: uniform, the best mean-field solution, random ones,
+    and `start` if given.  Options: see `BetheOptions`.
 
     >>> from clampz import bethe, generators
     >>> bethe(generators.cycle(3, theta=0, weights=-4.0)).converged
@@ -70,17 +78,18 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
         ones, rho = np.ones((topology.num_edges, 1)), uniform_weights(topology)
         gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
         certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
+        inertia: tuple[Any, ...] = (gentle, None, gentle, certain, certain, certain)
 
         def solve(block: MessageLanes, numbers: Integers) -> Ending:
             ending = Ending.pending(block)
-            waiting = [(0, 0, np.arange(block.num_lanes))]  # which inner loop, sweeps made so far, lanes
+            before = ending  # belief propagation
+            waiting = [(0, 0, np.arange(block.num_lanes))]  # which loop, sweeps made so far, lanes
             while waiting:
                 level, used, left = waiting.pop()
-                part = block
+                part = block if level == 0 else block.take(left)
                 if level > 0:
-                    part = block.take(left)
-                    part.point = columns(ending.point, left)
-                part.set_counting(ones, np.asarray(gentle if level == 0 else certain))
+                    part.point = columns((before if level == 2 else ending).point, left)
+                part.set_counting(ones, inertia[level])
                 inner = INNER_SWEEPS[level]
                 last = level == len(INNER_SWEEPS) - 1
                 attempt = iterate(
@@ -89,7 +98,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                     watch,
                     method="bethe",
                     residual_of=lambda look: look.drift,
-                    policy=None if last else _give_up_when_stuck(part.num_lanes, inner),
+                    policy=None if last else _give_up(part.num_lanes, SHORT if level == 0 else PATIENCE * (inner or 1), at_once=level == 0),
                     inner=inner,
                     max_iter=options.max_iter - used,
                     full=block.num_lanes >= FULL_LANES,
@@ -97,6 +106,10 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                 attempt.num_iter += used
                 ending.put(left, attempt)
                 stuck = attempt.because(None)
+                if level == 0:
+                    before = deepcopy(ending)
+                elif level == 1:  # it may also have left for another, lower optimum
+                    stuck |= attempt.converged & (attempt.value < before.value[left] - LOST)
                 waiting += [(level + 1, int(count), left[stuck & (attempt.num_iter == count)]) for count in np.unique(attempt.num_iter[stuck])]
             return ending
 
@@ -131,15 +144,16 @@ def _from_starts(single: MessageLanes, batch: Batch, options: BetheOptions, star
     return lanes
 
 
-def _give_up_when_stuck(num_lanes: int, inner: int) -> Policy:
-    """A policy for `iterate`: lanes whose drift has stopped falling leave, for a longer inner loop."""
+def _give_up(num_lanes: int, patience: int, *, at_once: bool) -> Policy:
+    """A policy for `iterate`: lanes leave for the next loop after so many sweeps, `at_once` or when their drift has not fallen for as long."""
     best = np.full(num_lanes, np.inf)
     since = np.zeros(num_lanes, dtype=np.int64)
 
     def give_up(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> Integers:
-        better = drift <= PROGRESS * best[running]
-        best[running[better]] = drift[better]
-        since[running[better]] = num_iter
-        return running[num_iter - since[running] >= PATIENCE * inner]
+        if not at_once:
+            better = drift <= PROGRESS * best[running]
+            best[running[better]] = drift[better]
+            since[running[better]] = num_iter
+        return running[num_iter - since[running] >= patience]
 
     return give_up

@@ -14,6 +14,8 @@ from clampz.topology import Topology
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
+# How far outside the forest polytope weights that a user gives may seem to be; they are lowered by as much.
+TOLERATED = 1e-9
 # Variables of the core up to which effective resistances are computed: a dense inverse, about a second at this size.
 MAX_DENSE = 2000
 # Trees sampled where the graph is too large for effective resistances; each costs one pass over its edges.
@@ -94,12 +96,21 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floa
     if bad.size:
         k = int(bad[0][0])
         raise OptionError(f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected 0 < rho <= 1, found {rho[k, bad[0][1]]}")
-    for column in rho.T:
+    inside = topology.core[topology.edges].all(axis=1, keepdims=True)
+    lowered = rho * inside
+    for b, column in enumerate(rho.T):
         excess = forest_excess(topology, column)
-        if excess > 1e-9:
+        if excess > TOLERATED:
             raise OptionError(f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); no bound would follow")
-    rho = np.where(topology.core[topology.edges].all(axis=1, keepdims=True), rho * SHRINK, 1.0)
-    return rho
+        # A set S may have up to |S| - 1 + x, with x what is tolerated and what the cuts do not see: less that share, it has |S| - 1 at most.
+        lowered[:, b] *= SHRINK - TOLERATED - (topology.num_core + inside.sum()) / _units(topology, column)
+    return np.where(inside, lowered, 1.0)
+
+
+def _units(topology: Topology, rho: Floats) -> float:
+    """How many integer units of capacity `forest_excess` gives to a weight of 1; each edge and each variable is rounded by up to one of them."""
+    inside = topology.core[topology.edges].all(axis=1)
+    return 2.0**30 / max(1.0, float(rho[inside].sum()), topology.num_core)
 
 
 def forest_excess(topology: Topology, rho: Floats) -> float:
@@ -117,7 +128,7 @@ def forest_excess(topology: Topology, rho: Floats) -> float:
     position = np.full(topology.num_variables, -1)
     position[core] = np.arange(len(core))
     i, j = position[topology.edges[inside]].T
-    scale = 2.0**30 / max(1.0, float(rho[inside].sum()), len(core))
+    scale = _units(topology, rho)
     earn = np.floor(rho[inside] * scale).astype(np.int64)
     cost = int(np.ceil(scale))
     n, m = len(core), len(earn)

@@ -170,13 +170,14 @@ def iterate(
     method: str,
     residual_of: Callable[[Evaluation], Floats],
     policy: Policy | None = None,
+    upper: bool = False,
     inner: int | None = None,
     max_iter: int | None = None,
     full: bool | None = None,
 ) -> Ending:
     """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are used up.
 
-    `inner` is the number of sweeps between two outer steps (`rebase`), for Bethe's double loop.  `full` says whether these are lanes of a block that fills
+    `upper`: what is reported to the progress callback is the bound value + slack; `inner` is the number of sweeps between two outer steps (`rebase`), for Bethe's double loop.  `full` says whether these are lanes of a block that fills
     the vector registers, where it is not their own number that tells: kernels round differently for few lanes.
     """
     ending = Ending.pending(lanes)
@@ -207,7 +208,7 @@ def iterate(
                 method=method,
                 num_iter=num_iter,
                 residual=float(residual[worst]),
-                log_z=float(look.value[worst]),
+                log_z=float((ending.upper if upper else look.value)[running[worst] if upper else worst]),
                 num_lanes=num_lanes,
                 num_finished=num_lanes - running.size + out.size,
                 seconds=watch.seconds,

@@ -121,7 +121,7 @@ def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
 
 def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: int) -> Ending:
     policy = _damp_when_stuck(block.num_lanes)
-    return iterate(block, options, watch, method="trw", residual_of=lambda look: look.slack, policy=policy, max_iter=max_iter)
+    return iterate(block, options, watch, method="trw", residual_of=lambda look: look.slack, policy=policy, upper=True, max_iter=max_iter)
 
 
 def _damp_when_stuck(num_lanes: int) -> Policy:
