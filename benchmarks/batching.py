@@ -8,9 +8,8 @@ on the evidence first, so that it has no clamped variables to carry along: what 
 
 from itertools import product
 
-from timing import Claim, alone, interleaved, print_table
-
 import clampz as cz
+from timing import Claim, alone, interleaved, print_table
 
 CLAMPED = (0, 13, 40, 56, 74)
 WORK = {"to tolerance": {}, "200 sweeps": {"tol": 0.0, "max_iter": 200}}

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import Claim, alone, print_table
 
 import clampz as cz
+from timing import Claim, alone, print_table
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "reference"
 RANGES = ("W0_2", "W0_6", "Wm6_6", "Wm12_12")

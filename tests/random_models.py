@@ -17,7 +17,9 @@ def tree_edges(rng, n, *, forest=0.0):
 
 
 def random_binary(rng, n, edges, scale=2.0, theta=1.0):
-    return Model.from_binary(rng.uniform(-theta, theta, n), rng.uniform(-scale, scale, len(edges)), np.array(edges).reshape(-1, 2), constant=float(rng.normal()))
+    return Model.from_binary(
+        rng.uniform(-theta, theta, n), rng.uniform(-scale, scale, len(edges)), np.array(edges).reshape(-1, 2), constant=float(rng.normal())
+    )
 
 
 def random_tables(rng, num_states, edges, scale=1.0, zeros=0.0):
@@ -43,4 +45,3 @@ def relabelled(model, order):
     """The same model with variable `order[k]` now called k."""
     place = np.argsort(order)
     return Model([model.unary[i] for i in order], {(int(place[i]), int(place[j])): table for (i, j), table in model.pairwise.items()}, constant=model.constant)
-

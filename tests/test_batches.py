@@ -4,11 +4,11 @@ import importlib
 
 import numpy as np
 import pytest
-from random_models import as_general, random_binary, random_edges, random_tables
 
 import clampz as cz
 from clampz._kernels.messages import FULL_LANES
 from clampz.executors import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, cut, lane_blocks, padded, sum_blocks
+from random_models import as_general, random_binary, random_edges, random_tables
 
 SAME = 1e-9
 METHODS = list(cz.methods())

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from naive import NaiveMessages, enumerate_model, naive_bethe, naive_objective
-from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.lanes import lanes_of
 from clampz.approximations.problems import problem_of
 from clampz.executors import Workers
+from naive import NaiveMessages, enumerate_model, naive_bethe, naive_objective
+from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 EXACT = 1e-10
 CONVERGED = 1e-6

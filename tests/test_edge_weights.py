@@ -3,13 +3,13 @@
 import networkx as nx
 import numpy as np
 import pytest
-from naive import naive_forest_excess, spanning_trees
-from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
 import clampz as cz
 from clampz.approximations import edge_weights
 from clampz.approximations.edge_weights import checked_weights, forest_excess, heaviest_forests, sampled_weights, uniform_weights
 from clampz.topology import Topology
+from naive import naive_forest_excess, spanning_trees
+from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
 # Weights are shrunk by 1e-12 and more against rounding.
 EXACT = 1e-10

@@ -1,5 +1,6 @@
 """What stops a run: options out of range, time, the progress callback and Ctrl-C."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_progress_grows(method):
     counts = [p.num_iter for p in seen]
     assert counts[0] == 1 and estimate.num_iter <= counts[-1] <= 60
     assert counts[-1] == 60 or method == "mean_field"  # which may stop gaining, to the last digit
-    assert all(a < b for a, b in zip(counts, counts[1:], strict=False))
+    assert all(a < b for a, b in itertools.pairwise(counts))
     assert all(0 <= p.num_finished <= p.num_lanes and p.residual >= 0 and np.isfinite(p.log_z) for p in seen)
     assert [p.seconds for p in seen] == sorted(p.seconds for p in seen)
     assert seen[-1].num_finished == seen[-1].num_lanes

@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from naive import enumerate_model, naive_objective, naive_trw
-from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.engine import next_look
+from naive import enumerate_model, naive_objective, naive_trw
+from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 EXACT = 1e-10
 CONVERGED = 1e-6
@@ -176,7 +176,7 @@ def test_a_clamped_lane_is_the_conditioned_model(general):
         others = [i for i in range(8) if i not in evidence]
         np.testing.assert_allclose(np.asarray(lane.marginals)[others], np.asarray(rest.marginals).reshape(-1, 2), atol=1e-4)
         assert all(lane.marginals[i][a] == 1.0 for i, a in evidence.items())
-        for (i, j), table in lane.pairwise_marginals.items():
+        for (i, _), table in lane.pairwise_marginals.items():
             np.testing.assert_allclose(table.sum(axis=1), lane.marginals[i], atol=1e-4)
 
 

@@ -100,10 +100,9 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                     residual_of=lambda look: look.drift,
                     policy=None if last else _give_up(part.num_lanes, SHORT if level == 0 else PATIENCE * (inner or 1), at_once=level == 0),
                     inner=inner,
-                    max_iter=options.max_iter - used,
+                    begun=used,
                     full=block.num_lanes >= FULL_LANES,
                 )
-                attempt.num_iter += used
                 ending.put(left, attempt)
                 stuck = attempt.because(None)
                 if level == 0:

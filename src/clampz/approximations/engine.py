@@ -172,18 +172,29 @@ def iterate(
     policy: Policy | None = None,
     upper: bool = False,
     inner: int | None = None,
+    begun: int = 0,
     max_iter: int | None = None,
     full: bool | None = None,
 ) -> Ending:
     """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are used up.
 
-    `upper`: what is reported to the progress callback is the bound value + slack; `inner` is the number of sweeps between two outer steps (`rebase`), for Bethe's double loop.  `full` says whether these are lanes of a block that fills
-    the vector registers, where it is not their own number that tells: kernels round differently for few lanes.
+    Parameters
+    ----------
+    upper
+        What the progress callback is told is the bound value + slack, not the value.
+    inner
+        Sweeps between two outer steps (`rebase`), for Bethe's double loop.
+    begun
+        Sweeps made before, which count towards the limit.
+    max_iter
+        A limit other than that of the options.
+    full
+        Whether these are lanes of a block that fills the vector registers, where their own number does not tell: kernels round differently for few lanes.
     """
     ending = Ending.pending(lanes)
     full = lanes.num_lanes >= FULL_LANES if full is None else full
     running = np.arange(lanes.num_lanes)
-    limit = options.max_iter if max_iter is None else max_iter
+    limit = (options.max_iter if max_iter is None else max_iter) - begun
     num_lanes = lanes.num_lanes
     block = lanes if len(padded(running, full)) == num_lanes else lanes.take(padded(running, full))
     num_iter = 0
@@ -198,7 +209,7 @@ def iterate(
         out = np.flatnonzero(leaving | (stop is not None))
         where = running[out]
         ending.value[where], ending.rounding[where], ending.residual[where] = look.value[out], look.rounding[out], residual[out]
-        ending.num_iter[where] = num_iter
+        ending.num_iter[where] = begun + num_iter
         ending.stopped_by[where] = stop
         ending.stopped_by[running[done]] = "tol"
         ending.point[:, where] = block.point[:, out]
@@ -206,7 +217,7 @@ def iterate(
         watch.report(
             Progress(
                 method=method,
-                num_iter=num_iter,
+                num_iter=begun + num_iter,
                 residual=float(residual[worst]),
                 log_z=float((ending.upper if upper else look.value)[running[worst] if upper else worst]),
                 num_lanes=num_lanes,
