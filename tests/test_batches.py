@@ -1,17 +1,24 @@
 """Batches: lanes equal single runs, threads change no bit, finished lanes keep their own numbers, impossible lanes disturb nobody."""
 
 import importlib
+import itertools
 
 import numpy as np
 import pytest
 
 import clampz as cz
+from clampz._kernels import messages_general
 from clampz._kernels.messages import FULL_LANES
-from clampz.executors import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, cut, lane_blocks, padded, sum_blocks
+from clampz.approximations.edge_weights import uniform_weights
+from clampz.approximations.lanes import lanes_of
+from clampz.approximations.problems import problem_of
+from clampz.executors import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
 from random_models import as_general, random_binary, random_edges, random_tables
 
 SAME = 1e-9
 METHODS = list(cz.methods())
+# Elimination needs the compiler, the others run without it.
+MARKED = [name if name == "exact" else pytest.param(name, marks=pytest.mark.nojit) for name in METHODS]
 ARRAYS = ("log_z", "lower", "upper", "value", "residual", "num_iter", "converged", "marginals_flat")
 
 
@@ -60,7 +67,7 @@ def assert_identical(one, other):
 
 @pytest.mark.parametrize("num_lanes", [2, 7, 8, 9, 33])
 @pytest.mark.parametrize("kind", ["binary", "general", "labels"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", MARKED)
 def test_lanes_equal_single_runs(method, kind, num_lanes):
     rng = np.random.default_rng(num_lanes)
     model = model_of(kind, rng)
@@ -72,7 +79,7 @@ def test_lanes_equal_single_runs(method, kind, num_lanes):
 
 
 @pytest.mark.parametrize("kind", ["binary", "general", "labels"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", MARKED)
 def test_lanes_with_evidence_on_different_variables(method, kind):
     rng = np.random.default_rng(40)
     model = model_of(kind, rng)
@@ -137,6 +144,7 @@ def test_threads_change_no_bit_of_one_large_model(method, labels):
         np.testing.assert_array_equal(one.marginals.flat, other.marginals.flat)
 
 
+@pytest.mark.nojit
 def test_ranges_are_cut_completely():
     for num_lanes in (0, 1, 7, 8, 9, 64, 65, 200):
         for threads in (1, 2, 3, 16):
@@ -153,6 +161,56 @@ def test_ranges_are_cut_completely():
     assert padded(np.arange(9), True).tolist() == [*range(9), *[8] * 7]
     assert padded(np.arange(8), True).tolist() == list(range(8))
     assert padded(np.arange(5), False).tolist() == list(range(5))
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------------------------
+
+
+def neighbours(gap, *arrays):
+    """Copies that lie one after another in memory, `gap` numbers apart: a compiled loop runs another way where its arrays may overlap."""
+    buffer = np.empty(sum(a.size + gap for a in arrays))
+    copies, at = [], 0
+    for a in arrays:
+        copies.append(buffer[at : at + a.size].reshape(a.shape))
+        copies[-1][...] = a
+        at += a.size + gap
+    return copies
+
+
+def block_of(kind, num_lanes):
+    rng = np.random.default_rng(90)
+    model = model_of(kind, rng)
+    block = lanes_of(problem_of(cz.Batch(model, rng.normal(size=(len(model.unary.flat), num_lanes)))), Workers(1))
+    block.set_counting(uniform_weights(model.topology)[:, None], 1.0 + model.topology.degrees)
+    block.sweep(2)
+    return block
+
+
+@pytest.mark.parametrize("num_lanes", [1, 8, 24])
+@pytest.mark.parametrize("kind", ["binary", "labels"])
+def test_where_arrays_lie_changes_no_bit(kind, num_lanes):
+    block = block_of(kind, num_lanes)
+    names = ("point", "total", "keep")
+    results = set()
+    for gap, order in itertools.product([0, 1, 2, 3, 4, 8, 100, 1000], itertools.permutations(names)):
+        moved = block.take(np.arange(num_lanes))
+        vars(moved).update(zip(order, neighbours(gap, *(getattr(block, name) for name in order)), strict=True))
+        moved.sweep(2)
+        moved.rebase()
+        look = moved.evaluate()
+        results.add(b"".join(np.ascontiguousarray(a).tobytes() for a in (moved.point, moved.total, *look)))
+    assert len(results) == 1
+
+
+def test_where_tables_lie_changes_no_bit():
+    block = block_of("labels", 1)
+    table, rho = block.problem.table, block.potentials.rho
+    results = set()
+    for gap, order in itertools.product(range(20), (1, -1)):
+        placed, factor = neighbours(gap, *(table, np.empty_like(table))[::order])[::order]
+        messages_general.fill_factors(rho, block.problem.graph, placed, factor, np.empty(len(rho)))
+        results.add(factor.tobytes())
+    assert len(results) == 1
 
 
 # -- lanes of different fates -------------------------------------------------------------------------------------------------------
@@ -190,9 +248,23 @@ def test_impossible_lanes_disturb_nobody(method, num_lanes):
         for b in range(num_lanes):
             if b in dead:
                 assert many[b].log_z == -np.inf and many[b].upper == -np.inf and "Z = 0" in many[b].note
-                assert many[b].converged and np.isnan(many[b].marginals.flat).all()
+                assert many[b].converged and np.isnan(many[b].marginals.flat).all() and np.isnan(many[b].pairwise_marginals.flat).all()
             else:
                 assert_same_lane(many[b], run(method, lane_model(batch, b), 5))
+
+
+@pytest.mark.parametrize("kind", ["binary", "labels"])
+@pytest.mark.parametrize("start", METHODS)
+@pytest.mark.parametrize("method", ["mean_field", "bethe", "trw"])
+def test_impossible_lanes_are_a_start_like_any_other(method, start, kind):
+    rng = np.random.default_rng(71)
+    model = model_of(kind, rng)
+    unary = rng.normal(size=(len(model.unary.flat), 3))
+    dead = unary.copy()
+    dead[: model.unary.start[1], 1] = -np.inf
+    parent = cz.methods()[start](cz.Batch(model, dead))
+    many = cz.methods()[method](cz.Batch(model, unary), start=parent)
+    assert np.isfinite(many.value).all() and many.converged.all() and np.isfinite(many.marginals_flat).all()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -23,6 +23,7 @@ def inertias(topology):
     return gentle, 1.0 + topology.core * topology.degrees.astype(float)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("inner", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["binary", "general", "labels", "zeros"])
 def test_the_double_loop_equals_the_twin(kind, inner):
@@ -88,6 +89,7 @@ def assert_exact(model, estimate):
         np.testing.assert_allclose(estimate.pairwise_marginals[pair], marginal, atol=1e-9)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("forest", [0.0, 0.3])
 @pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
 def test_exact_on_trees_and_forests(forest, scale):
@@ -100,6 +102,7 @@ def test_exact_on_trees_and_forests(forest, scale):
             assert_exact(model, cz.bethe(model))
 
 
+@pytest.mark.nojit
 def test_exact_on_stars_chains_and_single_variables():
     rng = np.random.default_rng(31)
     star, chain = [(0, i) for i in range(1, 8)], [(i, i + 1) for i in range(7)]
@@ -131,6 +134,7 @@ def test_a_single_cycle_is_nearly_exact_and_attractive_models_are_below():
 # -- several starts -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nojit
 def test_several_starts_leave_the_symmetric_point():
     model = cz.generators.complete(4, theta=0, weights=6)
     symmetric, _, drift = NaiveMessages(model, dict.fromkeys(model.pairwise, 1.0)).evaluate()
@@ -175,6 +179,7 @@ def test_relabelling_and_flipping_change_nothing():
         np.testing.assert_allclose(other.marginals, expected, atol=1e-5)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("general", [False, True])
 def test_a_clamped_lane_is_the_conditioned_model(general):
     rng = np.random.default_rng(44)

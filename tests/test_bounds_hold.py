@@ -12,7 +12,7 @@ import pytest
 
 import clampz as cz
 from naive import enumerate_model
-from random_models import random_edges
+from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
 SCALES = (0.1, 1.0, 5.0, 30.0, 1000.0)
 MAX_ITERS = (1, 2, 5, 1000)
@@ -119,6 +119,23 @@ def test_bethe_on_attractive_and_balanced_models():
                 estimates = cz.bethe(batch, max_iter=max_iter, num_starts=1)
                 assert estimates.bound == "lower" and not np.isnan(estimates.lower).any()
                 assert (estimates.lower <= exact.upper).all()
+
+
+def test_where_bounds_are_equalities():
+    # on trees TRW and Bethe are exact, without edges mean field is: all that keeps the bounds on their side is the allowance for rounding
+    rng = np.random.default_rng(9)
+    for _ in range(60):
+        n, scale = int(rng.integers(2, 200)), 10 ** rng.uniform(-2, 4)
+        edges = tree_edges(rng, n, forest=rng.choice([0.0, 0.2]))
+        binary = random_binary(rng, n, edges, scale, theta=rng.choice([0.1, 1.0, scale]))
+        for model in (binary, as_general(binary), random_tables(rng, rng.integers(1, 5, n), edges, scale, zeros=0.1)):
+            exact, trw = cz.exact(model), cz.trw(model)
+            assert exact.lower <= trw.upper <= exact.upper + 1e-7 * max(1.0, abs(exact.log_z))
+        exact, bethe = cz.exact(binary), cz.bethe(binary)
+        assert exact.lower - 1e-6 * max(1.0, abs(exact.log_z)) <= bethe.lower <= exact.upper
+        free = cz.Model([scale * rng.uniform(-1, 1, k) for k in rng.integers(1, 5, n)])
+        exact, field = cz.exact(free), cz.mean_field(free, num_starts=1)
+        assert exact.lower - 1e-7 * max(1.0, abs(exact.log_z)) <= field.lower <= exact.upper
 
 
 def test_against_enumeration():

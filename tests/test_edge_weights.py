@@ -181,6 +181,7 @@ def test_bethe_weights_are_refused_by_trw():
         cz.trw(model, edge_weights=np.ones(4))
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("general", [False, True])
 def test_given_weights_are_used(general):
     rng = np.random.default_rng(4)

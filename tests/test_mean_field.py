@@ -20,6 +20,7 @@ def started_at(model, q, **changes):
     return cz.mean_field(model, num_starts=0, start=np.concatenate(q), **changes)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("num_sweeps", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["binary", "general", "labels"])
 def test_kernels_equal_the_twin(kind, num_sweeps):
@@ -48,6 +49,7 @@ def test_binary_and_general_kernels_agree():
         np.testing.assert_allclose(binary.marginals.flat, general.marginals.flat, atol=1e-4)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("labels", [2, 3])
 def test_never_ends_below_where_it_started(labels):
     rng = np.random.default_rng(30)
@@ -61,6 +63,7 @@ def test_never_ends_below_where_it_started(labels):
                 assert started_at(model, q, max_iter=max_iter).value >= before - EXACT * max(1.0, abs(before))
 
 
+@pytest.mark.nojit
 def test_each_sweep_can_only_raise_the_bound():
     rng = np.random.default_rng(31)
     model = random_binary(rng, 12, random_edges(rng, 12, 0.5), 6.0)
@@ -100,6 +103,7 @@ def test_a_warm_start_is_quick():
     assert warm.num_iter <= 3 and warm.value == pytest.approx(cold.value, abs=CONVERGED)
 
 
+@pytest.mark.nojit
 def test_a_parents_solution_starts_its_branches():
     # clamping can only raise the sum: each branch starts at the parent's solution (Theorem 4)
     rng = np.random.default_rng(36)
@@ -118,6 +122,7 @@ def test_exact_without_edges():
         np.testing.assert_allclose(estimate.marginals.flat, exact.marginals.flat, atol=EXACT)
 
 
+@pytest.mark.nojit
 def test_relabelling_and_flipping_change_nothing():
     rng = np.random.default_rng(41)
     for _ in range(4):
@@ -132,6 +137,7 @@ def test_relabelling_and_flipping_change_nothing():
         np.testing.assert_allclose(other.marginals, np.where(flipped[:, None], np.asarray(one.marginals)[:, ::-1], one.marginals), atol=1e-4)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("general", [False, True])
 def test_a_clamped_lane_is_the_conditioned_model(general):
     rng = np.random.default_rng(42)

@@ -40,6 +40,7 @@ def assert_equals_twin(model, num_sweeps):
     assert found.upper == pytest.approx(min(looks[k - 1][1] for k in looked_at(num_sweeps)), abs=10 * size)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("num_sweeps", [1, 2, 5, 9])
 def test_binary_kernels_equal_the_twin(num_sweeps):
     rng = np.random.default_rng(num_sweeps)
@@ -51,6 +52,7 @@ def test_binary_kernels_equal_the_twin(num_sweeps):
             assert_equals_twin(as_general(model), num_sweeps)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("num_sweeps", [1, 2, 5])
 @pytest.mark.parametrize("zeros", [0.0, 0.3])
 def test_general_kernels_equal_the_twin(num_sweeps, zeros):
@@ -61,6 +63,7 @@ def test_general_kernels_equal_the_twin(num_sweeps, zeros):
         assert_equals_twin(model, num_sweeps)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("num_sweeps", [1, 3, 8])
 def test_binary_and_general_kernels_agree(num_sweeps):
     rng = np.random.default_rng(20)
@@ -87,6 +90,7 @@ def assert_exact(model, estimate):
         np.testing.assert_allclose(estimate.pairwise_marginals[pair], marginal, atol=1e-9)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("forest", [0.0, 0.3])
 @pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
 def test_exact_on_trees_and_forests(forest, scale):
@@ -99,6 +103,7 @@ def test_exact_on_trees_and_forests(forest, scale):
             assert_exact(model, cz.trw(model))
 
 
+@pytest.mark.nojit
 def test_exact_on_stars_chains_and_single_variables():
     rng = np.random.default_rng(31)
     star, chain = [(0, i) for i in range(1, 8)], [(i, i + 1) for i in range(7)]
@@ -163,6 +168,7 @@ def test_relabelling_and_flipping_change_nothing():
         np.testing.assert_allclose(other.marginals, expected, atol=1e-4)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("general", [False, True])
 def test_a_clamped_lane_is_the_conditioned_model(general):
     rng = np.random.default_rng(42)
@@ -231,6 +237,7 @@ def test_z_is_zero():
     assert np.isnan(estimate.marginals.flat).all()
 
 
+@pytest.mark.nojit
 def test_disconnected_parts_add_up():
     rng = np.random.default_rng(52)
     left, right = random_binary(rng, 5, random_edges(rng, 5, 0.9), 3.0), random_binary(rng, 4, random_edges(rng, 4, 0.9), 3.0)
@@ -243,6 +250,7 @@ def test_disconnected_parts_add_up():
 # -- starts ----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("general", [False, True])
 def test_a_warm_start_is_quick(general):
     rng = np.random.default_rng(60)
@@ -265,6 +273,7 @@ def test_starts_from_another_method(method, general):
     assert cz.trw(model, start=start, max_iter=1).upper >= cz.exact(model).lower
 
 
+@pytest.mark.nojit
 def test_a_start_of_the_same_graph_with_other_potentials():
     # the start passed messages as log-odds, the new model has a hard zero and passes tables
     edges = [(0, 1), (1, 2), (0, 2)]
@@ -274,6 +283,7 @@ def test_a_start_of_the_same_graph_with_other_potentials():
         assert cz.trw(model, start=start, **TIGHT).value == pytest.approx(cz.trw(model, **TIGHT).value, abs=CONVERGED)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("general", [False, True])
 def test_starts_from_given_marginals(general):
     rng = np.random.default_rng(62)

@@ -87,8 +87,9 @@ def value_terms(first, last, centred, theta, weight, free, graph, out):
     row = np.empty(num_lanes)
     size = np.empty(num_lanes)
     for i in range(first, last):
-        row[:] = 0.0
-        size[:] = 0.0
+        for b in range(num_lanes):
+            row[b] = 0.0
+            size[b] = 0.0
         for e in range(graph.start[i], graph.start[i + 1]):
             j = graph.tail[e]
             half = weight[e] / 2

@@ -69,41 +69,59 @@ def message_short(h, s, c):
 @kernel
 def update_slots(first, last, u, total, weights, keep, graph):
     """Recompute all messages into the slots first..last-1, which must not be neighbours of each other."""
-    if u.shape[1] >= FULL_LANES and weights.w.shape[1] == 1 and weights.free.size == 0:
+    if u.shape[1] >= FULL_LANES:
         _update_full_lanes(first, last, u, total, weights, keep, graph)
-    elif u.shape[1] == 1 and weights.free.size == 0:
-        _update_single(first, last, u.ravel(), total.ravel(), weights.w.ravel(), weights.gain.ravel(), keep[0], graph)
+    elif u.shape[1] == 1:
+        _update_single(first, last, u.ravel(), total.ravel(), weights.w.ravel(), weights.gain.ravel(), weights.free.ravel(), keep[0], graph)
     else:
         _update_gathered(first, last, u, total, weights, keep, graph)
 
 
 @kernel
 def _update_full_lanes(first, last, u, total, weights, keep, graph):
-    w, _, gain, _ = weights
+    w, _, gain, free = weights
     start, tail, reverse, _ = graph
     num_lanes = u.shape[1]
+    shared = w.shape[1] == 1
+    masked = free.size > 0
     for i in range(first, last):
         for e in range(start[i], start[i + 1]):
             j = tail[e]
             r = reverse[e]
-            we = w[e, 0]
-            ge = gain[e, 0]
-            if abs(we) <= SHORT_FORM_LIMIT:
-                s = sigmoid(we)
-                c = sigmoid(-we)
+            if shared and abs(w[e, 0]) <= SHORT_FORM_LIMIT:
+                s = sigmoid(w[e, 0])
+                c = sigmoid(-w[e, 0])
+                g = gain[e, 0]
+                if masked:
+                    for b in range(num_lanes):
+                        d = keep[b] * (free[i, b] * free[j, b] * message_short(total[j, b] - u[r, b], s, c) - u[e, b])
+                        u[e, b] += d
+                        total[i, b] += g * d
+                else:
+                    for b in range(num_lanes):
+                        d = keep[b] * (message_short(total[j, b] - u[r, b], s, c) - u[e, b])
+                        u[e, b] += d
+                        total[i, b] += g * d
+            elif shared:  # extreme weights: not worth a vectorised loop of their own
                 for b in range(num_lanes):
-                    d = keep[b] * (message_short(total[j, b] - u[r, b], s, c) - u[e, b])
+                    new = message(total[j, b] - u[r, b], w[e, 0])
+                    d = keep[b] * ((free[i, b] * free[j, b] if masked else 1.0) * new - u[e, b])
                     u[e, b] += d
-                    total[i, b] += ge * d
+                    total[i, b] += gain[e, 0] * d
+            elif masked:
+                for b in range(num_lanes):
+                    d = keep[b] * (free[i, b] * free[j, b] * message(total[j, b] - u[r, b], w[e, b]) - u[e, b])
+                    u[e, b] += d
+                    total[i, b] += gain[e, b] * d
             else:
                 for b in range(num_lanes):
-                    d = keep[b] * (message(total[j, b] - u[r, b], we) - u[e, b])
+                    d = keep[b] * (message(total[j, b] - u[r, b], w[e, b]) - u[e, b])
                     u[e, b] += d
-                    total[i, b] += ge * d
+                    total[i, b] += gain[e, b] * d
 
 
 @kernel
-def _update_single(first, last, u, total, w, gain, keep, graph):
+def _update_single(first, last, u, total, w, gain, free, keep, graph):
     """The same for a single lane: the loop over messages takes the place of the loop over lanes, a chunk at a time."""
     start, tail, reverse, _ = graph
     new = np.empty(CHUNK)
@@ -117,6 +135,8 @@ def _update_single(first, last, u, total, w, gain, keep, graph):
         for e in range(begin, end):
             while e >= start[i + 1]:
                 i += 1
+            if free.size > 0:
+                new[e - begin] *= free[i] * free[tail[e]]
             d = keep * (new[e - begin] - u[e])
             u[e] += d
             total[i] += gain[e] * d
@@ -124,7 +144,7 @@ def _update_single(first, last, u, total, w, gain, keep, graph):
 
 @kernel
 def _update_gathered(first, last, u, total, weights, keep, graph):
-    """The same for few lanes, weights of their own or clamped variables: gather a chunk of messages, then one flat pass."""
+    """The same for a few lanes: gather a chunk of messages, then one flat pass."""
     w, _, gain, free = weights
     start, tail, reverse, _ = graph
     num_lanes = u.shape[1]
@@ -202,7 +222,8 @@ def refresh_totals(first, last, theta, u, total, weights, inertia, graph):
     shared = rho.shape[1] == 1
     row = np.empty(num_lanes)
     for i in range(first, last):
-        row[:] = theta[i]
+        for b in range(num_lanes):
+            row[b] = theta[i, b]
         for e in range(start[i], start[i + 1]):
             if shared:
                 r = rho[e, 0]

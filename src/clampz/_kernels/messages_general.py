@@ -76,10 +76,12 @@ def fill_factors(rho, graph, table, factor, shift):
         top = -np.inf
         for k in range(first, last):
             top = max(top, table[k])
-        top = top / rho[e, 0] if top > -np.inf else 0.0
+        # the reciprocal by name: left to the compiler, its vector loop would use it and its scalar loop not, and where arrays lie decides which one runs
+        inverse = 1.0 / rho[e, 0]
+        top = top * inverse if top > -np.inf else 0.0
         shift[e] = top
         for k in range(first, last):
-            x = table[k] / rho[e, 0] - top
+            x = table[k] * inverse - top
             factor[k] = exp(x) if x >= -EXP_LIMIT else 0.0
 
 
@@ -134,17 +136,11 @@ def _send(e, i, messages, total, potentials, graph, cavity, out):
     for x in range(num_i):
         for b in range(num_lanes):
             out[x, b] = 0.0
-    if num_lanes == 1:
+    for x in range(num_i):
         for y in range(num_j):
-            c = cavity[y, 0]
-            for x in range(num_i):
-                out[x, 0] += potentials.factor[begin + y * num_i + x] * c
-    else:
-        for x in range(num_i):
-            for y in range(num_j):
-                f = potentials.factor[begin + y * num_i + x]
-                for b in range(num_lanes):
-                    out[x, b] += f * cavity[y, b]
+            f = potentials.factor[begin + y * num_i + x]
+            for b in range(num_lanes):
+                out[x, b] += f * cavity[y, b]
     lost = False
     for x in range(num_i):
         for b in range(num_lanes):
@@ -214,10 +210,59 @@ def _scratch(graph, num_lanes):
 def update_slots(first, last, messages, total, potentials, keep, graph):
     """Recompute all messages into the slots first..last-1, which must not be neighbours of each other."""
     cavity, out = _scratch(graph, messages.shape[1])
+    if messages.shape[1] == 1:
+        _update_single(first, last, messages.ravel(), total.ravel(), potentials, keep[0], graph, cavity.ravel(), out.ravel())
+        return
     for i in range(first, last):
         for e in range(graph.start[i], graph.start[i + 1]):
             _send(e, i, messages, total, potentials, graph, cavity, out)
             _take_up(e, i, messages, total, potentials, keep, graph, out)
+
+
+@kernel
+def _update_single(first, last, messages, total, potentials, keep, graph, cavity, out):
+    """The same for a single lane, with flat arrays: the loops over states take the place of the loop over lanes."""
+    for i in range(first, last):
+        first_i = graph.state_start[i]
+        num_i = graph.state_start[i + 1] - first_i
+        for e in range(graph.start[i], graph.start[i + 1]):
+            j = graph.tail[e]
+            first_j = graph.state_start[j]
+            num_j = graph.state_start[j + 1] - first_j
+            back = graph.entry_start[graph.reverse[e]]
+            begin = graph.table_start[e]
+            top = -np.inf
+            for y in range(num_j):
+                cavity[y] = total[first_j + y] - messages[back + y]
+                top = max(top, cavity[y])
+            for y in range(num_j):
+                h = cavity[y] - top
+                c = exp(max(h, -EXP_LIMIT))
+                cavity[y] = c if h >= -EXP_LIMIT else 0.0
+            for x in range(num_i):
+                out[x] = 0.0
+            for y in range(num_j):
+                c = cavity[y]
+                row = begin + y * num_i
+                for x in range(num_i):
+                    out[x] += potentials.factor[row + x] * c
+            lost = False
+            for x in range(num_i):
+                alive = total[first_i + x] > -np.inf
+                lost |= alive and out[x] < SMALLEST_SUM
+                out[x] = log(max(out[x], SMALLEST_SUM)) + top
+            if lost:
+                _send_in_logs(e, i, messages.reshape(-1, 1), total.reshape(-1, 1), potentials, graph, out.reshape(-1, 1))
+            top = -np.inf
+            for x in range(num_i):
+                top = max(top, out[x] if total[first_i + x] > -np.inf else -np.inf)
+            entry = graph.entry_start[e]
+            gain = potentials.gain[e, 0]
+            for x in range(num_i):
+                new = out[x] - top if total[first_i + x] > -np.inf else 0.0
+                d = keep * (new - messages[entry + x])
+                messages[entry + x] += d
+                total[first_i + x] += gain * d
 
 
 @kernel
@@ -263,7 +308,8 @@ def refresh_totals(first, last, theta, messages, total, potentials, inertia, gra
         num_i = graph.state_start[i + 1] - graph.state_start[i]
         for x in range(num_i):
             s = graph.state_start[i] + x
-            row[:] = theta[s]
+            for b in range(num_lanes):
+                row[b] = theta[s, b]
             for e in range(graph.start[i], graph.start[i + 1]):
                 for b in range(num_lanes):
                     row[b] += rho[e, 0] * messages[graph.entry_start[e] + x, b]

@@ -57,6 +57,8 @@ class BinaryLanes(MessageLanes):
     def pairwise(self, lane: int) -> Floats:
         """Pairwise beliefs of a lane; where a variable is clamped its edges carry no message, and the belief is the product of the two."""
         topology, free = self.topology, self.problem.free
+        if self.problem.constant[lane] == -np.inf:  # Z = 0: there are none
+            return np.full(4 * topology.num_edges, np.nan)
         i, j = topology.slot_of[topology.edges].T
         into_j, into_i = topology.message_of_edge.T
         a = self.total[i, lane] - self.point[into_i, lane]

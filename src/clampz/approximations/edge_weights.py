@@ -4,20 +4,24 @@ Any point of the forest polytope gives a valid bound.  Lowering an entry stays i
 never clipped upwards.  An edge on no cycle is in every spanning tree and has rho = 1.
 """
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph
 from clampz.errors import OptionError
-from clampz.tables import Floats
+from clampz.tables import Floats, read_only
 from clampz.topology import Topology
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
 # How far outside the forest polytope weights that a user gives may seem to be; they are lowered by as much.
 TOLERATED = 1e-9
-# Variables of the core up to which effective resistances are computed: a dense inverse, about a second at this size.
-MAX_DENSE = 2000
+# Variables of the core up to which effective resistances are computed: a dense inverse, about a quarter of a second at this size.
+MAX_DENSE = 1200
+# Variables of the core up to which weights that a user gives can be checked: a maximum flow for each.
+MAX_CHECKED = 500
 # Trees sampled where the graph is too large for effective resistances; each costs one pass over its edges.
 NUM_TREES_LARGE = 12
 
@@ -28,6 +32,18 @@ def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None) -
     The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the Laplacian, G_ii + G_jj - 2 G_ij.
     Exact up to MAX_DENSE variables on cycles, sampled trees beyond.  Edges of other variables get weight 1.
     """
+    if free is not None:
+        return _uniform_weights(topology, free)
+    if topology not in _WHOLE_GRAPHS:
+        _WHOLE_GRAPHS[topology] = read_only(_uniform_weights(topology, None))
+    return _WHOLE_GRAPHS[topology]
+
+
+# Weights of whole graphs, kept as long as their topology: Bethe and TRW ask for them in every run.
+_WHOLE_GRAPHS: WeakKeyDictionary[Topology, Floats] = WeakKeyDictionary()
+
+
+def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None) -> Floats:
     if topology.num_core > MAX_DENSE:
         return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free)
     chosen = topology.core if free is None else topology.core & free

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.executors import Workers, lane_blocks, padded
+from clampz.executors import MIN_RANGE, Workers, lane_blocks, padded
 from clampz.limits import Options, Progress, StoppedBy, Watch
 from clampz.tables import Floats, Integers
 
-# The lanes are looked at after 1, 2, 3, ... sweeps at first, then every quarter of the sweeps made, at the latest after so many:
-# looking costs about as much as two sweeps.
+# The lanes are looked at after 1, 2, 4, 7, 11, ... sweeps, each time half as many later again, and at the latest after so many: a look costs as much as
+# five to ten sweeps.
 MAX_INTERVAL = 50
 # Seconds of sweeps between two questions to the watch whether to stop.
 PACE = 0.05
@@ -137,7 +137,8 @@ def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_
     """
     workers = lanes.workers
     possible = np.flatnonzero(lanes.problem.constant > -np.inf)
-    blocks = [possible[block] for block in lane_blocks(len(possible), workers.num_threads, max_block)]
+    num_threads = workers.num_threads if lanes.point.size >= MIN_RANGE else 1
+    blocks = [possible[block] for block in lane_blocks(len(possible), num_threads, max_block)]
     if len(blocks) == 1 and len(possible) == lanes.num_lanes:
         return solve(lanes, possible)
     inside = workers if len(blocks) == 1 else Workers(1)
@@ -235,7 +236,7 @@ def iterate(
 
 def next_look(num_iter: int) -> int:
     """The sweep after which the lanes are looked at next."""
-    return num_iter + min(MAX_INTERVAL, 1 + num_iter // 4)
+    return num_iter + min(MAX_INTERVAL, 1 + num_iter // 2)
 
 
 def _advance(block: Lanes, num_iter: int, target: int, inner: int | None, watch: Watch) -> int:

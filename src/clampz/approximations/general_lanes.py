@@ -73,6 +73,8 @@ class GeneralLanes(MessageLanes):
 
     def pairwise(self, lane: int) -> Floats:
         block, tables = self._lane(lane), self.problem.model.pairwise
-        out = np.empty(len(tables.flat))
+        out = np.full(len(tables.flat), np.nan)
+        if self.problem.constant[lane] == -np.inf:  # Z = 0: there are none
+            return out
         kernels.pair_beliefs(0, block.point, block.total, block.potentials, self.problem.graph, tables.start, out)
         return out

@@ -29,7 +29,8 @@ def start_messages(lanes: MessageLanes, batch: Batch, start: Start) -> Floats:
         _check_same_graph(batch, start)
         messages = start.state.point if isinstance(start, Estimates) else start.state.point[:, start.lane]
         return _one_per_lane(messages, batch)
-    return lanes.messages_from(start_marginals(batch, start))
+    # a lane with Z = 0 has no marginals: it starts from even odds
+    return lanes.messages_from(np.nan_to_num(start_marginals(batch, start), nan=0.5))
 
 
 def start_marginals(batch: Batch, start: Start) -> Floats:

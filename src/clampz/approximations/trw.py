@@ -47,7 +47,7 @@ class TRWOptions(Options):
     num_trees
         For "sampled".
     num_steps
-        Conditional-gradient steps for "optimized".
+        Conditional-gradient steps for "optimized"; `max_iter` counts for each set of weights that is converged in full.
     seed
         For "sampled".
     """
@@ -153,21 +153,32 @@ def _optimized(block: MessageLanes, ending: Ending, options: TRWOptions, watch: 
     current, best = first.copy(), first.copy()
     block.point = ending.point.copy()
     block.set_counting(first)
-    for step in range(options.num_steps + 1):
-        last = step == options.num_steps
-        if not last:
-            size = 2.0 / (step + STEP_OFFSET)
-            current = (1 - size) * current + size * weights.heaviest_forests(block.topology, block.mutual_information())
+    for step in range(options.num_steps):
+        size = 2.0 / (step + STEP_OFFSET)
+        current = (1 - size) * current + size * weights.heaviest_forests(block.topology, block.mutual_information())
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
+        block.point = _try_weights(block, candidate, best, ending, options, watch, min(SWEEPS_PER_STEP, options.max_iter))
         block.set_counting(candidate)
-        # the bound of new weights counts once their messages have settled: in full after the last step
-        trial = _converge(block, options, watch, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter))
-        block.point = trial.point.copy()
-        block.set_counting(candidate)
-        trial.num_iter += ending.num_iter
-        lower = np.flatnonzero(trial.upper < ending.upper)
-        ending.put(lower, trial, lower)
-        best[:, lower] = candidate[:, lower]
         if watch.must_stop():
-            break
+            return ending, best
+    # A bound taken after a few sweeps says little of the weights: the last ones are judged once their messages have converged, and so are the best.
+    _try_weights(block, candidate, best, ending, options, watch, options.max_iter)
+    unfinished = ~ending.converged
+    if unfinished.any():
+        block.point = ending.point.copy()
+        _try_weights(block, best.copy(), best, ending, options, watch, options.max_iter)
     return ending, best
+
+
+def _try_weights(block: MessageLanes, candidate: Floats, best: Floats, ending: Ending, options: TRWOptions, watch: Watch, max_iter: int) -> Floats:
+    """Converge under these weights; where the bound is lower than that of `ending` (or as low, and settled), they and it take the place of the best so far.
+
+    Returns the messages reached.
+    """
+    block.set_counting(candidate)
+    trial = _converge(block, options, watch, max_iter)
+    trial.num_iter += ending.num_iter
+    lower = np.flatnonzero((trial.upper < ending.upper) | (trial.upper == ending.upper) & trial.converged)
+    ending.put(lower, trial, lower)
+    best[:, lower] = candidate[:, lower]
+    return trial.point
