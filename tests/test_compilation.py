@@ -44,15 +44,6 @@ for info in pkgutil.iter_modules(_kernels.__path__):
 print(json.dumps(found))
 """
 
-# Kernels that have two signatures, each compiled once and kept on disk, and why.
-EXPECTED = {
-    "graph.neighbour_lists": 2,  # edges of a model are int32, scopes of an elimination int64
-    "graph.spanning_forest": 2,  # edges closed to writing, or a selection of them
-    "mean_field.feasible_configuration": 2,  # a single lane is contiguous, a lane of several is not
-    "messages.update_in_order": 2,  # towards the core in an order closed to writing, away from it in its reverse
-    "messages_general.update_in_order": 2,
-}
-
 
 @pytest.fixture(scope="module")
 def signatures():
@@ -62,7 +53,7 @@ def signatures():
 
 
 def test_every_kernel_has_one_signature(signatures):
-    several = {name: found for name, found in signatures.items() if len(found) > EXPECTED.get(name, 1)}
+    several = {name: found for name, found in signatures.items() if len(found) > 1}
     assert not several, "\n".join(f"{name}: {' AND '.join(found)}" for name, found in several.items())
 
 

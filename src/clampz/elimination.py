@@ -147,7 +147,7 @@ class Elimination:
     @classmethod
     def of(cls, scopes: Scopes, memory: int | None = None, *, marginals: bool = True) -> "Elimination":
         """Find an order and lay it out; TooWideError where a run would need more than `memory` bytes (None: half of what is free)."""
-        start, neighbour, _ = graph.neighbour_lists(len(scopes.num_states), scopes.edges())
+        start, neighbour, _ = graph.neighbour_lists(len(scopes.num_states), scopes.edges().astype(np.int32))
         order = find_order(scopes.num_states, start, neighbour)
         if math.isinf(order.total):
             most_states = float(np.log2(scopes.num_states.max()))

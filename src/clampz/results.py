@@ -75,7 +75,8 @@ class Estimate:
 
     def __repr__(self) -> str:
         kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
-        ending = "converged" if self.converged else f"not converged (stopped by {self.stopped_by}), residual {self.residual:.2g}"
+        stop = "" if self.stopped_by == "tol" else f" (stopped by {self.stopped_by}), residual {self.residual:.2g}"
+        ending = "converged" if self.converged else f"not converged{stop}"
         sweeps = "" if self.bound == "exact" else f", {self.num_iter} sweep{'' if self.num_iter == 1 else 's'}, {ending}"
         note = f"; {self.note}" if self.note else ""
         return f"Estimate({self.method}: log Z = {self.log_z:.10g} ({kind}){sweeps}{note})"

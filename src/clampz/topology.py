@@ -11,6 +11,7 @@ computed once before it (in slot order), those away from it once after (in rever
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,8 @@ class Topology:
         (2m,) the slot each message comes from, the message the other way, and its edge.
     message_of_edge
         (m, 2) the message from the edge's first variable to its second, and the one back.
-    pendant_up
-        The message from each pendant slot towards the core, in the order to compute them; isolated variables have none.
+    pendant_up, pendant_down
+        The message from each pendant slot towards the core, in the order to compute them, and those back in theirs; isolated variables have none.
     """
 
     num_variables: int
@@ -54,6 +55,7 @@ class Topology:
     edge_of_message: Indices
     message_of_edge: Indices
     pendant_up: Indices
+    pendant_down: Indices
 
     @classmethod
     def from_edges(cls, num_variables: int, edges: NDArray[np.integer]) -> "Topology":
@@ -76,9 +78,12 @@ class Topology:
         pendant_up = message_of_edge[last_edge[held], np.where(leaves_first, 0, 1)]
         arrays = (
             edges, slot_of, variable_of, class_start, message_start, tail, reverse, edge_of_message, message_of_edge,
-            pendant_up.astype(np.int32),
+            pendant_up.astype(np.int32), reverse[pendant_up[::-1]],
         )  # fmt: skip
         return cls(num_variables, *map(read_only, arrays))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Topology.from_edges, (self.num_variables, self.edges)
 
     @property
     def num_edges(self) -> int:

@@ -6,15 +6,18 @@ give the files of all versions one time stamp.  So the cache has a folder for ea
 
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit
 
-# Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick)
-# and turn infinities into garbage; these three flags change neither.
-SAFE_MATH = {"contract", "nsz", "arcp"}
+# Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick) and turn infinities into garbage; these two
+# flags change neither.  Reciprocals for divisions ("arcp") would be safe for both, but vector and scalar loops then round differently.
+SAFE_MATH = {"contract", "nsz"}
+# Folders of compiled kernels kept: this version's, and those of a few others that may be in use.
+KEPT_STATES = 4
 
 
 def _cache_folder() -> str:
@@ -26,12 +29,21 @@ def _cache_folder() -> str:
     for place in places:
         folder = place / f"kernels-{state}"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            if not folder.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                _forget_old_states(place)
         except OSError:
             continue
         if os.access(folder, os.W_OK):
             return str(folder)
     return tempfile.mkdtemp(prefix="clampz-")
+
+
+def _forget_old_states(place: Path) -> None:
+    """Remove all but the newest few folders of compiled kernels."""
+    folders = sorted(place.glob("kernels-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in folders[KEPT_STATES:]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 CACHE_FOLDER = _cache_folder()

@@ -76,7 +76,7 @@ def sampled_weights(topology: Topology, num_trees: int, rng: np.random.Generator
     Each tree takes the edges that no tree has yet first, in random order: a grid is covered by three or four trees.
     """
     inside = np.ones(topology.num_edges, dtype=np.bool_) if free is None else free[topology.edges].all(axis=1)
-    edges = topology.edges[inside]
+    edges = read_only(topology.edges[inside])
     count = np.zeros(len(edges))
     trees = 0
     while trees < num_trees or (count == 0).any():

@@ -190,8 +190,8 @@ def _feasible_starts(problem: TableProblem) -> Floats:
     out = np.full_like(problem.theta, 0.5)
     table = np.maximum(problem.table, -kernels.HARD)
     for b in range(problem.num_lanes):
-        possible = problem.theta[:, b] > -np.inf
-        found = kernels.feasible_configuration(possible, problem.theta[:, b], problem.graph, table, MAX_SEARCH)
+        theta = np.ascontiguousarray(problem.theta[:, b])
+        found = kernels.feasible_configuration(theta > -np.inf, theta, problem.graph, table, MAX_SEARCH)
         if len(found):
             out[:, b] = 0.0
             out[problem.graph.state_start[:-1] + found, b] = 1.0

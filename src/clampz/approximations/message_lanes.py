@@ -113,7 +113,7 @@ class MessageLanes(Lanes):
 
     def evaluate(self) -> Evaluation:
         """Value, slack, drift and rounding at the current messages, those away from the core brought up to date first."""
-        self._along_pendants(self.topology.reverse[self.topology.pendant_up[::-1]])
+        self._along_pendants(self.topology.pendant_down)
         total = self.total.copy()
         self._refresh(total, np.ones_like(self.inertia))
         if (self.inertia == 1).all():
