@@ -142,8 +142,8 @@ def component_labels(num_variables, edges):
     """Connected components, numbered by their smallest variable."""
     parent = np.arange(num_variables)
     for k in range(edges.shape[0]):
-        a = find_root(parent, edges[k, 0])
-        b = find_root(parent, edges[k, 1])
+        a = find_root(parent, np.int64(edges[k, 0]))
+        b = find_root(parent, np.int64(edges[k, 1]))
         if a < b:
             parent[b] = a
         else:
@@ -167,8 +167,8 @@ def spanning_forest(num_variables, edges, ranking):
     taken = np.zeros(edges.shape[0], dtype=np.uint8)
     for r in range(ranking.size):
         k = ranking[r]
-        a = find_root(parent, edges[k, 0])
-        b = find_root(parent, edges[k, 1])
+        a = find_root(parent, np.int64(edges[k, 0]))
+        b = find_root(parent, np.int64(edges[k, 1]))
         if a != b:
             parent[max(a, b)] = min(a, b)
             taken[k] = 1

@@ -204,15 +204,15 @@ def feasible_configuration(possible, preference, graph, table, max_steps):
     blocked = np.zeros(possible.size, dtype=np.int32)  # how many assigned neighbours forbid the state
     tried = np.zeros(possible.size, dtype=np.bool_)
     chosen = np.full(n, -1, dtype=np.int64)
-    i = 0
+    i = np.int64(0)
     steps = 0
     while 0 <= i < n:
         begin = graph.state_start[i]
         num_i = graph.state_start[i + 1] - begin
         if chosen[i] >= 0:  # back here from a dead end: undo
-            _block(i, chosen[i], -1, blocked, graph, table)
+            _block(i, chosen[i], np.int64(-1), blocked, graph, table)
             chosen[i] = -1
-        best = -1
+        best = np.int64(-1)
         for x in range(num_i):
             s = begin + x
             if possible[s] and not tried[s] and blocked[s] == 0 and (best < 0 or preference[s] > preference[begin + best]):
@@ -226,7 +226,7 @@ def feasible_configuration(possible, preference, graph, table, max_steps):
             continue
         tried[begin + best] = True
         chosen[i] = best
-        _block(i, best, 1, blocked, graph, table)
+        _block(i, best, np.int64(1), blocked, graph, table)
         if _neighbours_alive(i, chosen, possible, blocked, graph):
             i += 1
     return chosen if i == n else np.empty(0, dtype=np.int64)

@@ -279,8 +279,10 @@ def update_in_order(order, heads, messages, total, potentials, graph):
     cavity, out = _scratch(graph, messages.shape[1])
     keep = np.ones(messages.shape[1])
     for p in range(order.size):
-        _send(order[p], heads[p], messages, total, potentials, graph, cavity, out)
-        _take_up(order[p], heads[p], messages, total, potentials, keep, graph, out)
+        e = np.int64(order[p])
+        i = np.int64(heads[p])
+        _send(e, i, messages, total, potentials, graph, cavity, out)
+        _take_up(e, i, messages, total, potentials, keep, graph, out)
 
 
 @kernel
@@ -361,10 +363,10 @@ def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
     cavity, sent_i = _scratch(graph, num_lanes)
     _, sent_j = _scratch(graph, num_lanes)
     for k in range(first, last):
-        e = graph.message_of_edge[k, 1]
-        r = graph.message_of_edge[k, 0]
-        j = graph.tail[e]
-        i = graph.tail[r]
+        e = np.int64(graph.message_of_edge[k, 1])
+        r = np.int64(graph.message_of_edge[k, 0])
+        j = np.int64(graph.tail[e])
+        i = np.int64(graph.tail[r])
         _send(e, i, messages, total, potentials, graph, cavity, sent_i)
         _send(r, j, messages, total, potentials, graph, cavity, sent_j)
         count = potentials.rho[e, 0]
