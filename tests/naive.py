@@ -1,6 +1,9 @@
 """Slow twins: what the library computes, written as directly as possible and with no regard for time."""
 
+import decimal
 import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -242,3 +245,82 @@ def naive_forest_excess(num_variables, edges, rho):
             inside = sum(r for (i, j), r in zip(edges, rho, strict=True) if i in chosen and j in chosen)
             worst = max(worst, inside - (size - 1))
     return worst
+
+
+# -- selectors --------------------------------------------------------------------------------------------------------------------
+
+
+def naive_remaining(model, clamped=(), core=True):
+    """{variable: {neighbour: strength}} of the unclamped variables; edges of strength 0 dropped, variables of degree <= 1 removed one at a time."""
+    graph = {i: {} for i in range(model.num_variables) if i not in clamped}
+    for (i, j), strength in zip(model.pairwise, model.strength, strict=True):
+        if i in graph and j in graph and strength != 0:
+            graph[i][j] = graph[j][i] = float(strength)
+    while core and any(len(neighbours) <= 1 for neighbours in graph.values()):
+        leaf = next(i for i, neighbours in graph.items() if len(neighbours) <= 1)
+        for j in graph.pop(leaf):
+            del graph[j][leaf]
+    return graph
+
+
+def naive_max_w(model, clamped=(), core=True):
+    graph = naive_remaining(model, clamped, core)
+    return [sum(graph[i].values()) if i in graph else 0.0 for i in range(model.num_variables)]
+
+
+def naive_m_power(model, clamped=(), max_tanh=1.0):
+    """diag((I - M)^-1 - I) - s / (1 - s) as it is defined, in fractions: without any rounding but that of tanh."""
+    graph = naive_remaining(model, clamped)
+    variables, n = list(graph), len(graph)
+    M = [[Fraction(min(math.tanh(graph[i].get(j, 0.0) / 4), max_tanh)) / (n - 1) for j in variables] for i in variables]
+    rows = [[(a == b) - M[a][b] for b in range(n)] + [Fraction(a == b) for b in range(n)] for a in range(n)]
+    for a in range(n):  # Gauss and Jordan; diagonally dominant, so no pivot is zero
+        rows[a] = [value / rows[a][a] for value in rows[a]]
+        for b in range(n):
+            if b != a and rows[b][a]:
+                rows[b] = [x - rows[b][a] * y for x, y in zip(rows[b], rows[a], strict=True)]
+    scores = [0.0] * model.num_variables
+    for a, i in enumerate(variables):
+        s = sum(x * x for x in M[a])
+        scores[i] = float(rows[a][n + a] - 1 - s / (1 - s))
+    return scores
+
+
+def naive_cycle_scores(model, clamped=(), digits=60):
+    """The scores of frustCycles and of strongCycles, and the sum of |cycScore| at each variable; cycle by cycle, with as many digits as asked for."""
+    graph = naive_remaining(model, clamped)
+    edges = [(pair, W) for pair, W in zip(model.pairwise, model.pair_form.W, strict=True) if pair[0] in graph and pair[1] in graph and W != 0]
+    tree = {i: {} for i in graph}
+
+    def path(i, j, seen=()):
+        """The variables from i to j in the tree, or None."""
+        if i == j:
+            return [i]
+        tails = (path(k, j, (*seen, i)) for k in tree[i] if k not in seen)
+        return next(([i, *tail] for tail in tails if tail), None)
+
+    closing = []
+    for (i, j), W in sorted(edges, key=lambda edge: -abs(edge[1])):  # stable: equal ones in the model's order
+        if path(i, j):
+            closing.append(((i, j), W))
+        else:
+            tree[i][j] = tree[j][i] = W
+    frustrated, signed, absolute = ([decimal.Decimal(0)] * model.num_variables for _ in range(3))
+    with decimal.localcontext(prec=digits):
+        for (i, j), W in closing:
+            cycle = path(i, j)
+            product = naive_tanh(W)
+            for a, b in itertools.pairwise(cycle):
+                product *= naive_tanh(tree[a][b])
+            score = (1 + product).ln()
+            for k in cycle:
+                frustrated[k] += min(score, 0)
+                signed[k] += score
+                absolute[k] += abs(score)
+        return [[float(abs(x)) for x in column] for column in (frustrated, signed, absolute)]
+
+
+def naive_tanh(W):
+    """tanh(W / 4) in decimal arithmetic."""
+    q = (-abs(decimal.Decimal(float(W))) / 2).exp()
+    return (1 - q) / (1 + q) * (1 if W > 0 else -1)

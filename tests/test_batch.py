@@ -62,8 +62,8 @@ def test_states_ruled_out_by_the_model_are_not_possible():
         (np.zeros((7, 0)), r"expected shape \(7, lanes\), .* found \(7, 0\)"),
         (np.zeros((3, 2, 1)), r"expected shape \(7, lanes\), .* found \(3, 2, 1\)"),
         ([["x"]] * 7, r"unary of a batch: expected numbers in a rectangular array, found \[\['x'\]"),
-        ([[0, 0]] * 4 + [[0, np.nan]] + [[0, 0]] * 2, r"variable 1, state 2, lane 1: expected a finite number or -inf, found nan"),
-        ([[np.inf]] + [[0]] * 6, r"variable 0, state 0, lane 0: expected a finite number or -inf, found inf"),
+        ([[0, 0]] * 4 + [[0, np.nan]] + [[0, 0]] * 2, r"variable 1, state 2, lane 1: expected a finite number, at most 1e\+20 in size, or -inf, found nan"),
+        ([[np.inf]] + [[0]] * 6, r"variable 0, state 0, lane 0: expected a finite number, at most 1e\+20 in size, or -inf, found inf"),
     ],
 )
 def test_errors_name_variable_state_and_lane(unary, message):

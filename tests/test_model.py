@@ -280,7 +280,10 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Model([[0, np.nan]]), r"unary potentials of variable 0\[1\]: expected log potentials, finite or -inf \(a hard zero\), found nan"),
+        (
+            lambda: Model([[0, np.nan]]),
+            r"variable 0\[1\]: expected finite log potentials or -inf \(a hard zero\), at most 1e\+20 in size, found nan",
+        ),
         (lambda: Model([[0, 1], [0, np.inf]]), r"unary potentials of variable 1\[1\]: .* found inf"),
         (lambda: Model([0.0, 1.0]), r"unary potentials of variable 0: expected a list with one number per state, found shape \(\)"),
         (lambda: Model([[0.0], []]), r"unary potentials of variable 1: expected a list with one number per state, found shape \(0,\)"),
@@ -295,7 +298,7 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
         (lambda: Model(TWO, [((0, 1, 1), EYE)]), r"edge \(0, 1, 1\): expected a pair of variables"),
         (lambda: Model(TWO, [3]), r"pairwise 3: expected a pair of variables and their table"),
         (lambda: Model(TWO, {(0, 1): [1.0, 2.0]}), r"pairwise potentials of \(0, 1\): expected shape \(2, 2\), found \(2,\)"),
-        (lambda: Model(TWO, {(0, 1): [[0, np.nan], [0, 0]]}), r"pairwise potentials of \(0, 1\)\[0, 1\]: expected log potentials"),
+        (lambda: Model(TWO, {(0, 1): [[0, np.nan], [0, 0]]}), r"pairwise potentials of \(0, 1\)\[0, 1\]: expected finite log potentials"),
         (lambda: Model(TWO, constant=-np.inf), r"constant: expected a finite number, found -inf"),
         (lambda: Model(TWO, constant="x"), r"constant: expected a finite number, found 'x'"),
         (lambda: Model(TWO, names=["a"]), r"names: expected 2 distinct strings, one per variable, found 1 with 1 distinct"),
@@ -315,7 +318,7 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
         (lambda: Model.from_flat([2, 2], [0, 0], [], []), r"unary: expected shape \(4,\), a number per state of each variable in turn, found \(2,\)"),
         (lambda: Model.from_flat([1, 2], [0] * 3, [(0, 1)], [0]), r"pairwise: expected shape \(2,\), the tables of 1 edges in turn, found \(1,\)"),
         (lambda: Model.from_binary([[0.0]], []), r"theta: expected shape \(variables,\), found \(1, 1\)"),
-        (lambda: Model.from_binary([0.0, -np.inf], [], []), r"theta\[1\]: expected finite numbers, found -inf"),
+        (lambda: Model.from_binary([0.0, -np.inf], [], []), r"theta\[1\]: expected finite numbers, at most 1e\+20 in size, found -inf"),
         (lambda: Model.from_binary([0.0, 0.0], [1.0, 2.0], [(0, 1)]), r"W: expected one weight per edge, shape \(1,\), found \(2,\)"),
         (lambda: Model.from_binary([0.0, 0.0], [1.0]), r"W without edges: expected a symmetric \(2, 2\) matrix, found shape \(1,\)"),
         (lambda: Model.from_binary([0.0, 0.0], [[0, 1], [2, 0]]), r"W\[0, 1\] = 1.0: expected a symmetric matrix .*, here W\[1, 0\] = 2.0"),

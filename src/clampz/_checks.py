@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 from clampz.errors import ModelError
 from clampz.tables import Floats, Integers
 
+# Sums of potentials beyond this would drown what stands for a hard zero in a sum (1e30 in mean field).
+LARGEST_POTENTIAL = 1e20
+
 
 def as_rows(unary: Sequence[ArrayLike] | ArrayLike) -> Sequence[ArrayLike]:
     """One list of numbers per variable."""
@@ -43,10 +46,11 @@ def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) ->
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ModelError(f"{where}: expected numbers in a rectangular array, found {values!r:.80}") from None
-    bad = ~np.isfinite(array) if finite else np.isnan(array) | (array == np.inf)
+    # (nan fails every comparison)
+    bad = ~((np.abs(array) <= LARGEST_POTENTIAL) | (np.isneginf(array) & (not finite)))
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
-        wanted = "finite numbers" if finite else "log potentials, finite or -inf (a hard zero)"
+        wanted = f"finite {'numbers' if finite else 'log potentials or -inf (a hard zero)'}, at most {LARGEST_POTENTIAL:g} in size"
         raise ModelError(f"{where}{list(place) if place else ''}: expected {wanted}, found {array[place]}")
     return array
 

@@ -12,9 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clampz._checks import LARGEST_POTENTIAL
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Evidence, Model
-from clampz.tables import Floats, Integers, read_only
+from clampz.tables import Floats, Integers, columns, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +43,12 @@ class Batch:
             array = array.reshape(num_rows, array.shape[2])
         if array.ndim != 2 or array.shape[0] != num_rows or array.shape[1] == 0:
             raise ModelError(f"unary of a batch: expected shape ({num_rows}, lanes), a row per state of each variable in turn, found {array.shape}")
-        bad = np.argwhere(np.isnan(array) | (array == np.inf))
+        bad = np.argwhere(~((np.abs(array) <= LARGEST_POTENTIAL) | np.isneginf(array)))
         if bad.size:
             row, lane = bad[0]
             i = int(np.searchsorted(model.unary.start, row, side="right")) - 1
-            raise ModelError(
-                f"unary of a batch, variable {i}, state {row - model.unary.start[i]}, lane {lane}: expected a finite number or -inf, found {array[row, lane]}"
-            )
+            place = f"variable {i}, state {row - model.unary.start[i]}, lane {lane}"
+            raise ModelError(f"unary of a batch, {place}: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, or -inf, found {array[row, lane]}")
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "unary", read_only(array))
 
@@ -95,6 +95,13 @@ class Batch:
     def num_possible(self) -> NDArray[np.int64]:
         """(n, B) how many states of each variable are left; 1: clamped, 0: the lane has Z = 0."""
         return np.add.reduceat(self.possible, self.model.unary.start[:-1], axis=0, dtype=np.int64)
+
+    def take(self, lanes: Integers) -> "Batch":
+        """Some of the lanes, in this order; a lane may be taken several times."""
+        taken = object.__new__(Batch)
+        object.__setattr__(taken, "model", self.model)
+        object.__setattr__(taken, "unary", read_only(columns(self.unary, lanes)))
+        return taken
 
     def lane(self, b: int) -> Model:
         """The model of one lane, clamped variables and all."""

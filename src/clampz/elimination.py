@@ -22,8 +22,6 @@ from clampz._kernels import graph
 from clampz.errors import ModelError, TooWideError
 from clampz.tables import Floats, Integers, offsets
 
-# Rounding errors made per absolute term, in units of eps: the polynomial exp and log are off by 2.5, and each term takes part in one product and one sum.
-ROUNDING = 5.0
 EPS = float(np.finfo(np.float64).eps)
 # Share of the machine's free memory that is used without asking, and what is used without even looking.
 MEMORY_SHARE = 0.5
@@ -195,7 +193,7 @@ class Elimination:
             return Sum(-math.inf, 0.0)
         if marginals.size:
             kernels.backwards(self.plan, store, beliefs, scale, scratch, logs, self.state_start, marginals)
-        return Sum(log_z, ROUNDING * EPS * (terms + abs(log_z)))
+        return Sum(log_z, kernels.ROUNDINGS_PER_TERM * EPS * (terms + abs(log_z)))
 
 
 class Workspace(NamedTuple):

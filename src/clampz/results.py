@@ -5,7 +5,7 @@ hold, widened by the rounding error made in computing them; they are -inf and in
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, overload
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from clampz.limits import Options, StoppedBy
 from clampz.model import Model, Variable
-from clampz.tables import Floats, PairTables, UnaryTables, read_only
+from clampz.tables import Floats, Integers, PairTables, UnaryTables, columns, read_only
 
 Bound = Literal["lower", "upper", "exact"]
 
@@ -23,6 +23,10 @@ class PairState(Protocol):
 
     def pairwise(self, lane: int) -> Floats:
         """Pairwise marginals of a lane, laid out as `model.pairwise.flat`."""
+        ...
+
+    def take(self, lanes: Integers) -> "PairState":
+        """The same for some of the lanes."""
         ...
 
 
@@ -130,6 +134,18 @@ class Estimates(Sequence[Estimate]):
             note=self.notes[b] if self.notes else "",
             state=self.state,
             lane=b,
+        )
+
+    def take(self, lanes: Integers) -> "Estimates":
+        """The estimates of some lanes, in this order; a lane may be taken several times."""
+        arrays = {name: getattr(self, name)[lanes] for name in ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")}
+        return replace(
+            self,
+            marginals_flat=columns(self.marginals_flat, lanes),
+            stopped_by=[self.stopped_by[b] for b in lanes],
+            notes=[self.notes[b] for b in lanes] if self.notes else (),
+            state=self.state.take(lanes),
+            **arrays,
         )
 
     def __repr__(self) -> str:

@@ -29,6 +29,8 @@ from clampz._kernels.elimination_plan import CONSTANT, CONTIGUOUS, GATHER
 from clampz._kernels.jit import inline, kernel
 
 # exp(-600) times the largest table still leaves normal numbers: as long as no product can span more, none underflows to a false zero.
+# Roundings that each absolute term is charged for: the polynomial exp and log are off by 2.5 units, and a term takes part in a product and a sum.
+ROUNDINGS_PER_TERM = 5.0
 LINEAR_RANGE = 600.0
 # A hard zero as a logarithm: finite, so that differences of zeros are numbers, and so low that no sum with finite potentials leaves its neighbourhood.
 LOG_ZERO = -1e200
@@ -77,8 +79,12 @@ def _extremes(values, zero):
 
 @kernel
 def scale_factors(values, factors, logs, store, spread):
-    """Write each table divided by its maximum into the store.  Returns the sum of the log maxima, and of all absolute terms; -inf where a table is zero."""
+    """Write each table divided by its maximum into the store.
+
+    Returns the sum of the log maxima, what it lost to rounding, and the sum of all absolute terms; -inf where a table is zero.
+    """
     total = 0.0
+    carry = 0.0
     terms = 0.0
     for f in range(factors.size - 1):
         high = -np.inf
@@ -88,8 +94,9 @@ def scale_factors(values, factors, logs, store, spread):
             if values[t] > -np.inf:
                 low = min(low, values[t])
         if high == -np.inf:
-            return -np.inf, 0.0
+            return -np.inf, 0.0, 0.0
         spread[f] = high - low
+        carry += simd_math.lost_in_sum(total, high)
         total += high
         terms += abs(high) + spread[f] + 2.0
         for t in range(factors[f].table, factors[f + 1].table):
@@ -97,7 +104,7 @@ def scale_factors(values, factors, logs, store, spread):
                 store[t] = values[t] - high if values[t] > -np.inf else LOG_ZERO
             else:
                 store[t] = simd_math.exp(max(values[t] - high, -simd_math.EXP_LIMIT)) if values[t] > -np.inf else 0.0
-    return total, terms
+    return total, carry, terms
 
 
 @kernel
@@ -256,7 +263,7 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
     """
     A, B, rows, offset, lo_offset, digit = scratch.A, scratch.B, scratch.rows, scratch.offset, scratch.lo_offset, scratch.digit
     num_factors = plan.factors.size - 1
-    total, terms = scale_factors(values, plan.factors, logs, store, spread)
+    total, carry, terms = scale_factors(values, plan.factors, logs, store, spread)
     if total == -np.inf:
         return EMPTY, -np.inf, 0.0
     for k in range(plan.steps.size - 1):
@@ -264,7 +271,9 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
         out = store[plan.steps[k].message : plan.steps[k + 1].message]
         lo_size, hi_size = _sizes(plan, k)
         reach = _reach(plan, k, spread)
-        terms += reach + num_states
+        # an entry is a product of so many factors, each a rounding; of logarithms, each as large as their reach
+        products = plan.steps[k + 1].begin - plan.steps[k].begin + plan.steps[k + 1].operand - plan.steps[k].operand
+        terms += reach * (1.0 + products / ROUNDINGS_PER_TERM) + products + num_states
         if reach > LINEAR_RANGE and logs is None:
             return OUT_OF_RANGE, 0.0, 0.0
         _products(plan, store, k, logs, A, B)
@@ -289,6 +298,7 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
                 return EMPTY, -np.inf, 0.0
             spread[num_factors + k] = high - low
             scale[k] = high
+            carry += simd_math.lost_in_sum(total, high)
             total += high
             terms += abs(high)
             for i in range(out.size):
@@ -298,13 +308,14 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
             if high == 0.0:
                 return EMPTY, -np.inf, 0.0
             spread[num_factors + k] = np.log(high / low)
+            carry += simd_math.lost_in_sum(total, np.log(high))
             total += np.log(high)
             terms += abs(np.log(high))
             scale[k] = high
             shrink = 1.0 / high
             for i in range(out.size):
                 out[i] *= shrink
-    return DONE, total, terms
+    return DONE, total + carry, terms
 
 
 @inline

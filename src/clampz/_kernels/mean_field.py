@@ -18,7 +18,8 @@ Every q gives a lower bound F <= log Z, and each update can only raise it.
 import numpy as np
 
 from clampz._kernels.jit import inline, kernel
-from clampz._kernels.simd_math import EXP_LIMIT, exp, log, sigmoid
+from clampz._kernels.messages import ADDITIONS_COVERED
+from clampz._kernels.simd_math import EXP_LIMIT, exp, log, lost_in_sum, sigmoid
 
 # Values gathered before a vectorised pass over them.
 CHUNK = 256
@@ -82,11 +83,12 @@ def _entropy_term(p):
 
 @kernel
 def value_terms(first, last, centred, theta, weight, free, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3]; out is (4, B)."""
+    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to rounding into out[4]; (6, B)."""
     num_lanes = centred.shape[1]
     row = np.empty(num_lanes)
     size = np.empty(num_lanes)
     for i in range(first, last):
+        additions = 1.0 + (graph.start[i + 1] - graph.start[i]) / ADDITIONS_COVERED
         for b in range(num_lanes):
             row[b] = 0.0
             size[b] = 0.0
@@ -101,8 +103,10 @@ def value_terms(first, last, centred, theta, weight, free, graph, out):
             entropy = _entropy_term(high) + _entropy_term(0.5 - centred[i, b])
             if free.size > 0:
                 entropy *= free[i, b]
-            out[0, b] += theta[i, b] * high + centred[i, b] * row[b] + entropy
-            out[3, b] += abs(theta[i, b]) + size[b] + 1.0
+            value = theta[i, b] * high + centred[i, b] * row[b] + entropy
+            out[4, b] += lost_in_sum(out[0, b], value)
+            out[0, b] += value
+            out[3, b] += abs(theta[i, b]) + size[b] * additions + 1.0
 
 
 @kernel
@@ -172,7 +176,7 @@ def sweep_pendants_general(core, q, theta, table, graph):
 
 @kernel
 def value_terms_general(first, last, q, theta, table, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3]."""
+    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to rounding into out[4]."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]
@@ -183,15 +187,19 @@ def value_terms_general(first, last, q, theta, table, graph, out):
                 if p > 0.0:
                     energy = 0.0
                     size = 0.0
+                    additions = 1.0
                     for e in range(graph.start[i], graph.start[i + 1]):
                         from_j = graph.state_start[graph.tail[e]]
                         num_j = graph.state_start[graph.tail[e] + 1] - from_j
+                        additions += num_j / ADDITIONS_COVERED
                         for y in range(num_j):
                             term = table[graph.table_start[e] + y * num_i + x] * q[from_j + y, b]
                             energy += term
                             size += abs(term)
-                    out[0, b] += p * (theta[at + x, b] + energy / 2) + _entropy_term(p)
-                    out[3, b] += p * (abs(theta[at + x, b]) + size) + 1.0
+                    value = p * (theta[at + x, b] + energy / 2) + _entropy_term(p)
+                    out[4, b] += lost_in_sum(out[0, b], value)
+                    out[0, b] += value
+                    out[3, b] += p * (abs(theta[at + x, b]) + size * additions) + 1.0
 
 
 @kernel
@@ -216,7 +224,7 @@ def feasible_configuration(possible, preference, graph, table, max_steps):
         for x in range(num_i):
             s = begin + x
             if possible[s] and not tried[s] and blocked[s] == 0 and (best < 0 or preference[s] > preference[begin + best]):
-                best = x
+                best = np.int64(x)
         steps += 1
         if steps > max_steps:
             return np.empty(0, dtype=np.int64)

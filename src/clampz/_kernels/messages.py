@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.jit import inline, kernel
-from clampz._kernels.simd_math import EXP_LIMIT, clip, exp, log_ratio, sigmoid, softplus
+from clampz._kernels.simd_math import EXP_LIMIT, clip, exp, log_ratio, lost_in_sum, sigmoid, softplus
 
 # From this many lanes on, a loop over lanes fills the vector registers by itself.
 FULL_LANES = 8
@@ -32,6 +32,10 @@ FULL_LANES = 8
 CHUNK = 256
 # Below this |w| the short form of the update neither overflows nor loses precision once h is clipped; above it the long form is used.
 SHORT_FORM_LIMIT = 600.0
+
+
+# Additions in a row that the rounding charged per term covers.
+ADDITIONS_COVERED = 8.0
 
 
 class MessageGraph(NamedTuple):
@@ -239,7 +243,7 @@ def refresh_totals(first, last, theta, u, total, weights, inertia, graph):
 
 @kernel
 def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
-    """log Z_i = log(1 + e^total_i) into log_norm, their sum and magnitude into out (4, B)."""
+    """log Z_i = log(1 + e^total_i) into log_norm, their sum and magnitude into out (6, B), as `edge_terms` does."""
     _, rho, _, free = weights
     start = graph.start
     num_lanes = u.shape[1]
@@ -250,11 +254,16 @@ def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
             if free.size > 0:
                 z *= free[i, b]
             log_norm[i, b] = z
+            out[4, b] += lost_in_sum(out[0, b], z)
             out[0, b] += z
             out[3, b] += z + abs(theta[i, b])
+        # the total is a sum of so many terms, one after another
+        additions = 1.0 + (start[i + 1] - start[i]) / ADDITIONS_COVERED
         for e in range(start[i], start[i + 1]):
             for b in range(num_lanes):
-                out[3, b] += rho[e, 0 if shared else b] * abs(u[e, b])
+                out[3, b] += additions * rho[e, 0 if shared else b] * abs(u[e, b])
+        for b in range(num_lanes):
+            out[3, b] += (additions - 1.0) * abs(theta[i, b])
 
 
 @kernel
@@ -265,6 +274,7 @@ def edge_terms(first, last, u, total, weights, graph, log_norm, out):
     out[1] += rho log max(1, R_ij)                       the slack of the bound U = C + slack
     out[2]  = max |T_ij's marginal of i - T_i|           how far the beliefs are from consistent
     out[3] += the absolute terms                         what the rounding error is proportional to
+    out[4], out[5] += what the first two lose to rounding
 
     With delta_i = (new u_ji) - u_ji, the marginal of i under T_ij has log-odds total_i + delta_i, and the largest ratio
     of it to T_i is log R = max(0, delta) - (softplus(total_i + delta) - softplus(total_i)).
@@ -327,7 +337,9 @@ def edge_terms(first, last, u, total, weights, graph, log_norm, out):
         for edge in range(begin, end):
             k = (edge - begin) * num_lanes
             for b in range(num_lanes):
+                out[4, b] += lost_in_sum(out[0, b], value[k + b])
                 out[0, b] += value[k + b]
+                out[5, b] += lost_in_sum(out[1, b], slack[k + b])
                 out[1, b] += slack[k + b]
                 out[2, b] = max(out[2, b], drift[k + b])
                 out[3, b] += magnitude[k + b]

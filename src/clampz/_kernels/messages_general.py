@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.jit import kernel
-from clampz._kernels.simd_math import EXP_LIMIT, exp, log
+from clampz._kernels.messages import ADDITIONS_COVERED
+from clampz._kernels.simd_math import EXP_LIMIT, exp, log, lost_in_sum
 
 # A sum below this may have lost terms to underflow, and is done again in the log domain.
 SMALLEST_SUM = 1e-250
@@ -125,6 +126,7 @@ def _send(e, i, messages, total, potentials, graph, cavity, out):
     back = graph.entry_start[graph.reverse[e]]
     begin = graph.table_start[e]
     top = np.full(num_lanes, -np.inf)
+    lost = np.zeros(num_lanes, dtype=np.bool_)
     for y in range(num_j):
         for b in range(num_lanes):
             top[b] = max(top[b], total[first_j + y, b] - messages[back + y, b])
@@ -141,19 +143,19 @@ def _send(e, i, messages, total, potentials, graph, cavity, out):
             f = potentials.factor[begin + y * num_i + x]
             for b in range(num_lanes):
                 out[x, b] += f * cavity[y, b]
-    lost = False
     for x in range(num_i):
         for b in range(num_lanes):
             alive = total[first_i + x, b] > -np.inf
-            lost |= alive and out[x, b] < SMALLEST_SUM
+            lost[b] |= alive and out[x, b] < SMALLEST_SUM
             out[x, b] = log(max(out[x, b], SMALLEST_SUM)) + top[b] if alive else 0.0
-    if lost:
-        _send_in_logs(e, i, messages, total, potentials, graph, out)
+    for b in range(num_lanes):
+        if lost[b]:
+            _send_in_logs(e, i, np.int64(b), messages, total, potentials, graph, out)
 
 
 @kernel
-def _send_in_logs(e, i, messages, total, potentials, graph, out):
-    """The same sum in the log domain: slow, and right for any finite potentials."""
+def _send_in_logs(e, i, b, messages, total, potentials, graph, out):
+    """The same sum for lane b in the log domain: slow, and right for any finite potentials."""
     j = graph.tail[e]
     first_j = graph.state_start[j]
     num_j = graph.state_start[j + 1] - first_j
@@ -162,19 +164,18 @@ def _send_in_logs(e, i, messages, total, potentials, graph, out):
     back = graph.entry_start[graph.reverse[e]]
     begin = graph.table_start[e]
     for x in range(num_i):
-        for b in range(messages.shape[1]):
-            if not total[first_i + x, b] > -np.inf:
-                continue
-            top = -np.inf
-            for y in range(num_j):
-                term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
-                top = max(top, term)
-            s = 0.0
-            for y in range(num_j):
-                term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
-                if term - top >= -EXP_LIMIT:
-                    s += exp(term - top)
-            out[x, b] = top + log(s) - potentials.shift[e]
+        if not total[first_i + x, b] > -np.inf:
+            continue
+        top = -np.inf
+        for y in range(num_j):
+            term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
+            top = max(top, term)
+        s = 0.0
+        for y in range(num_j):
+            term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
+            if term - top >= -EXP_LIMIT:
+                s += exp(term - top)
+        out[x, b] = top + log(s) - potentials.shift[e]
 
 
 @kernel
@@ -252,7 +253,7 @@ def _update_single(first, last, messages, total, potentials, keep, graph, cavity
                 lost |= alive and out[x] < SMALLEST_SUM
                 out[x] = log(max(out[x], SMALLEST_SUM)) + top
             if lost:
-                _send_in_logs(e, i, messages.reshape(-1, 1), total.reshape(-1, 1), potentials, graph, out.reshape(-1, 1))
+                _send_in_logs(e, i, np.int64(0), messages.reshape(-1, 1), total.reshape(-1, 1), potentials, graph, out.reshape(-1, 1))
             top = -np.inf
             for x in range(num_i):
                 top = max(top, out[x] if total[first_i + x] > -np.inf else -np.inf)
@@ -322,13 +323,14 @@ def refresh_totals(first, last, theta, messages, total, potentials, inertia, gra
 
 @kernel
 def node_terms(first, last, theta, messages, total, potentials, graph, log_norm, out):
-    """log Z_i into log_norm (n, B), their sum and magnitude into out (4, B)."""
+    """log Z_i into log_norm (n, B), their sum and magnitude into out (6, B), as `messages.edge_terms` does."""
     for i in range(first, last):
         begin = graph.state_start[i]
         end = graph.state_start[i + 1]
         for b in range(messages.shape[1]):
             z = _log_sum(total, begin, end, b)
             log_norm[i, b] = z
+            out[4, b] += lost_in_sum(out[0, b], z)
             out[0, b] += z
             largest = 0.0
             for s in range(begin, end):
@@ -337,7 +339,7 @@ def node_terms(first, last, theta, messages, total, potentials, graph, log_norm,
                     for e in range(graph.start[i], graph.start[i + 1]):
                         term += potentials.rho[e, 0] * abs(messages[graph.entry_start[e] + s - begin, b])
                     largest = max(largest, term)
-            out[3, b] += abs(z) + largest
+            out[3, b] += abs(z) + largest * (1.0 + (graph.start[i + 1] - graph.start[i]) / ADDITIONS_COVERED) + (end - begin)
 
 
 @kernel
@@ -392,10 +394,14 @@ def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
             begin = graph.state_start[j]
             num_j = graph.state_start[j + 1] - begin
             ratio_j, drift_j = _disagreement(sent_j, messages, total, graph.entry_start[r], begin, num_j, log_z, log_norm[j, b], b)
-            out[0, b] += count * (log_z + shift - log_norm[i, b] - log_norm[j, b])
-            out[1, b] += count * max(0.0, max(ratio_i, ratio_j))
+            value = count * (log_z + shift - log_norm[i, b] - log_norm[j, b])
+            slack = count * max(0.0, max(ratio_i, ratio_j))
+            out[4, b] += lost_in_sum(out[0, b], value)
+            out[0, b] += value
+            out[5, b] += lost_in_sum(out[1, b], slack)
+            out[1, b] += slack
             out[2, b] = max(out[2, b], max(drift_i, drift_j))
-            out[3, b] += count * (abs(log_z) + 2 * abs(shift) + abs(log_norm[i, b]) + abs(log_norm[j, b]) + 2 * largest)
+            out[3, b] += count * (abs(log_z) + 2 * abs(shift) + abs(log_norm[i, b]) + abs(log_norm[j, b]) + 2 * largest + num_i + num_j)
 
 
 @kernel

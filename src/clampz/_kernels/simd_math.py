@@ -106,6 +106,14 @@ def log(x):
 
 
 @inline
+def lost_in_sum(s, x):
+    """What s + x loses to rounding, exactly (Knuth): a sum that carries these along is as good as one in twice the precision."""
+    t = s + x
+    part = t - s
+    return (s - (t - part)) + (x - part)
+
+
+@inline
 def clip(x):
     """x brought to where `exp` is safe; sigmoid and softplus are saturated beyond."""
     return min(max(x, -EXP_LIMIT), EXP_LIMIT)

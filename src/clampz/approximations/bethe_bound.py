@@ -37,7 +37,7 @@ def bethe_lower_bound(problem: BinaryProblem, total: Floats) -> Floats:
     if problem.free.size:
         node = node * problem.free
         pair = pair * problem.free[i] * problem.free[j]
-    size = np.abs(problem.constant) + (np.abs(problem.theta) + LOG_SIZE).sum(axis=0) + (np.abs(W) + 4 * LOG_SIZE).sum(axis=0)
+    size = problem.magnitude + (np.abs(problem.theta) + LOG_SIZE).sum(axis=0) + (np.abs(W) + 4 * LOG_SIZE).sum(axis=0)
     bound: Floats = problem.constant + node.sum(axis=0) + pair.sum(axis=0) - ROUNDINGS * EPSILON * size
     return bound
 

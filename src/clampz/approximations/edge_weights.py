@@ -4,6 +4,7 @@ Any point of the forest polytope gives a valid bound.  Lowering an entry stays i
 never clipped upwards.  An edge on no cycle is in every spanning tree and has rho = 1.
 """
 
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,19 +12,37 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph
 from clampz.errors import OptionError
-from clampz.tables import Floats, read_only
+from clampz.tables import Floats, Integers, columns, read_only
 from clampz.topology import Topology
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
 # How far outside the forest polytope weights that a user gives may seem to be; they are lowered by as much.
 TOLERATED = 1e-9
+# What the resistances of a badly conditioned graph are off by beyond that, for each of its variables (measured: 5e-16 on chains of triangles).
+ROUNDING_PER_VARIABLE = 1e-14
 # Variables of the core up to which effective resistances are computed: a dense inverse, about a quarter of a second at this size.
 MAX_DENSE = 1200
 # Variables of the core up to which weights that a user gives can be checked: a maximum flow for each.
 MAX_CHECKED = 500
+# Weights that a user gives are at least this: potentials are divided by them.
+SMALLEST_GIVEN = 1e-9
 # Trees sampled where the graph is too large for effective resistances; each costs one pass over its edges.
 NUM_TREES_LARGE = 12
+
+
+@dataclass(frozen=True, eq=False)
+class ForestWeights:
+    """Weights (m, 1) or (m, B) that are known to be mixtures of spanning forests, because they were made here: not checked again.
+
+    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of [WD16] is about.
+    """
+
+    rho: Floats
+
+    def take(self, lanes: Integers) -> "ForestWeights":
+        """Those of some of the lanes."""
+        return self if self.rho.shape[1] == 1 else ForestWeights(columns(self.rho, lanes))
 
 
 def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None) -> Floats:
@@ -66,7 +85,7 @@ def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None) -> Floa
     rho[inside] = np.clip(diagonal[i] + diagonal[j] - 2 * inverse[i, j], 0.0, 1.0)
     # Foster: the resistances of a component add up to its variables less one.  What is missing from that measures the error made.
     error = abs(rho[inside].sum() - (len(variables) - (labels.max() + 1))) / max(1, len(variables))
-    rho[inside] *= SHRINK - 10 * error
+    rho[inside] *= SHRINK - 10 * error - ROUNDING_PER_VARIABLE * len(variables)
     return rho
 
 
@@ -108,10 +127,10 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floa
         raise OptionError(
             f"edge_weights: expected shape ({m},) or ({m}, {num_lanes}), a weight per edge in the order of model.edges, found {np.shape(weights)}"
         )
-    bad = np.argwhere(np.logical_not((rho > 0) & (rho <= 1)))
+    bad = np.argwhere(np.logical_not((rho >= SMALLEST_GIVEN) & (rho <= 1)))
     if bad.size:
         k = int(bad[0][0])
-        raise OptionError(f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected 0 < rho <= 1, found {rho[k, bad[0][1]]}")
+        raise OptionError(f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected {SMALLEST_GIVEN:g} <= rho <= 1, found {rho[k, bad[0][1]]}")
     inside = topology.core[topology.edges].all(axis=1, keepdims=True)
     lowered = rho * inside
     for b, column in enumerate(rho.T):

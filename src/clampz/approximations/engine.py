@@ -43,12 +43,12 @@ class Evaluation(NamedTuple):
     rounding: Floats
 
     @classmethod
-    def summed(cls, parts: list[Floats], constant: Floats) -> "Evaluation":
-        """From the kernels' (value, slack, drift, magnitude) of all nodes and edges, part by part."""
-        together = np.stack([np.zeros((4, len(constant))), *parts])
-        value, slack, _, magnitude = together.sum(axis=0)
-        rounding = ROUNDINGS * EPSILON * (magnitude + np.abs(constant))
-        return cls(value + constant, slack, together[:, 2].max(axis=0), rounding)
+    def summed(cls, parts: list[Floats], constant: Floats, magnitude: Floats) -> "Evaluation":
+        """From the kernels' (value, slack, drift, magnitude, carries) of all nodes and edges, part by part; `magnitude` is what went into the constant."""
+        together = np.stack([np.zeros((6, len(constant))), *parts])
+        value, slack, _, size, value_carry, slack_carry = together.sum(axis=0)
+        rounding = (ROUNDINGS + len(parts)) * EPSILON * (size + magnitude)
+        return cls(value + value_carry + constant, slack + slack_carry, together[:, 2].max(axis=0), rounding)
 
 
 class Lanes(ABC):
@@ -203,7 +203,7 @@ def iterate(
         num_iter = _advance(block, num_iter, min(next_look(num_iter), limit), inner, watch)
         look = block.evaluate()
         residual = residual_of(look)[: running.size]
-        ending.upper[running] = np.minimum(ending.upper[running], (look.value + look.slack + look.rounding)[: running.size])
+        ending.upper[running] = np.fmin(ending.upper[running], (look.value + look.slack + look.rounding)[: running.size])
         done = residual <= options.tol
         leaving = done if policy is None else done | np.isin(running, policy(block, running, residual, num_iter))
         stop: StoppedBy | None = watch.stopped_by if watch.must_stop() else "max_iter" if num_iter >= limit else None

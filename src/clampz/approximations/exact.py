@@ -15,7 +15,7 @@ from clampz.elimination import EPS, Elimination, Restriction, Scopes, Sum, Works
 from clampz.errors import OptionError
 from clampz.limits import Options, Progress, Watch, check_option
 from clampz.results import Estimates
-from clampz.tables import Floats
+from clampz.tables import Floats, Integers
 
 # Pairwise marginals of all lanes are kept up to this many bytes; beyond, a lane that is asked for its pairs is run again.
 KEPT_BYTES = 2**28
@@ -60,6 +60,8 @@ class _Run:
         self.elimination = Elimination.of(self.restricted.scopes, options.memory, marginals=self.wanted)
         self.num_rows, self.num_pairs = len(batch.unary), len(model.pairwise.flat)
         self.num_kept = len(self.restricted.states)
+        self.state_start = self.restricted.scopes.table_start[: model.num_variables + 1]
+        self.pair_start = self.restricted.scopes.table_start[model.num_variables :] - self.num_kept
         values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat])
         self.values = values[self.restricted.entries]
 
@@ -73,9 +75,9 @@ class _Run:
         if found.log_z == -np.inf or not self.wanted:
             unary[:] = pairs[:] = np.nan
             return found
-        unary[self.restricted.states] = marginals
+        unary[self.restricted.states] = _normalised(marginals, self.state_start)
         if pairs.size:
-            pairs[entries[num_kept:] - self.num_rows] = workspace.beliefs[num_kept : len(entries)]
+            pairs[entries[num_kept:] - self.num_rows] = _normalised(workspace.beliefs[num_kept : len(entries)], self.pair_start)
         return found
 
     def num_threads(self, options: ExactOptions) -> int:
@@ -91,12 +93,25 @@ class _Run:
         return pairs
 
 
+def _normalised(tables: Floats, start: Integers) -> Floats:
+    """Tables one after another, each made to add up to 1: what large potentials leave to rounding shows as missing mass."""
+    if len(start) == 1:
+        return tables
+    whole: Floats = tables / np.repeat(np.add.reduceat(tables, start[:-1]), np.diff(start))
+    return whole
+
+
 @dataclass(frozen=True)
 class ExactState:
     """What `exact` ends with: the pairwise marginals (P, B), or None and the means to compute a lane's again."""
 
     pairs: Floats | None
     again: Callable[[int], Floats] | None
+
+    def take(self, lanes: Integers) -> "ExactState":
+        """The state of some of the lanes."""
+        again = self.again
+        return ExactState(None if self.pairs is None else self.pairs[lanes], None if again is None else lambda lane: again(int(lanes[lane])))
 
     def pairwise(self, lane: int) -> Floats:
         if self.pairs is not None:

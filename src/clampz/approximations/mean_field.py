@@ -14,6 +14,7 @@ from clampz.approximations.problems import BinaryProblem, Problem, TableProblem,
 from clampz.batch import Batch
 from clampz.executors import MIN_RANGE, Workers, cut, sum_blocks, workers
 from clampz.limits import Options, Watch, check_option
+from clampz.model import Model
 from clampz.results import Estimates
 from clampz.tables import Floats, Integers, columns
 
@@ -116,11 +117,11 @@ class MeanFieldLanes(Lanes):
         terms = kernels.value_terms if isinstance(self.problem, BinaryProblem) else kernels.value_terms_general
 
         def run(part: tuple[int, int]) -> Floats:
-            out = np.zeros((4, self.num_lanes))
+            out = np.zeros((6, self.num_lanes))
             terms(part[0], part[1], *self._arrays(), out)
             return out
 
-        look = Evaluation.summed(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)), self._constant())
+        look = Evaluation.summed(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)), self._constant(), self.problem.magnitude)
         gained = np.maximum(look.value - self.last_value, 0.0)
         self.last_value = look.value
         return look._replace(slack=gained, drift=gained)
@@ -139,9 +140,13 @@ class MeanFieldLanes(Lanes):
 class ProductMarginals:
     """Pairwise marginals of a product distribution."""
 
-    def __init__(self, batch: Batch, marginals: Floats) -> None:
-        self.model = batch.model
+    def __init__(self, model: Model, marginals: Floats) -> None:
+        self.model = model
         self.marginals_flat = marginals
+
+    def take(self, lanes: Integers) -> "ProductMarginals":
+        """Those of some of the lanes."""
+        return ProductMarginals(self.model, columns(self.marginals_flat, lanes))
 
     def pairwise(self, lane: int) -> Floats:
         """q_i(a) q_j(b), laid out as the model's pairwise tables."""
@@ -224,5 +229,5 @@ def _estimates(batch: Batch, options: MeanFieldOptions, problem: Problem, ending
         stopped_by=[reason or "tol" for reason in ending.stopped_by[best]],
         options=options,
         notes=notes,
-        state=ProductMarginals(batch, marginals),
+        state=ProductMarginals(batch.model, marginals),
     )

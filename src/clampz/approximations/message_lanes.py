@@ -123,17 +123,17 @@ class MessageLanes(Lanes):
         arrays = (self.point, total, self.potentials, self.problem.graph, log_norm)
 
         def nodes(part: tuple[int, int]) -> Floats:
-            out = np.zeros((4, self.num_lanes))
+            out = np.zeros((6, self.num_lanes))
             self.kernels.node_terms(*part, self.problem.theta, *arrays, out)
             return out
 
         def edges(part: tuple[int, int]) -> Floats:
-            out = np.zeros((4, self.num_lanes))
+            out = np.zeros((6, self.num_lanes))
             self.kernels.edge_terms(*part, *arrays, out)
             return out
 
         parts = self.workers.map(nodes, sum_blocks(n)) + self.workers.map(edges, sum_blocks(m))
-        return Evaluation.summed(parts, self.problem.constant)
+        return Evaluation.summed(parts, self.problem.constant, self.problem.magnitude)
 
     @abstractmethod
     def mutual_information(self) -> Floats:

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from clampz._kernels import messages_general
-from clampz._kernels.messages import MessageGraph
+from clampz._kernels.messages import ADDITIONS_COVERED, MessageGraph
 from clampz._kernels.messages_general import StateGraph
 from clampz.batch import Batch
 from clampz.model import BinaryForm, Model
@@ -34,6 +34,8 @@ class BinaryProblem:
         (n, B) 1 where free and 0 where clamped, by slot; (0, 0) if no lane has a clamped variable.
     clamped_to
         (n, B) the state of the clamped variables, by slot; empty like `free`.
+    magnitude
+        (B,) the absolute terms that went into the log-odds and the constant, some of which cancel: what the rounding error made on the way is proportional to.
     """
 
     topology: Topology
@@ -43,6 +45,7 @@ class BinaryProblem:
     constant: Floats
     free: Floats
     clamped_to: Floats
+    magnitude: Floats
 
     @classmethod
     def from_batch(cls, batch: Batch, form: BinaryForm) -> Self:
@@ -68,8 +71,12 @@ class BinaryProblem:
             constant += np.where(agree, half, 0.0).sum(axis=0)
             free = np.ascontiguousarray(~clamped[topology.variable_of], dtype=np.float64)
             clamped_to = np.ascontiguousarray(state[topology.variable_of], dtype=np.float64)
+        # theta and the constant are sums over as many tables as a variable has neighbours, one after another
+        additions = 1.0 + float(topology.degrees.max(initial=0)) / ADDITIONS_COVERED
+        unary = np.where(np.isfinite(batch.unary), np.abs(batch.unary), 0.0).sum(axis=0)
+        magnitude = abs(model.constant) + unary + additions * float(np.abs(model.pairwise.flat).sum())
         graph = MessageGraph(topology.start, topology.tail, topology.reverse, topology.message_of_edge)
-        return cls(topology, graph, form.W, np.ascontiguousarray(theta[topology.variable_of]), constant, free, clamped_to)
+        return cls(topology, graph, form.W, np.ascontiguousarray(theta[topology.variable_of]), constant, free, clamped_to, magnitude)
 
     @property
     def num_lanes(self) -> int:
@@ -78,7 +85,7 @@ class BinaryProblem:
     def take(self, lanes: Integers) -> "BinaryProblem":
         """Some of the lanes."""
         free, clamped_to = (columns(a, lanes) if a.size else a for a in (self.free, self.clamped_to))
-        return replace(self, theta=columns(self.theta, lanes), constant=self.constant[lanes], free=free, clamped_to=clamped_to)
+        return replace(self, theta=columns(self.theta, lanes), constant=self.constant[lanes], free=free, clamped_to=clamped_to, magnitude=self.magnitude[lanes])
 
     def marginals(self, high: Floats, low: Floats) -> Floats:
         """(S, B) marginals in the order of the variables, from the probabilities of the two states by slot; clamped ones have their state."""
@@ -142,6 +149,11 @@ class TableProblem:
     @property
     def topology(self) -> Topology:
         return self.model.topology
+
+    @property
+    def magnitude(self) -> Floats:
+        """(B,) the absolute terms of the constant; tables are used as they are."""
+        return np.where(np.isfinite(self.constant), np.abs(self.constant), 0.0)
 
     @property
     def num_lanes(self) -> int:

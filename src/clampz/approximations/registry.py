@@ -1,5 +1,6 @@
 """The approximations by name: a new one is one file and one line here."""
 
+from difflib import get_close_matches
 from typing import Any
 
 from clampz.approximations.base import Approximation
@@ -7,8 +8,23 @@ from clampz.approximations.bethe import bethe
 from clampz.approximations.exact import exact
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
+from clampz.errors import OptionError
 
 METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw)}
+
+
+# What people also call them.
+ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_field", "bp": "bethe"}
+
+
+def method_named(name: str) -> Approximation[Any]:
+    """The approximation of this name; an unknown one is refused with the nearest."""
+    known = ALIASES.get(name.lower(), name.lower())
+    if known not in METHODS:
+        near = get_close_matches(known, [*METHODS, *ALIASES], n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise OptionError(f"unknown method {name!r}: {hint}There are {', '.join(METHODS)}")
+    return METHODS[known]
 
 
 def methods() -> dict[str, Approximation[Any]]:

@@ -53,7 +53,7 @@ class TRWOptions(Options):
     """
 
     tol: float = 1e-4
-    edge_weights: EdgeWeights | NDArray[np.float64] = "uniform"
+    edge_weights: EdgeWeights | NDArray[np.float64] | weights.ForestWeights = "uniform"
     num_trees: int = 1000
     num_steps: int = 30
     seed: int = 0
@@ -71,8 +71,8 @@ class TRWOptions(Options):
 def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) -> Estimates:
     """Tree-reweighted approximation: `log_z` is an upper bound on log Z, certified whatever the iteration limit.
 
-    `value` is what the fixed point would have; `residual` is `log_z - value`, the slack of the certificate in nats, and the run has converged when
-    it is below `tol`.  Damping is raised for lanes whose slack stops falling.  Options: see `TRWOptions`.
+    `value` is what the fixed point would have; `residual` is the slack of the certificate in nats, how far the bound is above `value`, and the run has
+    converged when it is below `tol`.  Damping is raised for lanes whose slack stops falling.  Options: see `TRWOptions`.
 
     >>> from clampz import generators, trw
     >>> trw(generators.cycle(3, theta=0, weights=-4.0)).bound
@@ -103,6 +103,8 @@ def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) ->
 def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
     """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of the others."""
     topology = batch.model.topology
+    if isinstance(options.edge_weights, weights.ForestWeights):
+        return options.edge_weights.rho
     if not isinstance(options.edge_weights, str):
         return weights.checked_weights(topology, options.edge_weights, batch.num_lanes)
     columns_of: dict[bytes, Floats] = {}

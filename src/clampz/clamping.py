@@ -1,0 +1,315 @@
+"""Clamping: fix variables to each of their states, approximate every sub-model, sum the sub-partition functions.
+
+A step chooses a variable for every *group* of branches: for all of them together (one shared sequence, the paper's way) or for each on its own.  Selectors that
+try candidates solve those of all groups as one batch, and the winners' branches are solved with that.
+"""
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clampz.approximations.base import Approximation
+from clampz.approximations.edge_weights import ForestWeights
+from clampz.approximations.engine import EPSILON
+from clampz.approximations.registry import METHODS, method_named
+from clampz.batch import Batch
+from clampz.branches import Clamped, Step, branch_weights, check_memory, checked_variables, combined, split
+from clampz.errors import OptionError
+from clampz.limits import Options, Progress
+from clampz.model import Model, Variable
+from clampz.results import Estimates
+from clampz.selectors import choose, scores, selectors
+from clampz.tables import Floats, Integers
+
+META_SELECTORS = {
+    "greedy": "every variable is tried, and the best one kept",
+    "pseudo-greedy": "the choices of all heuristics are tried, and the best one kept",
+    "optimal": "every set of variables is tried, and the best one kept: for study",
+}
+# What each criterion needs solved; higher merit is better.
+CRITERIA: dict[str, tuple[tuple[str, ...], Callable[..., float]]] = {
+    "trw": (("trw",), lambda upper: -upper),
+    "mf": (("mean_field",), lambda lower: lower),
+    "bethe": (("bethe",), lambda value: value),
+    "gap": (("trw", "mean_field"), lambda upper, lower: lower - upper),
+}
+# TRW need not converge further, in nats, where it only ranks candidates or gives the entropies.
+GUIDE_TOL = 1e-3
+
+
+def clamp(
+    model: Model,
+    method: str = "trw",
+    *,
+    variables: Sequence[Variable] | None = None,
+    k: int | None = None,
+    select: str = "maxW+TRE",
+    per_branch: bool = False,
+    criterion: str | None = None,
+    reweight: bool = False,
+    progress: Callable[[Progress], object] | None = None,
+    options: Options | None = None,
+    **changes: Any,
+) -> Clamped:
+    """Clamp these variables, or k that a selector chooses, and sum the method's estimates of the branches.
+
+    Parameters
+    ----------
+    method
+        "trw", "bethe", "mf" or "exact".
+    variables
+        What to clamp, in this order; or else
+    k, select
+        how many, and by which selector: one of `selectors()`, or "greedy", "pseudo-greedy" or "optimal".
+    per_branch
+        Let every branch choose its own next variable, in place of one sequence for all (the paper's).
+    criterion
+        What greedy selectors make best: "trw" (its bound as low as can be), "mf" (its bound as high), "bethe" (its value as high) or "gap" (between the first
+        two).  By default the method's own; for Bethe on mixed models, where higher is not better, TRW's.
+    reweight
+        Choose TRW's edge weights anew in every branch, as `edge_weights` says, in place of restricting the parent's; where that is looser the restricted
+        ones count.
+    options, changes
+        Of the method.
+
+    >>> from clampz import generators
+    >>> result = clamp(generators.barbell(), "trw", k=2, select="frustCycles")
+    >>> result.log_z < result.steps[0].log_z
+    True
+    """
+    approximation = method_named(method)
+    chosen = (approximation.options_type() if options is None else options).with_changes(changes)
+    if (variables is None) == (k is None):
+        raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
+    if variables is not None:
+        fixed = checked_variables(model, variables)
+        check_memory(model, fixed)
+        select, k = "given", len(fixed)
+    else:
+        fixed = []
+        check_selector(select)
+        assert k is not None
+        if not isinstance(k, int) or not 0 <= k <= model.num_variables:
+            raise OptionError(f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}")
+        check_memory(model, np.argsort(-model.num_states, kind="stable")[:k].tolist())
+    if criterion is not None and criterion not in CRITERIA:
+        raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
+    growth = Growth(model, approximation, chosen, criterion or _own_criterion(model, approximation), reweight, progress)
+    for step in range(k):
+        if select == "optimal":
+            growth.clamp_best_set(step + 1)
+        else:
+            growth.clamp_next(select, fixed[step] if fixed else None, per_branch)
+    return growth.result()
+
+
+def check_selector(select: str) -> None:
+    """Refuse an unknown selector with the nearest names."""
+    known = [*selectors(), *META_SELECTORS]
+    if select not in known:
+        near = get_close_matches(select, known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise OptionError(f"unknown selector {select!r}: {hint}There are {', '.join(known)}")
+
+
+def _own_criterion(model: Model, method: Approximation[Any]) -> str:
+    """The criterion of greedy selectors that fits a method: for Bethe, where higher is better only on attractive and balanced models, TRW's on the others."""
+    if method.name == "mean_field":
+        return "mf"
+    if method.name == "bethe" and model.pair_form is not None and model.kind != "mixed":
+        return "bethe"
+    return "trw"
+
+
+class Choice(NamedTuple):
+    """Variables to clamp in one group of branches, and why."""
+
+    variables: tuple[int, ...]
+    selector: str
+    score: float = math.nan
+    note: str = ""
+
+
+class Growth:
+    """A clamping under way: the branches so far, what each method says of them, and the steps that led there."""
+
+    def __init__(
+        self,
+        model: Model,
+        method: Approximation[Any],
+        options: Options,
+        criterion: str,
+        reweight: bool,
+        progress: Callable[[Progress], object] | None,
+    ) -> None:
+        self.model = model
+        self.method = method
+        self.options = options
+        self.criterion = criterion
+        self.reweight = reweight
+        self.progress = progress
+        self.began = time.perf_counter()
+        self.steps: list[Step] = []
+        self.batch = Batch(model, model.unary.flat[:, None])
+        self.solved = {method.name: self._solve(method.name, self.batch, None)}
+        self.root = self.batch, self.solved
+        self._record(Choice((), ""))
+
+    def clamp_next(self, select: str, fixed: int | None, per_branch: bool) -> None:
+        """Clamp one more variable in every group of branches."""
+        self.began = time.perf_counter()
+        every = np.arange(self.batch.num_lanes)
+        groups = np.split(every, len(every)) if per_branch else [every]
+        choices = [[Choice((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups]
+        self._branch(groups, choices)
+
+    def clamp_best_set(self, size: int) -> None:
+        """Clamp the best of all sets of `size` variables, from the start."""
+        self.began = time.perf_counter()
+        self.batch, self.solved = self.root
+        free = np.flatnonzero(self.batch.num_possible[:, 0] > 1)
+        sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in itertools.combinations(free, min(size, len(free)))]
+        self._branch([np.zeros(1, dtype=np.int64)], [sets])
+
+    def result(self) -> Clamped:
+        estimates = self.solved[self.method.name]
+        return Clamped(
+            method=self.method.name,
+            model=self.model,
+            bound=estimates.bound,
+            variables=self.steps[-1].variables,
+            steps=tuple(self.steps),
+            branches=estimates,
+            batch=self.batch,
+        )
+
+    # -- choosing -------------------------------------------------------------------------------------------------------------
+
+    def _choices(self, select: str, group: Integers) -> list[Choice]:
+        """What a selector offers for a group of branches: one choice, or several to try."""
+        free = (self.batch.num_possible[:, group] > 1).any(axis=1)
+        if not free.any():
+            return []
+        if select == "greedy":
+            return [Choice((int(i),), "greedy") for i in np.flatnonzero(free)]
+        names = list(selectors()) if select == "pseudo-greedy" else [select]
+        if select == "pseudo-greedy" and self.model.pair_form is None:
+            names = [name for name in names if "Cycles" not in name]  # defined for binary models only
+        found: dict[int, Choice] = {}
+        clamped = np.flatnonzero(~free).tolist()
+        for name in names:
+            entropy = self._entropy(group) if name.endswith("+TRE") else None
+            variable, score, note = choose(self.model, scores(self.model, name, clamped=clamped, entropy=entropy), clamped=clamped)
+            found.setdefault(variable, Choice((variable,), name, score, note))
+        return list(found.values())
+
+    def _entropy(self, group: Integers) -> Floats:
+        """(n,) TRW's entropy of each variable, averaged over the branches of a group with TRW's weights, whichever method is being clamped."""
+        guide = self._guide("trw").take(group)
+        p = guide.marginals_flat
+        terms = np.where(p > 0, -p * np.log(np.where(p > 0, p, 1.0)), 0.0)
+        entropies = np.add.reduceat(terms, self.model.unary.start[:-1], axis=0)
+        average: Floats = np.nan_to_num(entropies) @ branch_weights(guide)
+        return average
+
+    # -- branching --------------------------------------------------------------------------------------------------------------
+
+    def _branch(self, groups: list[Integers], choices: list[list[Choice]]) -> None:
+        """Split every group at the best of its choices.
+
+        All choices of all groups are laid out as one batch, each a stretch of lanes; where there is a choice, that batch is solved and the best stretches stay.
+        """
+        pieces = [(group, choice) for group, some in zip(groups, choices, strict=True) for choice in (some or [Choice((), "")])]
+        owner = np.repeat(np.arange(len(groups)), [max(1, len(some)) for some in choices])
+        batch, origin, piece = self._laid_out(pieces)
+        tried: dict[str, Estimates] = {}
+        winners = np.arange(len(pieces))
+        if len(pieces) > len(groups):
+            needed, merit_of = CRITERIA[self.criterion]
+            tried = {name: self._solve(name, batch, self._guide(name).take(origin)) for name in needed}
+            sums = [[combined(_end(tried[name])[piece == p]) for name in needed] for p in range(len(pieces))]
+            merits = np.array([merit_of(*values) for values in sums])
+            winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
+        kept = np.flatnonzero(np.isin(piece, winners))
+        before = self.solved
+        self.batch = batch.take(kept) if len(kept) < batch.num_lanes else batch
+        self.solved = {name: estimates.take(kept) for name, estimates in tried.items()}
+        if self.method.name not in self.solved:
+            self.solved[self.method.name] = self._solve(self.method.name, self.batch, before[self.method.name].take(origin[kept]))
+        for name in before.keys() - self.solved.keys():  # guides that may be asked for again
+            self.solved[name] = self._solve(name, self.batch, before[name].take(origin[kept]))
+        self._record(*(pieces[w][1] for w in winners))
+
+    def _laid_out(self, pieces: list[tuple[Integers, Choice]]) -> tuple[Batch, Integers, Integers]:
+        """One batch with the branches of all pieces; for each lane the branch it comes from, and its piece."""
+        origin = np.concatenate([group for group, _ in pieces])
+        piece = np.repeat(np.arange(len(pieces)), [len(group) for group, _ in pieces])
+        batch = self.batch.take(origin)
+        for depth in range(max(len(choice.variables) for _, choice in pieces)):
+            at = np.array([choice.variables[depth] if depth < len(choice.variables) else -1 for _, choice in pieces])
+            batch, parent = split(batch, at[piece])
+            origin, piece = origin[parent], piece[parent]
+        return batch, origin, piece
+
+    # -- solving ------------------------------------------------------------------------------------------------------------
+
+    def _guide(self, name: str) -> Estimates:
+        """What a method says of the branches so far."""
+        if name not in self.solved:
+            self.solved[name] = self._solve(name, self.batch, None)
+        return self.solved[name]
+
+    def _solve(self, name: str, batch: Batch, parents: Estimates | None) -> Estimates:
+        """A method's estimates of a batch, started from those of the parents (one per lane)."""
+        method = METHODS[name]
+        own = name == self.method.name
+        options = self.options if own else method.options_type(threads=self.options.threads, time=self.options.time)
+        if name == "trw" and not own:
+            options = replace(options, tol=GUIDE_TOL)
+        progress = self.progress if own else None
+        if name != "trw" or parents is None:
+            return method(batch, start=parents, options=options, progress=progress)
+        restricted = options.with_changes({"edge_weights": ForestWeights(parents.state.rho)})
+        if own and self.reweight:
+            anew = method(batch, start=parents, options=options, progress=progress)
+            if combined(anew.upper) <= self.steps[-1].upper:
+                return anew
+        return method(batch, start=parents, options=restricted, progress=progress)
+
+    def _record(self, *choices: Choice) -> None:
+        """Add a step: the sums over the branches, never looser than before."""
+        estimates = self.solved[self.method.name]
+        lower, upper, log_z = (combined(values) for values in (estimates.lower, estimates.upper, estimates.log_z))
+        rounding = 4 * EPSILON * (len(estimates) + abs(log_z) if math.isfinite(log_z) else 0.0)
+        before = self.steps[-1] if self.steps else None
+        lower = max(lower - rounding, before.lower if before else -math.inf)
+        upper = min(upper + rounding, before.upper if before else math.inf)
+        chosen = [v for choice in choices for v in choice.variables]
+        one = choices[0] if len({choice.variables for choice in choices}) == 1 else None
+        clamped = dict.fromkeys(chosen if one and one.selector == "optimal" else [*(before.variables if before else ()), *chosen])
+        self.steps.append(
+            Step(
+                variable=one.variables[-1] if one and one.variables else None,
+                variables=tuple(clamped),
+                selector=choices[0].selector if one or len({c.selector for c in choices}) == 1 else "several",
+                score=one.score if one else math.nan,
+                log_z={"lower": lower, "upper": upper}.get(estimates.bound or "", log_z),
+                lower=lower,
+                upper=upper,
+                num_branches=len(estimates),
+                seconds=time.perf_counter() - self.began,
+                converged=bool(estimates.converged.all()),
+                note="; ".join(dict.fromkeys(choice.note for choice in choices if choice.note)),
+            )
+        )
+
+
+def _end(estimates: Estimates) -> Floats:
+    """What a criterion looks at: the bound, or the value where there is none."""
+    return estimates.upper if estimates.method == "trw" else estimates.lower if estimates.method == "mean_field" else estimates.value
