@@ -9,8 +9,8 @@ The unit beside the milliseconds is a sweep of TRW over the same graph on one th
 from collections.abc import Callable
 
 import clampz as cz
-from clampz.selectors import scores, selectors
-from clampz.selectors.entropy import trw_entropies
+from clampz.selection import scores, selectors
+from clampz.selection.entropy import trw_entropies
 from timing import Claim, alone, interleaved, print_table
 
 SIZES = (10_000, 100_000)

@@ -17,9 +17,9 @@ from clampz._kernels import graph as graphs
 from clampz.approximations.trw import trw
 from clampz.errors import EvidenceError, ModelError, OptionError
 from clampz.model import Model
-from clampz.selectors import choose, registry, scores, selectors, singleton_entropies
-from clampz.selectors import cycles as cycle_scores
-from clampz.selectors.strength import MAX_TANH, Remaining, _all_walks, _short_walks, m_power
+from clampz.selection import choose, registry, scores, selectors, singleton_entropies
+from clampz.selection import cycles as cycle_scores
+from clampz.selection.strength import MAX_TANH, Remaining, _all_walks, _short_walks, m_power
 from random_models import random_edges, random_tables, relabelled, tree_edges
 
 EXACT = 1e-12
@@ -208,7 +208,7 @@ def test_short_walks_are_the_first_powers(model):
 def test_long_walks_are_left_out_where_they_take_too_long(monkeypatch):
     model = generators.grid(25, 25, rng=0)
     before = scores(model, "Mpower")
-    monkeypatch.setattr("clampz.selectors.strength.MAX_STEPS", 1.0)
+    monkeypatch.setattr("clampz.selection.strength.MAX_STEPS", 1.0)
     after = scores(model, "Mpower")
     assert (after < before).all()
     np.testing.assert_allclose(after, before, rtol=1e-3)
@@ -469,7 +469,7 @@ SCRIPT = """
 import json
 import clampz as cz
 from clampz._kernels import cycles, graph
-from clampz.selectors import scores, selectors
+from clampz.selection import scores, selectors
 
 large = cz.generators.grid(25, 25, rng=0)
 saturated = cz.generators.grid(4, 4, weights=(-9000, 9000), rng=0)

@@ -13,11 +13,14 @@ from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
 from clampz.batch import Batch
+from clampz.branching import Clamped, Step, branches
+from clampz.clamping import clamp
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
 from clampz.io import read, write
 from clampz.limits import Options, Progress
 from clampz.model import BinaryForm, Model
 from clampz.results import Estimate, Estimates
+from clampz.selection import scores, selectors
 from clampz.topology import Topology
 
 __version__ = "0.1.0"
@@ -37,10 +40,17 @@ __all__ = [  # noqa: RUF022 (grouped)
     "mean_field",
     "methods",
     "trw",
+    # clamping
+    "branches",
+    "clamp",
+    "scores",
+    "selectors",
     # results
+    "Clamped",
     "Estimate",
     "Estimates",
     "Progress",
+    "Step",
     # options
     "BetheOptions",
     "ExactOptions",

@@ -19,12 +19,12 @@ from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.engine import EPSILON
 from clampz.approximations.registry import METHODS, method_named
 from clampz.batch import Batch
-from clampz.branches import Clamped, Step, branch_weights, check_memory, checked_variables, combined, split
+from clampz.branching import Clamped, Step, branch_weights, check_memory, checked_variables, combined, split
 from clampz.errors import OptionError
 from clampz.limits import Options, Progress
 from clampz.model import Model, Variable
 from clampz.results import Estimates
-from clampz.selectors import choose, scores, selectors
+from clampz.selection import choose, scores, selectors
 from clampz.tables import Floats, Integers
 
 META_SELECTORS = {

@@ -115,7 +115,7 @@ def arc_consistency(possible, graph, table):
 
 
 @kernel
-def _send(e, i, messages, total, potentials, graph, cavity, out):
+def _send(e, i, messages, total, potentials, graph, scratch, out):
     """log sum_xj factor cavity into out (states of head, B), less shift[e]; 0 where the head's state is ruled out."""
     j = graph.tail[e]
     num_lanes = messages.shape[1]
@@ -125,8 +125,10 @@ def _send(e, i, messages, total, potentials, graph, cavity, out):
     num_i = graph.state_start[i + 1] - first_i
     back = graph.entry_start[graph.reverse[e]]
     begin = graph.table_start[e]
-    top = np.full(num_lanes, -np.inf)
-    lost = np.zeros(num_lanes, dtype=np.bool_)
+    cavity, top, lost = scratch
+    for b in range(num_lanes):
+        top[b] = -np.inf
+        lost[b] = False
     for y in range(num_j):
         for b in range(num_lanes):
             top[b] = max(top[b], total[first_j + y, b] - messages[back + y, b])
@@ -179,14 +181,16 @@ def _send_in_logs(e, i, b, messages, total, potentials, graph, out):
 
 
 @kernel
-def _take_up(e, i, messages, total, potentials, keep, graph, out):
+def _take_up(e, i, messages, total, potentials, keep, graph, scratch, out):
     """Move message e towards `out`, normalised to a largest entry of 0, and its head's total with it."""
     num_lanes = messages.shape[1]
     first_i = graph.state_start[i]
     num_i = graph.state_start[i + 1] - first_i
     entry = graph.entry_start[e]
     gain = potentials.gain[e, 0]
-    top = np.full(num_lanes, -np.inf)
+    _, top, _ = scratch
+    for b in range(num_lanes):
+        top[b] = -np.inf
     for x in range(num_i):
         for b in range(num_lanes):
             if total[first_i + x, b] > -np.inf:
@@ -201,23 +205,26 @@ def _take_up(e, i, messages, total, potentials, keep, graph, out):
 
 @kernel
 def _scratch(graph, num_lanes):
+    """Working memory of `_send`, and a place for what it sends."""
     most = 0
     for i in range(graph.state_start.size - 1):
         most = max(most, graph.state_start[i + 1] - graph.state_start[i])
-    return np.empty((most, num_lanes)), np.empty((most, num_lanes))
+    cavity = np.empty((most, num_lanes))
+    out = np.empty((most, num_lanes))
+    return (cavity, np.empty(num_lanes), np.empty(num_lanes, dtype=np.bool_)), out
 
 
 @kernel
 def update_slots(first, last, messages, total, potentials, keep, graph):
     """Recompute all messages into the slots first..last-1, which must not be neighbours of each other."""
-    cavity, out = _scratch(graph, messages.shape[1])
+    scratch, out = _scratch(graph, messages.shape[1])
     if messages.shape[1] == 1:
-        _update_single(first, last, messages.ravel(), total.ravel(), potentials, keep[0], graph, cavity.ravel(), out.ravel())
+        _update_single(first, last, messages.ravel(), total.ravel(), potentials, keep[0], graph, scratch[0].ravel(), out.ravel())
         return
     for i in range(first, last):
         for e in range(graph.start[i], graph.start[i + 1]):
-            _send(e, i, messages, total, potentials, graph, cavity, out)
-            _take_up(e, i, messages, total, potentials, keep, graph, out)
+            _send(e, i, messages, total, potentials, graph, scratch, out)
+            _take_up(e, i, messages, total, potentials, keep, graph, scratch, out)
 
 
 @kernel
@@ -277,26 +284,30 @@ def sweep_classes(class_start, num_sweeps, messages, total, potentials, keep, gr
 @kernel
 def update_in_order(order, heads, messages, total, potentials, graph):
     """Recompute the given messages one after another, undamped: the way along pendant trees."""
-    cavity, out = _scratch(graph, messages.shape[1])
+    scratch, out = _scratch(graph, messages.shape[1])
     keep = np.ones(messages.shape[1])
     for p in range(order.size):
         e = np.int64(order[p])
         i = np.int64(heads[p])
-        _send(e, i, messages, total, potentials, graph, cavity, out)
-        _take_up(e, i, messages, total, potentials, keep, graph, out)
+        _send(e, i, messages, total, potentials, graph, scratch, out)
+        _take_up(e, i, messages, total, potentials, keep, graph, scratch, out)
 
 
 @kernel
 def send_all(beliefs, messages, potentials, graph):
     """The messages that these log beliefs (S, B) would send if `messages` had come in, normalised to a largest entry of 0."""
-    cavity, out = _scratch(graph, messages.shape[1])
+    scratch, out = _scratch(graph, messages.shape[1])
     sent = np.zeros_like(messages)
     for i in range(graph.start.size - 1):
         num_i = graph.state_start[i + 1] - graph.state_start[i]
         for e in range(graph.start[i], graph.start[i + 1]):
-            _send(e, i, messages, beliefs, potentials, graph, cavity, out)
+            _send(e, i, messages, beliefs, potentials, graph, scratch, out)
             for b in range(messages.shape[1]):
-                sent[graph.entry_start[e] : graph.entry_start[e] + num_i, b] = out[:num_i, b] - out[:num_i, b].max()
+                top = -np.inf
+                for x in range(num_i):
+                    top = max(top, out[x, b])
+                for x in range(num_i):
+                    sent[graph.entry_start[e] + x, b] = out[x, b] - top
     return sent
 
 
@@ -362,15 +373,15 @@ def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
     and its ratio to T_i is exp(log N_i - log M_ji) Z_i / Z_ij.
     """
     num_lanes = messages.shape[1]
-    cavity, sent_i = _scratch(graph, num_lanes)
+    scratch, sent_i = _scratch(graph, num_lanes)
     _, sent_j = _scratch(graph, num_lanes)
     for k in range(first, last):
         e = np.int64(graph.message_of_edge[k, 1])
         r = np.int64(graph.message_of_edge[k, 0])
         j = np.int64(graph.tail[e])
         i = np.int64(graph.tail[r])
-        _send(e, i, messages, total, potentials, graph, cavity, sent_i)
-        _send(r, j, messages, total, potentials, graph, cavity, sent_j)
+        _send(e, i, messages, total, potentials, graph, scratch, sent_i)
+        _send(r, j, messages, total, potentials, graph, scratch, sent_j)
         count = potentials.rho[e, 0]
         shift = potentials.shift[e]
         for b in range(num_lanes):

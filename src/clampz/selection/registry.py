@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import OptionError
 from clampz.model import Model, Variable
-from clampz.selectors.cycles import frust_cycles, strong_cycles
-from clampz.selectors.entropy import as_entropies, trw_entropies
-from clampz.selectors.strength import Remaining, m_power, max_w
+from clampz.selection.cycles import frust_cycles, strong_cycles
+from clampz.selection.entropy import as_entropies, trw_entropies
+from clampz.selection.strength import Remaining, m_power, max_w
 from clampz.tables import Floats
 
 TRE = "+TRE"

@@ -5,7 +5,7 @@ import numpy as np
 from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
 from clampz.errors import ModelError
-from clampz.selectors.strength import Remaining
+from clampz.selection.strength import Remaining
 from clampz.tables import Floats, Integers
 
 # Weights that differ by less than this share are equal and taken in the order of the edges, so that rounding does not decide.
