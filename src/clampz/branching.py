@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from clampz.batch import Batch
 from clampz.elimination import memory_allowed
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
-from clampz.results import Bound, Estimates
+from clampz.results import Bound, Estimate, Estimates
 from clampz.tables import Floats, Integers, UnaryTables, columns, read_only
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a clamping will need.
 ARRAYS_PER_LANE = 12
@@ -169,6 +173,12 @@ class Clamped:
     def marginal(self, variable: Variable) -> Floats:
         """Marginal of one variable, by index or name."""
         return self.marginals[self.model.variable_index(variable)]
+
+    def plot(self, exact: "Estimate | Clamped | float | None" = None, ax: "Axes | None" = None) -> "Axes":
+        """Draw log Z against the number of clamps, with the variables clamped: see `clampz.plotting.plot_clamped`, which also draws several results."""
+        from clampz.plotting import plot_clamped
+
+        return plot_clamped(self, exact, ax)
 
     def __repr__(self) -> str:
         kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]

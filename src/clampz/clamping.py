@@ -4,16 +4,18 @@ A step chooses a variable for every *group* of branches: for all of them togethe
 try candidates solve those of all groups as one batch, and the winners' branches are solved with that.
 """
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.base import Approximation
 from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.engine import EPSILON
@@ -39,6 +41,8 @@ CRITERIA: dict[str, tuple[tuple[str, ...], Callable[..., float]]] = {
     "bethe": (("bethe",), lambda value: value),
     "gap": (("trw", "mean_field"), lambda upper, lower: lower - upper),
 }
+# Lanes in a block that is handed to an executor.
+BLOCK = 16
 # TRW need not converge further, in nats, where it only ranks candidates or gives the entropies.
 GUIDE_TOL = 1e-3
 
@@ -53,6 +57,7 @@ def clamp(
     per_branch: bool = False,
     criterion: str | None = None,
     reweight: bool = False,
+    executor: Executor | None = None,
     progress: Callable[[Progress], object] | None = None,
     options: Options | None = None,
     **changes: Any,
@@ -75,6 +80,9 @@ def clamp(
     reweight
         Choose TRW's edge weights anew in every branch, as `edge_weights` says, in place of restricting the parent's; where that is looser the restricted
         ones count.
+    executor
+        Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By default threads of this process; the result
+        does not depend on it.
     options, changes
         Of the method.
 
@@ -100,7 +108,7 @@ def clamp(
         check_memory(model, np.argsort(-model.num_states, kind="stable")[:k].tolist())
     if criterion is not None and criterion not in CRITERIA:
         raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
-    growth = Growth(model, approximation, chosen, criterion or _own_criterion(model, approximation), reweight, progress)
+    growth = Growth(model, approximation, chosen, criterion or _own_criterion(model, approximation), reweight, executor, progress)
     for step in range(k):
         if select == "optimal":
             growth.clamp_best_set(step + 1)
@@ -146,6 +154,7 @@ class Growth:
         options: Options,
         criterion: str,
         reweight: bool,
+        executor: Executor | None,
         progress: Callable[[Progress], object] | None,
     ) -> None:
         self.model = model
@@ -153,6 +162,7 @@ class Growth:
         self.options = options
         self.criterion = criterion
         self.reweight = reweight
+        self.executor = executor
         self.progress = progress
         self.began = time.perf_counter()
         self.steps: list[Step] = []
@@ -174,7 +184,7 @@ class Growth:
         self.began = time.perf_counter()
         self.batch, self.solved = self.root
         free = np.flatnonzero(self.batch.num_possible[:, 0] > 1)
-        sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in itertools.combinations(free, min(size, len(free)))]
+        sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
         self._branch([np.zeros(1, dtype=np.int64)], [sets])
 
     def result(self) -> Clamped:
@@ -272,15 +282,27 @@ class Growth:
         options = self.options if own else method.options_type(threads=self.options.threads, time=self.options.time)
         if name == "trw" and not own:
             options = replace(options, tol=GUIDE_TOL)
-        progress = self.progress if own else None
         if name != "trw" or parents is None:
-            return method(batch, start=parents, options=options, progress=progress)
+            return self._run(method, batch, parents, options)
         restricted = options.with_changes({"edge_weights": ForestWeights(parents.state.rho)})
         if own and self.reweight:
-            anew = method(batch, start=parents, options=options, progress=progress)
+            anew = self._run(method, batch, parents, options)
             if combined(anew.upper) <= self.steps[-1].upper:
                 return anew
-        return method(batch, start=parents, options=restricted, progress=progress)
+        return self._run(method, batch, parents, restricted)
+
+    def _run(self, method: Approximation[Any], batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
+        """Solve a batch here, or in blocks wherever the executor has its workers."""
+        if self.executor is None:
+            progress = self.progress if method is self.method else None
+            return method(batch, start=parents, options=options, progress=progress)
+        alone = options.with_changes({"threads": 1})
+        blocks = [np.arange(begin, end) for begin, end in pairwise(_block_bounds(batch.num_lanes))]
+        waiting = [
+            self.executor.submit(_solve_block, method.name, batch.take(block), parents and parents.take(block), _options_of(alone, block)) for block in blocks
+        ]
+        first, *others = [future.result() for future in waiting]
+        return first.join(others)
 
     def _record(self, *choices: Choice) -> None:
         """Add a step: the sums over the branches, never looser than before."""
@@ -313,3 +335,22 @@ class Growth:
 def _end(estimates: Estimates) -> Floats:
     """What a criterion looks at: the bound, or the value where there is none."""
     return estimates.upper if estimates.method == "trw" else estimates.lower if estimates.method == "mean_field" else estimates.value
+
+
+def _solve_block(name: str, batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
+    """What an executor is given to do."""
+    return METHODS[name](batch, start=parents, options=options)
+
+
+def _options_of(options: Options, block: Integers) -> Options:
+    """Options for a block of lanes: edge weights of lanes' own are cut down to theirs."""
+    weights = getattr(options, "edge_weights", None)
+    return options.with_changes({"edge_weights": weights.take(block)}) if isinstance(weights, ForestWeights) else options
+
+
+def _block_bounds(num_lanes: int) -> list[int]:
+    """Where blocks of BLOCK lanes begin and end; a remainder too small to fill the vector registers joins the last."""
+    bounds = list(range(0, num_lanes, BLOCK))
+    if len(bounds) > 1 and num_lanes - bounds[-1] < FULL_LANES:
+        bounds.pop()
+    return [*bounds, num_lanes]

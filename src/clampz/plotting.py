@@ -11,21 +11,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 
+from clampz.batch import Batch
+from clampz.branching import Clamped, Step, branches, checked_variables
 from clampz.errors import OptionError
 from clampz.layout import Layout, layout
-from clampz.model import Model
+from clampz.model import Model, Variable
 from clampz.results import Bound, Estimate
+from clampz.selection import scores as selector_scores
+from clampz.selection import singleton_entropies
+from clampz.selection.strength import Remaining
 from clampz.tables import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import EllipseCollection
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-INK, SOFT, FAINT = "#1f2a37", "#6b7684", "#dfe3e8"
+INK, SOFT, PALE, FAINT = "#1f2a37", "#6b7684", "#aab2bc", "#dfe3e8"
 ATTRACTIVE, REPULSIVE, UNSIGNED = "#2f6db3", "#c8402f", SOFT
 DASHES = (0, (2.0, 1.1))
 # What log_z is: its marker points to where log Z must be.
@@ -42,8 +48,19 @@ BESIDE, CHARACTER = 8.0, 5.4
 RADIUS = 0.21
 # Variables up to which names are written on the nodes.
 MAX_NAMES = 40
+# How much of an edge outside the core is left.
+FADED = 0.28
+# Half the side of the square around a clamped variable, in radii.
+FRAME = 1.32
+# Results of clamping: as above, the markers of the first, second, ... of each kind point to where log Z must be.
+STEP_MARKERS: dict[Bound | None, str] = {"lower": "^2", "upper": "v1", "exact": "Dd", None: "osphX"}
+STEP_LINES = ("solid", (0, (4.5, 1.6)), (0, (1.2, 1.3)), (0, (6.0, 1.4, 1.2, 1.4)))
+STEP_COLOURS = (INK, "#c77f0a", "#1c8178", "#8459a6")
+# In points: the size of a plot of steps, the height of the label of a line and of a line of the table under it, and the width it may grow to.
+STEPS_SIZE, LABEL_HEIGHT, TABLE_LINE, MAX_STEPS_WIDTH = (250.0, 200.0), 23.0, 11.0, 620.0
 
 Estimated = Mapping[str, Estimate] | Iterable[Estimate]
+Clampings = Clamped | Mapping[str, Clamped] | Iterable[Clamped]
 
 
 def plot_model(
@@ -53,9 +70,12 @@ def plot_model(
     *,
     marginals: Estimate | None = None,
     state: int = 1,
+    scores: ArrayLike | str | None = None,
+    clamped: Sequence[Variable] = (),
+    core: bool = True,
     names: bool | None = None,
 ) -> "Axes":
-    """Draw the model's graph: edges by sign and strength, variables shaded by their marginal.
+    """Draw the model's graph: edges by sign and strength, variables shaded by their marginal or score, the clamped ones numbered, all but the core faded.
 
     Parameters
     ----------
@@ -65,34 +85,48 @@ def plot_model(
         (n, 2) where the variables go; `layout(model)` if None.
     marginals
         An estimate of this model: variables are shaded by its marginal of `state`, white for 0 and black for 1.
+    scores
+        (n,) a number for each variable, or the selector whose scores to show: variables are shaded by it, the higher the darker.
+    clamped
+        Variables, by index or name, in the order in which they are clamped: framed and numbered.
+    core
+        Whether to fade what lies outside the core that the clamps leave, where clamping gains nothing; a model without cycles is not faded.
     names
         Whether to write the variables' names, or their numbers, on them; if None, where they have names and are few.
     """
-    from matplotlib.collections import LineCollection
 
     n = model.num_variables
     place = layout(model) if positions is None else Layout(np.asarray(positions, dtype=np.float64))
     if place.positions.shape != (n, 2) or not np.isfinite(place.positions).all():
         raise OptionError(f"positions: expected shape ({n}, 2), a finite point for each variable, found {place.positions!r:.80}")
-    ax = _axes(ax, (4.5, 4.5))
-    segments, edge_of_segment = _segments(model, place)
-    widths = np.interp(model.strength, [0.0, model.strength.max(initial=0.0) or 1.0], EDGE_WIDTHS)[edge_of_segment] * min(1.0, math.sqrt(MANY / max(n, 1)))
-    sign = (np.zeros(model.num_edges) if model.pair_form is None else np.sign(model.pair_form.W))[edge_of_segment]
-    for wanted, colour, dashes in [(0, UNSIGNED, "solid"), (1, ATTRACTIVE, "solid"), (-1, REPULSIVE, DASHES)]:
-        chosen = sign == wanted
-        ax.add_collection(LineCollection(list(segments[chosen]), linewidths=widths[chosen].tolist(), colors=colour, linestyles=[dashes], zorder=1))
+    chosen = _clamped_variables(model, clamped)
+    shades = _shades(model, marginals, state) if scores is None else _scores(model, scores, chosen)
+    if scores is not None and marginals is not None:
+        raise OptionError("expected either marginals= or scores=: variables have one shade")
+    ax = _axes(ax, (4.5, 4.5 if scores is None else 4.9))
+    member, edge_member = _core(model, chosen) if core else (np.ones(n, dtype=np.bool_), np.ones(model.num_edges, dtype=np.bool_))
+    _draw_edges(ax, model, place, edge_member)
     written = (model.names is not None and n <= MAX_NAMES) if names is None else names
-    shades = _shades(model, marginals, state)
     radius = _radius(place.positions) * (1.25 if written else 1.0)
-    _draw_variables(ax, place.positions, radius, shades)
+    limits = (0.0, 1.0) if scores is None else _limits(shades)
+    circles = _draw_variables(ax, place.positions, radius, shades, limits, _shade_map() if scores is None else _score_map(), member)
     if written:
         labels = model.names or [str(i) for i in range(n)]
+        dark = circles.to_rgba(shades)[:, :3] @ [0.299, 0.587, 0.114] < 0.5
         for i, (x, y) in enumerate(place.positions):
-            ax.text(x, y, labels[i], ha="center", va="center", fontsize=7, color="white" if shades[i] > 0.5 else INK, zorder=3)
+            colour = "white" if dark[i] else INK if member[i] or i in chosen else SOFT
+            ax.text(x, y, labels[i], ha="center", va="center", fontsize=7, color=colour, zorder=3)
+    _draw_clamped(ax, model, place.positions, radius, chosen)
     low, high = (place.positions.min(axis=0), place.positions.max(axis=0)) if n else (np.zeros(2), np.zeros(2))
-    margin = 1.0 if n < 2 else 2 * radius + (0.35 if place.period else 0.0)
+    margin = 1.0 if n < 2 else radius * (2.6 if chosen else 2.0) + (0.35 if place.period else 0.0)
     ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin), aspect="equal")
     ax.set_axis_off()
+    if scores is not None and n:
+        bar = ax.figure.colorbar(circles, ax=ax, location="bottom", shrink=0.45, aspect=22, pad=0.02)
+        bar.set_label(scores if isinstance(scores, str) else "score", fontsize=8, color=INK)
+        bar.ax.tick_params(colors=SOFT, labelsize=7, length=2)
+        bar.ax.locator_params(nbins=4)
+        bar.outline.set(edgecolor=INK, linewidth=0.7)
     return ax
 
 
@@ -170,6 +204,56 @@ def plot_marginals(estimate: Estimate, exact: Estimate, ax: "Axes | None" = None
     return ax
 
 
+def plot_clamped(results: Clampings, exact: Estimate | Clamped | float | None = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw log Z against the number of clamps, and under it which variable each of them was.
+
+    Parameters
+    ----------
+    results
+        What `clamp` returned, or several of them: a list, or `{label: result}`.
+    exact
+        The true log Z, as an estimate or a number: a horizontal line, and the last value of each result says how far off it is.
+    """
+    rows = _labelled_clampings(results)
+    truth = exact if exact is None or isinstance(exact, (int, float)) else exact.log_z
+    truth = float(truth) if truth is not None and math.isfinite(truth) else None
+    k = max((len(result.steps) - 1 for result in rows.values()), default=0)
+    table = _steps_table(rows)
+    ends = {label: _end_text(result, truth, _digits(rows, truth)) for label, result in rows.items()}
+    if truth is not None:
+        ends["exact"] = (f"{truth:.{_digits(rows, truth)}f}", "")
+    if ax is None:
+        longest = max((len(f"{label}  {value}") for label, (value, _) in ends.items()), default=0)
+        beside = 5.0 * (max(len(label) for label, _ in table) + longest) + 40
+        width = float(np.clip((k + 1) * _cell_width(table), STEPS_SIZE[0], MAX_STEPS_WIDTH))
+        below = sum(_row_height(cells, width / (k + 1)) for _, cells in table)
+        height = max(STEPS_SIZE[1], 1.2 * LABEL_HEIGHT * len(ends))
+        ax = _axes(None, ((width + beside) / 72, (height + below + 20) / 72))
+    else:
+        box = ax.get_window_extent()
+        width, height = box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
+    values = [v for v in [*(step.log_z for result in rows.values() for step in result.steps), truth] if v is not None and math.isfinite(v)] or [0.0]
+    low, high = min(values), max(values)
+    margin = 0.07 * (high - low) if high - low > 1e-6 * (1 + abs(high)) else 0.5
+    ax.set(xlim=(-0.4, k + 0.4), ylim=(low - margin, high + margin), xticks=range(k + 1), xticklabels=[])
+    places: dict[str, tuple[float, float]] = {}
+    if truth is not None:
+        ax.axhline(truth, color=INK, linewidth=1.3, zorder=1)
+        places["exact"] = (k + 0.4, truth)
+    for number, (label, result) in enumerate(rows.items()):
+        same_kind = sum(other.bound == result.bound for other in list(rows.values())[:number])
+        _draw_steps(ax, result, number, same_kind)
+        places[label] = (len(result.steps) - 1, result.log_z)
+    _write_ends(ax, places, ends, height)
+    _write_table(ax, table, width / (k + 1))
+    ax.set_ylabel("log Z", fontsize=8.5, color=INK)
+    ax.spines[["right", "top"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.tick_params(colors=SOFT, labelsize=7.5, length=3)
+    ax.ticklabel_format(axis="y", useOffset=False)
+    return ax
+
+
 def plot_summary(model: Model, exact: Estimate, estimates: Estimated, marginals_of: Sequence[str] | None = None) -> "Figure":
     """One figure of a model and of what every method says of it: the graph, the bracket, and the marginals against the exact ones.
 
@@ -236,6 +320,139 @@ def _labelled(estimates: Estimated) -> dict[str, Estimate]:
     return found
 
 
+def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:
+    """Results by label: their method, with the selector where a method occurs twice, numbered where that does."""
+    if isinstance(results, Clamped):
+        results = [results]
+    if isinstance(results, Mapping):
+        return dict(results)
+    every = list(results)
+    titles = [METHOD_TITLES.get(result.method, result.method) for result in every]
+    titles = [f"{title}, {_selector_of(result)}" if titles.count(title) > 1 else title for title, result in zip(titles, every, strict=True)]
+    return {f"{title} #{titles[:i].count(title) + 1}" if title in titles[:i] else title: every[i] for i, title in enumerate(titles)}
+
+
+def _selector_of(result: Clamped) -> str:
+    found = {step.selector for step in result.steps[1:]} - {""}
+    return found.pop() if len(found) == 1 else "several selectors" if found else "no clamps"
+
+
+def _steps_table(rows: Mapping[str, Clamped]) -> list[tuple[str, list[str]]]:
+    """What is written under a plot of steps: their numbers, and the variables of every result, or once if all have the same."""
+    k = max((len(result.steps) - 1 for result in rows.values()), default=0)
+    numbers = ("clamps", [str(number) for number in range(k + 1)])
+    lines = {label: [_step_text(result, number) for number in range(len(result.steps))] for label, result in rows.items()}
+    selectors = {_selector_of(result) for result in rows.values()}
+    if k and len(selectors) == 1 and len({tuple(cells) for cells in lines.values()}) == 1:
+        return [numbers, (f"variable, by {selectors.pop()}".replace("by given", "given"), next(iter(lines.values())))]
+    shown = {label: result for label, result in rows.items() if len(result.steps) > 1}
+    return [numbers, *((label if _selector_of(r) in label else f"{label}, {_selector_of(r)}", lines[label]) for label, r in shown.items())]
+
+
+def _step_text(result: Clamped, number: int) -> str:
+    """The variable of a step, or the new ones if it has several, and its selector where they differ."""
+    step, names = result.steps[number], result.model.names
+    if number == 0:
+        return ""
+    before: Step = result.steps[number - 1]
+    new = [step.variable] if step.variable is not None else []
+    if step.selector == "optimal" or step.variable is None:
+        new = [i for i in step.variables if step.selector == "optimal" or i not in before.variables]
+    variables = "several" if len(new) > 3 or not new else "\n".join(names[i] if names else str(i) for i in new)
+    return variables if _selector_of(result) != "several selectors" else f"{variables}\n{step.selector}"
+
+
+def _cell_width(table: list[tuple[str, list[str]]]) -> float:
+    return max(4.6 * len(line) + 8.0 for _, cells in table for cell in cells for line in cell.split("\n"))
+
+
+def _row_height(cells: list[str], room: float) -> float:
+    """In points, of a row of the table: upright if a cell does not fit in the room of a step."""
+    if _cell_width([("", cells)]) <= room:
+        return TABLE_LINE * max(cell.count("\n") + 1 for cell in cells) + 3
+    return 4.8 * max(len(cell) for cell in cells) + 8
+
+
+def _write_table(ax: "Axes", table: list[tuple[str, list[str]]], room: float) -> None:
+    """Rows of texts under the axes, a column for each step; what is too crowded even upright is left out in between."""
+    offset = 6.0
+    for label, cells in table:
+        fits = _cell_width([("", cells)]) <= room
+        upright = TABLE_LINE * max(cell.count("\n") + 1 for cell in cells)
+        stride = 1 if fits else math.ceil(upright / room)
+        style: dict[str, Any] = {"textcoords": "offset points", "va": "top", "fontsize": 7.5, "annotation_clip": False}
+        ax.annotate(label, (0, 0), (-6, -offset), xycoords="axes fraction", ha="right", color=SOFT, **style)
+        for number, cell in enumerate(cells):
+            if cell and (number - 1) % stride == 0:
+                ax.annotate(
+                    cell,
+                    (number, 0),
+                    (0, -offset),
+                    xycoords=("data", "axes fraction"),
+                    ha="center",
+                    color=INK,
+                    rotation=0 if fits else 90,
+                    multialignment="center" if fits else "right",
+                    **style,
+                )
+        offset += _row_height(cells, room)
+
+
+def _digits(rows: Mapping[str, Clamped], truth: float | None) -> int:
+    """Decimals that tell the last values of results apart."""
+    values = [v for v in [*(result.log_z for result in rows.values()), truth] if v is not None and math.isfinite(v)]
+    spread = max(values, default=0.0) - min(values, default=0.0)
+    return 2 if spread < 1e-6 * (1 + abs(max(values, default=0.0))) else max(2, 2 - math.floor(math.log10(spread)))
+
+
+def _end_text(result: Clamped, truth: float | None, digits: int) -> tuple[str, str]:
+    """What is written at the end of a result's line: its value, and what it is."""
+    shown = round_outward(result.log_z, result.bound, digits)
+    if truth is not None and math.isfinite(result.log_z) and result.bound != "exact":
+        shown += f" ({result.log_z - truth:+.{digits}f})"
+    kind = KINDS[result.bound] + ("" if all(step.converged for step in result.steps) else ", hollow: not converged")
+    return shown.replace("-", "\N{MINUS SIGN}"), kind
+
+
+def _draw_steps(ax: "Axes", result: Clamped, number: int, same_kind: int) -> None:
+    """A result as a line with a marker for each step, hollow where not all branches have converged."""
+    values = np.array([step.log_z if math.isfinite(step.log_z) else math.nan for step in result.steps])
+    markers = STEP_MARKERS[result.bound]
+    style: dict[str, Any] = {"color": STEP_COLOURS[number % len(STEP_COLOURS)], "linewidth": 1.3, "markersize": 6.0, "zorder": 3}
+    style |= {"marker": markers[same_kind % len(markers)], "linestyle": STEP_LINES[same_kind % len(STEP_LINES)]}
+    (line,) = ax.plot(range(len(values)), values, **style)
+    hollow = [i for i, step in enumerate(result.steps) if not step.converged]
+    ax.plot(hollow, values[hollow], **{**style, "linestyle": "none", "markerfacecolor": "white"})
+    line.set_label(METHOD_TITLES.get(result.method, result.method))
+
+
+def _write_ends(ax: "Axes", places: Mapping[str, tuple[float, float]], ends: Mapping[str, tuple[str, str]], height: float) -> None:
+    """The labels of lines right of axes of some height in points: each at the height of its line's end (x, y), or as near as leaves them apart."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    order = sorted(ends, key=lambda label: places[label][1] if math.isfinite(places[label][1]) else math.copysign(1e300, places[label][1]))
+    wanted = np.array([np.clip((places[label][1] - low) / (high - low), 0.0, 1.0) for label in order]) * height
+    halves = np.array([LABEL_HEIGHT / 2 if ends[label][1] else TABLE_LINE / 2 for label in order])
+    for label, at, y in zip(order, wanted / height, _apart(wanted, halves) / height, strict=True):
+        value, kind = ends[label]
+        if math.isfinite(places[label][1]):
+            x = (places[label][0] - left) / (right - left)
+            ax.plot([x, 1.0, 1.02], [at, at if x == 1.0 else y, y], transform=ax.transAxes, color=PALE, linewidth=0.7, clip_on=False, zorder=0.5)
+        style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
+        weight = "normal" if kind else "bold"
+        ax.annotate(f"{label}  {value}", (1.02, y), (3, 0), va="bottom" if kind else "center", fontsize=8.5, fontweight=weight, color=INK, **style)
+        if kind:
+            ax.annotate(kind, (1.02, y), (3, -1), va="top", fontsize=7, color=SOFT, **style)
+
+
+def _apart(wanted: Floats, halves: Floats) -> Floats:
+    """Places in order that are near the wanted ones (in order too), and as far from each other as their half heights need."""
+    gaps = np.concatenate([[0.0], np.cumsum(halves[1:] + halves[:-1])])
+    free = wanted - gaps
+    up: Floats = np.maximum.accumulate(free)
+    down: Floats = np.minimum.accumulate(free[::-1])[::-1]
+    return (up + down) / 2 + gaps
+
+
 def _write_beside(ax: "Axes", value: float, row: float, text: str, *, left: bool, weight: str = "normal") -> None:
     text, side = text.replace("-", "\N{MINUS SIGN}"), -1 if left else 1
     ax.annotate(
@@ -262,14 +479,63 @@ def _room_for(ax: "Axes", texts: Sequence[tuple[float, str, bool]], low: float, 
     return min([low - point * BESIDE, *left_ends]), max([high + point * BESIDE, *right_ends])
 
 
-def _draw_variables(ax: "Axes", positions: Floats, radius: float, shades: Floats) -> None:
-    """Variables as circles, in the units of the page so that they keep their share of an edge."""
+def _draw_edges(ax: "Axes", model: Model, place: Layout, member: NDArray[np.bool_]) -> None:
+    """Edges by sign, the stronger the wider; those that are no members pale."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgba
+
+    segments, edge_of_segment = _segments(model, place)
+    shrink = min(1.0, math.sqrt(MANY / max(model.num_variables, 1)))
+    widths = np.interp(model.strength, [0.0, model.strength.max(initial=0.0) or 1.0], EDGE_WIDTHS)[edge_of_segment] * shrink
+    sign = (np.zeros(model.num_edges) if model.pair_form is None else np.sign(model.pair_form.W))[edge_of_segment]
+    opacity = np.where(member, 1.0, FADED)[edge_of_segment]
+    for wanted, colour, dashes in [(0, UNSIGNED, "solid"), (1, ATTRACTIVE, "solid"), (-1, REPULSIVE, DASHES)]:
+        some = sign == wanted
+        colours = [to_rgba(colour, alpha) for alpha in opacity[some]]
+        ax.add_collection(LineCollection(list(segments[some]), linewidths=widths[some].tolist(), colors=colours, linestyles=[dashes], zorder=1))
+
+
+def _draw_variables(
+    ax: "Axes", positions: Floats, radius: float, shades: Floats, limits: tuple[float, float], shade_map: "Colormap", member: NDArray[np.bool_]
+) -> "EllipseCollection":
+    """Variables as circles, in the units of the page so that they keep their share of an edge; those that are no members have a thin outline."""
     from matplotlib.collections import EllipseCollection
 
     sizes = np.full(len(positions), 2 * radius)
     circles = EllipseCollection(sizes, sizes, np.zeros_like(sizes), units="xy", offsets=positions, offset_transform=ax.transData, zorder=2)
-    circles.set(cmap=_shade_map(), array=shades, clim=(0.0, 1.0), edgecolors=INK, linewidths=0.9)
+    outlines = [INK if inside else PALE for inside in member]
+    circles.set(cmap=shade_map, array=shades, clim=limits, edgecolors=outlines, linewidths=np.where(member, 0.9, 0.7).tolist())
     ax.add_collection(circles)
+    return circles
+
+
+def _draw_clamped(ax: "Axes", model: Model, positions: Floats, radius: float, clamped: Sequence[int]) -> None:
+    """A square around each clamped variable, and its number at the corner that is furthest from an edge."""
+    from matplotlib.patches import Rectangle
+
+    corners = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
+    half = FRAME * radius
+    for number, i in enumerate(clamped, start=1):
+        ax.add_patch(Rectangle(positions[i] - half, 2 * half, 2 * half, fill=False, edgecolor=INK, linewidth=1.8, zorder=2.5))
+        ends = model.edges[(model.edges == i).any(axis=1)].ravel()
+        away = positions[ends[ends != i]] - positions[i]
+        away /= np.maximum(np.hypot(*away.T), 1e-12)[:, None]
+        nearness = (corners @ away.T).max(axis=1, initial=-2.0)
+        corner = corners[int(np.argmin(nearness.round(6)))]
+        style: dict[str, Any] = {"boxstyle": "square,pad=0.22", "facecolor": INK, "edgecolor": "white", "linewidth": 0.6}
+        ax.annotate(
+            str(number),
+            positions[i] + half * corner,
+            corner * 2.5,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=6.5,
+            fontweight="bold",
+            color="white",
+            bbox=style,
+            zorder=4,
+        )
 
 
 def _radius(positions: Floats) -> float:
@@ -284,6 +550,13 @@ def _shade_map() -> "Colormap":
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("ink", ["white", INK])
+
+
+def _score_map() -> "Colormap":
+    """From white to dark, in a hue that no edge has."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("score", ["white", "#ffd56b", "#b8741a", "#3d1f06"])
 
 
 def _shade_key(figure: "Figure", box: tuple[float, float, float, float]) -> None:
@@ -302,6 +575,46 @@ def _shades(model: Model, marginals: Estimate | None, state: int) -> Floats:
     if len(marginals.marginals) != model.num_variables:
         raise OptionError(f"marginals: expected an estimate of this model of {model.num_variables} variables, found one of {len(marginals.marginals)}")
     return np.array([float(p[state]) if state < len(p) else 0.0 for p in marginals.marginals])
+
+
+def _scores(model: Model, scores: ArrayLike | str, clamped: list[int]) -> Floats:
+    """(n,) the caller's scores, checked, or a selector's, which looks at what the clamps leave."""
+    if isinstance(scores, str):
+        from clampz.approximations.trw import trw
+
+        entropy = singleton_entropies(trw(branches(model, clamped))) if scores.endswith("+TRE") and clamped else None
+        return selector_scores(model, scores, clamped=clamped, entropy=entropy)
+    try:
+        array = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"scores: expected a number for each variable or the name of a selector, found {scores!r:.80}") from None
+    if array.shape != (model.num_variables,) or not np.isfinite(array).all():
+        raise OptionError(f"scores: expected {model.num_variables} finite numbers, one for each variable, found {array!r:.80}")
+    return array
+
+
+def _limits(values: Floats) -> tuple[float, float]:
+    """Of a scale for values: from 0, or from the lowest if that is less."""
+    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    return low, high if high > low else low + 1.0
+
+
+def _clamped_variables(model: Model, clamped: Sequence[Variable]) -> list[int]:
+    if isinstance(clamped, str):
+        raise OptionError(f"clamped: expected a list of variables, found the string {clamped!r}")
+    return checked_variables(model, clamped)
+
+
+def _core(model: Model, clamped: list[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Masks (n,) and (m,) of the core that is left after clamping; of all, where there was none before."""
+    member, edge_member = np.zeros(model.num_variables, dtype=np.bool_), np.zeros(model.num_edges, dtype=np.bool_)
+    if not model.topology.num_core:
+        return ~member, ~edge_member
+    free = Batch(model, model.unary.flat[:, None]).num_possible[:, 0] > 1
+    free[clamped] = False
+    left = Remaining.of(model, free, core=True)
+    member[left.variables] = edge_member[left.edge_numbers] = True
+    return member, edge_member
 
 
 def _free_marginals(estimate: Estimate) -> Floats:

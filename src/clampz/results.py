@@ -18,6 +18,10 @@ from clampz.tables import Floats, Integers, PairTables, UnaryTables, columns, re
 Bound = Literal["lower", "upper", "exact"]
 
 
+# The arrays of `Estimates` with one entry per lane.
+PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")
+
+
 class PairState(Protocol):
     """What a method ended with, from which the pairwise marginals of a lane follow when somebody asks for them."""
 
@@ -27,6 +31,10 @@ class PairState(Protocol):
 
     def take(self, lanes: Integers) -> "PairState":
         """The same for some of the lanes."""
+        ...
+
+    def join(self, others: Sequence[Any]) -> "PairState":
+        """These lanes followed by those of others."""
         ...
 
 
@@ -138,13 +146,26 @@ class Estimates(Sequence[Estimate]):
 
     def take(self, lanes: Integers) -> "Estimates":
         """The estimates of some lanes, in this order; a lane may be taken several times."""
-        arrays = {name: getattr(self, name)[lanes] for name in ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")}
+        arrays: dict[str, Any] = {name: getattr(self, name)[lanes] for name in PER_LANE}
         return replace(
             self,
             marginals_flat=columns(self.marginals_flat, lanes),
             stopped_by=[self.stopped_by[b] for b in lanes],
             notes=[self.notes[b] for b in lanes] if self.notes else (),
             state=self.state.take(lanes),
+            **arrays,
+        )
+
+    def join(self, others: Sequence["Estimates"]) -> "Estimates":
+        """These estimates followed by others of the same model, method and options."""
+        parts = [self, *others]
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_LANE}
+        return replace(
+            self,
+            marginals_flat=np.concatenate([part.marginals_flat for part in parts], axis=1),
+            stopped_by=[reason for part in parts for reason in part.stopped_by],
+            notes=[note for part in parts for note in (part.notes or [""] * len(part))],
+            state=self.state.join([part.state for part in others]),
             **arrays,
         )
 

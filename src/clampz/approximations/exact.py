@@ -3,7 +3,7 @@
 One order and one plan serve every lane of a batch; lanes run on as many threads as there are and memory allows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -112,6 +112,13 @@ class ExactState:
         """The state of some of the lanes."""
         again = self.again
         return ExactState(None if self.pairs is None else self.pairs[lanes], None if again is None else lambda lane: again(int(lanes[lane])))
+
+    def join(self, others: Sequence["ExactState"]) -> "ExactState":
+        """The states of these lanes followed by those of others."""
+        parts = [self, *others]
+        if all(part.pairs is not None for part in parts):
+            return ExactState(np.concatenate([part.pairs for part in parts if part.pairs is not None]), None)
+        return ExactState(None, None)
 
     def pairwise(self, lane: int) -> Floats:
         if self.pairs is not None:

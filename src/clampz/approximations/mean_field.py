@@ -1,5 +1,6 @@
 """Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -147,6 +148,10 @@ class ProductMarginals:
     def take(self, lanes: Integers) -> "ProductMarginals":
         """Those of some of the lanes."""
         return ProductMarginals(self.model, columns(self.marginals_flat, lanes))
+
+    def join(self, others: Sequence["ProductMarginals"]) -> "ProductMarginals":
+        """These lanes followed by those of others."""
+        return ProductMarginals(self.model, np.concatenate([part.marginals_flat for part in (self, *others)], axis=1))
 
     def pairwise(self, lane: int) -> Floats:
         """q_i(a) q_j(b), laid out as the model's pairwise tables."""

@@ -4,6 +4,7 @@
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Self
@@ -60,6 +61,19 @@ class MessageLanes(Lanes):
         taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
         taken.potentials = self._take_potentials(lanes, taken.problem)
         return taken
+
+    def join(self, others: Sequence["MessageLanes"]) -> Self:
+        """These lanes followed by those of others on the same graph."""
+        parts: list[MessageLanes] = [self, *others]
+        joined = object.__new__(type(self))
+        joined.__dict__.update(self.__dict__)
+        joined.problem = self.problem.join([part.problem for part in others])
+        joined.point, joined.total = (np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total"))
+        joined.keep = np.concatenate([part.keep for part in parts])
+        shared = all(part.rho.shape[1] == 1 and np.array_equal(part.rho, self.rho) for part in parts)
+        spread = [np.broadcast_to(part.rho, (len(part.rho), part.num_lanes)) for part in parts]
+        joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1))
+        return joined
 
     @abstractmethod
     def _take_potentials(self, lanes: Integers, problem: Any) -> Any:

@@ -4,6 +4,7 @@
 Mean field and message passing start from the same problem.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -87,6 +88,21 @@ class BinaryProblem:
         free, clamped_to = (columns(a, lanes) if a.size else a for a in (self.free, self.clamped_to))
         return replace(self, theta=columns(self.theta, lanes), constant=self.constant[lanes], free=free, clamped_to=clamped_to, magnitude=self.magnitude[lanes])
 
+    def join(self, others: Sequence["BinaryProblem"]) -> "BinaryProblem":
+        """These lanes followed by those of others on the same graph."""
+        parts = [self, *others]
+        masked = any(part.free.size for part in parts)
+        free = [part.free if part.free.size else np.ones_like(part.theta) for part in parts] if masked else [self.free]
+        clamped_to = [part.clamped_to if part.free.size else np.zeros_like(part.theta) for part in parts] if masked else [self.clamped_to]
+        return replace(
+            self,
+            theta=np.concatenate([part.theta for part in parts], axis=1),
+            constant=np.concatenate([part.constant for part in parts]),
+            magnitude=np.concatenate([part.magnitude for part in parts]),
+            free=np.concatenate(free, axis=1) if masked else self.free,
+            clamped_to=np.concatenate(clamped_to, axis=1) if masked else self.clamped_to,
+        )
+
     def marginals(self, high: Floats, low: Floats) -> Floats:
         """(S, B) marginals in the order of the variables, from the probabilities of the two states by slot; clamped ones have their state."""
         if self.free.size:
@@ -162,6 +178,11 @@ class TableProblem:
     def take(self, lanes: Integers) -> "TableProblem":
         """Some of the lanes."""
         return replace(self, theta=columns(self.theta, lanes), constant=self.constant[lanes])
+
+    def join(self, others: Sequence["TableProblem"]) -> "TableProblem":
+        """These lanes followed by those of others on the same graph."""
+        parts = [self, *others]
+        return replace(self, theta=np.concatenate([part.theta for part in parts], axis=1), constant=np.concatenate([part.constant for part in parts]))
 
     def in_variable_order(self, rows: Floats) -> Floats:
         """(S, B) rows in slot order put in the order of the variables."""

@@ -1,0 +1,159 @@
+"""Clamping: against libDAI's figures for the same clamps, against one batch of the same lanes, and against one branch after another.
+
+    python benchmarks/clamping.py [--quick]
+
+tests/data/reference/clamping.json has, for four models, libDAI's log Z and CPU seconds for 0 to 5 clamps chosen by maxW on the core (1 to 32 branches), measured
+on a machine of this kind.  Our CPU time is that of one call with k=5, which gives all six steps, on one thread and with the kernels compiled.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import clampz as cz
+from clampz import clamping
+from clampz.approximations.edge_weights import ForestWeights
+from clampz.branching import combined
+from timing import Claim, alone, interleaved, print_table
+
+DATA = Path(__file__).parent.parent / "tests" / "data" / "reference"
+NUM_CLAMPS = 5
+# libDAI's name, ours, our options, and how many times quicker this should be.  libDAI computes the edge weights anew in every branch, and so does this.
+RIVALS: tuple[tuple[str, str, dict[str, Any], float], ...] = (
+    ("TRWBP", "trw", {"reweight": True, "edge_weights": "uniform"}, 200.0),
+    ("HAK", "bethe", {}, 200.0),
+    ("MF", "mf", {}, 20.0),
+)
+
+
+def main(quick: bool) -> list[Claim]:
+    return [*against_libdai(1 if quick else 3), *selecting(1 if quick else 3, 2 if quick else 3), *batching(1 if quick else 3)]
+
+
+# -- libDAI ----------------------------------------------------------------------------------------------------------------------
+
+
+def against_libdai(repeats: int) -> list[Claim]:
+    libdai = json.loads((DATA / "clamping.json").read_text())
+    models = {name: cz.read(DATA / f"{name}.uai") for name in libdai}
+    claims, times, differences = [], [], []
+    for theirs, ours, options, target in RIVALS:
+        found, seconds = {}, {}
+        for name, model in models.items():
+
+            def run(model: cz.Model = model, ours: str = ours, options: dict[str, Any] = options) -> cz.Clamped:
+                return cz.clamp(model, ours, k=NUM_CLAMPS, select="maxW", threads=1, **options)
+
+            found[name] = run()  # compiles
+            seconds[name] = min(cpu_seconds(run) for _ in range(repeats))
+            if list(found[name].variables) != libdai[name]["variables"]:
+                print(f"  {name}: clamped {list(found[name].variables)}, libDAI {libdai[name]['variables']}")
+        stored = {name: sum(libdai[name][theirs]["cpu_seconds"]) for name in models}
+        for name in models:
+            not_converged = sum(not step.converged for step in found[name].steps)
+            times.append([f"{ours} / {theirs}", name, seconds[name], stored[name], stored[name] / seconds[name], not_converged])
+        ratio = sum(stored.values()) / sum(seconds.values())
+        times.append([f"{ours} / {theirs}", "all four", sum(seconds.values()), sum(stored.values()), ratio, ""])
+        claims.append(Claim(f"clamping: libDAI's CPU time for {theirs} / ours for {ours}, six steps, four models", ratio, ">=", target))
+        change = np.array([[s.log_z for s in found[name].steps] - np.array(libdai[name][theirs]["log_z"]) for name in models])
+        differences += [[f"{ours} - {theirs}", name, *row] for name, row in zip(models, change, strict=True)]
+        differences.append([f"{ours} - {theirs}", "mean", *change.mean(axis=0)])
+        what = f"clamping: {ours} - {theirs}, nats"
+        if ours == "trw":
+            claims.append(Claim(f"{what}, mean over models, worst k", float(change.mean(axis=0).max()), "<=", 0.0))
+        elif ours == "bethe":
+            claims.append(Claim(f"{what}, least of all models and k", float(change.min()), ">=", -1e-3))
+        else:
+            claims.append(Claim(f"{what}, mean over models, worst k", float(change.mean(axis=0).min()), ">=", 0.0))
+    print_table(
+        "Five clamps by maxW, all steps: CPU seconds, one thread", ["method", "model", "clampz", "libDAI", "ratio", "steps not converged"], times
+    )
+    print_table("Difference of log Z after k clamps, nats", ["method", "model", *(f"k = {k}" for k in range(NUM_CLAMPS + 1))], differences)
+    return claims
+
+
+def cpu_seconds(run: Callable[[], Any]) -> float:
+    began = time.process_time()
+    run()
+    return time.process_time() - began
+
+
+# -- selectors that try candidates ---------------------------------------------------------------------------------------------------
+
+
+def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
+    """What choosing costs beside solving the lanes that were looked at, every one once and all in one batch."""
+    model = cz.generators.grid(9, 9, weights=(-6, 6), rng=0)
+    rho = ForestWeights(cz.trw(model).state.rho)
+    rows, claims = [], []
+    for select, k in (("pseudo-greedy", NUM_CLAMPS), ("greedy", greedy_clamps)):
+        lanes, num_solved = lanes_looked_at(model, select, k)
+        best = interleaved(
+            {
+                "clamp": lambda select=select, k=k: cz.clamp(model, "trw", k=k, select=select),
+                "one batch": lambda lanes=lanes: cz.trw(lanes, edge_weights=rho),
+            },
+            repeats,
+        )
+        ratio = best["clamp"] / best["one batch"]
+        rows.append([select, k, lanes.num_lanes, num_solved, best["clamp"], best["one batch"], ratio])
+        claims.append(Claim(f"clamping: {select} to {k} clamps / its distinct lanes in one batch", ratio, *(("<=", 3.0) if select == "pseudo-greedy" else ())))
+    print_table(
+        "Choosing by trying, TRW on a 9x9 torus, W in [-6, 6], all cores",
+        ["selector", "clamps", "distinct lanes", "lanes solved", "s", "s in one batch", "ratio"],
+        rows,
+    )
+    return claims
+
+
+def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int]:
+    """The distinct lanes that a clamping with TRW solves, as one batch; and how many it solves, repeats included."""
+    seen: list[np.ndarray[Any, Any]] = []
+    solve = clamping.Growth._solve
+
+    def watched(self: Any, name: str, batch: cz.Batch, *rest: Any, **named: Any) -> Any:
+        seen.append(batch.unary)
+        return solve(self, name, batch, *rest, **named)
+
+    clamping.Growth._solve = watched  # type: ignore[method-assign]
+    try:
+        cz.clamp(model, "trw", k=k, select=select)
+    finally:
+        clamping.Growth._solve = solve  # type: ignore[method-assign]
+    every = np.concatenate(seen, axis=1)
+    return cz.Batch(model, np.unique(every, axis=1)), every.shape[1]
+
+
+# -- one batch against one branch after another ----------------------------------------------------------------------------------------
+
+
+def batching(repeats: int) -> list[Claim]:
+    model = cz.generators.grid(9, 9, weights=(-6, 6), rng=0)
+    variables = cz.clamp(model, "mf", k=NUM_CLAMPS, select="maxW", num_starts=1).variables
+    batch = cz.branches(model, variables)
+    lanes = [batch.take(np.array([b])) for b in range(batch.num_lanes)]
+    rows, claims = [], []
+    for name, method in (("trw", cz.trw), ("bethe", cz.bethe), ("mf", cz.mean_field)):
+        best = interleaved(
+            {
+                "batch": lambda method=method: method(batch, threads=1),
+                "one by one": lambda method=method: [method(lane, threads=1) for lane in lanes],
+            },
+            repeats,
+        )
+        together, apart = combined(method(batch, threads=1).log_z), combined(np.array([method(lane, threads=1)[0].log_z for lane in lanes]))
+        ratio = best["one by one"] / best["batch"]
+        rows.append([name, best["batch"], best["one by one"], ratio, together - apart])
+        claims.append(Claim(f"clamping: {name}, 32 branches one after another / as a batch, one thread", ratio, *((">=", 4.0) if name == "trw" else ())))
+    print_table(
+        "32 branches of a 9x9 torus, W in [-6, 6], one thread, seconds", ["method", "one batch", "one after another", "ratio", "log Z differs by"], rows
+    )
+    return claims
+
+
+if __name__ == "__main__":
+    alone(main)
