@@ -286,11 +286,11 @@ def best_mixture(model, rho, num_steps=4000, rate=0.3):
     """
     states = np.array(list(all_configurations(model.num_states)))
     scores = np.array([_score(model, x) for x in states])
-    p = np.full(len(states), 1 / len(states))
+    log_p = np.full(len(states), -np.log(len(states)))
 
     def marginal(scope):
         table = np.zeros([model.num_states[i] for i in scope])
-        np.add.at(table, tuple(states[:, i] for i in scope), p)
+        np.add.at(table, tuple(states[:, i] for i in scope), np.exp(log_p))
         return table, table[tuple(states[:, i] for i in scope)]
 
     for _ in range(num_steps):
@@ -299,9 +299,8 @@ def best_mixture(model, rho, num_steps=4000, rate=0.3):
             gradient -= np.log(marginal([i])[1])
         for k, (i, j) in enumerate(model.pairwise):
             gradient -= rho[k] * (np.log(marginal([i, j])[1]) - np.log(marginal([i])[1]) - np.log(marginal([j])[1]))
-        step = np.log(p) + rate * gradient
-        p = np.exp(step - step.max())
-        p /= p.sum()
+        log_p += rate * gradient
+        log_p -= log_sum_exp(log_p)
     return naive_objective(model, [marginal([i])[0] for i in range(3)], {pair: marginal(pair)[0] for pair in model.pairwise}, rho)
 
 

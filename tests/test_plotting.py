@@ -30,6 +30,11 @@ def exact(model: cz.Model) -> cz.Estimate:
     return cz.exact(model)
 
 
+@pytest.fixture(scope="module")
+def clampings(model: cz.Model) -> list[cz.Clamped]:
+    return [cz.clamp(model, method, k=3) for method in ("trw", "bethe", "mf")]
+
+
 def shown_texts(figure: Figure) -> dict[str, Bbox]:
     """Every text that is drawn, with its box in pixels; labels of ticks beyond the limits are not."""
     figure.draw_without_rendering()
@@ -165,3 +170,121 @@ def test_pyplot_is_left_alone(model, estimates, exact):
     plotting.plot_summary(model, exact, estimates)
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_clamped_variables_are_framed_and_numbered():
+    ax = plotting.plot_model(cz.generators.barbell(), clamped=["X6", 0])
+    assert_legible(ax.figure)
+    (circles,) = (c for c in ax.collections if isinstance(c, EllipseCollection))
+    np.testing.assert_allclose([p.get_center() for p in ax.patches], circles.get_offsets()[[5, 0]])
+    assert [t.get_text() for t in ax.texts][-2:] == ["1", "2"]
+
+
+def opacities(ax) -> dict[str, list[float]]:
+    return {name: c.get_colors()[:, 3].tolist() for name, c in lines(ax).items()}
+
+
+def test_what_is_outside_the_core_is_faded():
+    lamp = cz.generators.lamp(weights=1.0)
+    faded = plotting.FADED
+    assert opacities(plotting.plot_model(lamp))["attractive"] == [1.0] * 6 + [faded] * 6
+    assert opacities(plotting.plot_model(lamp, core=False))["attractive"] == [1.0] * 12
+    # of X1 to X4 a clamp of X1 leaves a triangle, a second one nothing
+    assert opacities(plotting.plot_model(lamp, clamped=["X1"]))["attractive"] == [faded] * 3 + [1.0] * 3 + [faded] * 6
+    assert opacities(plotting.plot_model(lamp, clamped=["X1", "X2"]))["attractive"] == [faded] * 12
+    tree = cz.Model.from_binary(np.zeros(3), [1.0, 1.0], [(0, 1), (1, 2)])
+    assert opacities(plotting.plot_model(tree))["attractive"] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("scores", ["maxW", "maxW+TRE", np.linspace(-1, 1, 16), np.zeros(16)])
+def test_variables_are_shaded_by_their_score(scores, model):
+    ax = plotting.plot_model(model, scores=scores, clamped=[5, 0, 15])
+    assert_legible(ax.figure)
+    (circles,) = (c for c in ax.collections if isinstance(c, EllipseCollection))
+    assert circles.get_array().max() <= circles.get_clim()[1]
+    if isinstance(scores, str):
+        assert circles.get_array()[5] == 0 < circles.get_array().max()
+        assert scores in [bar.get_xlabel() for bar in ax.figure.axes]
+
+
+def test_higher_scores_are_darker_in_greyscale():
+    grey = plotting._score_map()(np.linspace(0, 1, 33))[:, :3] @ [0.299, 0.587, 0.114]
+    assert (np.diff(grey) < -0.01).all()
+
+
+@pytest.mark.parametrize("drawn", [cz.generators.erdos_renyi(81, 4, rng=0), cz.generators.cycle(5, labels=3, rng=0), cz.generators.lamp(rng=0)])
+def test_scored_models_are_legible(drawn):
+    assert_legible(plotting.plot_model(drawn, scores="maxW", clamped=[0]).figure)
+
+
+def test_scores_and_clamps_that_do_not_fit_are_refused(model, exact):
+    with pytest.raises(cz.OptionError, match="scores: expected 16 finite numbers"):
+        plotting.plot_model(model, scores=np.zeros(3))
+    with pytest.raises(cz.OptionError, match="scores: expected a number for each variable or the name of a selector"):
+        plotting.plot_model(model, scores=["a"] * 16)
+    with pytest.raises(cz.OptionError, match="unknown selector 'maxV'"):
+        plotting.plot_model(model, scores="maxV")
+    with pytest.raises(cz.OptionError, match="either marginals= or scores="):
+        plotting.plot_model(model, scores="maxW", marginals=exact)
+    with pytest.raises(cz.OptionError, match="expected a list of variables, found the string 'X1'"):
+        plotting.plot_model(cz.generators.lamp(), clamped="X1")
+    with pytest.raises(cz.EvidenceError, match="clamped twice"):
+        plotting.plot_model(model, clamped=[1, 1])
+
+
+@pytest.mark.parametrize("with_exact", [False, True])
+@pytest.mark.parametrize("chosen", [[0], [1], [0, 1, 2]])
+def test_plots_of_clamping_are_legible(chosen, with_exact, clampings, exact):
+    results = [clampings[i] for i in chosen]
+    ax = plotting.plot_clamped(results, exact if with_exact else None)
+    assert_legible(ax.figure)
+    texts = [t.get_text() for t in ax.texts]
+    assert any(text.startswith("exact") for text in texts) == with_exact
+    assert texts.count("variable, by maxW+TRE") == 1
+    assert all(str(variable) in texts for variable in results[0].variables)
+    drawn = {line.get_marker(): line.get_ydata() for line in ax.lines if len(line.get_ydata()) == 4}
+    for result, marker in zip(results, [{0: "v", 1: "o", 2: "^"}[i] for i in chosen], strict=True):
+        np.testing.assert_array_equal(drawn[marker], [step.log_z for step in result.steps])
+
+
+def test_clampings_that_chose_differently_have_a_row_each(exact):
+    barbell = cz.generators.barbell()
+    chosen = [
+        cz.clamp(barbell, "trw", k=k, select=select) for k, select in [(3, "maxW"), (2, "frustCycles"), (3, "pseudo-greedy"), (2, "optimal"), (0, "maxW")]
+    ]
+    ax = plotting.plot_clamped(chosen, cz.exact(barbell))
+    assert_legible(ax.figure)
+    texts = [t.get_text() for t in ax.texts]
+    assert {"TRW, maxW", "TRW, frustCycles", "TRW, optimal"} <= set(texts)
+    assert "X6\nfrustCycles" in texts  # of pseudo-greedy, whose selectors differ
+    styles = plotting._line_styles(plotting._labelled_clampings(chosen))
+    assert len({(s["marker"], s["fillstyle"], str(s["linestyle"])) for s in styles.values()}) == len(chosen)
+
+
+def test_long_names_of_clamped_variables_are_legible():
+    named = cz.generators.from_graph(9, [(i, j) for i in range(9) for j in range(i)], names=[f"the_variable_number_{i}" for i in range(9)], rng=0)
+    ax = cz.clamp(named, "mf", k=8).plot()
+    assert_legible(ax.figure)
+    assert ax.texts[-1].get_rotation() == 90
+    assert ax.texts[-1].get_text().startswith("the_variable")
+
+
+def test_a_clamping_draws_on_the_axes_it_is_given(clampings, exact):
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    plotting.plot_model(clampings[0].model, left, clamped=clampings[0].variables, scores="maxW")
+    assert clampings[0].plot(exact.log_z, right) is right
+    assert_legible(figure)
+
+
+@pytest.mark.parametrize("per_branch", [False, True])
+def test_what_clamping_did_not_reach_is_drawn_too(per_branch, model, exact):
+    result = cz.clamp(model, "trw", k=3, per_branch=per_branch, max_iter=1)
+    ax = result.plot(exact=exact)
+    assert_legible(ax.figure)
+    assert "upper bound, hollow: not converged" in [t.get_text() for t in ax.texts]
+    impossible = cz.Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): [[-np.inf, -np.inf], [-np.inf, -np.inf]]})
+    assert_legible(cz.clamp(impossible, "mf", k=2).plot(exact=cz.exact(impossible)).figure)
+    assert_legible(cz.clamp(impossible, "exact", k=0).plot(exact=3.0).figure)
+    with pytest.raises(cz.OptionError, match="at least one result"):
+        plotting.plot_clamped([])

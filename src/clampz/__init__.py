@@ -19,6 +19,7 @@ from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, O
 from clampz.io import read, write
 from clampz.limits import Options, Progress
 from clampz.model import BinaryForm, Model
+from clampz.plotting import plot_clamped, plot_model
 from clampz.results import Estimate, Estimates
 from clampz.selection import scores, selectors
 from clampz.topology import Topology
@@ -45,6 +46,9 @@ __all__ = [  # noqa: RUF022 (grouped)
     "clamp",
     "scores",
     "selectors",
+    # pictures
+    "plot_clamped",
+    "plot_model",
     # results
     "Clamped",
     "Estimate",

@@ -17,6 +17,7 @@ import numpy as np
 from clampz.batch import Batch
 from clampz.elimination import memory_allowed
 from clampz.errors import EvidenceError, OptionError
+from clampz.limits import Options
 from clampz.model import Model, Variable
 from clampz.results import Bound, Estimate, Estimates
 from clampz.tables import Floats, Integers, UnaryTables, columns, read_only
@@ -133,6 +134,8 @@ class Clamped:
         The estimates of the branches, one per lane.
     batch
         The branches themselves.
+    select, options
+        The selector asked for ("given" for the caller's variables), and the method's options.
     """
 
     method: str
@@ -142,6 +145,8 @@ class Clamped:
     steps: tuple[Step, ...]
     branches: Estimates
     batch: Batch
+    select: str
+    options: Options
 
     @property
     def log_z(self) -> float:

@@ -114,7 +114,7 @@ def clamp(
             growth.clamp_best_set(step + 1)
         else:
             growth.clamp_next(select, fixed[step] if fixed else None, per_branch)
-    return growth.result()
+    return growth.result(select)
 
 
 def check_selector(select: str) -> None:
@@ -187,7 +187,8 @@ class Growth:
         sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
         self._branch([np.zeros(1, dtype=np.int64)], [sets])
 
-    def result(self) -> Clamped:
+    def result(self, select: str) -> Clamped:
+        """What has been reached."""
         estimates = self.solved[self.method.name]
         return Clamped(
             method=self.method.name,
@@ -197,6 +198,8 @@ class Growth:
             steps=tuple(self.steps),
             branches=estimates,
             batch=self.batch,
+            select=select,
+            options=self.options,
         )
 
     # -- choosing -------------------------------------------------------------------------------------------------------------

@@ -56,6 +56,8 @@ FRAME = 1.32
 STEP_MARKERS: dict[Bound | None, str] = {"lower": "^2", "upper": "v1", "exact": "Dd", None: "osphX"}
 STEP_LINES = ("solid", (0, (4.5, 1.6)), (0, (1.2, 1.3)), (0, (6.0, 1.4, 1.2, 1.4)))
 STEP_COLOURS = (INK, "#c77f0a", "#1c8178", "#8459a6")
+# In points, right of a plot of steps: the line that leads to a label, and the sample of its line.
+LEADER, SAMPLE = 10.0, 22.0
 # In points: the size of a plot of steps, the height of the label of a line and of a line of the table under it, and the width it may grow to.
 STEPS_SIZE, LABEL_HEIGHT, TABLE_LINE, MAX_STEPS_WIDTH = (250.0, 200.0), 23.0, 11.0, 620.0
 
@@ -103,11 +105,14 @@ def plot_model(
     shades = _shades(model, marginals, state) if scores is None else _scores(model, scores, chosen)
     if scores is not None and marginals is not None:
         raise OptionError("expected either marginals= or scores=: variables have one shade")
-    ax = _axes(ax, (4.5, 4.5 if scores is None else 4.9))
-    member, edge_member = _core(model, chosen) if core else (np.ones(n, dtype=np.bool_), np.ones(model.num_edges, dtype=np.bool_))
-    _draw_edges(ax, model, place, edge_member)
     written = (model.names is not None and n <= MAX_NAMES) if names is None else names
     radius = _radius(place.positions) * (1.25 if written else 1.0)
+    margin = 1.0 if n < 2 else radius * (2.6 if chosen else 2.0) + (0.35 if place.period else 0.0)
+    low, high = (place.positions.min(axis=0) - margin, place.positions.max(axis=0) + margin) if n else (-np.ones(2), np.ones(2))
+    width, height = np.clip(4.5 * (high - low) / (high - low).max(), 1.8, None)
+    ax = _axes(ax, (width, height if scores is None else height + 0.55))
+    member, edge_member = _core(model, chosen) if core else (np.ones(n, dtype=np.bool_), np.ones(model.num_edges, dtype=np.bool_))
+    _draw_edges(ax, model, place, edge_member)
     limits = (0.0, 1.0) if scores is None else _limits(shades)
     circles = _draw_variables(ax, place.positions, radius, shades, limits, _shade_map() if scores is None else _score_map(), member)
     if written:
@@ -117,15 +122,14 @@ def plot_model(
             colour = "white" if dark[i] else INK if member[i] or i in chosen else SOFT
             ax.text(x, y, labels[i], ha="center", va="center", fontsize=7, color=colour, zorder=3)
     _draw_clamped(ax, model, place.positions, radius, chosen)
-    low, high = (place.positions.min(axis=0), place.positions.max(axis=0)) if n else (np.zeros(2), np.zeros(2))
-    margin = 1.0 if n < 2 else radius * (2.6 if chosen else 2.0) + (0.35 if place.period else 0.0)
-    ax.set(xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin), aspect="equal")
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     ax.set_axis_off()
     if scores is not None and n:
-        bar = ax.figure.colorbar(circles, ax=ax, location="bottom", shrink=0.45, aspect=22, pad=0.02)
+        bar = ax.figure.colorbar(circles, ax=ax, location="bottom", shrink=0.45, fraction=0.07, aspect=18, pad=0.02)
         bar.set_label(scores if isinstance(scores, str) else "score", fontsize=8, color=INK)
         bar.ax.tick_params(colors=SOFT, labelsize=7, length=2)
         bar.ax.locator_params(nbins=4)
+        bar.ax.xaxis.get_offset_text().set(fontsize=7, color=SOFT)
         bar.outline.set(edgecolor=INK, linewidth=0.7)
     return ax
 
@@ -215,16 +219,20 @@ def plot_clamped(results: Clampings, exact: Estimate | Clamped | float | None = 
         The true log Z, as an estimate or a number: a horizontal line, and the last value of each result says how far off it is.
     """
     rows = _labelled_clampings(results)
-    truth = exact if exact is None or isinstance(exact, (int, float)) else exact.log_z
+    if not rows:
+        raise OptionError("results: expected at least one result of clamping, found none")
+    truth = exact.log_z if isinstance(exact, Estimate | Clamped) else exact
     truth = float(truth) if truth is not None and math.isfinite(truth) else None
-    k = max((len(result.steps) - 1 for result in rows.values()), default=0)
+    truth_label = "true" if "exact" in rows else "exact"
+    k = max(len(result.steps) - 1 for result in rows.values())
     table = _steps_table(rows)
-    ends = {label: _end_text(result, truth, _digits(rows, truth)) for label, result in rows.items()}
+    digits = _digits(rows, truth)
+    ends = {label: _end_text(result, truth, digits) for label, result in rows.items()}
     if truth is not None:
-        ends["exact"] = (f"{truth:.{_digits(rows, truth)}f}", "")
+        ends[truth_label] = (f"{truth:.{digits}f}", "")
     if ax is None:
-        longest = max((len(f"{label}  {value}") for label, (value, _) in ends.items()), default=0)
-        beside = 5.0 * (max(len(label) for label, _ in table) + longest) + 40
+        longest = max(len(f"{label}  {value}") for label, (value, _) in ends.items())
+        beside = 5.0 * (max(len(label) for label, _ in table) + longest) + LEADER + SAMPLE + 24
         width = float(np.clip((k + 1) * _cell_width(table), STEPS_SIZE[0], MAX_STEPS_WIDTH))
         below = sum(_row_height(cells, width / (k + 1)) for _, cells in table)
         height = max(STEPS_SIZE[1], 1.2 * LABEL_HEIGHT * len(ends))
@@ -239,12 +247,12 @@ def plot_clamped(results: Clampings, exact: Estimate | Clamped | float | None = 
     places: dict[str, tuple[float, float]] = {}
     if truth is not None:
         ax.axhline(truth, color=INK, linewidth=1.3, zorder=1)
-        places["exact"] = (k + 0.4, truth)
-    for number, (label, result) in enumerate(rows.items()):
-        same_kind = sum(other.bound == result.bound for other in list(rows.values())[:number])
-        _draw_steps(ax, result, number, same_kind)
+        places[truth_label] = (k + 0.4, truth)
+    styles = _line_styles(rows)
+    for label, result in rows.items():
+        _draw_steps(ax, result, styles[label])
         places[label] = (len(result.steps) - 1, result.log_z)
-    _write_ends(ax, places, ends, height)
+    _write_ends(ax, places, ends, styles, (width, height))
     _write_table(ax, table, width / (k + 1))
     ax.set_ylabel("log Z", fontsize=8.5, color=INK)
     ax.spines[["right", "top"]].set_visible(False)
@@ -322,11 +330,9 @@ def _labelled(estimates: Estimated) -> dict[str, Estimate]:
 
 def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:
     """Results by label: their method, with the selector where a method occurs twice, numbered where that does."""
-    if isinstance(results, Clamped):
-        results = [results]
     if isinstance(results, Mapping):
         return dict(results)
-    every = list(results)
+    every = [results] if isinstance(results, Clamped) else list(results)
     titles = [METHOD_TITLES.get(result.method, result.method) for result in every]
     titles = [f"{title}, {_selector_of(result)}" if titles.count(title) > 1 else title for title, result in zip(titles, every, strict=True)]
     return {f"{title} #{titles[:i].count(title) + 1}" if title in titles[:i] else title: every[i] for i, title in enumerate(titles)}
@@ -334,12 +340,12 @@ def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:
 
 def _selector_of(result: Clamped) -> str:
     found = {step.selector for step in result.steps[1:]} - {""}
-    return found.pop() if len(found) == 1 else "several selectors" if found else "no clamps"
+    return found.pop() if len(found) == 1 else result.select if found else "no clamps"
 
 
 def _steps_table(rows: Mapping[str, Clamped]) -> list[tuple[str, list[str]]]:
     """What is written under a plot of steps: their numbers, and the variables of every result, or once if all have the same."""
-    k = max((len(result.steps) - 1 for result in rows.values()), default=0)
+    k = max(len(result.steps) - 1 for result in rows.values())
     numbers = ("clamps", [str(number) for number in range(k + 1)])
     lines = {label: [_step_text(result, number) for number in range(len(result.steps))] for label, result in rows.items()}
     selectors = {_selector_of(result) for result in rows.values()}
@@ -358,8 +364,10 @@ def _step_text(result: Clamped, number: int) -> str:
     new = [step.variable] if step.variable is not None else []
     if step.selector == "optimal" or step.variable is None:
         new = [i for i in step.variables if step.selector == "optimal" or i not in before.variables]
+    if not step.selector:
+        return "none"
     variables = "several" if len(new) > 3 or not new else "\n".join(names[i] if names else str(i) for i in new)
-    return variables if _selector_of(result) != "several selectors" else f"{variables}\n{step.selector}"
+    return variables if _selector_of(result) == step.selector else f"{variables}\n{step.selector}"
 
 
 def _cell_width(table: list[tuple[str, list[str]]]) -> float:
@@ -408,40 +416,64 @@ def _digits(rows: Mapping[str, Clamped], truth: float | None) -> int:
 def _end_text(result: Clamped, truth: float | None, digits: int) -> tuple[str, str]:
     """What is written at the end of a result's line: its value, and what it is."""
     shown = round_outward(result.log_z, result.bound, digits)
-    if truth is not None and math.isfinite(result.log_z) and result.bound != "exact":
+    if truth is not None and math.isfinite(result.log_z) and abs(result.log_z - truth) >= 0.5 * 10**-digits:
         shown += f" ({result.log_z - truth:+.{digits}f})"
     kind = KINDS[result.bound] + ("" if all(step.converged for step in result.steps) else ", hollow: not converged")
     return shown.replace("-", "\N{MINUS SIGN}"), kind
 
 
-def _draw_steps(ax: "Axes", result: Clamped, number: int, same_kind: int) -> None:
+def _draw_steps(ax: "Axes", result: Clamped, style: Mapping[str, Any]) -> None:
     """A result as a line with a marker for each step, hollow where not all branches have converged."""
     values = np.array([step.log_z if math.isfinite(step.log_z) else math.nan for step in result.steps])
-    markers = STEP_MARKERS[result.bound]
-    style: dict[str, Any] = {"color": STEP_COLOURS[number % len(STEP_COLOURS)], "linewidth": 1.3, "markersize": 6.0, "zorder": 3}
-    style |= {"marker": markers[same_kind % len(markers)], "linestyle": STEP_LINES[same_kind % len(STEP_LINES)]}
-    (line,) = ax.plot(range(len(values)), values, **style)
+    ax.plot(range(len(values)), values, **style)
     hollow = [i for i, step in enumerate(result.steps) if not step.converged]
     ax.plot(hollow, values[hollow], **{**style, "linestyle": "none", "markerfacecolor": "white"})
-    line.set_label(METHOD_TITLES.get(result.method, result.method))
 
 
-def _write_ends(ax: "Axes", places: Mapping[str, tuple[float, float]], ends: Mapping[str, tuple[str, str]], height: float) -> None:
-    """The labels of lines right of axes of some height in points: each at the height of its line's end (x, y), or as near as leaves them apart."""
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    order = sorted(ends, key=lambda label: places[label][1] if math.isfinite(places[label][1]) else math.copysign(1e300, places[label][1]))
+def _line_styles(rows: Mapping[str, Clamped]) -> dict[str, dict[str, Any]]:
+    """For every result a line that no other has, by its marker and dashes as well as by its colour."""
+    styles: dict[str, dict[str, Any]] = {}
+    kinds = [result.bound for result in rows.values()]
+    for number, (label, kind) in enumerate(zip(rows, kinds, strict=True)):
+        turn = kinds[:number].count(kind)
+        markers = STEP_MARKERS[kind]
+        marker = markers[turn % len(markers)]
+        style: dict[str, Any] = {"marker": marker, "fillstyle": "full" if turn < len(markers) else "left", "markersize": 9.0 if marker.isdigit() else 6.0}
+        style |= {"linestyle": STEP_LINES[turn % len(STEP_LINES)], "linewidth": 1.3, "markeredgewidth": 1.3, "zorder": 3}
+        styles[label] = style | {"color": STEP_COLOURS[number % len(STEP_COLOURS)], "markerfacecoloralt": "white"}
+    return styles
+
+
+def _write_ends(
+    ax: "Axes",
+    places: Mapping[str, tuple[float, float]],
+    ends: Mapping[str, tuple[str, str]],
+    styles: Mapping[str, Mapping[str, Any]],
+    size: tuple[float, float],
+) -> None:
+    """The labels of lines right of axes of this size in points: each at the height of the line's end (x, y), or as near as leaves them apart."""
+    from matplotlib.lines import Line2D
+    from matplotlib.offsetbox import AnnotationBbox, DrawingArea
+
+    (left, right), (low, high), (width, height) = ax.get_xlim(), ax.get_ylim(), size
+    order = sorted(list(ends)[::-1], key=lambda label: places[label][1])  # of equal ones the first is on top
     wanted = np.array([np.clip((places[label][1] - low) / (high - low), 0.0, 1.0) for label in order]) * height
     halves = np.array([LABEL_HEIGHT / 2 if ends[label][1] else TABLE_LINE / 2 for label in order])
+    beside: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False, "color": INK}
     for label, at, y in zip(order, wanted / height, _apart(wanted, halves) / height, strict=True):
         value, kind = ends[label]
         if math.isfinite(places[label][1]):
             x = (places[label][0] - left) / (right - left)
-            ax.plot([x, 1.0, 1.02], [at, at if x == 1.0 else y, y], transform=ax.transAxes, color=PALE, linewidth=0.7, clip_on=False, zorder=0.5)
-        style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
-        weight = "normal" if kind else "bold"
-        ax.annotate(f"{label}  {value}", (1.02, y), (3, 0), va="bottom" if kind else "center", fontsize=8.5, fontweight=weight, color=INK, **style)
-        if kind:
-            ax.annotate(kind, (1.02, y), (3, -1), va="top", fontsize=7, color=SOFT, **style)
+            ax.plot([x, 1.0, 1.0 + LEADER / width], [at, at, y], transform=ax.transAxes, color=PALE, linewidth=0.7, clip_on=False, zorder=0.5)
+        if label not in styles:
+            ax.annotate(f"{label}  {value}", (1, y), (LEADER + 3, 0), va="center", fontsize=8.5, fontweight="bold", **beside)
+            continue
+        key = DrawingArea(SAMPLE, 8)
+        key.add_artist(Line2D([0, SAMPLE / 2, SAMPLE], [4, 4, 4], markevery=[1], **styles[label]))
+        where: dict[str, Any] = {"xycoords": "axes fraction", "boxcoords": "offset points", "box_alignment": (0, 0.5), "pad": 0, "frameon": False}
+        ax.add_artist(AnnotationBbox(key, (1, y), (LEADER + 3, 0), annotation_clip=False, **where))
+        ax.annotate(f"{label}  {value}", (1, y), (LEADER + SAMPLE + 8, 0), va="bottom", fontsize=8.5, **beside)
+        ax.annotate(kind, (1, y), (LEADER + SAMPLE + 8, -1), va="top", fontsize=7, **{**beside, "color": SOFT})
 
 
 def _apart(wanted: Floats, halves: Floats) -> Floats:
@@ -450,7 +482,8 @@ def _apart(wanted: Floats, halves: Floats) -> Floats:
     free = wanted - gaps
     up: Floats = np.maximum.accumulate(free)
     down: Floats = np.minimum.accumulate(free[::-1])[::-1]
-    return (up + down) / 2 + gaps
+    placed: Floats = (up + down) / 2 + gaps
+    return placed
 
 
 def _write_beside(ax: "Axes", value: float, row: float, text: str, *, left: bool, weight: str = "normal") -> None:
@@ -516,7 +549,7 @@ def _draw_clamped(ax: "Axes", model: Model, positions: Floats, radius: float, cl
     corners = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
     half = FRAME * radius
     for number, i in enumerate(clamped, start=1):
-        ax.add_patch(Rectangle(positions[i] - half, 2 * half, 2 * half, fill=False, edgecolor=INK, linewidth=1.8, zorder=2.5))
+        ax.add_patch(Rectangle(positions[i] - half, 2 * half, 2 * half, facecolor="white", edgecolor=INK, linewidth=1.8, zorder=1.5))
         ends = model.edges[(model.edges == i).any(axis=1)].ravel()
         away = positions[ends[ends != i]] - positions[i]
         away /= np.maximum(np.hypot(*away.T), 1e-12)[:, None]
@@ -556,7 +589,7 @@ def _score_map() -> "Colormap":
     """From white to dark, in a hue that no edge has."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("score", ["white", "#ffd56b", "#b8741a", "#3d1f06"])
+    return LinearSegmentedColormap.from_list("score", ["white", "#f3c065", "#ad6b1c", "#3d1f06"])
 
 
 def _shade_key(figure: "Figure", box: tuple[float, float, float, float]) -> None:
