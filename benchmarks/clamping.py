@@ -2,8 +2,8 @@
 
     python benchmarks/clamping.py [--quick]
 
-tests/data/reference/clamping.json has, for four models, libDAI's log Z and CPU seconds for 0 to 5 clamps chosen by maxW on the core (1 to 32 branches), measured
-on a machine of this kind.  Our CPU time is that of one call with k=5, which gives all six steps, on one thread and with the kernels compiled.
+tests/data/reference/clamping.json has, for four models, libDAI's log Z and CPU seconds for 0 to 5 clamps chosen by maxW on the core (1 to 32 branches),
+measured on a machine of this kind.  Our CPU time is that of one call with k=5, which gives all six steps, on one thread and with the kernels compiled.
 """
 
 import json
@@ -69,9 +69,7 @@ def against_libdai(repeats: int) -> list[Claim]:
             claims.append(Claim(f"{what}, least of all models and k", float(change.min()), ">=", -1e-3))
         else:
             claims.append(Claim(f"{what}, mean over models, worst k", float(change.mean(axis=0).min()), ">=", 0.0))
-    print_table(
-        "Five clamps by maxW, all steps: CPU seconds, one thread", ["method", "model", "clampz", "libDAI", "ratio", "steps not converged"], times
-    )
+    print_table("Five clamps by maxW, all steps: CPU seconds, one thread", ["method", "model", "clampz", "libDAI", "ratio", "steps not converged"], times)
     print_table("Difference of log Z after k clamps, nats", ["method", "model", *(f"k = {k}" for k in range(NUM_CLAMPS + 1))], differences)
     return claims
 
@@ -148,7 +146,7 @@ def batching(repeats: int) -> list[Claim]:
         together, apart = combined(method(batch, threads=1).log_z), combined(np.array([method(lane, threads=1)[0].log_z for lane in lanes]))
         ratio = best["one by one"] / best["batch"]
         rows.append([name, best["batch"], best["one by one"], ratio, together - apart])
-        claims.append(Claim(f"clamping: {name}, 32 branches one after another / as a batch, one thread", ratio, *((">=", 4.0) if name == "trw" else ())))
+        claims.append(Claim(f"clamping: {name}, 32 branches one after another / as a batch, one thread", ratio, ">=", 4.0))
     print_table(
         "32 branches of a 9x9 torus, W in [-6, 6], one thread, seconds", ["method", "one batch", "one after another", "ratio", "log Z differs by"], rows
     )

@@ -13,7 +13,7 @@ from clampz import generators
 from clampz.approximations.edge_weights import ForestWeights
 from clampz.branching import check_memory, combined, split
 from clampz.clamping import META_SELECTORS
-from random_models import random_binary, random_edges, random_tables
+from random_models import random_edges, random_tables
 
 # Of TRW, in nats, where values are compared; sums over branches that converge so far differ by as much.
 TOL = 1e-7
@@ -137,6 +137,22 @@ def test_progress_is_told():
     cz.clamp(grid(), "trw", variables=[0], progress=seen.append)
     assert {report.num_lanes for report in seen} == {1, 2}
     assert {report.method for report in seen} == {"trw"}
+
+
+def test_a_callback_stops_all_of_it():
+    """Not only the step that is being solved: what there is by then is returned, and holds."""
+    model, seen = grid(), []
+
+    def stop(report):
+        seen.append(report)
+        raise StopIteration
+
+    cz.trw(model, tol=0, progress=stop)
+    once = len(seen)
+    result = cz.clamp(model, "trw", k=3, select="maxW", tol=0, progress=stop)
+    assert result.upper >= cz.exact(model).log_z - EXACT
+    assert not result.converged
+    assert len(seen) == 2 * once
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -406,6 +422,14 @@ def test_a_model_without_edges():
         assert result.log_z == pytest.approx(cz.exact(model).log_z, abs=EXACT)
 
 
+@pytest.mark.parametrize("method", [*METHODS, "exact"])
+def test_the_smallest_models(method):
+    single = cz.clamp(cz.Model([[0.0, 1.0]], {}), method, k=1, select="pseudo-greedy")
+    assert single.log_z == pytest.approx(np.log1p(np.e), abs=EXACT) and single.variables == (0,)
+    nothing = cz.clamp(cz.Model([], {}), method, k=0)
+    assert nothing.log_z == pytest.approx(0, abs=EXACT) and len(nothing.steps) == 1
+
+
 # -- edge weights --------------------------------------------------------------------------------------------------------------------
 
 
@@ -484,7 +508,11 @@ def test_whole_numbers_of_any_type():
 
 
 def test_too_many_branches():
-    refused(r"2\d? clamped variables|branches, which need about [\d,]+ bytes, and [\d,]+ are allowed: clamp fewer", model=generators.complete(60, rng=0), k=60)
+    refused(
+        r"60 variables to be clamped by maxW\+TRE make [\d,]+ branches, which need about [\d,]+ bytes, and [\d,]+ are allowed: clamp fewer",
+        model=generators.complete(60, rng=0),
+        k=60,
+    )
     refused(r"branches, which need about [\d,]+ bytes.*clamp fewer", model=generators.complete(60, rng=0), variables=range(60))
 
 
@@ -493,7 +521,7 @@ def test_too_many_candidates(select, monkeypatch):
     """Every variable's branches are one batch: room for the branches that stay in the end is not enough."""
     lanes = {"greedy": 2 * 9, "optimal": 4 * math.comb(9, 2)}[select]
     with pytest.raises(cz.OptionError) as refusal:
-        check_memory(grid(), [0, 1], limit=1)
+        check_memory(grid(), 4, "two variables", limit=1)
     four = int(str(refusal.value).split("need about ")[1].split(" bytes")[0].replace(",", ""))
     monkeypatch.setattr("clampz.branching.memory_allowed", lambda limit: four * lanes // 8)
     cz.clamp(grid(), "trw", k=2, select="maxW")

@@ -39,7 +39,7 @@ def branches(model: Model, variables: Sequence[Variable]) -> Batch:
     2
     """
     chosen = checked_variables(model, variables)
-    check_memory(model, chosen)
+    check_memory(model, math.prod(int(model.num_states[i]) for i in chosen), f"{len(chosen)} clamped variables")
     batch = Batch(model, model.unary.flat[:, None])
     for i in chosen:
         batch, _ = split(batch, np.full(batch.num_lanes, i))
@@ -79,14 +79,13 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
     return chosen
 
 
-def check_memory(model: Model, variables: Sequence[int], limit: int | None = None) -> None:
-    """Refuse more branches than fit in memory, before any work is done."""
-    num_branches = math.prod(int(model.num_states[i]) for i in variables)
+def check_memory(model: Model, num_lanes: int, what: str, limit: int | None = None) -> None:
+    """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
     per_lane = 8 * ARRAYS_PER_LANE * (len(model.unary.flat) + 2 * int(model.num_states[model.edges].sum() if model.num_edges else 0))
-    needed, allowed = num_branches * per_lane, memory_allowed(limit)
+    needed, allowed = num_lanes * per_lane, memory_allowed(limit)
     if needed > allowed:
         raise OptionError(
-            f"{len(variables)} clamped variables make {num_branches:,} branches, which need about {needed:,} bytes, and {allowed:,} are allowed: "
+            f"{what} make {num_lanes:,} branches, which need about {needed:,} bytes, and {allowed:,} are allowed: "
             "clamp fewer variables, or condition on some of them instead"
         )
 

@@ -21,12 +21,12 @@ from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.engine import EPSILON
 from clampz.approximations.registry import METHODS, method_named
 from clampz.batch import Batch
-from clampz.branching import Clamped, Step, branch_weights, check_memory, checked_variables, combined, split
+from clampz.branching import Clamped, Step, check_memory, checked_variables, combined, split
 from clampz.errors import OptionError
-from clampz.limits import Options, Progress
+from clampz.limits import Options, Progress, is_whole
 from clampz.model import Model, Variable
 from clampz.results import Estimates
-from clampz.selection import choose, scores, selectors
+from clampz.selection import choose, scores, selectors, singleton_entropies
 from clampz.tables import Floats, Integers
 
 META_SELECTORS = {
@@ -97,19 +97,24 @@ def clamp(
         raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
     if variables is not None:
         fixed = checked_variables(model, variables)
-        check_memory(model, fixed)
+        check_memory(model, math.prod(int(model.num_states[i]) for i in fixed), f"{len(fixed)} clamped variables")
         select, k = "given", len(fixed)
     else:
         fixed = []
         check_selector(select)
-        assert k is not None
-        if not isinstance(k, int) or not 0 <= k <= model.num_variables:
+        if not is_whole(k) or not 0 <= k <= model.num_variables:  # type: ignore[operator]
             raise OptionError(f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}")
-        check_memory(model, np.argsort(-model.num_states, kind="stable")[:k].tolist())
+        k = int(k)  # type: ignore[arg-type]
+        # what is tried in the last step is the most that is ever laid out
+        tries = {"greedy": model.num_variables - k + 1, "pseudo-greedy": len(selectors()), "optimal": math.comb(model.num_variables, k)}.get(select, 1)
+        widest = math.prod(np.sort(model.num_states)[model.num_variables - k :].tolist())
+        check_memory(model, (tries if k else 1) * widest, f"{k} variables to be clamped by {select}")
     if criterion is not None and criterion not in CRITERIA:
         raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
     growth = Growth(model, approximation, chosen, criterion or _own_criterion(model, approximation), reweight, executor, progress)
     for step in range(k):
+        if growth.stopped():
+            break
         if select == "optimal":
             growth.clamp_best_set(step + 1)
         else:
@@ -165,6 +170,7 @@ class Growth:
         self.executor = executor
         self.progress = progress
         self.began = time.perf_counter()
+        self.deadline = self.began + options.time
         self.steps: list[Step] = []
         self.batch = Batch(model, model.unary.flat[:, None])
         self.solved = {method.name: self._solve(method.name, self.batch, None)}
@@ -186,6 +192,11 @@ class Growth:
         free = np.flatnonzero(self.batch.num_possible[:, 0] > 1)
         sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
         self._branch([np.zeros(1, dtype=np.int64)], [sets])
+
+    def stopped(self) -> bool:
+        """Whether a limit, the caller or Ctrl-C has ended the run: then no further variable is clamped."""
+        reasons = set(self.solved[self.method.name].stopped_by)
+        return bool(reasons & {"time", "interrupt", "callback"}) or time.perf_counter() > self.deadline
 
     def result(self, select: str) -> Clamped:
         """What has been reached."""
@@ -217,19 +228,12 @@ class Growth:
         found: dict[int, Choice] = {}
         clamped = np.flatnonzero(~free).tolist()
         for name in names:
-            entropy = self._entropy(group) if name.endswith("+TRE") else None
-            variable, score, note = choose(self.model, scores(self.model, name, clamped=clamped, entropy=entropy), clamped=clamped)
+            # TRW's entropies, averaged over the branches with TRW's weights, whichever method is being clamped
+            entropy = singleton_entropies(self._guide("trw").take(group)) if name.endswith("+TRE") else None
+            found_scores = scores(self.model, name, clamped=clamped, entropy=entropy)
+            variable, score, note = choose(self.model, found_scores, clamped=clamped, entropy=entropy)
             found.setdefault(variable, Choice((variable,), name, score, note))
         return list(found.values())
-
-    def _entropy(self, group: Integers) -> Floats:
-        """(n,) TRW's entropy of each variable, averaged over the branches of a group with TRW's weights, whichever method is being clamped."""
-        guide = self._guide("trw").take(group)
-        p = guide.marginals_flat
-        terms = np.where(p > 0, -p * np.log(np.where(p > 0, p, 1.0)), 0.0)
-        entropies = np.add.reduceat(terms, self.model.unary.start[:-1], axis=0)
-        average: Floats = np.nan_to_num(entropies) @ branch_weights(guide)
-        return average
 
     # -- branching --------------------------------------------------------------------------------------------------------------
 
@@ -282,17 +286,18 @@ class Growth:
         """A method's estimates of a batch, started from those of the parents (one per lane)."""
         method = METHODS[name]
         own = name == self.method.name
-        options = self.options if own else method.options_type(threads=self.options.threads, time=self.options.time)
+        options = self.options if own else method.options_type(threads=self.options.threads)
+        options = options.with_changes({"time": max(0.0, self.deadline - time.perf_counter())})
         if name == "trw" and not own:
             options = replace(options, tol=GUIDE_TOL)
         if name != "trw" or parents is None:
             return self._run(method, batch, parents, options)
         restricted = options.with_changes({"edge_weights": ForestWeights(parents.state.rho)})
+        bounds = self._run(method, batch, parents, restricted)
         if own and self.reweight:
             anew = self._run(method, batch, parents, options)
-            if combined(anew.upper) <= self.steps[-1].upper:
-                return anew
-        return self._run(method, batch, parents, restricted)
+            return anew if combined(anew.upper) <= combined(bounds.upper) else bounds
+        return bounds
 
     def _run(self, method: Approximation[Any], batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
         """Solve a batch here, or in blocks wherever the executor has its workers."""

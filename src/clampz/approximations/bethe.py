@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.base import Start, approximation
@@ -148,11 +149,12 @@ def _give_up(num_lanes: int, patience: int, *, at_once: bool) -> Policy:
     best = np.full(num_lanes, np.inf)
     since = np.zeros(num_lanes, dtype=np.int64)
 
-    def give_up(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> Integers:
+    def give_up(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> NDArray[np.bool_]:
         if not at_once:
             better = drift <= PROGRESS * best[running]
             best[running[better]] = drift[better]
             since[running[better]] = num_iter
-        return running[num_iter - since[running] >= patience]
+        waited: NDArray[np.bool_] = num_iter - since[running] >= patience
+        return waited
 
     return give_up

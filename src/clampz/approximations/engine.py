@@ -125,9 +125,9 @@ class Ending:
         return self.because("tol")
 
 
-# Called after each look with the block, the numbers of the lanes still running in it, their residuals and the sweep count: may damp them, and returns the lanes
-# to give up on, which end with `stopped_by` None.
-Policy = Callable[[Any, Integers, Floats, int], Integers]
+# Called after each look with the block, the numbers of the lanes still running in it, their residuals and the sweep count: may damp them, and says which of
+# them to give up on; those end with `stopped_by` None.
+Policy = Callable[[Any, Integers, Floats, int], NDArray[np.bool_]]
 
 
 def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_block: int | None = None) -> Ending:
@@ -205,7 +205,7 @@ def iterate(
         residual = residual_of(look)[: running.size]
         ending.upper[running] = np.fmin(ending.upper[running], (look.value + look.slack + look.rounding)[: running.size])
         done = residual <= options.tol
-        leaving = done if policy is None else done | np.isin(running, policy(block, running, residual, num_iter))
+        leaving = done if policy is None else done | policy(block, running, residual, num_iter)
         stop: StoppedBy | None = watch.stopped_by if watch.must_stop() else "max_iter" if num_iter >= limit else None
         out = np.flatnonzero(leaving | (stop is not None))
         where = running[out]

@@ -83,12 +83,13 @@ class MeanFieldLanes(Lanes):
             self.weight = problem.W[problem.topology.edge_of_message]
         else:
             self.weight = np.maximum(problem.table, -kernels.HARD)
+        self.constant = self._constant()
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> "MeanFieldLanes":
         """Some of the lanes."""
         taken = object.__new__(MeanFieldLanes)
         taken.problem, taken.point, taken.weight = self.problem.take(lanes), columns(self.point, lanes), self.weight
-        taken.last_value, taken.keep = self.last_value[lanes], self.keep[lanes]
+        taken.last_value, taken.keep, taken.constant = self.last_value[lanes], self.keep[lanes], self.constant[lanes]
         taken.workers = workers or self.workers
         return taken
 
@@ -122,7 +123,7 @@ class MeanFieldLanes(Lanes):
             terms(part[0], part[1], *self._arrays(), out)
             return out
 
-        look = Evaluation.summed(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)), self._constant(), self.problem.magnitude)
+        look = Evaluation.summed(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)), self.constant, self.problem.magnitude)
         gained = np.maximum(look.value - self.last_value, 0.0)
         self.last_value = look.value
         return look._replace(slack=gained, drift=gained)

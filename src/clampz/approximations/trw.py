@@ -132,7 +132,7 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
     since = np.zeros(num_lanes, dtype=np.int64)
     level = np.zeros(num_lanes, dtype=np.int64)
 
-    def damp(block: MessageLanes, running: Integers, slack: Floats, num_iter: int) -> Integers:
+    def damp(block: MessageLanes, running: Integers, slack: Floats, num_iter: int) -> NDArray[np.bool_]:
         better = slack <= PROGRESS * best[running]
         best[running[better]] = slack[better]
         since[running[better]] = num_iter
@@ -140,7 +140,7 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
         level[stuck] += 1
         since[stuck] = num_iter
         block.keep[: running.size] = 1.0 - np.take(DAMPING_STEPS, level[running])
-        return np.empty(0, dtype=np.int64)
+        return np.zeros(running.size, dtype=np.bool_)
 
     return damp
 
