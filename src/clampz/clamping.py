@@ -102,6 +102,8 @@ def clamp(
     else:
         fixed = []
         check_selector(select)
+        if select in selectors():
+            scores(model, select.removesuffix("+TRE"))  # refuses a model that it is not defined for, before any work
         if not is_whole(k) or not 0 <= k <= model.num_variables:  # type: ignore[operator]
             raise OptionError(f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}")
         k = int(k)  # type: ignore[arg-type]
