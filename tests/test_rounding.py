@@ -46,6 +46,27 @@ def test_many_equal_terms_with_an_offset(method):
     assert_encloses(method(model), 20_000 * (Decimal(offset) + Decimal(2).ln()))
 
 
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_many_equal_terms_in_several_lanes(method):
+    """Lanes are columns, and columns must be added up as carefully as a single one."""
+    rng = np.random.default_rng(0)
+    for n in (500, 5000):
+        low, high, W = 10 * rng.random(3)
+        pairs = np.arange(n).reshape(-1, 2)
+        model = cz.Model.from_binary(np.zeros(n), np.full(n // 2, W), pairs)
+        batch = cz.Batch(model, np.tile([[low], [high]], (n, 9)))
+        x, y, half = Decimal(float(low)), Decimal(float(high)), Decimal(float(W / 2))
+        free = log_sum_exp([2 * x + half, x + y, x + y, 2 * y + half])
+        for estimate in method(batch):
+            assert_encloses(estimate, n // 2 * free)
+        # half of every pair clamped to state 1, in every second lane
+        unary = np.array(batch.unary)
+        unary[::4, ::2] = -np.inf
+        clamped = log_sum_exp([y + x, 2 * y + half])
+        for b, estimate in enumerate(method(cz.Batch(model, unary))):
+            assert_encloses(estimate, n // 2 * (free if b % 2 else clamped))
+
+
 @pytest.mark.parametrize("num_leaves", [50, 2000])
 def test_a_hub_adds_up_many_messages(num_leaves):
     pull, W = 0.3, 1.7

@@ -41,6 +41,15 @@ def columns(array: Floats, lanes: Integers) -> Floats:
     return np.take(array, lanes, axis=1)
 
 
+def lane_sums(array: Floats) -> Floats:
+    """(B,) sums over the rows of an (n, B) array, each added up in pairs.
+
+    Along the first axis NumPy adds one row after another, and n equal terms then err by n roundings, all in one direction.
+    """
+    sums: Floats = np.ascontiguousarray(array.T).sum(axis=1)
+    return sums
+
+
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The same array, closed to writing."""
     array.flags.writeable = False

@@ -9,7 +9,7 @@ import numpy as np
 
 from clampz.approximations.engine import EPSILON, ROUNDINGS
 from clampz.approximations.problems import BinaryProblem
-from clampz.tables import Floats
+from clampz.tables import Floats, lane_sums
 
 # Weight beyond which e^W - 1 and e^W are the same number to all digits that matter.
 LARGEST_W = 300.0
@@ -38,7 +38,7 @@ def bethe_lower_bound(problem: BinaryProblem, total: Floats) -> Floats:
         node = node * problem.free
         pair = pair * problem.free[i] * problem.free[j]
     size = problem.magnitude + (np.abs(problem.theta) + LOG_SIZE).sum(axis=0) + (np.abs(W) + 4 * LOG_SIZE).sum(axis=0)
-    bound: Floats = problem.constant + node.sum(axis=0) + pair.sum(axis=0) - ROUNDINGS * EPSILON * size
+    bound: Floats = problem.constant + lane_sums(node) + lane_sums(pair) - ROUNDINGS * EPSILON * size
     return bound
 
 

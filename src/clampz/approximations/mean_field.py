@@ -17,7 +17,7 @@ from clampz.executors import MIN_RANGE, Workers, cut, sum_blocks, workers
 from clampz.limits import Options, Watch, check_option
 from clampz.model import Model
 from clampz.results import Estimates
-from clampz.tables import Floats, Integers, columns
+from clampz.tables import Floats, Integers, columns, lane_sums
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
@@ -136,7 +136,7 @@ class MeanFieldLanes(Lanes):
         if not problem.free.size:
             return problem.constant + float(problem.W.sum()) / 4
         i, j = problem.topology.slot_of[problem.topology.edges].T
-        return np.asarray(problem.constant + problem.W @ (problem.free[i] * problem.free[j]) / 4)
+        return problem.constant + lane_sums(problem.W[:, None] * problem.free[i] * problem.free[j]) / 4
 
 
 class ProductMarginals:

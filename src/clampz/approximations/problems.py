@@ -15,7 +15,7 @@ from clampz._kernels.messages import ADDITIONS_COVERED, MessageGraph
 from clampz._kernels.messages_general import StateGraph
 from clampz.batch import Batch
 from clampz.model import BinaryForm, Model
-from clampz.tables import Floats, Integers, columns, offsets, ranges
+from clampz.tables import Floats, Integers, columns, lane_sums, offsets, ranges
 from clampz.topology import Topology
 
 
@@ -57,7 +57,7 @@ class BinaryProblem:
         clamped = batch.num_possible <= 1
         state = (high > -np.inf) & clamped
         own = np.where(state, high + shift, low)  # what each variable adds to the constant: its clamped state, or state 0
-        constant = model.constant + form.constant + own.sum(axis=0)
+        constant = model.constant + form.constant + lane_sums(own)
         with np.errstate(invalid="ignore"):
             theta = np.where(clamped, 0.0, high - low + shift)
         free = clamped_to = np.empty((0, 0))
@@ -66,10 +66,10 @@ class BinaryProblem:
             for i, j in (model.edges.T, model.edges.T[::-1]):
                 fixed = clamped[i] & ~clamped[j]
                 np.add.at(theta, j, np.where(fixed, np.where(state[i], half, -half), 0.0))
-                constant += np.where(fixed & ~state[i], half, 0.0).sum(axis=0)
+                constant += lane_sums(np.where(fixed & ~state[i], half, 0.0))
             i, j = model.edges.T
             agree = clamped[i] & clamped[j] & (state[i] == state[j])
-            constant += np.where(agree, half, 0.0).sum(axis=0)
+            constant += lane_sums(np.where(agree, half, 0.0))
             free = np.ascontiguousarray(~clamped[topology.variable_of], dtype=np.float64)
             clamped_to = np.ascontiguousarray(state[topology.variable_of], dtype=np.float64)
         # theta and the constant are sums over as many tables as a variable has neighbours, one after another
