@@ -9,20 +9,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from difflib import get_close_matches
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.base import Approximation
 from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.engine import EPSILON
 from clampz.approximations.registry import METHODS, method_named
 from clampz.batch import Batch
 from clampz.branching import Clamped, Step, check_memory, checked_variables, combined, split
-from clampz.errors import OptionError
+from clampz.errors import OptionError, unknown_name
+from clampz.executors import lane_blocks
 from clampz.limits import Options, Progress, is_whole
 from clampz.model import Model, Variable
 from clampz.results import Estimates
@@ -101,7 +100,8 @@ def clamp(
         select, k = "given", len(fixed)
     else:
         fixed = []
-        check_selector(select)
+        if select not in (known := [*selectors(), *META_SELECTORS]):
+            raise unknown_name("selector", select, known)
         if select in selectors():
             scores(model, select.removesuffix("+TRE"))  # refuses a model that it is not defined for, before any work
         if not is_whole(k) or not 0 <= k <= model.num_variables:  # type: ignore[operator]
@@ -122,15 +122,6 @@ def clamp(
         else:
             growth.clamp_next(select, fixed[step] if fixed else None, per_branch)
     return growth.result(select)
-
-
-def check_selector(select: str) -> None:
-    """Refuse an unknown selector with the nearest names."""
-    known = [*selectors(), *META_SELECTORS]
-    if select not in known:
-        near = get_close_matches(select, known, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        raise OptionError(f"unknown selector {select!r}: {hint}There are {', '.join(known)}")
 
 
 def _own_criterion(model: Model, method: Approximation[Any]) -> str:
@@ -176,12 +167,15 @@ class Growth:
         self.steps: list[Step] = []
         self.batch = Batch(model, model.unary.flat[:, None])
         self.solved = {method.name: self._solve(method.name, self.batch, None)}
+        self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
         self.root = self.batch, self.solved
         self._record(Choice((), ""))
 
     def clamp_next(self, select: str, fixed: int | None, per_branch: bool) -> None:
         """Clamp one more variable in every group of branches."""
         self.began = time.perf_counter()
+        # guides of the step before, which may be asked for again
+        self.solved |= {name: self._solve(name, self.batch, parents) for name, parents in self.behind.items()}
         every = np.arange(self.batch.num_lanes)
         groups = np.split(every, len(every)) if per_branch else [every]
         choices = [[Choice((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups]
@@ -229,9 +223,10 @@ class Growth:
             names = [name for name in names if "Cycles" not in name]  # defined for binary models only
         found: dict[int, Choice] = {}
         clamped = np.flatnonzero(~free).tolist()
+        # TRW's entropies, averaged over the branches with TRW's weights, whichever method is being clamped
+        entropies = singleton_entropies(self._guide("trw").take(group)) if any(name.endswith("+TRE") for name in names) else None
         for name in names:
-            # TRW's entropies, averaged over the branches with TRW's weights, whichever method is being clamped
-            entropy = singleton_entropies(self._guide("trw").take(group)) if name.endswith("+TRE") else None
+            entropy = entropies if name.endswith("+TRE") else None
             found_scores = scores(self.model, name, clamped=clamped, entropy=entropy)
             variable, score, note = choose(self.model, found_scores, clamped=clamped, entropy=entropy)
             found.setdefault(variable, Choice((variable,), name, score, note))
@@ -261,8 +256,7 @@ class Growth:
         self.solved = {name: estimates.take(kept) for name, estimates in tried.items()}
         if self.method.name not in self.solved:
             self.solved[self.method.name] = self._solve(self.method.name, self.batch, before[self.method.name].take(origin[kept]))
-        for name in before.keys() - self.solved.keys():  # guides that may be asked for again
-            self.solved[name] = self._solve(name, self.batch, before[name].take(origin[kept]))
+        self.behind = {name: before[name].take(origin[kept]) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
 
     def _laid_out(self, pieces: list[tuple[Integers, Choice]]) -> tuple[Batch, Integers, Integers]:
@@ -307,7 +301,7 @@ class Growth:
             progress = self.progress if method is self.method else None
             return method(batch, start=parents, options=options, progress=progress)
         alone = options.with_changes({"threads": 1})
-        blocks = [np.arange(begin, end) for begin, end in pairwise(_block_bounds(batch.num_lanes))]
+        blocks = lane_blocks(batch.num_lanes, 1, BLOCK)
         waiting = [
             self.executor.submit(_solve_block, method.name, batch.take(block), parents and parents.take(block), _options_of(alone, block)) for block in blocks
         ]
@@ -356,11 +350,3 @@ def _options_of(options: Options, block: Integers) -> Options:
     """Options for a block of lanes: edge weights of lanes' own are cut down to theirs."""
     weights = getattr(options, "edge_weights", None)
     return options.with_changes({"edge_weights": weights.take(block)}) if isinstance(weights, ForestWeights) else options
-
-
-def _block_bounds(num_lanes: int) -> list[int]:
-    """Where blocks of BLOCK lanes begin and end; a remainder too small to fill the vector registers joins the last."""
-    bounds = list(range(0, num_lanes, BLOCK))
-    if len(bounds) > 1 and num_lanes - bounds[-1] < FULL_LANES:
-        bounds.pop()
-    return [*bounds, num_lanes]

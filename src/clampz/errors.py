@@ -3,6 +3,9 @@
 Only input raises.  Running out of iterations or time is data (`Estimate.converged`), never an exception.
 """
 
+from collections.abc import Collection
+from difflib import get_close_matches
+
 
 class ClampzError(Exception):
     """Base of everything clampz raises on purpose."""
@@ -31,3 +34,10 @@ class TooWideError(ClampzError, RuntimeError):
         super().__init__(message)
         self.width = width
         self.num_bytes = num_bytes
+
+
+def unknown_name(what: str, name: object, known: Collection[str], *, most: int = 3) -> OptionError:
+    """The error for a name that nothing has: it says which are nearest, and which there are."""
+    near = get_close_matches(str(name), known, n=most)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    return OptionError(f"unknown {what} {name!r}{hint} The {what}s are {', '.join(known)}")

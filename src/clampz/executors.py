@@ -54,11 +54,11 @@ def workers(num_threads: int) -> Iterator[Workers]:
 
 
 def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) -> list[Integers]:
-    """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers unless `max_block` says so."""
+    """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers unless `max_block` does not allow that."""
     size = max(1, -(-num_lanes // num_threads))
     size = min(MAX_BLOCK if max_block is None else max_block, -(-size // FULL_LANES) * FULL_LANES)
     begin = np.arange(0, num_lanes, size)
-    if len(begin) > 1 and max_block is None and num_lanes - begin[-1] < FULL_LANES:
+    if len(begin) > 1 and size >= FULL_LANES > num_lanes - begin[-1]:
         begin = begin[:-1]  # a remainder joins the last block: alone it would be too few lanes for the kernels of full ones, which round differently
     return np.split(np.arange(num_lanes), begin[1:]) if num_lanes else []
 

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
-from clampz.errors import OptionError
+from clampz.errors import OptionError, unknown_name
 
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
 
@@ -57,9 +56,7 @@ class Options:
         known = [field.name for field in fields(self)]
         for name in changes:
             if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else "."
-                raise OptionError(f"unknown option {name!r}{hint} The options are {', '.join(known)}")
+                raise unknown_name("option", name, known, most=1)
         try:
             return replace(self, **changes)
         except TypeError as error:

@@ -11,7 +11,7 @@ from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.base import Start, approximation
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.engine import Ending, Policy, best_of, iterate, solve_in_blocks
+from clampz.approximations.engine import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
 from clampz.approximations.lanes import finished, lanes_of, start_messages
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.message_lanes import MessageLanes
@@ -146,15 +146,10 @@ def _from_starts(single: MessageLanes, batch: Batch, options: BetheOptions, star
 
 def _give_up(num_lanes: int, patience: int, *, at_once: bool) -> Policy:
     """A policy for `iterate`: lanes leave for the next loop after so many sweeps, `at_once` or when their drift has not fallen for as long."""
-    best = np.full(num_lanes, np.inf)
-    since = np.zeros(num_lanes, dtype=np.int64)
+    stagnation = Stagnation(num_lanes, PROGRESS)
 
     def give_up(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> NDArray[np.bool_]:
-        if not at_once:
-            better = drift <= PROGRESS * best[running]
-            best[running[better]] = drift[better]
-            since[running[better]] = num_iter
-        waited: NDArray[np.bool_] = num_iter - since[running] >= patience
-        return waited
+        waited = np.full(running.size, num_iter) if at_once else stagnation.waited(running, drift, num_iter)
+        return np.asarray(waited >= patience)
 
     return give_up

@@ -130,6 +130,22 @@ class Ending:
 Policy = Callable[[Any, Integers, Floats, int], NDArray[np.bool_]]
 
 
+class Stagnation:
+    """How long each lane has made no progress: its residual has not fallen to `share` of its best."""
+
+    def __init__(self, num_lanes: int, share: float) -> None:
+        self.share = share
+        self.best = np.full(num_lanes, np.inf)
+        self.since = np.zeros(num_lanes, dtype=np.int64)
+
+    def waited(self, running: Integers, residual: Floats, num_iter: int) -> Integers:
+        """Sweeps since the last progress of the lanes running."""
+        better = residual <= self.share * self.best[running]
+        self.best[running[better]] = residual[better]
+        self.since[running[better]] = num_iter
+        return num_iter - self.since[running]
+
+
 def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_block: int | None = None) -> Ending:
     """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
 

@@ -4,7 +4,6 @@ One order and one plan serve every lane of a batch; lanes run on as many threads
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from clampz.approximations.base import Start, approximation
 from clampz.batch import Batch
 from clampz.elimination import EPS, Elimination, Restriction, Scopes, Sum, Workspace, memory_allowed
 from clampz.errors import OptionError
+from clampz.executors import workers
 from clampz.limits import Options, Progress, Watch, check_option
 from clampz.results import Estimates
 from clampz.tables import Floats, Integers
@@ -161,11 +161,8 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
             )
 
     threads = run.num_threads(options)
-    if threads == 1:
-        solve(range(num_lanes))
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)]))
+    with workers(threads) as pool:
+        pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
     done = ~np.isnan(log_z)
     stopped_by = watch.stopped_by or "tol"
     error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))

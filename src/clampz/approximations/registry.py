@@ -1,6 +1,5 @@
 """The approximations by name: a new one is one file and one line here."""
 
-from difflib import get_close_matches
 from typing import Any
 
 from clampz.approximations.base import Approximation
@@ -8,7 +7,7 @@ from clampz.approximations.bethe import bethe
 from clampz.approximations.exact import exact
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.errors import OptionError
+from clampz.errors import unknown_name
 
 METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw)}
 
@@ -21,9 +20,7 @@ def method_named(name: str) -> Approximation[Any]:
     """The approximation of this name; an unknown one is refused with the nearest."""
     known = ALIASES.get(name.lower(), name.lower())
     if known not in METHODS:
-        near = get_close_matches(known, [*METHODS, *ALIASES], n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise OptionError(f"unknown method {name!r}: {hint}There are {', '.join(METHODS)}")
+        raise unknown_name("method", name, METHODS)
     return METHODS[known]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from clampz.approximations import edge_weights as weights
 from clampz.approximations.base import Start, approximation
 from clampz.approximations.binary_lanes import BinaryLanes
-from clampz.approximations.engine import Ending, Policy, iterate, solve_in_blocks
+from clampz.approximations.engine import Ending, Policy, Stagnation, iterate, solve_in_blocks
 from clampz.approximations.lanes import finished, lanes_of, start_messages
 from clampz.approximations.message_lanes import MessageLanes
 from clampz.approximations.problems import problem_of
@@ -128,17 +128,14 @@ def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: 
 
 def _damp_when_stuck(num_lanes: int) -> Policy:
     """A policy for `iterate`: lanes whose slack has stopped falling are damped one step more."""
-    best = np.full(num_lanes, np.inf)
-    since = np.zeros(num_lanes, dtype=np.int64)
+    stagnation = Stagnation(num_lanes, PROGRESS)
     level = np.zeros(num_lanes, dtype=np.int64)
 
     def damp(block: MessageLanes, running: Integers, slack: Floats, num_iter: int) -> NDArray[np.bool_]:
-        better = slack <= PROGRESS * best[running]
-        best[running[better]] = slack[better]
-        since[running[better]] = num_iter
-        stuck = running[(num_iter - since[running] >= PATIENCE) & (level[running] < len(DAMPING_STEPS) - 1)]
+        waited = stagnation.waited(running, slack, num_iter)
+        stuck = running[(waited >= PATIENCE) & (level[running] < len(DAMPING_STEPS) - 1)]
         level[stuck] += 1
-        since[stuck] = num_iter
+        stagnation.since[stuck] = num_iter
         block.keep[: running.size] = 1.0 - np.take(DAMPING_STEPS, level[running])
         return np.zeros(running.size, dtype=np.bool_)
 

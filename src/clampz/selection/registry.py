@@ -1,13 +1,12 @@
 """The selectors by name: a new one is a function of the remaining graph in a file of its own, and one line here."""
 
 from collections.abc import Callable, Collection
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clampz.errors import OptionError
+from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.selection.cycles import frust_cycles, strong_cycles
 from clampz.selection.entropy import as_entropies, trw_entropies
@@ -143,9 +142,7 @@ def _first_of_highest(values: Floats, note: str = "") -> Choice:
 
 def _selector(name: str) -> Selector:
     if name not in SELECTORS:
-        near = get_close_matches(str(name), SELECTORS, n=3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
-        raise OptionError(f"unknown selector {name!r}{hint} The selectors are {', '.join(SELECTORS)}")
+        raise unknown_name("selector", name, SELECTORS)
     return SELECTORS[name]
 
 
