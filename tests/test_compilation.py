@@ -31,6 +31,10 @@ for model in models:
         method(model, evidence=[{0: 0}, {0: 1}, {}], max_iter=20)[2].pairwise_marginals
     for kind in ("sampled", "optimized"):
         cz.trw(batch, edge_weights=kind, num_steps=2, max_iter=20)
+    model.topology.components
+    for name in cz.methods():
+        cz.clamp(model, name, k=1, select="pseudo-greedy", max_iter=20)
+        cz.clamp(model, name, variables=[0], max_iter=20, **({"reweight": True, "edge_weights": "optimized"} if name == "trw" else {}))
 large = cz.generators.grid(120, 120, rng=0)
 for method in (cz.mean_field, cz.bethe, cz.trw):
     method(large, max_iter=2, threads=2)

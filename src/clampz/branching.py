@@ -7,7 +7,7 @@ A branch is a lane: one call solves all of them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -72,6 +72,9 @@ def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
 
 def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
     """Indices of variables to clamp: known, and each only once."""
+    if isinstance(variables, str) or not isinstance(variables, Iterable):
+        raise EvidenceError(f"variables: expected a list of variables to clamp, found {variables!r}")
+    variables = list(variables)
     chosen = [model.variable_index(v) for v in variables]
     for position, i in enumerate(chosen):
         if i in chosen[:position]:

@@ -42,8 +42,6 @@ CRITERIA: dict[str, tuple[tuple[str, ...], Callable[..., float]]] = {
 }
 # Lanes in a block that is handed to an executor.
 BLOCK = 16
-# TRW need not converge further, in nats, where it only ranks candidates or gives the entropies.
-GUIDE_TOL = 1e-3
 
 
 def clamp(
@@ -77,8 +75,8 @@ def clamp(
         What greedy selectors make best: "trw" (its bound as low as can be), "mf" (its bound as high), "bethe" (its value as high) or "gap" (between the first
         two).  By default the method's own; for Bethe on mixed models, where higher is not better, TRW's.
     reweight
-        Choose TRW's edge weights anew in every branch, as `edge_weights` says, in place of restricting the parent's; where that is looser the restricted
-        ones count.
+        Choose TRW's edge weights anew in every branch, in place of restricting the parent's: "optimized" ones go on from the parent's and are never looser
+        than them; others may be.
     executor
         Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By default threads of this process; the result
         does not depend on it.
@@ -91,7 +89,7 @@ def clamp(
     True
     """
     approximation = method_named(method)
-    chosen = (approximation.options_type() if options is None else options).with_changes(changes)
+    chosen = approximation.options(options, changes)
     if (variables is None) == (k is None):
         raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
     if variables is not None:
@@ -284,16 +282,14 @@ class Growth:
         own = name == self.method.name
         options = self.options if own else method.options_type(threads=self.options.threads)
         options = options.with_changes({"time": max(0.0, self.deadline - time.perf_counter())})
-        if name == "trw" and not own:
-            options = replace(options, tol=GUIDE_TOL)
-        if name != "trw" or parents is None:
-            return self._run(method, batch, parents, options)
-        restricted = options.with_changes({"edge_weights": ForestWeights(parents.state.rho)})
-        bounds = self._run(method, batch, parents, restricted)
-        if own and self.reweight:
-            anew = self._run(method, batch, parents, options)
-            return anew if combined(anew.upper) <= combined(bounds.upper) else bounds
-        return bounds
+        if parents is not None:
+            options = options.in_branches()
+        if name == "trw" and parents is not None:
+            optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
+            anew = own and self.reweight
+            if optimize or not anew:
+                options = replace(options, edge_weights=ForestWeights(parents.state.rho, optimize and anew))
+        return self._run(method, batch, parents, options)
 
     def _run(self, method: Approximation[Any], batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
         """Solve a batch here, or in blocks wherever the executor has its workers."""

@@ -51,6 +51,10 @@ class Options:
     def num_threads(self) -> int:
         return self.threads or os.cpu_count() or 1
 
+    def in_branches(self) -> Self:
+        """For sub-models that also start from the solution of the model they come from."""
+        return self
+
     def with_changes(self, changes: dict[str, Any]) -> Self:
         """These options with some of them changed; an unknown name is refused with the nearest ones."""
         known = [field.name for field in fields(self)]
@@ -114,6 +118,11 @@ class Watch:
         if self.stopped_by is None and self.seconds > self.options.time:
             self.stopped_by = "time"
         return self.stopped_by is not None
+
+    @property
+    def listening(self) -> bool:
+        """Whether there is a callback to tell."""
+        return self._progress is not None
 
     def report(self, progress: Progress) -> None:
         """Tell the callback; StopIteration from it stops the run."""

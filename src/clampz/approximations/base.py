@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clampz.batch import Batch
 from clampz.errors import OptionError
-from clampz.limits import Options, Progress, Watch
+from clampz.limits import Options, Progress, Watch, check_option
 from clampz.model import Evidence, Model
 from clampz.results import Estimate, Estimates
 
@@ -91,7 +91,7 @@ class Approximation(Generic[OptionsT]):
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimate | Estimates:
-        chosen = (self.options_type() if options is None else options).with_changes(changes)
+        chosen = self.options(options, changes)
         if isinstance(model, Batch):
             if evidence is not None:
                 raise OptionError("evidence goes with a model; a batch has its evidence in its lanes")
@@ -104,6 +104,12 @@ class Approximation(Generic[OptionsT]):
         with watch.interruptible():
             estimates = self._solve(batch, chosen, start, watch)
         return estimates[0] if single else estimates
+
+    def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
+        """The options of a call: those given, or the defaults, with some of them changed."""
+        chosen = self.options_type() if options is None else options
+        check_option(isinstance(chosen, self.options_type), "options", f"{self.options_type.__name__}, which {self.name} takes", chosen)
+        return chosen.with_changes(changes)
 
     def __repr__(self) -> str:
         return f"<approximation {self.name}>"

@@ -4,7 +4,7 @@ Any point of the forest polytope gives a valid bound.  Lowering an entry stays i
 never clipped upwards.  An edge on no cycle is in every spanning tree and has rho = 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -36,13 +36,15 @@ class ForestWeights:
     """Weights (m, 1) or (m, B) that are known to be mixtures of spanning forests, because they were made here: not checked again.
 
     Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of [WD16] is about.
+    `optimize`: they are where the optimization begins.
     """
 
     rho: Floats
+    optimize: bool = False
 
     def take(self, lanes: Integers) -> "ForestWeights":
         """Those of some of the lanes."""
-        return self if self.rho.shape[1] == 1 else ForestWeights(columns(self.rho, lanes))
+        return self if self.rho.shape[1] == 1 else replace(self, rho=columns(self.rho, lanes))
 
 
 def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None) -> Floats:
@@ -74,7 +76,7 @@ def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None) -> Floa
     position = np.full(topology.num_variables, -1)
     position[variables] = np.arange(len(variables))
     i, j = position[topology.edges[inside]].T
-    labels = graph.component_labels(len(variables), np.stack([i, j], axis=1).astype(np.int32))
+    labels = graph.component_labels(len(variables), read_only(np.stack([i, j], axis=1).astype(np.int32)))
     laplacian = np.zeros((len(variables), len(variables)))
     laplacian[i, j] = laplacian[j, i] = -1.0
     np.fill_diagonal(laplacian, -laplacian.sum(axis=1))

@@ -189,7 +189,7 @@ def iterate(
     policy: Policy | None = None,
     upper: bool = False,
     inner: int | None = None,
-    begun: int = 0,
+    begun: Integers | None = None,
     max_iter: int | None = None,
     full: bool | None = None,
 ) -> Ending:
@@ -202,48 +202,54 @@ def iterate(
     inner
         Sweeps between two outer steps (`rebase`), for Bethe's double loop.
     begun
-        Sweeps made before, which count towards the limit.
+        (B,) sweeps that each lane has made before, which count towards the limit; it then stops at the last look that is within.
     max_iter
         A limit other than that of the options.
     full
         Whether these are lanes of a block that fills the vector registers, where their own number does not tell: kernels round differently for few lanes.
     """
     ending = Ending.pending(lanes)
-    full = lanes.num_lanes >= FULL_LANES if full is None else full
-    running = np.arange(lanes.num_lanes)
-    limit = (options.max_iter if max_iter is None else max_iter) - begun
     num_lanes = lanes.num_lanes
+    full = num_lanes >= FULL_LANES if full is None else full
+    running = np.arange(num_lanes)
+    most = options.max_iter if max_iter is None else max_iter
+    before = np.zeros(num_lanes, dtype=np.int64) if begun is None else begun
     block = lanes if len(padded(running, full)) == num_lanes else lanes.take(padded(running, full))
-    num_iter = 0
+    num_iter, pace = 0, 1
     while running.size:
-        num_iter = _advance(block, num_iter, min(next_look(num_iter), limit), inner, watch)
+        num_iter, pace = _advance(block, num_iter, min(next_look(num_iter), most), inner, pace, watch)
         look = block.evaluate()
         residual = residual_of(look)[: running.size]
         ending.upper[running] = np.fmin(ending.upper[running], (look.value + look.slack + look.rounding)[: running.size])
         done = residual <= options.tol
         leaving = done if policy is None else done | policy(block, running, residual, num_iter)
-        stop: StoppedBy | None = watch.stopped_by if watch.must_stop() else "max_iter" if num_iter >= limit else None
-        out = np.flatnonzero(leaving | (stop is not None))
-        where = running[out]
-        ending.value[where], ending.rounding[where], ending.residual[where] = look.value[out], look.rounding[out], residual[out]
-        ending.num_iter[where] = begun + num_iter
-        ending.stopped_by[where] = stop
-        ending.stopped_by[running[done]] = "tol"
-        ending.point[:, where] = block.point[:, out]
-        worst = int(np.argmax(residual))
-        watch.report(
-            Progress(
-                method=method,
-                num_iter=begun + num_iter,
-                residual=float(residual[worst]),
-                log_z=float((ending.upper if upper else look.value)[running[worst] if upper else worst]),
-                num_lanes=num_lanes,
-                num_finished=num_lanes - running.size + out.size,
-                seconds=watch.seconds,
-            )
-        )
+        stop = watch.stopped_by if watch.must_stop() else None
+        spent = num_iter >= most if begun is None else before[running] + next_look(num_iter) > most
+        out = np.flatnonzero(leaving | spent | (stop is not None))
         if out.size:
-            kept = np.setdiff1d(np.arange(running.size), out)
+            where = running[out]
+            ending.value[where], ending.rounding[where], ending.residual[where] = look.value[out], look.rounding[out], residual[out]
+            ending.num_iter[where] = before[where] + num_iter
+            ending.stopped_by[where] = stop
+            if stop is None:
+                ending.stopped_by[running[np.broadcast_to(spent, running.shape)]] = "max_iter"
+            ending.stopped_by[running[done]] = "tol"
+            ending.point[:, where] = block.point[:, out]
+        if watch.listening:
+            worst = int(np.argmax(residual))
+            watch.report(
+                Progress(
+                    method=method,
+                    num_iter=int(before[running[worst]]) + num_iter,
+                    residual=float(residual[worst]),
+                    log_z=float(ending.upper[running[worst]] if upper else look.value[worst]),
+                    num_lanes=num_lanes,
+                    num_finished=num_lanes - running.size + out.size,
+                    seconds=watch.seconds,
+                )
+            )
+        if out.size:
+            kept = np.delete(np.arange(running.size), out)
             running = running[kept]
             if running.size:
                 block = block.take(padded(kept, full))
@@ -255,18 +261,17 @@ def next_look(num_iter: int) -> int:
     return num_iter + min(MAX_INTERVAL, 1 + num_iter // 2)
 
 
-def _advance(block: Lanes, num_iter: int, target: int, inner: int | None, watch: Watch) -> int:
-    """Sweep up to `target` sweeps in all, or until the watch says stop; returns how many it is now."""
-    step = 1 if inner is None else inner
+def _advance(block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, watch: Watch) -> tuple[int, int]:
+    """Sweep up to `target` sweeps in all, or until the watch says stop; returns how many it is now, and how many to make before asking it again."""
     while num_iter < target:
-        step = min(step, target - num_iter)
+        step = min(pace if inner is None else inner, target - num_iter)
         began = time.perf_counter()
         block.sweep(step)
         num_iter += step
         if inner is not None:
             block.rebase()
-        elif (time.perf_counter() - began) * 2 < PACE:
-            step *= 2
+        elif step == pace and (time.perf_counter() - began) * 2 < PACE:
+            pace *= 2
         if watch.must_stop():
             break
-    return num_iter
+    return num_iter, pace

@@ -21,6 +21,8 @@ from clampz.tables import Floats, Integers, columns, lane_sums
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
+# Lanes per block at most: a lane is four times smaller than one of messages, and its sweeps are short.
+MAX_BLOCK = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,7 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
         def solve(block: MeanFieldLanes, numbers: Integers) -> Ending:
             return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
 
-        ending = solve_in_blocks(lanes, solve)
+        ending = solve_in_blocks(lanes, solve, MAX_BLOCK)
     best = best_of(np.where(np.isfinite(ending.value), ending.value, -np.inf), batch.num_lanes)
     return _estimates(batch, options, problem, ending, best)
 

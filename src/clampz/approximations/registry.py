@@ -18,7 +18,7 @@ ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_fi
 
 def method_named(name: str) -> Approximation[Any]:
     """The approximation of this name; an unknown one is refused with the nearest."""
-    known = ALIASES.get(name.lower(), name.lower())
+    known = ALIASES.get(str(name).lower(), str(name).lower())
     if known not in METHODS:
         raise unknown_name("method", name, METHODS)
     return METHODS[known]

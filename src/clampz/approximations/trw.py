@@ -1,6 +1,6 @@
 """Tree-reweighted belief propagation: an upper bound on log Z that holds at every iteration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -31,6 +31,8 @@ UNIFORM_SHARE = 0.02
 # Sweeps of the messages between two conditional-gradient steps on the edge weights, and the size 2 / (k + STEP_OFFSET) of step k.
 SWEEPS_PER_STEP = 20
 STEP_OFFSET = 4.0
+# Nats of slack down to which weights are converged to be compared; only those that are kept are converged to `tol`.
+ROUGH = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class TRWOptions(Options):
         For "sampled".
     """
 
-    tol: float = 1e-4
+    tol: float = 1e-3
     edge_weights: EdgeWeights | NDArray[np.float64] | weights.ForestWeights = "uniform"
     num_trees: int = 1000
     num_steps: int = 30
@@ -78,7 +80,8 @@ def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) ->
     >>> trw(generators.cycle(3, theta=0, weights=-4.0)).bound
     'upper'
     """
-    optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
+    given = options.edge_weights
+    optimize = given.optimize if isinstance(given, weights.ForestWeights) else isinstance(given, str) and given == "optimized"
     with workers(options.num_threads) as pool:
         lanes = lanes_of(problem_of(batch), pool)
         if start is not None:
@@ -90,9 +93,9 @@ def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) ->
 
         def solve(block: MessageLanes, numbers: Integers) -> Ending:
             block.set_counting(rho if shared else columns(rho, numbers))
-            ending = _converge(block, options, watch, options.max_iter)
-            if optimize:
-                ending, rho[:, numbers] = _optimized(block, ending, options, watch)
+            if not optimize:
+                return _converge(block, options, watch, options.max_iter)
+            ending, rho[:, numbers] = _optimized(block, options, watch)
             return ending
 
         # weights of a lane's own need tables of its own, except in log-odds
@@ -142,42 +145,47 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
     return damp
 
 
-def _optimized(block: MessageLanes, ending: Ending, options: TRWOptions, watch: Watch) -> tuple[Ending, Floats]:
-    """Minimise the bound over the edge weights by conditional gradient, from where the block's own weights have converged.
+def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[Ending, Floats]:
+    """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best ones too.
 
-    The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a maximum spanning forest.  The lowest
-    bound seen is kept, with its weights: never above that at the start.
+    The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a maximum spanning forest.  New weights
+    take the place of the best so far where their bound is lower by more than the best one might still gain.
     """
+    rough = replace(options, tol=max(options.tol, ROUGH))
     first = block.rho
     current, best = first.copy(), first.copy()
+    start = block.take(np.arange(block.num_lanes))
+    ending = _converge(start, rough, watch, options.max_iter)
     block.point = ending.point.copy()
     block.set_counting(first)
     for step in range(options.num_steps):
+        if watch.must_stop():
+            return ending, best
         size = 2.0 / (step + STEP_OFFSET)
         current = (1 - size) * current + size * weights.heaviest_forests(block.topology, block.mutual_information())
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
-        block.point = _try_weights(block, candidate, best, ending, options, watch, min(SWEEPS_PER_STEP, options.max_iter))
+        last = step == options.num_steps - 1
+        # a bound taken after a few sweeps says little of the weights, so the last ones get as many as they need
+        trial = _with_weights(block, candidate, rough, watch, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter))
+        block.point = trial.point
         block.set_counting(candidate)
-        if watch.must_stop():
-            return ending, best
-    # A bound taken after a few sweeps says little of the weights: the last ones are judged once their messages have converged, and so are the best.
-    _try_weights(block, candidate, best, ending, options, watch, options.max_iter)
-    unfinished = ~ending.converged
-    if unfinished.any():
-        block.point = ending.point.copy()
-        _try_weights(block, best.copy(), best, ending, options, watch, options.max_iter)
+        _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)
+    block.point = ending.point.copy()
+    settled = _with_weights(block, best, options, watch, options.max_iter)
+    _accept(ending, settled, best, best, settled.upper <= ending.upper)
     return ending, best
 
 
-def _try_weights(block: MessageLanes, candidate: Floats, best: Floats, ending: Ending, options: TRWOptions, watch: Watch, max_iter: int) -> Floats:
-    """Converge under these weights; where the bound is lower than that of `ending` (or as low, and settled), they and it take the place of the best so far.
-
-    Returns the messages reached.
-    """
+def _with_weights(block: MessageLanes, candidate: Floats, options: TRWOptions, watch: Watch, max_iter: int) -> Ending:
+    """Converge under these weights, from where the block stands."""
     block.set_counting(candidate)
-    trial = _converge(block, options, watch, max_iter)
+    return _converge(block, options, watch, max_iter)
+
+
+def _accept(ending: Ending, trial: Ending, best: Floats, candidate: Floats, better: NDArray[np.bool_]) -> None:
+    """Put the lanes of a trial that are better in the place of the best so far; sweeps add up in all of them."""
     trial.num_iter += ending.num_iter
-    lower = np.flatnonzero((trial.upper < ending.upper) | (trial.upper == ending.upper) & trial.converged)
-    ending.put(lower, trial, lower)
-    best[:, lower] = candidate[:, lower]
-    return trial.point
+    taken = np.flatnonzero(better)
+    ending.put(taken, trial, taken)
+    ending.num_iter = trial.num_iter
+    best[:, taken] = candidate[:, taken]
