@@ -18,6 +18,7 @@ from clampz.approximations.base import Approximation
 from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.engine import EPSILON
 from clampz.approximations.registry import METHODS, method_named
+from clampz.approximations.trw import TRWOptions
 from clampz.batch import Batch
 from clampz.branching import Clamped, Step, check_memory, checked_variables, combined, split
 from clampz.errors import OptionError, unknown_name
@@ -284,11 +285,11 @@ class Growth:
         options = options.with_changes({"time": max(0.0, self.deadline - time.perf_counter())})
         if parents is not None:
             options = options.in_branches()
-        if name == "trw" and parents is not None:
-            optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
-            anew = own and self.reweight
-            if optimize or not anew:
-                options = replace(options, edge_weights=ForestWeights(parents.state.rho, optimize and anew))
+            if isinstance(options, TRWOptions):
+                optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
+                anew = own and self.reweight
+                if optimize or not anew:
+                    options = replace(options, edge_weights=ForestWeights(parents.state.rho, optimize and anew))
         return self._run(method, batch, parents, options)
 
     def _run(self, method: Approximation[Any], batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
