@@ -28,13 +28,14 @@ def as_pairs(
     """The pairs of variables, and their tables."""
     pairs, tables = [], []
     for item in pairwise.items() if isinstance(pairwise, Mapping) else pairwise:
-        pair, table = _two(item, "pairwise", "a pair of variables and their table")
-        pairs.append(_two(pair, "edge", "a pair of variables"))
+        pair, table = two(item, "pairwise", "a pair of variables and their table")
+        pairs.append(two(pair, "edge", "a pair of variables"))
         tables.append(table)
     return pairs, tables
 
 
-def _two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
+def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
+    """The halves of a pair."""
     if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 2:
         raise ModelError(f"{where} {item!r:.80}: expected {expected}")
     return item[0], item[1]

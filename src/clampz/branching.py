@@ -16,6 +16,7 @@ import numpy as np
 
 from clampz.batch import Batch
 from clampz.elimination import memory_allowed
+from clampz.equivalent import Equivalent
 from clampz.errors import EvidenceError, OptionError
 from clampz.limits import Options
 from clampz.model import Model, Variable
@@ -84,7 +85,8 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
 
 def check_memory(model: Model, num_lanes: int, what: str, limit: int | None = None) -> None:
     """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
-    per_lane = 8 * ARRAYS_PER_LANE * (len(model.unary.flat) + 2 * int(model.num_states[model.edges].sum() if model.num_edges else 0))
+    solved = Equivalent.of(model).model if model.factors else model
+    per_lane = 8 * ARRAYS_PER_LANE * (len(solved.unary.flat) + 2 * int(solved.num_states[solved.edges].sum()))
     needed, allowed = num_lanes * per_lane, memory_allowed(limit)
     if needed > allowed:
         raise OptionError(

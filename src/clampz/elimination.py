@@ -60,6 +60,12 @@ class Scopes(NamedTuple):
         sizes = np.concatenate([num_states, num_states[edges[:, 0]] * num_states[edges[:, 1]]])
         return cls(np.asarray(num_states, dtype=np.int64), offsets(arity), variables, offsets(sizes))
 
+    def followed_by(self, start: Integers, variables: Integers, sizes: Integers) -> "Scopes":
+        """These factors and then others over the same variables."""
+        scope_start = np.concatenate([self.start, self.start[-1] + start[1:]])
+        table_start = np.concatenate([self.table_start, self.table_start[-1] + np.cumsum(sizes)])
+        return Scopes(self.num_states, scope_start, np.concatenate([self.variables, variables]), table_start)
+
     @property
     def num_factors(self) -> int:
         return len(self.start) - 1

@@ -1,8 +1,8 @@
-"""Model: a frozen pairwise Markov random field over discrete variables.
+"""Model: a frozen Markov random field over discrete variables, pairwise unless it has factors of more.
 
 The sign convention, stated once: potentials are *log* potentials and higher is likelier,
 
-    p(x) = exp(score(x)) / Z,    score(x) = constant + sum_i theta_i(x_i) + sum_ij theta_ij(x_i, x_j).
+    p(x) = exp(score(x)) / Z,    score(x) = constant + sum_i theta_i(x_i) + sum_ij theta_ij(x_i, x_j) + sum_f theta_f(x_f).
 
 -inf is a hard zero; +inf and NaN are refused.  The paper's binary form writes theta_i x_i and W_ij / 2 [x_i = x_j], x in {0, 1}.
 """
@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clampz._checks import as_constant, as_edges, as_log_potentials, as_num_states, as_pairs, as_rows, some
+from clampz._checks import as_constant, as_edges, as_log_potentials, as_num_states, as_pairs, as_rows, some, two
 from clampz._kernels import graph
 from clampz.errors import EvidenceError, ModelError
+from clampz.factors import Factor, FactorTables, Folded, as_factors, coupling, fold, reduced
 from clampz.tables import Floats, Integers, PairTables, UnaryTables, offsets, ranges, read_only
 from clampz.topology import Topology
 
@@ -38,7 +39,7 @@ class BinaryForm(NamedTuple):
 
 
 class Model:
-    """A pairwise model: any number of labels per variable, log potentials, hard zeros as -inf.
+    """A model: any number of labels per variable, log potentials, hard zeros as -inf.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class Model:
         One array of log potentials per variable, or an (n, L) array.
     pairwise
         `{(i, j): table}` with `table[a, b] = theta_ij(a, b)`, or pairs `((i, j), table)`; tables on the same edge, in either direction, are added up.
+    factors
+        Pairs (variables, table) over any number of variables, a table having an axis for each; those over one or two variables are added to the above.
     constant
         Added to every score.
     names, state_names
@@ -63,6 +66,7 @@ class Model:
         unary: Sequence[ArrayLike] | ArrayLike,
         pairwise: Mapping[tuple[Any, Any], ArrayLike] | Iterable[tuple[tuple[Any, Any], ArrayLike]] = (),
         *,
+        factors: Iterable[tuple[Sequence[Any], ArrayLike]] = (),
         constant: float = 0.0,
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
@@ -83,7 +87,51 @@ class Model:
                 raise ModelError(f"{where}: expected shape {(int(num_states[i]), int(num_states[j]))}, found {array.shape}")
             flat.append((array if i < j else array.T).ravel())
         edges = np.sort(np.array(ends, dtype=np.int64).reshape(-1, 2), axis=1)
-        self._set(np.concatenate([*columns, []]), edges, np.concatenate([*flat, []]), constant)
+        folded = self._folded(factors)
+        turned, tables_of_pairs = _smaller_first(num_states, folded.edges, folded.pairwise)
+        self._set(
+            np.concatenate([*columns, []]) + folded.unary,
+            np.concatenate([edges, turned]),
+            np.concatenate([*flat, tables_of_pairs]),
+            as_constant(constant) + folded.constant,
+            folded.factors,
+        )
+
+    def _folded(self, factors: Iterable[tuple[Sequence[Any], ArrayLike]]) -> Folded:
+        """Factors as a user gives them, by size."""
+        given = []
+        for item in factors:
+            scope, table = two(item, "factor", "a pair (variables, table)")
+            given.append((tuple(self._checked_index(i, scope, "factor over") for i in scope), table))
+        known = as_factors(self._num_states, given)
+        flat = np.concatenate([np.empty(0), *(factor.table.ravel() for factor in known)])
+        variables = np.array([i for factor in known for i in factor.scope], dtype=np.int64)
+        return fold(self._num_states, offsets(np.array([len(factor.scope) for factor in known], dtype=np.int64)), variables, flat)
+
+    @classmethod
+    def from_factors(
+        cls,
+        num_states: ArrayLike,
+        factors: Iterable[tuple[Sequence[Any], ArrayLike]],
+        *,
+        constant: float = 0.0,
+        names: Sequence[str] | None = None,
+        state_names: Sequence[Sequence[str]] | None = None,
+    ) -> Self:
+        """A model given by factors alone, pairs (variables, table) over any number of variables.
+
+        >>> Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)) + [0, 1]), ((0,), [0, 3])]).score([1, 0, 1])
+        4.0
+        """
+        states = as_num_states(num_states)
+        return cls([np.zeros(size) for size in states], factors=factors, constant=constant, names=names, state_names=state_names)
+
+    @classmethod
+    def from_flat_factors(cls, num_states: Integers, scope_start: Integers, variables: Integers, flat: Floats, *, constant: float = 0.0) -> Self:
+        """From factors of any size laid end to end, as a file has them; scopes and values are known to be sound."""
+        folded = fold(num_states, scope_start, variables, flat)
+        edges, pairwise = _smaller_first(num_states, folded.edges, folded.pairwise)
+        return cls._from_checked(num_states, folded.unary, edges, pairwise, constant + folded.constant, None, None, folded.factors)
 
     @classmethod
     def from_arrays(
@@ -139,12 +187,7 @@ class Model:
         start = offsets(states[i] * states[j])
         if flat.shape != (start[-1],):
             raise ModelError(f"pairwise: expected shape ({start[-1]},), the tables of {len(edge_array)} edges in turn, found {flat.shape}")
-        if (i > j).any():
-            tables = PairTables(flat, start, np.sort(edge_array, axis=1).astype(np.int32), states)
-            entry, edge, a, b = tables.entries(np.flatnonzero(i > j))
-            transposed = flat.copy()
-            transposed[entry] = flat[start[edge] + b * states[j[edge]] + a]
-            edge_array, flat = tables.edges.astype(np.int64), transposed
+        edge_array, flat = _smaller_first(states, edge_array, flat)
         return cls._from_checked(states, unary_array, edge_array, flat, constant, names, state_names)
 
     @classmethod
@@ -157,11 +200,12 @@ class Model:
         constant: float,
         names: Sequence[str] | None,
         state_names: Sequence[Sequence[str]] | None,
+        factors: Sequence[Factor] = (),
     ) -> Self:
         """From flat tables that are known to be sound, with the smaller variable of each edge first."""
         model = cls.__new__(cls)
         model._set_variables(num_states, names, state_names)
-        model._set(unary, edges, flat, constant)
+        model._set(unary, edges, flat, constant, factors)
         return model
 
     @classmethod
@@ -216,7 +260,7 @@ class Model:
         self._names = names
         self._state_names = state_names
 
-    def _set(self, unary: Floats, edges: Integers, flat: Floats, constant: float) -> None:
+    def _set(self, unary: Floats, edges: Integers, flat: Floats, constant: float, factors: Sequence[Factor] = ()) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
         constant = as_constant(constant)
         loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
@@ -239,6 +283,7 @@ class Model:
         self._edges = read_only(np.ascontiguousarray(edges, dtype=np.int32))
         self._unary = UnaryTables(read_only(np.ascontiguousarray(unary)), read_only(offsets(num_states)))
         self._pairwise = PairTables(read_only(np.ascontiguousarray(flat)), read_only(start), self._edges, self._num_states)
+        self._factors = FactorTables.of(num_states, factors)
         self._constant = constant
 
     # -- data ---------------------------------------------------------------------------------------------------------------
@@ -272,6 +317,25 @@ class Model:
         return self._edges
 
     @property
+    def factors(self) -> FactorTables:
+        """The factors of three or more variables, `(scope, table)` each; empty for a pairwise model."""
+        return self._factors
+
+    @cached_property
+    def couplings(self) -> tuple[NDArray[np.int32], Floats]:
+        """(c, 2) every pair of variables that share an edge or a factor, in lexicographic order, and (c,) how strongly they are tied: see `strength`."""
+        if not self._factors:
+            return self._edges, self.strength
+        tied: dict[tuple[int, int], float] = dict(zip(map(tuple, self._edges.tolist()), self.strength.tolist(), strict=True))
+        for scope, table in self._factors:
+            for b in range(len(scope)):
+                for a in range(b):
+                    pair = scope[a], scope[b]
+                    tied[pair] = min(tied.get(pair, 0.0) + coupling(table, a, b, HARD_STRENGTH), HARD_STRENGTH)
+        pairs = sorted(tied)
+        return read_only(np.array(pairs, dtype=np.int32).reshape(-1, 2)), read_only(np.array([tied[pair] for pair in pairs]))
+
+    @property
     def constant(self) -> float:
         return self._constant
 
@@ -292,6 +356,8 @@ class Model:
         low, high = (int(self._num_states.min()), int(self._num_states.max())) if self.num_variables else (0, 0)
         states = f"{low} state{'' if low == 1 else 's'}" if low == high else f"{low} to {high} states"
         edges = f"{self.num_edges} edge{'' if self.num_edges == 1 else 's'}"
+        if self._factors:
+            edges += f", {len(self._factors)} larger factor{'' if len(self._factors) == 1 else 's'}"
         kind = f", {self.kind}" if self.binary is not None and self.num_edges else ""
         return f"Model({self.num_variables} variable{'' if self.num_variables == 1 else 's'} of {states}, {edges}{kind})"
 
@@ -302,6 +368,7 @@ class Model:
             self._constant == other._constant
             and self._names == other._names
             and self._state_names == other._state_names
+            and self._factors == other._factors
             and all(
                 np.array_equal(a, b)
                 for a, b in [
@@ -324,6 +391,7 @@ class Model:
         # what is derived is quicker to compute again than to send, and a copy stays closed to writing
         return Model._from_checked, (
             self._num_states, self._unary.flat, self._edges.astype(np.int64), self._pairwise.flat, self._constant, self._names, self._state_names,
+            list(self._factors),
         )  # fmt: skip
 
     # -- names --------------------------------------------------------------------------------------------------------------
@@ -357,17 +425,17 @@ class Model:
     def _index_of_name(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self._names or ())}
 
-    def _checked_index(self, variable: Any, pair: object) -> int:
+    def _checked_index(self, variable: Any, scope: object, what: str = "edge") -> int:
         try:
             return self.variable_index(variable)
         except EvidenceError as error:
-            raise ModelError(f"edge {pair!r}: {error}") from None
+            raise ModelError(f"{what} {scope!r}: {error}") from None
 
     # -- the binary form ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def binary(self) -> BinaryForm | None:
-        """The paper's binary form, or None where there is none: other than two states somewhere, or a hard zero."""
+        """The paper's binary form, or None where there is none: other than two states somewhere, a hard zero, or a factor of more than two variables."""
         if self.pair_form is None or not np.isfinite(self._unary.flat).all():
             return None
         shift, W, constant = self.pair_form
@@ -381,7 +449,7 @@ class Model:
         A table [[a, b], [c, d]] has W = a + d - b - c, and adds (c - b + d - a)/2 to theta_i, (b - c + d - a)/2 to theta_j,
         (a + b + c - d)/2 to the constant.
         """
-        if (self._num_states != 2).any() or not np.isfinite(self._pairwise.flat).all():
+        if (self._num_states != 2).any() or not np.isfinite(self._pairwise.flat).all() or self._factors:
             return None
         a, b, c, d = self._pairwise.flat.reshape(-1, 4).T
         i, j = self._edges.T
@@ -438,7 +506,8 @@ class Model:
         a, b = np.where(mask[i[edge]], 1 - a, a), np.where(mask[j[edge]], 1 - b, b)
         flat[entry] = self._pairwise.flat[self._pairwise.start[edge] + a * self._num_states[j[edge]] + b]
         states = self._state_names and tuple(s[::-1] if mask[i] else s for i, s in enumerate(self._state_names))
-        return Model._from_checked(self._num_states, unary, self._edges.astype(np.int64), flat, self._constant, self._names, states)
+        factors = [Factor(scope, np.flip(table, tuple(a for a, i in enumerate(scope) if mask[i]))) for scope, table in self._factors]
+        return Model._from_checked(self._num_states, unary, self._edges.astype(np.int64), flat, self._constant, self._names, states, factors)
 
     # -- configurations and evidence ------------------------------------------------------------------------------------------
 
@@ -458,7 +527,8 @@ class Model:
         x = states.astype(np.int64)
         i, j = self._edges.T
         pair_entries = self._pairwise.start[:-1] + x[i] * self._num_states[j] + x[j]
-        return float(self._constant + self._unary.flat[self._unary.start[:-1] + x].sum() + self._pairwise.flat[pair_entries].sum())
+        larger = sum(float(table[tuple(x[list(scope)])]) for scope, table in self._factors)
+        return float(self._constant + self._unary.flat[self._unary.start[:-1] + x].sum() + self._pairwise.flat[pair_entries].sum()) + larger
 
     def as_evidence(self, evidence: Evidence) -> dict[int, int]:
         """Evidence by index: `{variable: state}` with every name looked up, contradictions refused."""
@@ -489,18 +559,35 @@ class Model:
         for onto, variable, state in [((state_i == a) & (state_j < 0), j, b), ((state_j == b) & (state_i < 0), i, a)]:
             np.add.at(unary, self._unary.start[variable[edge[onto]]] + state[onto], value[onto])
         constant = self._constant + unary[self._unary.start[:-1][~free] + clamped[~free]].sum() + value[(state_i == a) & (state_j == b)].sum()
+        smaller = FactorTables.of(self._num_states, [reduced(factor, given) for factor in self._factors])
+        folded = fold(self._num_states, smaller.scope_start, smaller.variables, smaller.flat)
+        unary, constant = unary + folded.unary, constant + folded.constant
         if constant == -np.inf:
             raise EvidenceError(f"evidence {dict(evidence)!r:.200} is impossible: the model gives it probability zero, so Z = 0 under it")
         table_start, position = self._pairwise.start, np.cumsum(free) - 1
         return Model._from_checked(
             self._num_states[free],
             unary[np.repeat(free, self._num_states)],
-            position[self._edges[kept]],
-            self._pairwise.flat[ranges(table_start[kept], table_start[kept + 1] - table_start[kept])],
+            position[np.concatenate([self._edges[kept], folded.edges])],
+            np.concatenate([self._pairwise.flat[ranges(table_start[kept], table_start[kept + 1] - table_start[kept])], folded.pairwise]),
             constant,
             self._names and [self._names[v] for v in np.flatnonzero(free)],
             self._state_names and [self._state_names[v] for v in np.flatnonzero(free)],
+            [Factor(tuple(int(position[i]) for i in scope), table) for scope, table in folded.factors],
         )
+
+
+def _smaller_first(num_states: Integers, edges: Integers, flat: Floats) -> tuple[Integers, Floats]:
+    """Edges with the smaller variable first, and their tables turned accordingly."""
+    i, j = edges.T
+    if not (i > j).any():
+        return edges, flat
+    start = offsets(num_states[i] * num_states[j])
+    tables = PairTables(flat, start, np.sort(edges, axis=1).astype(np.int32), num_states)
+    entry, edge, a, b = tables.entries(np.flatnonzero(i > j))
+    transposed = flat.copy()
+    transposed[entry] = flat[start[edge] + b * num_states[j[edge]] + a]
+    return tables.edges.astype(np.int64), transposed
 
 
 def _strengths(tables: PairTables) -> Floats:

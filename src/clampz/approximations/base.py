@@ -6,17 +6,15 @@ Each of them is written as a function of a batch; `approximation` turns it into 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
+from clampz.approximations.starts import Start, start_marginals
 from clampz.batch import Batch
+from clampz.equivalent import Equivalent, equivalent_start
 from clampz.errors import OptionError
 from clampz.limits import Options, Progress, Watch, check_option
 from clampz.model import Evidence, Model
 from clampz.results import Estimate, Estimates
 
 OptionsT = TypeVar("OptionsT", bound=Options)
-Start = Estimate | Estimates | NDArray[np.float64]
 
 
 class Approximation(Generic[OptionsT]):
@@ -39,8 +37,9 @@ class Approximation(Generic[OptionsT]):
         The method's options, whole; single ones are given by name: `trw(model, tol=1e-3)`.
     """
 
-    def __init__(self, name: str, options_type: type[OptionsT], solve: Callable[..., Estimates]) -> None:
+    def __init__(self, name: str, options_type: type[OptionsT], solve: Callable[..., Estimates], takes_factors: bool) -> None:
         self.name = name
+        self.takes_factors = takes_factors
         self.options_type = options_type
         self._solve = solve
         self.__doc__ = solve.__doc__
@@ -102,8 +101,17 @@ class Approximation(Generic[OptionsT]):
             batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
         watch = Watch(chosen, progress)
         with watch.interruptible():
-            estimates = self._solve(batch, chosen, start, watch)
+            run = self._solve if self.takes_factors or not batch.model.factors else self._solve_equivalent
+            estimates = run(batch, chosen, start, watch)
         return estimates[0] if single else estimates
+
+    def _solve_equivalent(self, batch: Batch, options: OptionsT, start: Start | None, watch: Watch) -> Estimates:
+        """Solve the pairwise model that a model with larger factors is equivalent to."""
+        equivalent = Equivalent.of(batch.model)
+        if start is not None:
+            given = isinstance(start, Estimate | Estimates)
+            start = equivalent_start(equivalent, start) if given else equivalent.marginals(start_marginals(batch, start))  # type: ignore[arg-type]
+        return equivalent.back(self._solve(equivalent.batch(batch), options, start, watch))
 
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
         """The options of a call: those given, or the defaults, with some of them changed."""
@@ -115,10 +123,10 @@ class Approximation(Generic[OptionsT]):
         return f"<approximation {self.name}>"
 
 
-def approximation(name: str, options_type: type[OptionsT]) -> Callable[[Callable[..., Estimates]], Approximation[OptionsT]]:
-    """Make a function (batch, options, start, watch) -> Estimates into an `Approximation`."""
+def approximation(name: str, options_type: type[OptionsT], *, takes_factors: bool = False) -> Callable[[Callable[..., Estimates]], Approximation[OptionsT]]:
+    """Make a function (batch, options, start, watch) -> Estimates into an `Approximation`; with `takes_factors` it works on factors of any size itself."""
 
     def wrap(solve: Callable[..., Estimates]) -> Approximation[OptionsT]:
-        return Approximation(name, options_type, solve)
+        return Approximation(name, options_type, solve, takes_factors)
 
     return wrap

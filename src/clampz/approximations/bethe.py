@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.approximations.base import Start, approximation
+from clampz.approximations.base import approximation
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.engine import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
@@ -16,6 +16,7 @@ from clampz.approximations.lanes import finished, lanes_of, start_messages
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.message_lanes import MessageLanes
 from clampz.approximations.problems import BinaryProblem, problem_of
+from clampz.approximations.starts import Start
 from clampz.batch import Batch
 from clampz.executors import workers
 from clampz.limits import Options, Watch, check_option

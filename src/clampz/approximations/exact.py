@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clampz.approximations.base import Start, approximation
+from clampz.approximations.base import approximation
+from clampz.approximations.starts import Start
 from clampz.batch import Batch
 from clampz.elimination import EPS, Elimination, Restriction, Scopes, Sum, Workspace, memory_allowed
 from clampz.errors import OptionError
@@ -54,15 +55,16 @@ class _Run:
         model = batch.model
         self.batch = batch
         self.wanted = options.marginals
-        whole = Scopes.of_pairwise(model.num_states, model.edges)
+        larger = model.factors
+        whole = Scopes.of_pairwise(model.num_states, model.edges).followed_by(larger.scope_start, larger.variables, np.diff(larger.start))
         # States that no lane allows are cut out, so that evidence makes the model narrower.
         self.restricted = Restriction.of(whole, batch.possible.any(axis=1))
         self.elimination = Elimination.of(self.restricted.scopes, options.memory, marginals=self.wanted)
         self.num_rows, self.num_pairs = len(batch.unary), len(model.pairwise.flat)
         self.num_kept = len(self.restricted.states)
         self.state_start = self.restricted.scopes.table_start[: model.num_variables + 1]
-        self.pair_start = self.restricted.scopes.table_start[model.num_variables :] - self.num_kept
-        values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat])
+        self.pair_start = self.restricted.scopes.table_start[model.num_variables : model.num_variables + model.num_edges + 1]
+        values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, larger.flat])
         self.values = values[self.restricted.entries]
 
     def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats) -> Sum:
@@ -77,7 +79,8 @@ class _Run:
             return found
         unary[self.restricted.states] = _normalised(marginals, self.state_start)
         if pairs.size:
-            pairs[entries[num_kept:] - self.num_rows] = _normalised(workspace.beliefs[num_kept : len(entries)], self.pair_start)
+            last = self.pair_start[-1]
+            pairs[entries[num_kept:last] - self.num_rows] = _normalised(workspace.beliefs[num_kept:last], self.pair_start - num_kept)
         return found
 
     def num_threads(self, options: ExactOptions) -> int:
@@ -129,7 +132,7 @@ class ExactState:
         return self.again(lane)
 
 
-@approximation("exact", ExactOptions)
+@approximation("exact", ExactOptions, takes_factors=True)
 def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
     """log Z and all marginals, exactly, by eliminating one variable after another.
 

@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from clampz._kernels import mean_field as kernels
-from clampz.approximations.base import Start, approximation
+from clampz._kernels import mean_field_factors as factor_kernels
+from clampz.approximations.base import approximation
 from clampz.approximations.engine import Ending, Evaluation, Lanes, best_of, iterate, solve_in_blocks
-from clampz.approximations.lanes import NO_CONFIGURATION, start_marginals
-from clampz.approximations.problems import BinaryProblem, Problem, TableProblem, problem_of
+from clampz.approximations.lanes import NO_CONFIGURATION
+from clampz.approximations.problems import BinaryProblem, FactorProblem, Problem, TableProblem, problem_of
+from clampz.approximations.starts import Start, start_marginals
 from clampz.batch import Batch
 from clampz.executors import MIN_RANGE, Workers, cut, sum_blocks, workers
 from clampz.limits import Options, Watch, check_option
@@ -47,7 +49,7 @@ class MeanFieldOptions(Options):
         check_option(isinstance(self.num_starts, int) and self.num_starts >= 0, "num_starts", "a whole number >= 0", self.num_starts)
 
 
-@approximation("mean_field", MeanFieldOptions)
+@approximation("mean_field", MeanFieldOptions, takes_factors=True)
 def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, watch: Watch) -> Estimates:
     """Naive mean field: `log_z` is a lower bound on log Z, at every iteration.
 
@@ -58,10 +60,11 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
     'lower'
     """
-    problem = problem_of(batch)
+    problem = FactorProblem.from_batch(batch) if batch.model.factors else problem_of(batch)
     points = _starts(problem, batch, options, start)
     with workers(options.num_threads) as pool:
-        lanes = MeanFieldLanes(problem, points, pool)
+        kind = FactorLanes if isinstance(problem, FactorProblem) else MeanFieldLanes
+        lanes = kind(problem, points, pool)
 
         def solve(block: MeanFieldLanes, numbers: Integers) -> Ending:
             return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
@@ -74,7 +77,7 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
 class MeanFieldLanes(Lanes):
     """Probabilities of a block of lanes; the arrays are those of `_kernels.mean_field`."""
 
-    def __init__(self, problem: Problem, point: Floats, workers: Workers) -> None:
+    def __init__(self, problem: Any, point: Floats, workers: Workers) -> None:
         """`point` has a multiple of the problem's lanes: the starts of lane 0, then those of lane 1, and so on."""
         self.point = np.ascontiguousarray(point)
         self.problem = problem.take(np.repeat(np.arange(problem.num_lanes), point.shape[1] // problem.num_lanes))
@@ -87,9 +90,9 @@ class MeanFieldLanes(Lanes):
             self.weight = np.maximum(problem.table, -kernels.HARD)
         self.constant = self._constant()
 
-    def take(self, lanes: Integers, workers: Workers | None = None) -> "MeanFieldLanes":
+    def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         """Some of the lanes."""
-        taken = object.__new__(MeanFieldLanes)
+        taken = object.__new__(type(self))
         taken.problem, taken.point, taken.weight = self.problem.take(lanes), columns(self.point, lanes), self.weight
         taken.last_value, taken.keep, taken.constant = self.last_value[lanes], self.keep[lanes], self.constant[lanes]
         taken.workers = workers or self.workers
@@ -125,20 +128,39 @@ class MeanFieldLanes(Lanes):
             terms(part[0], part[1], *self._arrays(), out)
             return out
 
-        look = Evaluation.summed(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)), self.constant, self.problem.magnitude)
+        return self._gained(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)))
+
+    def _gained(self, parts: list[Floats]) -> Evaluation:
+        look = Evaluation.summed(parts, self.constant, self.problem.magnitude)
         gained = np.maximum(look.value - self.last_value, 0.0)
         self.last_value = look.value
         return look._replace(slack=gained, drift=gained)
 
     def _constant(self) -> Floats:
         """What the kernels leave out: W_ij / 4 for every edge between free variables."""
-        problem: Problem = self.problem
-        if isinstance(problem, TableProblem):
-            return problem.constant
+        problem = self.problem
+        if not isinstance(problem, BinaryProblem):
+            constant: Floats = problem.constant
+            return constant
         if not problem.free.size:
             return problem.constant + float(problem.W.sum()) / 4
         i, j = problem.topology.slot_of[problem.topology.edges].T
         return problem.constant + lane_sums(problem.W[:, None] * problem.free[i] * problem.free[j]) / 4
+
+
+class FactorLanes(MeanFieldLanes):
+    """Lanes of a model with factors of any size; the arrays are those of `_kernels.mean_field_factors`."""
+
+    def sweep(self, num_sweeps: int) -> None:
+        """Update every variable, one after another."""
+        factor_kernels.update_variables(num_sweeps, self.point, self.problem.theta, self.weight, self.problem.graph)
+
+    def evaluate(self) -> Evaluation:
+        """The bound at the current point."""
+        out = np.zeros((2, 6, self.num_lanes))
+        factor_kernels.variable_terms(self.point, self.problem.theta, out[0])
+        factor_kernels.factor_terms(self.point, self.weight, self.problem.graph, out[1])
+        return self._gained(list(out))
 
 
 class ProductMarginals:
@@ -168,13 +190,14 @@ class ProductMarginals:
         return product
 
 
-def _starts(problem: Problem, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
+def _starts(problem: Problem | FactorProblem, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
     """(rows, lanes times starts) the points to start from: the caller's, one without hard zeros if there are any, the same random ones for every lane."""
     marginals: list[Floats] = []
     if start is not None:
         marginals.append(start_marginals(batch, start))
-    if isinstance(problem, TableProblem) and np.isinf(problem.table).any():
-        marginals.append(_feasible_starts(problem))
+    if not isinstance(problem, BinaryProblem) and np.isinf(problem.table).any():
+        tables = problem.pairwise if isinstance(problem, FactorProblem) else problem
+        marginals.append(_feasible_starts(tables)[: len(batch.unary)])
     num_starts = len(marginals) + options.num_starts
     check_option(num_starts > 0, "num_starts", "at least 1 where no `start` is given", options.num_starts)
     points = np.empty((len(problem.theta), batch.num_lanes, num_starts))
@@ -189,10 +212,10 @@ def _starts(problem: Problem, batch: Batch, options: MeanFieldOptions, start: St
     return points.reshape(len(points), batch.num_lanes * num_starts)
 
 
-def _as_point(problem: Problem, marginals: Floats) -> Floats:
+def _as_point(problem: Problem | FactorProblem, marginals: Floats) -> Floats:
     """Marginals (S, lanes) as the kernels keep them; even odds where they are nan, 0 where the state or the variable is out."""
     marginals = np.nan_to_num(marginals, nan=0.5)
-    if isinstance(problem, TableProblem):
+    if not isinstance(problem, BinaryProblem):
         return np.where(problem.theta > -np.inf, marginals[problem.rows], 0.0)
     point = marginals[1::2][problem.topology.variable_of] - 0.5
     return point * problem.free if problem.free.size else point
@@ -211,7 +234,7 @@ def _feasible_starts(problem: TableProblem) -> Floats:
     return problem.in_variable_order(out)
 
 
-def _estimates(batch: Batch, options: MeanFieldOptions, problem: Problem, ending: Ending, best: Integers) -> Estimates:
+def _estimates(batch: Batch, options: MeanFieldOptions, problem: Problem | FactorProblem, ending: Ending, best: Integers) -> Estimates:
     point = columns(ending.point, best)
     marginals = problem.marginals(0.5 + point, 0.5 - point) if isinstance(problem, BinaryProblem) else problem.in_variable_order(point)
     value = np.where(np.isfinite(ending.value[best]), ending.value[best], -np.inf)

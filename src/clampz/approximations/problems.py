@@ -11,9 +11,11 @@ from typing import Self
 import numpy as np
 
 from clampz._kernels import messages_general
+from clampz._kernels.mean_field_factors import FactorGraph
 from clampz._kernels.messages import ADDITIONS_COVERED, MessageGraph
 from clampz._kernels.messages_general import StateGraph
 from clampz.batch import Batch
+from clampz.equivalent import Equivalent
 from clampz.model import BinaryForm, Model
 from clampz.tables import Floats, Integers, columns, lane_sums, offsets, ranges
 from clampz.topology import Topology
@@ -189,6 +191,71 @@ class TableProblem:
         out = np.empty_like(rows)
         out[self.rows] = rows
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class FactorProblem:
+    """Lanes of a model with factors of any size, for mean field; states that cannot be are ruled out as in its pairwise equivalent.
+
+    Attributes
+    ----------
+    pairwise
+        The equivalent.
+    graph, table
+        Edges and larger factors alike, as `_kernels.mean_field_factors` has them.
+    theta
+        (S, B) log unary potentials in variable order; -inf where the state is ruled out.
+    constant
+        (B,) the model's constant; -inf where Z = 0.
+    """
+
+    pairwise: TableProblem
+    graph: FactorGraph
+    table: Floats
+    theta: Floats
+    constant: Floats
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Self:
+        model, larger = batch.model, batch.model.factors
+        pairwise = TableProblem.from_batch(Equivalent.of(model).batch(batch))
+        m = model.num_edges
+        variables = np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int64)
+        scope_start = np.concatenate([2 * np.arange(m), 2 * m + larger.scope_start])
+        factor = np.repeat(np.arange(m + len(larger)), np.diff(scope_start))
+        order = np.argsort(variables, kind="stable")
+        graph = FactorGraph(
+            state_start=model.unary.start,
+            scope_start=scope_start,
+            variables=variables,
+            table_start=np.concatenate([model.pairwise.start[:-1], len(model.pairwise.flat) + larger.start]),
+            at=offsets(np.bincount(variables, minlength=model.num_variables)),
+            factor=factor[order],
+            place=(np.arange(len(variables)) - scope_start[factor])[order],
+        )
+        theta = pairwise.in_variable_order(pairwise.theta)[: len(batch.unary)]
+        return cls(pairwise, graph, np.concatenate([model.pairwise.flat, larger.flat]), theta, pairwise.constant)
+
+    @property
+    def rows(self) -> Integers:
+        """(S,) the row of the model's unary potentials that each row here comes from."""
+        return np.arange(len(self.theta))
+
+    @property
+    def magnitude(self) -> Floats:
+        """(B,) the absolute terms of the constant."""
+        return self.pairwise.magnitude
+
+    @property
+    def num_lanes(self) -> int:
+        return len(self.constant)
+
+    def take(self, lanes: Integers) -> "FactorProblem":
+        """Some of the lanes."""
+        return replace(self, pairwise=self.pairwise.take(lanes), theta=columns(self.theta, lanes), constant=self.constant[lanes])
+
+    def in_variable_order(self, rows: Floats) -> Floats:
+        return rows
 
 
 Problem = BinaryProblem | TableProblem

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.approximations import edge_weights as weights
-from clampz.approximations.base import Start, approximation
+from clampz.approximations.base import approximation
 from clampz.approximations.binary_lanes import BinaryLanes
 from clampz.approximations.engine import Ending, Policy, Stagnation, iterate, solve_in_blocks
 from clampz.approximations.lanes import finished, lanes_of, start_messages
 from clampz.approximations.message_lanes import MessageLanes
 from clampz.approximations.problems import problem_of
+from clampz.approximations.starts import Start
 from clampz.batch import Batch
 from clampz.executors import workers
 from clampz.limits import Options, Watch, check_option

@@ -34,7 +34,7 @@ class Remaining:
     edges
         (l, 2) by their new numbers, in the model's order.
     edge_numbers
-        (l,) the model's numbers of the edges.
+        (l,) the model's numbers of the edges (of its couplings, where it has larger factors).
     """
 
     model: Model
@@ -46,14 +46,15 @@ class Remaining:
     def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool) -> "Remaining":
         """From a mask (n,) of the variables not yet clamped, in time linear in variables and edges."""
         member = free.copy()
-        i, j = model.edges.T
-        kept = np.flatnonzero((model.strength > 0) & member[i] & member[j])
+        edges, strength = model.couplings
+        i, j = edges.T
+        kept = np.flatnonzero((strength > 0) & member[i] & member[j])
         if core:
-            lists = graphs.neighbour_lists(model.num_variables, model.edges[kept])
+            lists = graphs.neighbour_lists(model.num_variables, edges[kept])
             member[graphs.strip_to_core(*lists)[0]] = False
             kept = kept[member[i[kept]] & member[j[kept]]]
         number = (np.cumsum(member) - 1).astype(np.int32)
-        return cls(model, np.flatnonzero(member), read_only(number[model.edges[kept]]), kept)
+        return cls(model, np.flatnonzero(member), read_only(number[edges[kept]]), kept)
 
     @property
     def num_variables(self) -> int:
@@ -61,8 +62,8 @@ class Remaining:
 
     @property
     def strength(self) -> Floats:
-        """(l,) |W|, or what stands for it: see `Model.strength`."""
-        return self.model.strength[self.edge_numbers]
+        """(l,) |W|, or what stands for it: see `Model.couplings`."""
+        return self.model.couplings[1][self.edge_numbers]
 
 
 def max_w(graph: Remaining) -> Floats:
