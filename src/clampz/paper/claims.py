@@ -1,0 +1,22 @@
+"""The paper's claims, each a small function from what was measured to a verdict.
+
+A claim holds or fails only where the numbers are further apart than `BEYOND` standard errors; otherwise the runs cannot tell.  Unless a claim is about
+nats, errors are shares of a family's mean error before clamping, so that large families do not drown small ones.  Where the paper speaks of several
+methods at once, all of them must agree.
+"""
+
+from clampz.paper import claims_on_accuracy, claims_on_choice, claims_on_examples, claims_on_times
+from clampz.paper.measures import Measures
+from clampz.paper.table import Table
+from clampz.paper.verdicts import Claim, Verdict
+
+CLAIMS = (*claims_on_accuracy.CLAIMS, *claims_on_choice.CLAIMS, *claims_on_times.CLAIMS, *claims_on_examples.CLAIMS)
+
+
+def check_claims(table: Table, settings: str = "paper") -> list[tuple[Claim, Verdict]]:
+    """Every claim with its verdict on this table's runs."""
+    measured = Measures(table, settings)
+    return [(claim, claim.judge(measured)) for claim in CLAIMS]
+
+
+__all__ = ["CLAIMS", "Claim", "Verdict", "check_claims"]

@@ -1,0 +1,142 @@
+"""Figures of the paper's small examples, computed on the spot: the lamp, the symmetric models, the barbell."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clampz import generators
+from clampz.approximations.exact import exact
+from clampz.clamping import clamp
+from clampz.model import Model
+from clampz.paper.panels import DPI, LEGEND, METHOD_TITLES, PAGE, SMALL, TEXT, finish, write_title
+from clampz.paper.table import Table
+from clampz.plotting import ATTRACTIVE, DASHES, INK, REPULSIVE, SOFT, plot_model
+from clampz.tables import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LAMP = np.array([(1, 4), (2, 5), (3, 4), (2, 3), (2, 1.75), (2, 0.5), (4, 1), (4, 0), (0, 1), (0, 0)], dtype=np.float64)
+_FIFTHS = 2 * math.pi * np.arange(5) / 5
+BARBELL = np.concatenate([np.stack([np.cos(_FIFTHS), np.sin(_FIFTHS)], axis=1), [(2.5, 0), (3.8, -0.75), (3.8, 0.75)]])
+
+SYMMETRIC: dict[str, Callable[[float], Model]] = {
+    "C3": lambda W: generators.cycle(3, theta=0, weights=W),
+    "C4": lambda W: generators.cycle(4, theta=0, weights=W),
+    "C5": lambda W: generators.cycle(5, theta=0, weights=W),
+    "K4": lambda W: generators.complete(4, theta=0, weights=W),
+    "K5": lambda W: generators.complete(5, theta=0, weights=W),
+}
+SYMMETRIC_STYLES: dict[str, dict[str, Any]] = {
+    "C3": {"color": "#56a3d9", "linestyle": "solid", "marker": "v"},
+    "C4": {"color": "#e08a00", "linestyle": (0, (4.0, 1.5)), "marker": "s"},
+    "C5": {"color": "#2f6db3", "linestyle": (0, (1.2, 1.2)), "marker": "p"},
+    "K4": {"color": "#b5407c", "linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"},
+    "K5": {"color": INK, "linestyle": "solid", "marker": "o"},
+}
+# An odd number, so that W = 0 is one of them, where all methods are exact; and how far the axis goes.
+WEIGHTS = tuple(np.linspace(-8.0, 8.0, 33).tolist())
+REACH = 8.4
+# Of Bethe and TRW, far below a line's width.
+TOL = 1e-5
+
+
+def lamp(_: Table) -> "Figure":
+    """The lamp with what maxW chooses on the whole graph, its core, and what is chosen there."""
+    from matplotlib.figure import Figure
+
+    model = generators.lamp(theta=0, weights=2.0)
+    figure = Figure(figsize=(PAGE, 2.95), dpi=DPI, facecolor="white", layout="constrained")
+    whole, core, stripped = figure.subplots(1, 3)
+    plot_model(model, core, LAMP, names=True)
+    core.set_title("its core", fontsize=TEXT, color=INK)
+    for ax, select in ((whole, "maxW0"), (stripped, "maxW")):
+        result = clamp(model, "trw", k=1, select=select)
+        gain = result.steps[0].log_z - result.log_z
+        plot_model(model, ax, LAMP, clamped=result.variables, core=ax is stripped, names=True)
+        where = "in the core, maxW" if ax is stripped else "on the whole lamp, maxW"
+        ax.set_title(f"{where} clamps $X_{{{result.variables[0] + 1}}}$", fontsize=TEXT, color=INK)
+        ax.text(0.5, 0.0, f"TRW falls by {gain:.3f} nats", transform=ax.transAxes, ha="center", va="top", fontsize=SMALL + 0.5, color=SOFT)
+    write_title(figure, "A model and its core (W = 2 on every edge)")
+    return figure
+
+
+@cache
+def symmetric_errors(graph: str, method: str) -> Floats:
+    """(weights, 2) the error before and after one clamp.
+
+    Mean field and Bethe from their several starts: from the symmetric one alone they would stay at a saddle.  TRW with the weights of what is left.
+    """
+    found = np.empty((len(WEIGHTS), 2))
+    options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}
+    for row, weight in zip(found, WEIGHTS, strict=True):
+        model = SYMMETRIC[graph](weight)
+        result = clamp(model, method, variables=[0], reweight=method == "trw", **options)
+        row[:] = [step.log_z for step in result.steps]
+        row -= exact(model).log_z
+    found.flags.writeable = False
+    return found
+
+
+def symmetric(_: Table) -> "Figure":
+    """Error against the weight of all edges, before and after one clamp, of models without singleton potentials."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    figure = Figure(figsize=(PAGE, 4.6), dpi=DPI, facecolor="white", layout="constrained")
+    axes = figure.subplots(2, 3, sharex=True)
+    for column, method in enumerate(("mf", "bethe", "trw")):
+        for clamps in (0, 1):
+            ax = axes[clamps, column]
+            ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
+            if method != "trw" and not clamps:
+                ax.axhline(-math.log(2), color=SOFT, linewidth=0.6, linestyle=DASHES, zorder=0.5)
+                ax.annotate("−log 2", (REACH, -math.log(2)), (0, -3), textcoords="offset points", fontsize=SMALL, color=SOFT, ha="right", va="top")
+            for number, (graph, style) in enumerate(SYMMETRIC_STYLES.items()):
+                errors = symmetric_errors(graph, method)[:, clamps]
+                ax.plot(WEIGHTS, errors, linewidth=1.1, markersize=3.6, markevery=(number, 6), markerfacecolor="white", label=graph, **style)
+            finish(ax, f"{METHOD_TITLES[method]}, {'after one clamp' if clamps else 'before clamping'}")
+            ax.set_xlim(-REACH, REACH)
+            ax.set_xticks([-8, -4, 0, 4, 8])
+    for row in axes:  # Bethe and TRW on one scale
+        low, high = (pick(ax.get_ylim()[end] for ax in row[1:]) for end, pick in enumerate((min, max)))
+        for ax in row[1:]:
+            ax.set_ylim(low - 0.05 * (high - low), high)
+    for ax in axes[-1]:
+        ax.set_xlabel("W of every edge", fontsize=TEXT, color=INK)
+    handles = [Line2D([], [], linewidth=1.1, markersize=3.6, markerfacecolor="white", label=graph, **style) for graph, style in SYMMETRIC_STYLES.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), **LEGEND)
+    write_title(figure, "Symmetric models with uniform edge weights, before and after one clamp")
+    figure.supylabel("error of log Z (nats)", fontsize=TEXT, color=INK)
+    return figure
+
+
+def barbell(_: Table) -> "Figure":
+    """The barbell, with the first two variables that maxW and maxW+TRE clamp, and what TRW is off by as they do."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    model, truth = generators.barbell(), exact(generators.barbell()).log_z
+    figure = Figure(figsize=(PAGE, 2.45), dpi=DPI, facecolor="white", layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1.15, 0.8))
+    styles: dict[str, dict[str, Any]] = {"maxW": {"linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"}, "maxW+TRE": {"linestyle": "solid", "marker": "^"}}
+    for ax, (select, style) in zip((left, middle), styles.items(), strict=True):
+        result = clamp(model, "trw", k=3, select=select, reweight=True)
+        plot_model(model, ax, BARBELL, clamped=result.variables[:2], core=False, names=True)
+        chosen = " then ".join(f"$X_{{{i + 1}}}$" for i in result.variables[:2])
+        ax.set_title(f"{select} clamps {chosen}", fontsize=TEXT, color=INK, pad=3.5)
+        right.plot(range(4), [step.log_z - truth for step in result.steps], color=INK, linewidth=1.1, markersize=4.2, label=select, **style)
+    finish(right, "TRW's error (nats)")
+    right.set(xticks=range(4), ylim=(0, None))
+    right.set_xlabel("clamps", fontsize=TEXT, color=INK)
+    handles = [
+        Line2D([], [], color=ATTRACTIVE, linewidth=2.2, label="attractive, W = 6"),
+        Line2D([], [], color=REPULSIVE, linewidth=2.2, linestyle=DASHES, label="repulsive, W = −6"),
+        *(Line2D([], [], color=INK, linewidth=1.1, markersize=4.2, label=select, **style) for select, style in styles.items()),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, **LEGEND)
+    write_title(figure, "A clump and a frustrated cycle")
+    return figure

@@ -1,0 +1,109 @@
+"""The 44 families of random models in the paper, each run of which is reproducible from the family's name and its number.
+
+All have theta ~ U[-2, 2].  Grids are toroidal; the random graphs have 4 neighbours per variable, on average or exactly.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from clampz import generators
+from clampz.errors import OptionError, unknown_name
+from clampz.model import Model
+
+Graph = Literal["grid", "er", "regular", "complete"]
+
+THETA = (-2.0, 2.0)
+WEIGHTS = ((0.0, 2.0), (0.0, 6.0), (-6.0, 6.0), (-12.0, 12.0))
+SIZES: dict[Graph, tuple[int, ...]] = {"grid": (25, 49, 81), "er": (25, 49, 81), "regular": (25, 49, 81), "complete": (10, 15)}
+DEGREE = 4
+
+
+@dataclass(frozen=True, order=True)
+class Family:
+    """A kind of graph, its number of variables, and the range of W.
+
+    >>> family = Family("grid", 49, (-6.0, 6.0))
+    >>> family.name, family.title
+    ('grid49[-6,6]', '7x7 grid, [-6,6]')
+    >>> family.model(0)
+    Model(49 variables of 2 states, 98 edges, mixed)
+    """
+
+    graph: Graph
+    size: int
+    weights: tuple[float, float]
+
+    @property
+    def name(self) -> str:
+        return f"{self.graph}{self.size}{self._range}"
+
+    @property
+    def title(self) -> str:
+        """As figures call it."""
+        side = math.isqrt(self.size)
+        kind = {"grid": f"{side}x{side} grid", "er": f"random {self.size}", "regular": f"{DEGREE}-regular {self.size}", "complete": f"K{self.size}"}
+        return f"{kind[self.graph]}, {self._range}"
+
+    @property
+    def mixed(self) -> bool:
+        """Whether weights have both signs."""
+        return self.weights[0] < 0
+
+    @property
+    def _range(self) -> str:
+        return "[{:g},{:g}]".format(*self.weights)
+
+    def seed(self, run: int) -> int:
+        """Of a run: the same on every machine, and unlike that of any other run of any family."""
+        return int.from_bytes(hashlib.sha256(f"clampz paper {self.name} {run}".encode()).digest()[:6], "big")
+
+    def model(self, run: int) -> Model:
+        """The model of a run."""
+        drawing: generators.Drawing = {"theta": THETA, "weights": self.weights, "rng": self.seed(run)}
+        if self.graph == "grid":
+            side = math.isqrt(self.size)
+            return generators.grid(side, side, **drawing)
+        if self.graph == "er":
+            return generators.erdos_renyi(self.size, DEGREE, **drawing)
+        if self.graph == "regular":
+            return generators.regular(self.size, DEGREE, **drawing)
+        return generators.complete(self.size, **drawing)
+
+
+FAMILIES = tuple(Family(graph, size, weights) for graph, sizes in SIZES.items() for size in sizes for weights in WEIGHTS)
+_BY_NAME = {family.name: family for family in FAMILIES}
+
+
+def family_named(name: str) -> Family:
+    """The family of this name.
+
+    >>> family_named("complete15[-12,12]")
+    Family(graph='complete', size=15, weights=(-12.0, 12.0))
+    """
+    if name not in _BY_NAME:
+        raise unknown_name("family", name, _BY_NAME)
+    return _BY_NAME[name]
+
+
+def families(graph: str | None = None, size: int | None = None, weights: Sequence[float] | None = None) -> list[Family]:
+    """All families, or those of one kind of graph, one size, one range of weights; `graph` may also be a family's whole name.
+
+    >>> [family.name for family in families("complete", weights=(0, 6))]
+    ['complete10[0,6]', 'complete15[0,6]']
+    """
+    if graph is not None and graph not in get_args(Graph):
+        if graph not in _BY_NAME:
+            raise unknown_name("family", graph, [*get_args(Graph), *_BY_NAME])
+        found = [_BY_NAME[graph]]
+    else:
+        found = [family for family in FAMILIES if graph in (None, family.graph)]
+    sizes, ranges = sorted({family.size for family in found}), list(dict.fromkeys(family.weights for family in found))
+    if size is not None and size not in sizes:
+        raise OptionError(f"size: expected one of {', '.join(map(str, sizes))}{f' for {graph}' if graph else ''}, found {size!r}")
+    if weights is not None and tuple(map(float, weights)) not in ranges:
+        known = "  ".join("{:g},{:g}".format(*pair) for pair in ranges)
+        raise OptionError(f"weights: expected one of {known}, found {','.join(f'{w:g}' for w in weights)}")
+    return [f for f in found if size in (None, f.size) and (weights is None or f.weights == tuple(map(float, weights)))]

@@ -1,0 +1,287 @@
+"""Panels of errors: one family each, TRW above, Bethe in the middle, mean field below, a line per selector.
+
+Methods are told apart by colour, of different lightness, and by where they lie; selectors by line and marker.  So the panels read in greyscale too.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz.paper.families import Family
+from clampz.paper.table import Table
+from clampz.plotting import FAINT, INK, SOFT
+from clampz.tables import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# In points.
+TITLE, TEXT, SMALL = 9.5, 8.0, 7.0
+# In inches: the width of a whole page's figure, what its rows need besides the panels, and the height of the tallest panel.
+PAGE, HEAD, FOOT, TALLEST = 7.4, 0.35, 0.3, 2.2
+DPI = 180
+
+METHODS = ("trw", "bethe", "mf")
+METHOD_TITLES = {"trw": "TRW", "bethe": "Bethe", "mf": "MF"}
+METHOD_COLOURS = {"trw": "#2f6db3", "bethe": INK, "mf": "#e08a00"}
+PLACES = {"trw": "above", "bethe": "between", "mf": "below"}
+# Opacity of a band, and of its entry in the legend: several lie on each other.
+BAND, BAND_ENTRY = 0.07, 0.3
+ERROR = "error of log Z (nats)"
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": SMALL + 0.5, "labelcolor": INK, "handlelength": 2.8, "columnspacing": 1.4, "handletextpad": 0.6}
+
+
+class Line(NamedTuple):
+    """How a selector is drawn; in the order of `LINES`, later ones on top."""
+
+    label: str
+    settings: str
+    selector: str
+    style: Mapping[str, Any]
+
+
+_HOLLOW = {"markerfacecolor": "none", "markeredgewidth": 0.9}
+LINES = (
+    Line("worst of ten", "paper", "worst", {"linestyle": (0, (1.0, 1.2)), "linewidth": 1.2}),
+    Line("best of ten", "paper", "best", {"linestyle": (0, (4.0, 1.5)), "linewidth": 1.2}),
+    Line("maxW", "paper", "maxW", {"linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "linewidth": 0.9, "marker": "x", "markersize": 4.0, "markeredgewidth": 0.9}),
+    Line("maxW+TRE", "paper", "maxW+TRE", {"linestyle": "solid", "linewidth": 0.9, "marker": "^", "markersize": 3.6, "markeredgewidth": 0.0}),
+    Line("pseudo-greedy", "paper", "pseudo-greedy", {"linestyle": "solid", "linewidth": 0.9, "marker": ".", "markersize": 4.5, "markeredgewidth": 0.0}),
+    Line("greedy", "paper", "greedy", {"linestyle": "solid", "linewidth": 0.7, "marker": "o", "markersize": 6.0, **_HOLLOW}),
+    Line("ours: maxW+TRE", "ours", "maxW+TRE", {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "D", "markersize": 3.6, **_HOLLOW}),
+    Line("ours: pseudo-greedy", "ours", "pseudo-greedy", {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "s", "markersize": 5.0, **_HOLLOW}),
+)
+
+# The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and whether standard errors are bars.
+Drawn = set[str]
+UNSIGNED, BARS = "unsigned", "bars"
+
+
+class Cell(NamedTuple):
+    """A panel: its title, whether there are runs for it, what draws it, and what its horizontal axis is."""
+
+    title: str
+    present: bool
+    draw: Callable[["Axes"], Drawn]
+    xlabel: str = "clamps"
+
+
+# From what was drawn to the entries of the legend.
+Handles = Callable[[Drawn], "list[Artist]"]
+
+
+class Mean(NamedTuple):
+    """Means over runs, their standard errors, and of how many runs they are."""
+
+    mean: Floats
+    error: Floats
+    num: NDArray[np.int64]
+
+
+def mean_over_runs(values: Floats) -> Mean:
+    """(runs, ...) to means over the runs; runs without a number do not count, and one run alone has no standard error.
+
+    >>> mean_over_runs(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    Mean(mean=array([2., 2.]), error=array([ 1., nan]), num=array([2, 1]))
+    """
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, values, 0.0).sum(axis=0) / count
+        variance = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0) / (count - 1)
+        error = np.sqrt(variance / count)
+    return Mean(mean, np.where(count > 1, error, np.nan), count)
+
+
+def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None = None, zoom: bool = False) -> Drawn:
+    """Mean error against the number of clamps, with bands of a standard error; zoomed in, only Bethe has bands, and the axis goes as far as they do."""
+    drawn: Drawn = set()
+    extent: list[Floats] = []
+    for method in METHODS:
+        for line in LINES:
+            mean, error, count = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings))
+            if not len(count) > 1 or not count[1:].any():
+                continue
+            clamps = np.arange(len(mean))
+            band = np.nan_to_num(error)
+            colour = METHOD_COLOURS[method]
+            if method == "bethe" or not zoom:
+                ax.fill_between(clamps, mean - band, mean + band, color=colour, alpha=BAND, linewidth=0, zorder=1)
+            ax.plot(clamps, mean, color=colour, zorder=2 + 0.1 * LINES.index(line), **line.style)
+            drawn |= {line.label, method}
+            if method == "bethe":
+                extent += [mean - band, mean + band]
+    if family.mixed and "bethe" in drawn:
+        drawn.add(UNSIGNED)
+    if not drawn:
+        return drawn
+    ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
+    if zoom and extent:
+        inside = np.concatenate(extent)
+        low, high = np.nanmin(inside), np.nanmax(inside)
+        margin = 0.12 * (high - low) or 0.1
+        ax.set_ylim(low - margin, high + margin)
+    ax.set_xticks(range(6))
+    ax.set_xlim(-0.25, 5.25)
+    finish(ax, title or family.title, runs_text(table, family, "errors"))
+    return drawn
+
+
+def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> Drawn:
+    """Mean error against the mean time up to it, a point per number of clamps; best and worst take no time of their own and are not here."""
+    drawn: Drawn = set()
+    for method in METHODS:
+        for line in LINES:
+            if line.selector in ("best", "worst"):
+                continue
+            times, _, count = mean_over_runs(table.curve(family.name, method, line.selector, settings=line.settings, part="times", column="seconds"))
+            if not len(count) > 1 or not count[1:].any():
+                continue
+            mean, error, _ = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings, part="times"))
+            colour = METHOD_COLOURS[method]
+            ax.errorbar(times, mean, np.nan_to_num(error), fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.6, zorder=1)
+            ax.plot(times, mean, color=colour, zorder=2 + 0.1 * LINES.index(line), **line.style)
+            drawn |= {line.label, method}
+    if family.mixed and "bethe" in drawn:
+        drawn.add(UNSIGNED)
+    if not drawn:
+        return drawn
+    ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
+    drawn.add(BARS)
+    ax.set_xscale("log")
+    few_log_ticks(ax)
+    finish(ax, title or family.title, runs_text(table, family, "times"))
+    return drawn
+
+
+def runs_text(table: Table, family: Family, part: str) -> str:
+    """How many runs of a family a panel shows."""
+    num, ours = (len(table.runs(family.name, settings=settings, part=part)) for settings in ("paper", "ours"))
+    return counted(num) if not ours else f"{num} + {ours} ours"
+
+
+def counted(num: int) -> str:
+    return f"{num} run{'' if num == 1 else 's'}"
+
+
+def few_log_ticks(ax: "Axes") -> None:
+    """Label whole powers of ten only; where none or one of them is in sight, some of the numbers between too."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = ax.get_xlim()
+    subs = (1.0,) if np.floor(np.log10(high)) - np.ceil(np.log10(low)) >= 1 else (1.0, 3.0)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=5))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if 1e-3 <= value < 1e4 else f"$10^{{{round(np.log10(value))}}}$"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlim(low, high)
+
+
+def finish(ax: "Axes", title: str, note: str = "") -> None:
+    """The look that all panels have; the note, such as the number of runs, stands right of the title."""
+    ax.set_title(title, fontsize=TEXT, color=INK, pad=3.5, loc="left")
+    if note:
+        ax.set_title(note, fontsize=SMALL, color=SOFT, pad=3.5, loc="right")
+    ax.spines[["right", "top"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.tick_params(colors=INK, labelsize=SMALL, length=2.5, pad=2, color=SOFT)
+    ax.tick_params(which="minor", length=1.5, color=FAINT)
+    if ax.get_yscale() == "linear":
+        ax.locator_params(axis="y", nbins=6)
+
+
+def errors_cell(table: Table, family: Family, title: str | None = None, *, zoom: bool = False) -> Cell:
+    """A panel of `draw_errors`."""
+    title = title or family.title
+    present = any(table.runs(family.name, settings=settings) for settings in ("paper", "ours"))
+    return Cell(title, present, lambda ax: draw_errors(ax, table, family, title=title, zoom=zoom))
+
+
+def times_cell(table: Table, family: Family, title: str | None = None) -> Cell:
+    """A panel of `draw_times`."""
+    title = title or family.title
+    present = any(table.runs(family.name, settings=settings, part="times") for settings in ("paper", "ours"))
+    return Cell(title, present, lambda ax: draw_times(ax, table, family, title=title), "seconds")
+
+
+def panel_figure(title: str, cells: Mapping[tuple[int, int], Cell], *, ylabel: str = ERROR, handles: Handles | None = None, num_lines: int = 3) -> "Figure":
+    """A figure of panels by row and column, with one legend: in a place that no panel is meant for, or below in so many lines.
+
+    Rows and columns without any runs are left out; a panel without runs among others says so.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    rows, columns = (sorted({place[axis] for place, cell in cells.items() if cell.present}) for axis in (0, 1))
+    if not rows:
+        return empty_figure(title)
+    width = {1: 3.6, 2: 3.0, 3: PAGE / 3}.get(len(columns), PAGE / len(columns))
+    free = [(r, c) for r in range(len(rows)) for c in range(len(columns)) if (rows[r], columns[c]) not in cells]
+    size = (max(width * len(columns), 4.6), min(0.9 * width, TALLEST) * len(rows) + HEAD + (0.2 if free else FOOT + 0.15 * num_lines))
+    figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout=ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.03))
+    axes = figure.subplots(len(rows), len(columns), squeeze=False)
+    seen: Drawn = set()
+    for (r, c), ax in np.ndenumerate(axes):
+        cell = cells.get((rows[r], columns[c]))
+        if cell is None:
+            ax.set_axis_off()
+        elif drawn := cell.draw(ax):
+            seen |= drawn
+        else:
+            finish(ax, cell.title)
+            ax.set(xticks=[], yticks=[])
+            ax.text(0.5, 0.5, "no runs", transform=ax.transAxes, ha="center", va="center", fontsize=TEXT, color=SOFT)
+        if cell is not None and r + 1 == len(rows):
+            ax.set_xlabel(cell.xlabel, fontsize=TEXT, color=INK, labelpad=2)
+    entries = (handles or line_handles)(seen)
+    if free:
+        compact = LEGEND | {"handlelength": 2.4, "labelspacing": 0.5 if len(entries) <= 10 else 0.2}
+        legend = axes[free[0]].legend(handles=entries, loc="upper right", bbox_to_anchor=(1.03, 1.12), borderaxespad=0.0, **compact)
+        legend.set_in_layout(False)
+    else:
+        for ncols in range(-(-len(entries) // num_lines), 0, -1):
+            legend = figure.legend(handles=entries, loc="outside lower center", ncols=ncols, **LEGEND)
+            if legend.get_window_extent().width <= figure.bbox.width:
+                break
+            legend.remove()
+    write_title(figure, title)
+    figure.supylabel(ylabel, fontsize=TEXT, color=INK)
+    return figure
+
+
+def line_handles(seen: Drawn) -> list["Artist"]:
+    """The legend of what was drawn: first the methods, then the selectors, then what the bands are."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    places = PLACES | ({"bethe": "mixed: |error|"} if UNSIGNED in seen else {})
+    found: list[Artist] = [Line2D([], [], color=METHOD_COLOURS[m], linewidth=3.0, label=f"{METHOD_TITLES[m]} ({places[m]})") for m in METHODS if m in seen]
+    order = sorted(reversed(LINES), key=lambda line: line.settings != "paper")
+    found += [Line2D([], [], color=INK, label=line.label, **line.style) for line in order if line.label in seen]
+    if any(line.selector in ("best", "worst") and line.label in seen for line in LINES) or BARS not in seen:
+        return [*found, Patch(color=SOFT, alpha=BAND_ENTRY, linewidth=0, label="standard error")]
+    return [*found, bar_entry()]
+
+
+def bar_entry() -> "Artist":
+    """In the legend: what bars are."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=SOFT, linestyle="none", marker="|", markersize=9, label="standard error")
+
+
+def write_title(figure: "Figure", title: str) -> None:
+    figure.suptitle(title, x=0.01, ha="left", fontsize=TITLE, fontweight="bold", color=INK)
+
+
+def empty_figure(title: str) -> "Figure":
+    """What a figure is before there are any runs for it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.6, 1.2), dpi=DPI, facecolor="white")
+    figure.text(0.02, 0.8, title, fontsize=TITLE, fontweight="bold", color=INK, va="center")
+    figure.text(0.5, 0.35, "no runs", fontsize=TEXT, color=SOFT, ha="center", va="center")
+    return figure

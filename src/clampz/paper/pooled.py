@@ -1,0 +1,220 @@
+"""Figures that pool families: the sign of Bethe's error, who agrees with pseudo-greedy, and greedy against optimal sequences."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clampz.paper.families import FAMILIES, WEIGHTS, Family
+from clampz.paper.panels import (
+    BAND,
+    BAND_ENTRY,
+    DPI,
+    LEGEND,
+    METHOD_COLOURS,
+    METHOD_TITLES,
+    PAGE,
+    TEXT,
+    UNSIGNED,
+    Cell,
+    Drawn,
+    counted,
+    empty_figure,
+    finish,
+    mean_over_runs,
+    panel_figure,
+    write_title,
+)
+from clampz.paper.table import HEURISTICS, Table, is_mixed
+from clampz.plotting import FAINT, INK, SOFT
+from clampz.tables import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TRE = "+TRE"
+# The clamps of the histograms are this selector's.
+HISTOGRAM_SELECTOR = "maxW+TRE"
+# The ends of the bins: a third of a decade wide away from 0, where most errors are small and some are large.
+DECADES = (1.0, 2.0, 5.0)
+FINEST = 0.05
+
+BASES: dict[str, dict[str, Any]] = {
+    "maxW0": {"color": "#8c96a3", "marker": "v"},
+    "maxW": {"color": INK, "marker": "^"},
+    "Mpower": {"color": "#2f6db3", "marker": "s"},
+    "frustCycles": {"color": "#b5407c", "marker": "D"},
+    "strongCycles": {"color": "#e08a00", "marker": "o"},
+}
+# Heuristics stand so far apart, or those that agree would hide each other.
+ASIDE = 0.16
+MAX_OPTIMAL = 25
+SEQUENCES: dict[str, dict[str, Any]] = {
+    "optimal": {"linestyle": "solid", "marker": ".", "markersize": 5.0},
+    "greedy": {"linestyle": (0, (4.0, 1.5)), "marker": "o", "markersize": 6.5, "markerfacecolor": "none", "markeredgewidth": 0.9},
+}
+
+
+def histogram(table: Table) -> "Figure":
+    """Signed error of Bethe on all mixed models, with 0, 1 and 2 clamps."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    title = f"Bethe's error on mixed models ({HISTOGRAM_SELECTOR})"
+    mixed = [family.name for family in FAMILIES if is_mixed(family.name)]
+    curves = [curve for name in mixed if (curve := table.curve(name, "bethe", HISTOGRAM_SELECTOR)).shape[1] > 2]
+    errors = np.concatenate([curve[:, :3] for curve in curves]) if curves else np.empty((0, 3))
+    errors = errors[np.isfinite(errors).all(axis=1)]
+    if not len(errors):
+        return empty_figure(title)
+    edges = bin_edges(errors)
+    zero = len(edges[edges < 0])
+    figure = Figure(figsize=(PAGE, 2.9), dpi=DPI, facecolor="white", layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
+    for clamps, ax in enumerate(axes):
+        values = errors[:, clamps]
+        shares, place = np.histogram(values, edges)[0] / len(values), np.arange(len(edges) - 1) - zero
+        ax.bar(place[zero:], shares[zero:], 1.0, align="edge", color=METHOD_COLOURS["trw"], edgecolor="white", linewidth=0.4)
+        ax.bar(place[:zero], shares[:zero], 1.0, align="edge", color="white", edgecolor=INK, linewidth=0.6, hatch="//////")
+        ax.axvline(0.0, color=INK, linewidth=0.8)
+        finish(ax, {0: "before clamping", 1: "1 clamp"}.get(clamps, f"{clamps} clamps"), counted(len(values)))
+        labelled = {k - zero: f"{edge:g}".replace("-", "−") for k, edge in enumerate(edges) if edge == 0 or f"{abs(edge):g}".strip("0.") == "1"}
+        ax.set_xticks(list(labelled), list(labelled.values()))
+        text = f"too high {np.mean(values > 0):.0%}\nmean {values.mean():+.2f}\nmedian {np.median(values):+.2f}".replace("-", "−")
+        ax.text(0.98, 0.97, text, transform=ax.transAxes, ha="right", va="top", fontsize=TEXT, color=INK, linespacing=1.4)
+        ax.set_xlabel("error of log Z (nats; bins widen)", fontsize=TEXT, color=INK)
+    axes[0].set_ylim(0, 1.45 * axes[0].get_ylim()[1])  # room for the text
+    axes[0].set_ylabel("share of runs", fontsize=TEXT, color=INK)
+    handles = [
+        Patch(facecolor=METHOD_COLOURS["trw"], label="too high"),
+        Patch(facecolor="white", edgecolor=INK, linewidth=0.6, hatch="//////", label="too low"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, **LEGEND)
+    write_title(figure, title)
+    return figure
+
+
+def bin_edges(errors: Floats) -> Floats:
+    """Ends of bins that hold all errors: none has both signs, and they widen away from 0.
+
+    >>> bin_edges(np.array([-0.07, 0.3])).tolist()
+    [-0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.5]
+    """
+    decades = np.arange(np.floor(np.log10(FINEST)), np.ceil(np.log10(max(np.abs(errors).max(), FINEST))) + 1)
+    sizes = np.array([float(f"{step:g}e{decade:g}") for decade in decades for step in DECADES])
+    sizes = sizes[sizes >= FINEST]
+    below, above = (sizes[: np.searchsorted(sizes, reach) + 1] for reach in (-errors.min(), errors.max()))
+    return np.concatenate([-below[::-1], [0.0], above])
+
+
+def success(table: Table) -> "Figure":
+    """How often each heuristic, asked at pseudo-greedy's state, chooses as it does."""
+    cells = {}
+    for row, mixed in enumerate((True, False)):
+        names = [family.name for family in FAMILIES if is_mixed(family.name) == mixed]
+        for column, method in enumerate(("mf", "bethe", "trw")):
+            rows = table.where(settings="paper", part="errors", family=names, method=method, selector="pseudo-greedy")
+            title = f"{METHOD_TITLES[method]}, {'mixed' if mixed else 'attractive'}"
+            cells[row, column] = Cell(title, bool(len(rows)), partial(_draw_success, rows=rows, title=title), "clamp")
+    title = "How often each heuristic agrees with pseudo-greedy"
+    return panel_figure(title, cells, ylabel="share of runs that agree, ± standard error", handles=_success_handles, num_lines=2)
+
+
+def agreement(rows: Table) -> tuple[Floats, Floats]:
+    """(heuristics, steps) of pseudo-greedy's rows the share that agrees with each heuristic, and (steps,) their number."""
+    clamps = rows.column("clamps")
+    steps = int(clamps.max(initial=0))
+    num = np.bincount(clamps, minlength=steps + 1)[1:].astype(np.float64)
+    agree = rows.column("agree")
+    shares = np.zeros((len(HEURISTICS), steps))
+    for names in rows.unique("agree"):
+        counts = np.bincount(clamps[agree == names], minlength=steps + 1)[1:]
+        for name in filter(None, names.split(",")):
+            shares[HEURISTICS.index(name)] += counts
+    return shares / np.maximum(num, 1.0), num
+
+
+def optimal(table: Table) -> "Figure":
+    """Mean errors of greedy and of optimal sequences, pooled over the families they were run for; in the corner, how much farther off greedy is in the end."""
+    cells = {}
+    for column, weights in enumerate(WEIGHTS):
+        families = [f for f in FAMILIES if f.weights == weights and f.size <= MAX_OPTIMAL]
+        present = any(table.runs(f.name, part="optimal") for f in families)
+        for row, method in enumerate(("trw", "bethe", "mf")):
+            title = f"{METHOD_TITLES[method]}, [{weights[0]:g},{weights[1]:g}]"
+            cells[row, column] = Cell(title, present, partial(_draw_optimal, table=table, families=families, method=method, title=title))
+    return panel_figure(f"Greedy against optimal sequences, up to {MAX_OPTIMAL} variables", cells, handles=_optimal_handles, num_lines=1)
+
+
+def _draw_success(ax: "Axes", rows: Table, title: str) -> Drawn:
+    shares, num = agreement(rows)
+    if not num.any():
+        return set()
+    steps = np.arange(1, len(num) + 1)
+    errors = np.sqrt(shares * (1 - shares) / np.maximum(num, 1.0))
+    beside = np.linspace(-ASIDE, ASIDE, len(BASES))
+    for name, share, error in zip(HEURISTICS, shares, errors, strict=True):
+        base = name.removesuffix(TRE)
+        places = steps + beside[list(BASES).index(base)]
+        ax.errorbar(places, share, error, fmt="none", ecolor=BASES[base]["color"], elinewidth=0.7, zorder=1)
+        ax.plot(places, share, **_success_style(name))
+    ax.set_xticks(steps)
+    ax.set_ylim(-0.03, 1.03)
+    runs = len(set(zip(rows.column("family"), rows.column("run"), strict=True)))
+    finish(ax, title, counted(runs))
+    ax.grid(axis="y", color=FAINT, linewidth=0.5)
+    ax.set_axisbelow(True)
+    return set(HEURISTICS)
+
+
+def _success_style(name: str) -> dict[str, Any]:
+    base = BASES[name.removesuffix(TRE)]
+    if name.endswith(TRE):
+        return {**base, "linestyle": "solid", "linewidth": 1.2, "markersize": 4.2, "markeredgewidth": 0.0, "zorder": 3}
+    return {**base, "linestyle": (0, (3.5, 1.5)), "linewidth": 0.9, "markersize": 4.2, "markerfacecolor": "white", "markeredgewidth": 0.9, "zorder": 2}
+
+
+def _success_handles(_: Drawn) -> "list[Artist]":
+    from matplotlib.lines import Line2D
+
+    order = [name for base in BASES for name in (base, base + TRE)]
+    return [Line2D([], [], label=name, **_success_style(name)) for name in order]
+
+
+def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str, title: str) -> Drawn:
+    means, num = {}, 0
+    for selector in SEQUENCES:
+        curves = [table.shown(f.name, method, selector, part="optimal") for f in families]
+        curves = [curve[:, :4] for curve in curves if curve.shape[1] > 1]
+        if not curves:
+            return set()
+        width = max(curve.shape[1] for curve in curves)
+        pooled = np.concatenate([np.pad(curve, ((0, 0), (0, width - curve.shape[1])), constant_values=np.nan) for curve in curves])
+        num = len(pooled)
+        means[selector] = mean_over_runs(pooled)
+    for selector, (mean, error, count) in means.items():
+        clamps, band = np.arange(len(mean)), np.nan_to_num(error)
+        known = count > 0
+        ax.fill_between(clamps[known], (mean - band)[known], (mean + band)[known], color=METHOD_COLOURS[method], alpha=BAND, linewidth=0, zorder=1)
+        ax.plot(clamps[known], mean[known], color=METHOD_COLOURS[method], linewidth=1.0, **SEQUENCES[selector])
+    ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
+    ax.set_xticks(range(4))
+    ax.set_xlim(-0.2, 3.2)
+    finish(ax, title, counted(num))
+    last = min(len(mean.mean) for mean in means.values()) - 1
+    behind = abs(means["greedy"].mean[last]) - abs(means["optimal"].mean[last])
+    low = means["greedy"].mean[last] < 0
+    corner: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "fontsize": TEXT - 0.5, "color": INK}
+    ax.text(0.97, 0.06 if low else 0.94, f"greedy {behind:+.3f} at {last}".replace("-", "−"), va="bottom" if low else "top", **corner)
+    return {*SEQUENCES, method, *([UNSIGNED] if families[0].mixed else [])}
+
+
+def _optimal_handles(seen: Drawn) -> "list[Artist]":
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    found: list[Artist] = [Line2D([], [], color=INK, linewidth=1.0, label=f"{selector} sequences", **style) for selector, style in SEQUENCES.items()]
+    found.append(Patch(color=SOFT, alpha=BAND_ENTRY, linewidth=0, label="standard error"))
+    return [*found, Patch(facecolor="none", label="Bethe, mixed: |error|")] if UNSIGNED in seen else found
