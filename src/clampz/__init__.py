@@ -16,6 +16,7 @@ from clampz.batch import Batch
 from clampz.branching import Clamped, Step, branches
 from clampz.clamping import clamp
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
+from clampz.interop import MissingLibraryError, from_dimod, from_networkx, from_pgmpy, from_pyagrum, to_dimod, to_networkx, to_pgmpy, to_pyagrum
 from clampz.io import read, write
 from clampz.limits import Options, Progress
 from clampz.model import BinaryForm, Model
@@ -35,6 +36,15 @@ __all__ = [  # noqa: RUF022 (grouped)
     "generators",
     "read",
     "write",
+    # other libraries
+    "from_dimod",
+    "from_networkx",
+    "from_pgmpy",
+    "from_pyagrum",
+    "to_dimod",
+    "to_networkx",
+    "to_pgmpy",
+    "to_pyagrum",
     # approximations
     "bethe",
     "exact",
@@ -65,6 +75,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "ClampzError",
     "EvidenceError",
     "FormatError",
+    "MissingLibraryError",
     "ModelError",
     "OptionError",
     "TooWideError",

@@ -1,0 +1,111 @@
+"""What the libraries have in common: their import, labels as names, evidence in their labels, values as logarithms."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clampz._checks import some
+from clampz.errors import ClampzError, EvidenceError, ModelError
+from clampz.model import Evidence, Model
+from clampz.tables import Floats
+
+# exp of a log potential beyond this, up or down, is infinite, zero, or has lost digits.
+LARGEST_LOG = 700.0
+
+
+class MissingLibraryError(ClampzError, ImportError):
+    """An optional library that is not installed; the message says how to install it."""
+
+
+def library(module: str) -> Any:
+    """An optional library, or the line that says how to get it."""
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise MissingLibraryError(f"{package} is not installed: pip install {package}", name=package) from None
+
+
+def is_numbering(labels: Sequence[Hashable]) -> bool:
+    """Whether labels are the whole numbers from 0 on, in any order."""
+    return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels) and set(labels) == set(range(len(labels)))
+
+
+def in_order(labels: Sequence[Hashable]) -> list[Any]:
+    """The order in which labelled variables get their indices: their own, or by number where the labels are numbers from 0 on."""
+    return list(range(len(labels))) if is_numbering(labels) else list(labels)
+
+
+def as_names(labels: Sequence[Hashable], what: str = "variables") -> list[str] | None:
+    """A string for each label, or None where the labels are the indices."""
+    if list(labels) == list(range(len(labels))) and is_numbering(labels):
+        return None
+    names = [str(label) for label in labels]
+    label_of: dict[str, Hashable] = {}
+    for name, label in zip(names, labels, strict=True):
+        if name in label_of:
+            raise ModelError(f"{what} {label_of[name]!r} and {label!r} would both be called {name!r}; relabel one of them")
+        label_of[name] = label
+    return names
+
+
+def as_state_names(states: Sequence[Sequence[Hashable]], labels: Sequence[Hashable]) -> list[list[str]] | None:
+    """A string for each state of each variable, or None where all of them are indices."""
+    names = [as_names(known, f"states of variable {label!r},") for known, label in zip(states, labels, strict=True)]
+    if all(known is None for known in names):
+        return None
+    return [[str(a) for a in range(len(states[i]))] if known is None else known for i, known in enumerate(names)]
+
+
+def conditioned(model: Model, evidence: Evidence | None, labels: Sequence[Any], states: Sequence[Sequence[Any]]) -> Model:
+    """The model given evidence in the other library's labels of variables and states."""
+    if evidence is None:
+        return model
+    if not isinstance(evidence, Mapping):
+        raise EvidenceError(f"evidence: expected a mapping {{variable: state}}, found {type(evidence).__name__}")
+    index_of = {label: i for i, label in enumerate(labels)}
+    given = {}
+    for label, state in evidence.items():
+        if label not in index_of:
+            raise EvidenceError(f"evidence: unknown variable {label!r}; there are {some(labels)}")
+        known = list(states[index_of[label]])
+        if state not in known:
+            raise EvidenceError(f"evidence: unknown state {state!r} of variable {label!r}; it has {some(known)}")
+        given[index_of[label]] = known.index(state)
+    return model.condition(given)
+
+
+def as_logs(values: ArrayLike, where: str) -> Floats:
+    """Logarithms of potentials given as values."""
+    array = np.asarray(values, dtype=np.float64)
+    bad = ~((array >= 0) & (array < np.inf))  # (nan fails both)
+    if bad.any():
+        raise ModelError(f"{where}: expected finite values >= 0, found {array[bad][0]}")
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(array)
+    return logs
+
+
+def value_factors(model: Model, package: str) -> list[tuple[tuple[int, ...], Floats]]:
+    """Factors (scope, values) whose product is exp(score): at least one per variable, one per scope, the constant spread evenly over them."""
+    if not model.num_variables:
+        raise ModelError(f"a model without variables has no factors for {package} to keep its constant in")
+    pairs = [((i, j), model.pairwise[i, j]) for i, j in model.pairwise]
+    covered = {i for scope, _ in [*pairs, *model.factors] for i in scope}
+    single = [((i,), table) for i, table in enumerate(model.unary) if table.any() or i not in covered]
+    factors: list[tuple[tuple[int, ...], Floats]] = [*single, *pairs, *model.factors]
+    share = model.constant / len(factors)
+    found = []
+    for scope, table in factors:
+        logs = table + share
+        extreme = logs[np.isfinite(logs) & (np.abs(logs) > LARGEST_LOG)]
+        if extreme.size:
+            where = tuple(model.names[i] for i in scope) if model.names else scope
+            raise ModelError(f"factor over {where}: {package} keeps values, and exp({extreme[0]:g}) is none a float can hold")
+        found.append((scope, np.exp(logs)))
+    return found

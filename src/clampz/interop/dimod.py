@@ -1,0 +1,91 @@
+"""dimod's BinaryQuadraticModel, which has energies: p(x) is proportional to exp(-beta E(x)), and so score = -beta E."""
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from clampz._checks import as_log_potentials
+from clampz.errors import ModelError, OptionError
+from clampz.interop.common import as_names, conditioned, in_order, library
+from clampz.limits import check_option, is_number
+from clampz.model import Evidence, Model
+
+VALUES = {"SPIN": (-1, 1), "BINARY": (0, 1)}
+SPIN_NAMES = ("-1", "1")
+
+
+def from_dimod(bqm: Any, beta: float = 1.0, *, evidence: Evidence | None = None) -> Model:
+    """The distribution of a BinaryQuadraticModel at inverse temperature beta; its offset becomes the constant.
+
+    State 1 is the higher value.  The states of spins are named "-1" and "1"; `evidence` takes the values themselves::
+
+        bqm = dimod.BinaryQuadraticModel.from_ising({}, {("a", "b"): -1.0})
+        cz.from_dimod(bqm, beta=0.5).score({"a": "-1", "b": "-1"})  # 0.5: the energy is -1
+    """
+    dimod = library("dimod")
+    if not isinstance(bqm, dimod.BinaryQuadraticModel):
+        raise ModelError(f"expected dimod's BinaryQuadraticModel, found {type(bqm).__name__}")
+    check_option(is_number(beta) and math.isfinite(beta) and beta >= 0, "beta", "a finite number >= 0", beta)
+    labels = in_order(list(bqm.variables))
+    vectors = bqm.to_numpy_vectors(variable_order=labels)
+    linear = -beta * as_log_potentials(vectors.linear_biases, "linear biases", finite=True)
+    row, column, biases = vectors.quadratic
+    quadratic = -beta * as_log_potentials(biases, "quadratic biases", finite=True)
+    values = np.array(VALUES[bqm.vartype.name])
+    model = Model.from_arrays(
+        np.multiply.outer(linear, values),
+        np.stack([row, column], axis=1),
+        np.multiply.outer(quadratic, np.multiply.outer(values, values)),
+        constant=-beta * float(vectors.offset),
+        names=as_names(labels),
+        state_names=[SPIN_NAMES] * len(labels) if bqm.vartype.name == "SPIN" else None,
+    )
+    return conditioned(model, evidence, labels, [VALUES[bqm.vartype.name]] * len(labels))
+
+
+def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"] | Any = None) -> Any:
+    """The BinaryQuadraticModel whose energies are -score / beta, the constant included, labelled by the variables' names or else their indices.
+
+    `vartype` is "SPIN" or "BINARY", or dimod's own; if None, SPIN where the states are named "-1" and "1", and else BINARY.  Other names of states are lost.
+    """
+    dimod = library("dimod")
+    check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)
+    n = model.num_variables
+    if vartype is None:
+        vartype = "SPIN" if n and model.state_names == (SPIN_NAMES,) * n else "BINARY"
+    try:
+        spin = dimod.as_vartype(vartype) is dimod.SPIN
+    except TypeError:
+        raise OptionError(f"vartype: expected 'SPIN' or 'BINARY', found {vartype!r}") from None
+    if model.binary is None:
+        raise ModelError(f"a BinaryQuadraticModel has finite energies of pairs of binary variables; this model has {_obstacle(model)}")
+    low, high = model.unary.flat.reshape(-1, 2).T
+    a, b, c, d = model.pairwise.flat.reshape(-1, 4).T
+    i, j = model.edges.T
+    if spin:  # with s = -1, 1 a table is (a+b+c+d)/4 + (c+d-a-b)/4 s_i + (b+d-a-c)/4 s_j + (a+d-b-c)/4 s_i s_j
+        linear = (high - low) / 2 + np.bincount(i, (c + d - a - b) / 4, n) + np.bincount(j, (b + d - a - c) / 4, n)
+        quadratic = (a + d - b - c) / 4
+        constant = ((low + high) / 2).sum() + ((a + b + c + d) / 4).sum()
+    else:  # with x = 0, 1 it is a + (c-a) x_i + (b-a) x_j + (a+d-b-c) x_i x_j
+        linear = high - low + np.bincount(i, c - a, n) + np.bincount(j, b - a, n)
+        quadratic = a + d - b - c
+        constant = low.sum() + a.sum()
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(
+        -linear / beta,
+        (i, j, -quadratic / beta),
+        -float(model.constant + constant) / beta,
+        "SPIN" if spin else "BINARY",
+        variable_order=model.names or range(n),
+    )
+
+
+def _obstacle(model: Model) -> str:
+    """Why a model has no binary form."""
+    if model.factors:
+        return f"a factor of {len(model.factors[0].scope)} variables"
+    other = np.flatnonzero(model.num_states != 2)
+    if other.size:
+        name = repr(model.names[other[0]]) if model.names else other[0]
+        return f"variable {name} of {model.num_states[other[0]]} state{'' if model.num_states[other[0]] == 1 else 's'}"
+    return "a hard zero (-inf)"

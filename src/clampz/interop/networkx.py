@@ -1,0 +1,124 @@
+"""networkx graphs: nodes are variables, edges are pairwise potentials, attributes say which.
+
+    node    unary     a log potential per state
+            theta     a number: log potentials [0, theta]
+            h         a number, an Ising field: log potentials [-h, h]
+            states    names of the states, or their number; two where nothing says otherwise
+    edge    pairwise  a table of log potentials
+            W         a number, the paper's weight: W / 2 where the two states agree, else 0; attractive if W > 0
+            J         a number, an Ising coupling: J where the two states agree, else -J; attractive if J > 0
+            weight    read as W where there is none of these
+    graph   constant  a number
+
+A node needs no attribute, an edge needs one.  An edge of an undirected graph has no first end: the rows of its table belong to whichever of its nodes comes
+first in the graph.  In a directed graph they belong to the tail; apart from that, directions mean nothing.  Parallel edges add up.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clampz.errors import ModelError
+from clampz.interop.common import as_names, as_state_names, conditioned, in_order, library
+from clampz.model import Evidence, Model
+from clampz.tables import Floats
+
+BINARY_EDGES = {"W": np.array([[0.5, 0.0], [0.0, 0.5]]), "J": np.array([[1.0, -1.0], [-1.0, 1.0]])}
+BINARY_EDGES["weight"] = BINARY_EDGES["W"]
+BINARY_NODES = {"theta": np.array([0.0, 1.0]), "h": np.array([-1.0, 1.0])}
+
+
+def from_networkx(graph: Any, *, evidence: Evidence | None = None) -> Model:
+    """The model on a graph, from the attributes of its nodes and edges (see this module).
+
+    >>> import networkx as nx
+    >>> graph = nx.Graph()
+    >>> graph.add_node("a", theta=1.0)
+    >>> graph.add_edge("a", "b", W=2.0)
+    >>> from_networkx(graph).score({"a": 1, "b": 1})
+    2.0
+    """
+    nx = library("networkx")
+    if not isinstance(graph, nx.Graph):
+        raise ModelError(f"expected a networkx graph, found {type(graph).__name__}")
+    labels = in_order(list(graph.nodes))
+    index_of = {label: i for i, label in enumerate(labels)}
+    names = as_names(labels)
+    pairwise: list[tuple[tuple[Any, Any], Floats]] = []
+    num_states: dict[Any, int] = {}
+    for u, v, attributes in graph.edges(data=True):  # of an undirected graph, u is the one that comes first in it
+        table = _edge_table(attributes, f"edge {(u, v)!r}")
+        i, j = index_of[u], index_of[v]
+        pairwise.append(((names[i], names[j]) if names else (i, j), table))
+        for label, size in zip((u, v), table.shape, strict=True):
+            num_states.setdefault(label, size)
+    nodes = [_node(graph.nodes[label], num_states.get(label, 2), f"node {label!r}") for label in labels]
+    states = [known for _, known in nodes]
+    model = Model(
+        [table for table, _ in nodes],
+        pairwise,
+        constant=graph.graph.get("constant", 0.0),
+        names=names,
+        state_names=as_state_names(states, labels),
+    )
+    return conditioned(model, evidence, labels, states)
+
+
+def to_networkx(model: Model) -> Any:
+    """The model's graph: theta and W where it is binary and finite, unary and pairwise elsewhere; states where they have names; and the constant.
+
+    >>> to_networkx(Model.from_binary([0.0, 1.0], [2.0], [(0, 1)])).edges[0, 1]
+    {'W': 2.0}
+    """
+    nx = library("networkx")
+    if model.factors:
+        raise ModelError(f"a graph has pairwise potentials; this model has a factor of {len(model.factors[0].scope)} variables (to_pgmpy keeps it)")
+    form = model.binary
+    labels = model.names or range(model.num_variables)
+    graph = nx.Graph(constant=model.constant if form is None else form.constant)
+    for i, label in enumerate(labels):
+        graph.add_node(label, **({"unary": model.unary[i].copy()} if form is None else {"theta": float(form.theta[i])}))
+        if model.state_names is not None:
+            graph.nodes[label]["states"] = model.state_names[i]
+    for k, (i, j) in enumerate(model.edges.tolist()):
+        graph.add_edge(labels[i], labels[j], **({"pairwise": model.pairwise.at(k).copy()} if form is None else {"W": float(form.W[k])}))
+    return graph
+
+
+def _edge_table(attributes: dict[str, Any], where: str) -> Floats:
+    found: list[str] = [name for name in ("pairwise", "W", "J") if name in attributes] or ["weight"] * ("weight" in attributes)
+    if len(found) != 1:
+        raise ModelError(f"{where}: expected one of the attributes pairwise, W, J and weight, found {' and '.join(found) or 'none'}")
+    value = _numbers(attributes[found[0]], f"{where}, attribute {found[0]}", 2 if found[0] == "pairwise" else 0)
+    return value if found[0] == "pairwise" else value * BINARY_EDGES[found[0]]
+
+
+def _node(attributes: dict[str, Any], num_states: int, where: str) -> tuple[Floats, list[Any]]:
+    """A node's log potentials and the labels of its states, which its edges take to be `num_states`."""
+    found = [name for name in ("unary", "theta", "h") if name in attributes]
+    if len(found) > 1:
+        raise ModelError(f"{where}: expected at most one of the attributes unary, theta and h, found {' and '.join(found)}")
+    states = attributes.get("states", num_states if "unary" not in found else np.size(attributes["unary"]))
+    if isinstance(states, str) or not isinstance(states, int | np.integer | Iterable):
+        raise ModelError(f"{where}, attribute states: expected the names of the states or their number, found {states!r:.80}")
+    known: list[Any] = list(range(states)) if isinstance(states, int | np.integer) else list(states)
+    if not found:
+        return np.zeros(len(known)), known
+    table = _numbers(attributes[found[0]], f"{where}, attribute {found[0]}", 1 if found[0] == "unary" else 0)
+    table = table if found[0] == "unary" else table * BINARY_NODES[found[0]]
+    if len(table) != len(known):
+        raise ModelError(f"{where}: expected as many states as log potentials, found {len(known)} and {len(table)}")
+    return table, known
+
+
+def _numbers(value: ArrayLike, where: str, num_axes: int) -> Floats:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.full((), np.nan)
+    if array.ndim != num_axes or np.isnan(array).any() or np.isposinf(array).any() or (not num_axes and np.isinf(array).any()):
+        expected = ["a finite number", "a log potential for each state", "a table of log potentials"][num_axes]
+        raise ModelError(f"{where}: expected {expected}, found {value!r:.80}")
+    return array

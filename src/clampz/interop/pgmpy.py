@@ -1,0 +1,93 @@
+"""pgmpy's discrete networks: Markov networks, factor graphs, junction trees and Bayesian networks, also under the names of its older releases."""
+
+from itertools import combinations
+from typing import Any, Literal
+
+from clampz.errors import ModelError
+from clampz.interop.common import as_logs, as_names, as_state_names, conditioned, in_order, library, value_factors
+from clampz.limits import check_option
+from clampz.model import Evidence, Model
+
+BAYESIAN = ("DiscreteBayesianNetwork", "BayesianNetwork", "BayesianModel")
+MARKOV = ("DiscreteMarkovNetwork", "MarkovNetwork", "MarkovModel")
+# Their nodes are not all variables: factors, or cliques of variables.
+OF_FACTORS = ("FactorGraph", "ClusterGraph")
+
+
+def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
+    """The distribution of a discrete network: the product of its factors, or of its conditional probability tables.
+
+    A Bayesian network has log Z = 0, and given evidence log Z is the logarithm of the evidence's probability::
+
+        cz.exact(cz.from_pgmpy(network, evidence={"alarm": "on"})).log_z
+    """
+    models = library("pgmpy.models")
+    bayesian, markov, of_factors = (_is_a(network, models, names) for names in (BAYESIAN, MARKOV, OF_FACTORS))
+    if not (bayesian or markov or of_factors):
+        raise ModelError(f"expected a discrete Markov network, factor graph or Bayesian network of pgmpy, found {type(network).__name__}")
+    factors = list(network.cpds if bayesian else network.factors)
+    discrete = library("pgmpy.factors.discrete").DiscreteFactor
+    states: dict[Any, list[Any]] = {}
+    for factor in factors:
+        if not isinstance(factor, discrete):
+            raise ModelError(f"expected discrete factors, found {type(factor).__name__}")
+        _gather_states(states, factor)
+    nodes = list(network.nodes())
+    covered = {factor.variable for factor in factors} if bayesian else set(states)
+    missing = [] if of_factors else [node for node in nodes if node not in covered]
+    if missing:
+        raise ModelError(f"variable {missing[0]!r} has no {'CPD' if bayesian else 'factor'}, so that nothing says what its potentials are")
+    labels = in_order(list(dict.fromkeys([node for node in nodes if node in states] + list(states))))
+    index_of = {label: i for i, label in enumerate(labels)}
+    states_of = [states[label] for label in labels]
+    model = Model.from_factors(
+        [len(known) for known in states_of],
+        [(tuple(index_of[label] for label in factor.variables), as_logs(factor.values, _where(factor))) for factor in factors],
+        names=as_names(labels),
+        state_names=as_state_names(states_of, labels),
+    )
+    return conditioned(model, evidence, labels, states_of)
+
+
+def to_pgmpy(model: Model, kind: Literal["markov", "factor graph"] = "markov") -> Any:
+    """A DiscreteMarkovNetwork, or a FactorGraph, whose factors multiply to exp(score); variables without names are called "0", "1", ..."""
+    check_option(kind in ("markov", "factor graph"), "kind", "'markov' or 'factor graph'", kind)
+    models, discrete = library("pgmpy.models"), library("pgmpy.factors.discrete")
+    names = model.names or [str(i) for i in range(model.num_variables)]
+    factors = []
+    for scope, values in value_factors(model, "pgmpy"):
+        states = {names[i]: list(model.state_names[i]) for i in scope} if model.state_names else {}
+        factors.append(discrete.DiscreteFactor([names[i] for i in scope], values.shape, values, state_names=states))
+    if kind == "factor graph":
+        network = models.FactorGraph()
+        network.add_nodes_from(names)
+        network.add_factors(*factors)
+        network.add_nodes_from(factors)
+        network.add_edges_from((name, factor) for factor in factors for name in factor.variables)
+        return network
+    network = next(getattr(models, name) for name in MARKOV if hasattr(models, name))()
+    network.add_nodes_from(names)
+    network.add_edges_from(pair for factor in factors for pair in combinations(factor.variables, 2))
+    network.add_factors(*factors)
+    return network
+
+
+def _is_a(network: Any, models: Any, names: tuple[str, ...]) -> bool:
+    """Whether a network is of one of pgmpy's classes, of which a release has some."""
+    return any(isinstance(network, getattr(models, name)) for name in names if hasattr(models, name))
+
+
+def _gather_states(states: dict[Any, list[Any]], factor: Any) -> None:
+    """Add the states of a factor's variables; a factor that only numbers them leaves their names to the others."""
+    for label, size in zip(factor.variables, factor.cardinality, strict=True):
+        numbered = list(range(int(size)))
+        known = list(factor.state_names.get(label, numbered))
+        before = states.setdefault(label, known)
+        if len(before) != size or (before != known and before != numbered and known != numbered):
+            raise ModelError(f"{_where(factor)}: variable {label!r} has states {known}, and {before} in another factor")
+        if before == numbered:
+            states[label] = known
+
+
+def _where(factor: Any) -> str:
+    return f"factor over {tuple(factor.variables)}"

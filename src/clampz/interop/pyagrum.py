@@ -1,0 +1,54 @@
+"""pyAgrum's MarkovRandomField and BayesNet."""
+
+from typing import Any
+
+import numpy as np
+
+from clampz.errors import ModelError
+from clampz.interop.common import as_logs, as_names, as_state_names, conditioned, library, value_factors
+from clampz.model import Evidence, Model
+
+
+def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
+    """The distribution of a MarkovRandomField or a BayesNet; variables and states have their names and labels.
+
+    A BayesNet has log Z = 0, and given evidence log Z is the logarithm of the evidence's probability.
+    """
+    gum = library("pyagrum")
+    if isinstance(network, gum.MarkovRandomField):
+        tensors = [network.factor(scope) for scope in network.factors()]
+    elif isinstance(network, gum.BayesNet):
+        tensors = [network.cpt(node) for node in sorted(network.nodes())]
+    else:
+        raise ModelError(f"expected pyAgrum's MarkovRandomField or BayesNet, found {type(network).__name__}")
+    variables = [network.variable(node) for node in sorted(network.nodes())]
+    labels = [variable.name() for variable in variables]
+    states = [list(variable.labels()) for variable in variables]
+    index_of = {label: i for i, label in enumerate(labels)}
+    model = Model.from_factors(
+        [len(known) for known in states],
+        # the axes of the array are the variables from the last to the first
+        [
+            (tuple(index_of[name] for name in tensor.names), as_logs(tensor.toarray().reshape(tensor.shape[::-1]).T, f"factor over {tuple(tensor.names)}"))
+            for tensor in tensors
+        ],
+        names=as_names(labels),
+        state_names=as_state_names(states, labels),
+    )
+    return conditioned(model, evidence, labels, states)
+
+
+def to_pyagrum(model: Model) -> Any:
+    """A MarkovRandomField whose factors multiply to exp(score); variables and states without names are called "0", "1", ..."""
+    gum = library("pyagrum")
+    network = gum.MarkovRandomField()
+    for i, size in enumerate(model.num_states.tolist()):
+        states = model.state_names[i] if model.state_names else [str(a) for a in range(size)]
+        network.add(gum.LabelizedVariable(model.names[i] if model.names else str(i), "", list(states)))
+    for scope, values in value_factors(model, "pyAgrum"):
+        tensor = gum.Tensor()
+        for i in scope:
+            tensor.add(network.variable(i))
+        tensor[:] = np.ascontiguousarray(values.T)
+        network.addFactor(tensor)
+    return network
