@@ -10,7 +10,7 @@ from pathlib import Path
 
 from timing import Claim, print_claims
 
-ORDER = ("kernels", "batching", "reference", "exact", "selecting", "clamping", "startup", "scaling")
+ORDER = ("kernels", "batching", "reference", "exact", "selecting", "clamping", "startup", "scaling", "reading")
 
 
 def main() -> None:

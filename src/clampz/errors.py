@@ -40,4 +40,5 @@ def unknown_name(what: str, name: object, known: Collection[str], *, most: int =
     """The error for a name that nothing has: it says which are nearest, and which there are."""
     near = get_close_matches(str(name), known, n=most)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
-    return OptionError(f"unknown {what} {name!r}{hint} The {what}s are {', '.join(known)}")
+    plural = what if what.endswith("s") else f"{what.removesuffix('y')}ies" if what.endswith("y") else f"{what}s"
+    return OptionError(f"unknown {what} {name!r}{hint} The {plural} are {', '.join(known)}")

@@ -121,7 +121,7 @@ def fold(num_states: Integers, scope_start: Integers, variables: Integers, flat:
     first = np.zeros((len(arity), 2), dtype=np.int64)
     for p in range(2):
         first[arity > p, p] = variables[scope_start[:-1][arity > p] + p]
-    of = np.repeat(arity, sizes)
+    of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
     unary_start = offsets(num_states)
     unary = np.zeros(unary_start[-1])
     single = arity == 1

@@ -9,6 +9,7 @@ The sign convention, stated once: potentials are *log* potentials and higher is 
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -575,6 +576,24 @@ class Model:
             self._state_names and [self._state_names[v] for v in np.flatnonzero(free)],
             [Factor(tuple(int(position[i]) for i in scope), table) for scope, table in folded.factors],
         )
+
+    # -- other libraries ------------------------------------------------------------------------------------------------------
+
+    def to_dimod(self, beta: float = 1.0, vartype: Any = None) -> Any:
+        """See `clampz.to_dimod`."""
+        return import_module("clampz.interop").to_dimod(self, beta, vartype)
+
+    def to_networkx(self) -> Any:
+        """See `clampz.to_networkx`."""
+        return import_module("clampz.interop").to_networkx(self)
+
+    def to_pgmpy(self, kind: str = "markov") -> Any:
+        """See `clampz.to_pgmpy`."""
+        return import_module("clampz.interop").to_pgmpy(self, kind)
+
+    def to_pyagrum(self) -> Any:
+        """See `clampz.to_pyagrum`."""
+        return import_module("clampz.interop").to_pyagrum(self)
 
 
 def _smaller_first(num_states: Integers, edges: Integers, flat: Floats) -> tuple[Integers, Floats]:

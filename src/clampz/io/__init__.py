@@ -1,34 +1,53 @@
 """Files to models and back.
 
-`read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise.
+`read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise.  `evidence` and `results` read and write
+what the UAI competitions put beside their models.
 """
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from clampz.errors import FormatError
-from clampz.io import uai
-from clampz.model import Model
+from clampz.errors import EvidenceError, FormatError
+from clampz.io import evidence as evidence_files
+from clampz.io import fg, results, uai
+from clampz.io.files import AnyPath
+from clampz.model import Evidence, Model
 
-FORMATS: dict[str, tuple[Callable[[str | os.PathLike[str]], Model], Callable[[Model, str | os.PathLike[str]], None]]] = {
+FORMATS: dict[str, tuple[Callable[[AnyPath], Model], Callable[[Model, AnyPath], None]]] = {
     ".uai": (uai.read, uai.write),
+    ".fg": (fg.read, fg.write),
 }
 
-__all__ = ["FORMATS", "read", "uai", "write"]
+__all__ = ["FORMATS", "fg", "read", "results", "uai", "write"]
 
 
-def read(path: str | os.PathLike[str]) -> Model:
-    """The model in a file: `.uai`, also compressed (`.uai.gz`)."""
-    return FORMATS[_suffix(path)][0](path)
+def read(path: AnyPath, evidence: AnyPath | Evidence | None = None) -> Model:
+    """The model in a file: `.uai` or libDAI's `.fg`, also compressed (`.uai.gz`), and what is known of its variables.
+
+    Evidence is a file in either of the UAI dialects, or `{variable: state}`.  The model keeps its variables and their numbers, those of the evidence being
+    certain, and its Z is that of the evidence: of a Bayesian network, its probability.
+    """
+    model = FORMATS[_suffix(path)][0](path)
+    if evidence is None:
+        return model
+    if isinstance(evidence, Mapping):
+        return evidence_files.given(model, evidence)
+    known = evidence_files.read(evidence, model)
+    try:
+        return evidence_files.given(model, known)
+    except EvidenceError as error:
+        raise EvidenceError(f"{evidence}: {error}") from None
 
 
-def write(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model in the format of the file's suffix, compressed if `.gz` follows it; a file that is there already is replaced whole or not at all."""
+def write(model: Model, path: AnyPath) -> None:
+    """Write a model in the format of the file's suffix, compressed if `.gz` follows it; a file that is there already is replaced whole or not at all.
+
+    Names of variables and states are lost: neither format has them.
+    """
     FORMATS[_suffix(path)][1](model, path)
 
 
-def _suffix(path: str | os.PathLike[str]) -> str:
+def _suffix(path: AnyPath) -> str:
     name = Path(path).name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     if suffix not in FORMATS:

@@ -1,0 +1,104 @@
+r"""Result files of the UAI competitions: a task on the first line, then its solution.
+
+    PR              MAR
+    -0.2008         3  2 0.1 0.9  2 0.3 0.7  3 0.2 0.2 0.6
+
+PR is log10 Z.  MAR has the number of variables, and for each its number of states and their probabilities.  In 2010 the number of samples of evidence came
+before the solution, always 1 where it is read here; numbers never fit both ways.  Of several solutions, each after `-BEGIN-`, the last one counts.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clampz.errors import ModelError
+from clampz.io import files
+from clampz.io.tokens import Tokens
+from clampz.tables import Floats
+
+BEGIN = b"-BEGIN-"
+
+# Rounded probabilities may miss 1 by so much in all.
+SUM_TOLERANCE = 1e-3
+
+
+def write_pr(log_z: float, path: files.AnyPath) -> None:
+    """Write a PR file: log Z, a natural logarithm, to base 10."""
+    if math.isnan(log_z) or log_z == math.inf:
+        raise ModelError(f"log Z: expected a number or -inf, found {log_z}")
+    files.replace(path, f"PR\n{float(log_z) / math.log(10)!r}\n".encode())
+
+
+def read_pr(path: files.AnyPath) -> float:
+    """log Z, a natural logarithm, from a PR file."""
+    tokens = _solution(path, "PR")
+    at = 1 if len(tokens.numbers) == 2 and tokens.numbers[0] == 1 else 0
+    if len(tokens.numbers) <= at:
+        tokens.missing(at, "log10 Z")
+    tokens.end(at + 1, "log10 Z")
+    value = float(tokens.numbers[at])
+    if math.isnan(value) or value == math.inf:
+        tokens.fail(at, f"expected log10 Z, found {tokens.found(at)}")
+    return value * math.log(10)
+
+
+def write_mar(marginals: Iterable[ArrayLike], path: files.AnyPath) -> None:
+    """Write a MAR file: the probabilities of the states of each variable in turn."""
+    rows = [np.asarray(row, dtype=np.float64) for row in marginals]
+    for i, row in enumerate(rows):
+        if row.ndim != 1 or not row.size or not ((row >= 0) & (row <= 1 + SUM_TOLERANCE)).all():
+            raise ModelError(f"marginals of variable {i}: expected a probability per state, found {row!r:.80}")
+    texts = (f"{len(row)} {' '.join(map(repr, row.tolist()))}" for row in rows)
+    files.replace(path, f"MAR\n{' '.join([str(len(rows)), *texts])}\n".encode())
+
+
+def read_mar(path: files.AnyPath) -> list[Floats]:
+    """The probabilities of the states of each variable from a MAR file."""
+    tokens = _solution(path, "MAR")
+    dialect_2010 = len(tokens.numbers) > 1 and tokens.numbers[0] == 1 and _end(tokens, 0) != len(tokens.numbers) == _end(tokens, 1)
+    at = 1 if dialect_2010 else 0
+    num_variables = int(tokens.whole(at, 1, 0, "the number of variables")[0])
+    at += 1
+    rows: list[Floats] = []
+    for i in range(num_variables):
+        size = int(tokens.whole(at, 1, 1, f"the number of states of variable {i}")[0])
+        row = tokens.numbers[at + 1 : at + 1 + size].copy()
+        if len(row) < size:
+            tokens.missing(len(tokens.numbers), f"{size} probabilities of variable {i}")
+        wrong = np.flatnonzero(~((row >= 0) & (row <= 1 + SUM_TOLERANCE)))
+        if wrong.size:
+            tokens.fail(at + 1 + int(wrong[0]), f"expected a probability of variable {i}, found {tokens.found(at + 1 + int(wrong[0]))}")
+        if abs(row.sum() - 1) > SUM_TOLERANCE:
+            tokens.fail(at + 1, f"expected probabilities of variable {i} that add up to 1, found {row.sum():g}")
+        rows.append(row)
+        at += 1 + size
+    tokens.end(at, f"{num_variables} variable{'' if num_variables == 1 else 's'}")
+    return rows
+
+
+def _end(tokens: Tokens, at: int) -> int:
+    """Where a MAR solution that begins at `numbers[at]` ends, by its counts; -1 if they are no counts."""
+    numbers = tokens.numbers
+    place, left = at + 1, numbers[at]
+    while left > 0 and place < len(numbers):
+        size = numbers[place]
+        if not (size >= 1 and size % 1 == 0 and size < len(numbers)):
+            return -1
+        place += 1 + int(size)
+        left -= 1
+    return place if left == 0 else -1
+
+
+def _solution(path: files.AnyPath, task: str) -> Tokens:
+    """The task and the numbers of the last solution."""
+    data = files.load(path)
+    head, begin, last = data.rpartition(BEGIN)
+    if begin:  # what is skipped leaves its line ends
+        first = head.split(maxsplit=1)[:1]
+        data = b"".join([*first, b"\n" * head.count(b"\n"), b" ", last])
+    tokens = Tokens(path, data, num_words=1)
+    if tokens.words != [task]:
+        tokens.fail(-1, f"expected {task}, found {tokens.found(-1)}")
+    return tokens
