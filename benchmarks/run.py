@@ -10,7 +10,7 @@ from pathlib import Path
 
 from timing import Claim, print_claims
 
-ORDER = ("kernels", "batching", "reference", "exact", "selecting", "clamping", "startup", "scaling", "reading")
+ORDER = ("kernels", "batching", "reference", "exact", "selecting", "clamping", "startup", "scaling", "reading", "brackets")
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import clampz as cz
 from clampz import cli
+from clampz.cli import demo
 
 PNG = b"\x89PNG\r\n\x1a\n"
 ROUNDING = 1e-12
@@ -38,7 +39,7 @@ def test_demo_prints_plain_text_to_a_pipe(finished_demo):
 def test_demo_bracket_holds(finished_demo):
     line = next(line for line in finished_demo[1].splitlines() if "<= log Z <=" in line)
     lower, upper = line.split(",")[0].split(" <= log Z <= ")
-    assert float(lower) < cz.exact(cli.demo_model()).log_z < float(upper)
+    assert float(lower) < cz.exact(demo.demo_model()).log_z < float(upper)
 
 
 def test_demo_writes_the_picture_over_the_old_one(finished_demo):
@@ -48,7 +49,7 @@ def test_demo_writes_the_picture_over_the_old_one(finished_demo):
 
 
 def test_the_demo_model_is_what_the_comment_says():
-    made, bundled = cz.generators.grid(7, 7, toroidal=False, rng=0).binary, cli.demo_model().binary
+    made, bundled = cz.generators.grid(7, 7, toroidal=False, rng=0).binary, demo.demo_model().binary
     np.testing.assert_allclose(bundled.theta, made.theta, atol=ROUNDING)
     np.testing.assert_allclose(bundled.W, made.W, atol=ROUNDING)
 
@@ -64,7 +65,7 @@ def test_the_demo_model_is_what_the_comment_says():
 )
 def test_a_bad_place_is_refused_before_computing(path, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "demo_model", lambda: pytest.fail("computed"))
+    monkeypatch.setattr(demo, "demo_model", lambda: pytest.fail("computed"))
     assert cli.main(["demo", "--out", path]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -93,7 +94,7 @@ def test_a_missing_extra_is_named(missing, tmp_path, monkeypatch, capsys):
 
 def test_ctrl_c_ends_quietly(tmp_path, monkeypatch, capsys):
     before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(cli, "demo_model", lambda: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(demo, "demo_model", lambda: os.kill(os.getpid(), signal.SIGINT))
     assert cli.main(["demo", "--out", str(tmp_path / "picture.png")]) == 130
     assert capsys.readouterr() == ("", "")
     assert signal.getsignal(signal.SIGINT) is before
@@ -115,7 +116,7 @@ def test_errors_of_the_library_are_one_line(tmp_path, monkeypatch, capsys):
     def broken() -> None:
         raise cz.FormatError("model.uai, line 3: expected a number")
 
-    monkeypatch.setattr(cli, "demo_model", broken)
+    monkeypatch.setattr(demo, "demo_model", broken)
     assert cli.main(["demo", "--out", str(tmp_path / "picture.png")]) == 2
     assert capsys.readouterr().err == "clampz demo: model.uai, line 3: expected a number\n"
 

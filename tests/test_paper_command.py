@@ -253,7 +253,7 @@ def tasks(*options: str) -> list[Task]:
 
 def test_which_runs_are_needed():
     whole = tasks()
-    assert len(whole) == len(set(whole)) == 44 * 100 + 44 * 3 + 20 * 10
+    assert len(whole) == len(set(whole)) == 44 * 100 + 44 * 5 + 20 * 10
     assert {task.settings for task in whole} == {"paper"}
     assert {task.part for task in tasks("--figure", "times")} == {"times"}
     assert {task.part for task in tasks("--figure", "optimal")} == {"optimal"}

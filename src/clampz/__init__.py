@@ -7,25 +7,28 @@ True
 """
 
 from clampz import generators
+from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe
 from clampz.approximations.exact import ExactOptions, exact
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
+from clampz.auto import Solution, solve
 from clampz.batch import Batch
+from clampz.bounds import BoundOptions, Bracket, bound, bounds
+from clampz.bounds.marginals import MarginalBounds, bound_marginals
 from clampz.branching import Clamped, Step, branches
 from clampz.clamping import clamp
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
 from clampz.interop import MissingLibraryError, from_dimod, from_networkx, from_pgmpy, from_pyagrum, to_dimod, to_networkx, to_pgmpy, to_pyagrum
 from clampz.io import read, write
 from clampz.limits import Options, Progress
+from clampz.merging import Merged, merge, partition
 from clampz.model import BinaryForm, Model
 from clampz.plotting import plot_clamped, plot_model
 from clampz.results import Estimate, Estimates
 from clampz.selection import scores, selectors
 from clampz.topology import Topology
-
-__version__ = "0.1.0"
 
 __all__ = [  # noqa: RUF022 (grouped)
     # models
@@ -51,22 +54,36 @@ __all__ = [  # noqa: RUF022 (grouped)
     "mean_field",
     "methods",
     "trw",
+    # blocks
+    "Merged",
+    "merge",
+    "partition",
     # clamping
     "branches",
     "clamp",
     "scores",
     "selectors",
+    # what to use when
+    "solve",
+    # certified brackets
+    "bound",
+    "bound_marginals",
+    "bounds",
     # pictures
     "plot_clamped",
     "plot_model",
     # results
+    "Bracket",
     "Clamped",
     "Estimate",
     "Estimates",
+    "MarginalBounds",
     "Progress",
+    "Solution",
     "Step",
     # options
     "BetheOptions",
+    "BoundOptions",
     "ExactOptions",
     "MeanFieldOptions",
     "Options",

@@ -123,8 +123,8 @@ _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
 
 
 def _with_edges(whole: Model, factor: Factor, edge_of: dict[tuple[int, ...], int], home: Integers, f: int) -> tuple[Floats, float]:
-    """A factor's table with the edges inside its scope that are in no earlier factor added; and how large the terms were that went into an entry."""
-    table, size = factor.table, float(np.abs(factor.table[np.isfinite(factor.table)]).max(initial=0.0))
+    """A factor's table with the edges inside its scope that are in no earlier factor added; and the additions into an entry, times how large its terms were."""
+    table, size, additions = factor.table, float(np.abs(factor.table[np.isfinite(factor.table)]).max(initial=0.0)), 0
     for b in range(len(factor.scope)):
         for a in range(b):
             k = edge_of.get((factor.scope[a], factor.scope[b]))
@@ -136,7 +136,8 @@ def _with_edges(whole: Model, factor: Factor, edge_of: dict[tuple[int, ...], int
             shape[a], shape[b] = pair.shape
             table = table + pair.reshape(shape)
             size += float(np.abs(pair[np.isfinite(pair)]).max(initial=0.0))
-    return table, size if table is not factor.table else 0.0
+            additions += 1
+    return table, additions * size
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,6 @@ by majorisation: each step moves every variable to the weighted mean of where th
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components, shortest_path
 
 from clampz.model import Model
 from clampz.tables import Floats, Integers
@@ -67,6 +65,9 @@ def _packed(model: Model) -> Floats:
     """Every component by itself, the largest first, in rows from left to right about as wide as the page is high."""
     n = model.num_variables
     i, j = model.edges.T
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(i)), (i, j)), shape=(n, n)).tocsr()
     component = connected_components(graph, directed=False)[1]
     order = np.argsort(component, kind="stable")
@@ -92,6 +93,8 @@ def _component(graph: Any) -> Floats:
     circle: Floats = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (0.5 / np.sin(np.pi / n) if n > 2 else 0.5)
     if n == 1 or n > MAX_STRESS:
         return circle
+    from scipy.sparse.csgraph import shortest_path
+
     distance = shortest_path(graph, directed=False, unweighted=True)
     # The circle suits graphs in which all are alike; most others untangle better from the axes along which distances spread most.
     starts = [circle, _principal_axes(distance)]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import KDTree
 
 from clampz.batch import Batch
 from clampz.branching import Clamped, Step, branches, checked_variables
@@ -110,7 +109,7 @@ def plot_model(
     margin = 1.0 if n < 2 else radius * (2.6 if chosen else 2.0) + (0.35 if place.period else 0.0)
     low, high = (place.positions.min(axis=0) - margin, place.positions.max(axis=0) + margin) if n else (-np.ones(2), np.ones(2))
     width, height = np.clip(4.5 * (high - low) / (high - low).max(), 1.8, None)
-    ax = _axes(ax, (width, height if scores is None else height + 0.55))
+    ax = new_axes(ax, (width, height if scores is None else height + 0.55))
     member, edge_member = _core(model, chosen) if core else (np.ones(n, dtype=np.bool_), np.ones(model.num_edges, dtype=np.bool_))
     _draw_edges(ax, model, place, edge_member)
     limits = (0.0, 1.0) if scores is None else _limits(shades)
@@ -150,7 +149,7 @@ def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax
     lower = max((e.lower for e in rows.values()), default=-math.inf)
     upper = min((e.upper for e in rows.values()), default=math.inf)
     proven = math.isfinite(lower) and math.isfinite(upper)
-    ax = _axes(ax, (5.0, 0.4 * len(rows) + 1.4))
+    ax = new_axes(ax, (5.0, 0.4 * len(rows) + 1.4))
     values = [v for v in [*(e.log_z for e in rows.values()), truth] if v is not None and math.isfinite(v)] or [0.0]
     low, high = min(values), max(values)
     if high - low < 1e-6 * (1 + abs(high)):  # all the same: no scale of their own
@@ -195,7 +194,7 @@ def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax
 
 def plot_marginals(estimate: Estimate, exact: Estimate, ax: "Axes | None" = None) -> "Axes":
     """Draw a method's marginals against the exact ones, a point per variable and state (of two states only the second): on the diagonal they agree."""
-    ax = _axes(ax, (2.5, 2.5))
+    ax = new_axes(ax, (2.5, 2.5))
     ours, true = _free_marginals(estimate), _free_marginals(exact)
     ax.plot([0, 1], [0, 1], color=FAINT, linewidth=1.2, zorder=0)
     ax.plot(true, ours, linestyle="none", marker="o", markersize=3.2, color=INK, markeredgewidth=0, alpha=0.55, clip_on=False)
@@ -236,7 +235,7 @@ def plot_clamped(results: Clampings, exact: Estimate | Clamped | float | None = 
         width = float(np.clip((k + 1) * _cell_width(table), STEPS_SIZE[0], MAX_STEPS_WIDTH))
         below = sum(_row_height(cells, width / (k + 1)) for _, cells in table)
         height = max(STEPS_SIZE[1], 1.2 * LABEL_HEIGHT * len(ends))
-        ax = _axes(None, ((width + beside) / 72, (height + below + 20) / 72))
+        ax = new_axes(None, ((width + beside) / 72, (height + below + 20) / 72))
     else:
         box = ax.get_window_extent()
         width, height = box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
@@ -308,7 +307,7 @@ def round_outward(value: float, bound: Bound | None, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
-def _axes(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
+def new_axes(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     if ax is not None:
         return ax
     from matplotlib.figure import Figure
@@ -573,6 +572,8 @@ def _draw_clamped(ax: "Axes", model: Model, positions: Floats, radius: float, cl
 
 def _radius(positions: Floats) -> float:
     """Of a variable: so that the edge between typical neighbours on the page stays longer than the two of them."""
+    from scipy.spatial import KDTree  # slow to import, and few who solve models also draw them
+
     if len(positions) < 2:
         return RADIUS
     nearest = KDTree(positions).query(positions, k=2)[0][:, 1]

@@ -28,7 +28,7 @@ from clampz.paper.store import Store, StoreError, only_one
 
 STORE, PLAIN = "results.sqlite", "results.csv.gz"
 # Runs of each family; of "optimal", which tries every set, only of families that are small enough.
-NUM_RUNS = {"errors": 100, "times": 3, "optimal": 10}
+NUM_RUNS = {"errors": 100, "times": 5, "optimal": 10}
 NUM_QUICK = {"errors": 2, "times": 1, "optimal": 1}
 # Seconds, as `running.cost` has them, beyond which a quick experiment makes one run less of a family.
 LONG = 10.0

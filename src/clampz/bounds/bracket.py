@@ -1,0 +1,137 @@
+"""Bracket: certified bounds on log Z with the way they closed; and the options of a search for them."""
+
+import math
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from clampz.elimination import memory_allowed
+from clampz.errors import unknown_name
+from clampz.limits import check_option, is_number, is_whole
+from clampz.model import Model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "left"]
+
+# Sweeps of mean field and TRW at a leaf.
+SWEEPS = 300
+
+
+class Point(NamedTuple):
+    """The bracket at a moment."""
+
+    seconds: float
+    lower: float
+    upper: float
+    num_leaves: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bracket:
+    """Certified: lower <= log Z <= upper.
+
+    Attributes
+    ----------
+    estimate
+        The Bethe value of the branches, held inside the bracket.
+    trace
+        How the bracket closed.
+    stopped_by
+        "gap" (narrow enough), "exact" (nothing is left to do), "time", "leaves", "memory", "interrupt", "callback"; "left" while it runs.
+    """
+
+    model: Model
+    lower: float
+    upper: float
+    estimate: float
+    trace: tuple[Point, ...]
+    stopped_by: BracketStop
+    num_leaves: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        return 0.0 if self.lower == self.upper else self.upper - self.lower
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw both bounds over time, with the estimate between them."""
+        from clampz.bounds.picture import plot_closing
+
+        return plot_closing(self, ax)
+
+    def __repr__(self) -> str:
+        return (
+            f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, estimate {self.estimate:.10g}; "
+            f"{self.num_leaves} leaves, {self.seconds:.2g} s, stopped by {self.stopped_by})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundOptions:
+    """Options of `bound` and `bounds`.
+
+    Attributes
+    ----------
+    gap
+        In nats: stop when the bracket is as narrow.
+    time
+        Seconds at most.
+    memory
+        Bytes, or text such as "2GB"; None for half of what is free.
+    leaves
+        Leaves of the tree at most.
+    exact
+        Whether parts that are narrow enough are summed exactly.
+    threads
+        To work with; None for all cores.
+    seed
+        Of partitions and starts.
+    """
+
+    gap: float = 0.01
+    time: float = 60.0
+    memory: int | str | None = None
+    leaves: int | None = None
+    exact: bool = True
+    max_iter: int = SWEEPS
+    threads: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
+        check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
+        check_option(self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1), "leaves", "None or a whole number >= 1", self.leaves)
+        check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
+        self.num_bytes  # noqa: B018 (refuses what it cannot read)
+
+    @cached_property
+    def num_bytes(self) -> int:
+        return memory_allowed(None if self.memory is None else as_bytes(self.memory))
+
+
+def as_bytes(memory: int | str) -> int:
+    """A number of bytes, also written as "512MB" or "2GB".
+
+    >>> as_bytes("2GB")
+    2000000000
+    """
+    units = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
+    text = str(memory).strip().upper()
+    number = text.rstrip("KMGTIB ")
+    try:
+        size = float(number) * units[text[len(number) :].strip()]
+    except (KeyError, ValueError):
+        size = -1.0
+    check_option(size >= 0 and not isinstance(memory, bool) and math.isfinite(size), "memory", 'bytes, or text such as "2GB"', memory)
+    return int(size)
+
+
+def options_with(options: BoundOptions, changes: dict[str, Any]) -> BoundOptions:
+    """Options with some of them changed; an unknown name is refused with the nearest."""
+    known = [field.name for field in fields(options)]
+    for name in changes:
+        if name not in known:
+            raise unknown_name("option", name, known, most=1)
+    return replace(options, **changes)

@@ -1,0 +1,194 @@
+"""Certified intervals for marginals.
+
+From bounds [l_a, u_a] on log Z with X_i = a,
+
+    e^l_a / (e^l_a + sum_{b != a} e^u_b)  <=  p(X_i = a)  <=  e^u_a / (e^u_a + sum_{b != a} e^l_b).
+
+All states of all variables are lanes of one model: they share its partitions into narrow parts, and each begins where the model itself has ended.  What time is
+left goes to the variable whose intervals are widest.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clampz.approximations.exact import exact
+from clampz.bounds.bracket import BoundOptions, Bracket, options_with
+from clampz.bounds.leaves import MOST_EDGES, Task, solve
+from clampz.bounds.search import Search
+from clampz.bounds.tree import EVALUATIONS, FIRST_LIMIT
+from clampz.branching import checked_variables
+from clampz.equivalent import Equivalent
+from clampz.finishing import Finisher
+from clampz.limits import Options, Watch
+from clampz.model import Model, Variable
+from clampz.narrow import Narrow, NarrowState
+from clampz.tables import Floats
+
+# Marginals take a pass back over the tables, and both passes keep them.
+EXACT_SHARE, PASSES = 0.7, 4.0
+# Beyond the rounding of log Z, what a computed probability may be off by.
+PROBABILITY_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MarginalBounds:
+    """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by number.
+
+    `stopped_by` is "gap" where every interval is narrow enough, "exact", "time" or "interrupt".
+    """
+
+    model: Model
+    lower: dict[int, Floats]
+    upper: dict[int, Floats]
+    stopped_by: str
+    seconds: float
+
+    @property
+    def widest(self) -> float:
+        """The width of the widest interval."""
+        return max((float((self.upper[i] - self.lower[i]).max()) for i in self.lower), default=0.0)
+
+    def interval(self, variable: Variable) -> Floats:
+        """(states, 2) lower and upper ends for a variable, by index or name."""
+        i = self.model.variable_index(variable)
+        return np.stack([self.lower[i], self.upper[i]], axis=1)
+
+    def __repr__(self) -> str:
+        return f"MarginalBounds({len(self.lower)} variables, widest interval {self.widest:.3g}, {self.seconds:.2g} s, stopped by {self.stopped_by})"
+
+
+def bound_marginals(
+    model: Model, variables: Sequence[Variable] | None = None, *, executor: Executor | None = None, options: BoundOptions | None = None, **changes: Any
+) -> MarginalBounds:
+    """An interval for every state of some variables (all by default), certified; `gap` is the width in probability that is narrow enough.
+
+    Options are those of `bound`.
+
+    >>> from clampz import generators
+    >>> bool(bound_marginals(generators.grid(3, 3, rng=0), [4]).widest < 1e-9)
+    True
+    """
+    chosen = options_with(options or BoundOptions(), changes)
+    asked = list(range(model.num_variables)) if variables is None else checked_variables(model, variables)
+    watch = Watch(Options(time=chosen.time))
+    with watch.interruptible():
+        found = _exactly(model, asked, chosen, watch) if chosen.exact else None
+        if found is not None:
+            return found
+        threads = Options(threads=chosen.threads).num_threads
+        own = ThreadPoolExecutor(threads) if executor is None else None
+        try:
+            return _by_bounds(model, asked, chosen, watch, executor or own, threads)  # type: ignore[arg-type]
+        finally:
+            if own is not None:
+                own.shutdown(cancel_futures=True)
+
+
+def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch) -> MarginalBounds | None:
+    """By exact inference, where it fits in the time and memory given."""
+    plan = Finisher(model).plan(model.unary.flat, EXACT_SHARE * options.time / PASSES, options.num_bytes / 4, thorough=options.time > 2.0)
+    if plan is None or plan.fixed:
+        return None
+    found = exact(model, memory=options.num_bytes, threads=options.threads)
+    off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
+    lower = {i: np.maximum(found.marginals[i] - off, 0.0) for i in asked}
+    upper = {i: np.minimum(found.marginals[i] + off, 1.0) for i in asked}
+    return MarginalBounds(model=model, lower=lower, upper=upper, stopped_by="exact", seconds=watch.seconds)
+
+
+def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Watch, executor: Executor, threads: int) -> MarginalBounds:
+    base = Equivalent.of(model).model if model.factors else model
+    slack = Equivalent.of(model).rounding if model.factors else 0.0
+    lanes = {(i, a): _only(base, i, a) for i in asked for a in range(int(base.num_states[i])) if base.unary[i][a] > -np.inf}
+    low = {i: np.full(int(base.num_states[i]), -np.inf) for i in asked}
+    high = {i: np.where(base.unary[i] > -np.inf, np.inf, -np.inf) for i in asked}
+
+    def learn(key: tuple[int, int], lower: float, upper: float) -> None:
+        i, a = key
+        low[i][a], high[i][a] = max(low[i][a], lower - slack), min(high[i][a], upper + slack)
+
+    narrow, state = _shared(base, options, watch)
+    keys = list(lanes)
+    waiting = []
+    for block in np.array_split(np.arange(len(keys)), max(1, min(len(keys), 4 * threads))) if keys else []:
+        if block.size:
+            unary = np.stack([lanes[keys[k]] for k in block], axis=1)
+            limit = 0.0 if narrow is None else narrow.limit
+            left = max(0.0, options.time / 2 - watch.seconds)
+            task = Task(base, unary, narrow, limit, [state] * len(block), left, options.exact, 4, options.max_iter, options.num_bytes / 8, options.seed)
+            waiting.append((block, executor.submit(solve, task)))
+    for block, future in waiting:
+        solved = future.result()
+        for k, lower, upper in zip(block, solved.lower, solved.upper, strict=True):
+            learn(keys[k], float(lower), float(upper))
+    searches: dict[tuple[int, int], Iterator[Bracket]] = {}
+    over: set[int] = set()
+    reason = "gap"
+    while True:
+        widths = {i: _width(low[i], high[i]) for i in asked if i not in over}
+        widest = max(widths, key=lambda i: widths[i], default=None)
+        if widest is None or widths[widest] <= options.gap:
+            break
+        if watch.must_stop():
+            reason = "interrupt" if watch.stopped_by == "interrupt" else "time"
+            break
+        moved = False
+        for a in range(int(base.num_states[widest])):
+            key = (widest, a)
+            if key in lanes and high[widest][a] > low[widest][a]:
+                if key not in searches:
+                    part = Model.from_flat(base.num_states, lanes[key], base.edges, base.pairwise.flat, constant=base.constant)
+                    searches[key] = Search(part, options).run(executor, watch, threads)
+                bracket = next(searches[key], None)
+                if bracket is not None:
+                    learn(key, bracket.lower, bracket.upper)
+                    moved = True
+        if not moved:
+            over.add(widest)
+    ends = {i: _interval(low[i], high[i]) for i in asked}
+    return MarginalBounds(model=model, lower={i: ends[i][0] for i in asked}, upper={i: ends[i][1] for i in asked}, stopped_by=reason, seconds=watch.seconds)
+
+
+def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow | None, NarrowState | None]:
+    """The partitions that all lanes share, and where the bounds of the model itself have got to."""
+    if model.num_edges > MOST_EDGES or model.num_edges == 0 or not options.exact:
+        return None, None
+    narrow = Narrow.of(model, FIRST_LIMIT, options.seed, watch.must_stop)
+    even = np.full(len(model.unary.flat), 0.5)
+    return narrow, narrow.bounds(model.unary.flat, None, [even], EVALUATIONS, watch.must_stop).state
+
+
+def _only(model: Model, variable: int, state: int) -> Floats:
+    """(S,) the unary potentials with all other states of a variable ruled out."""
+    start = model.unary.start
+    unary = model.unary.flat.copy()
+    kept = unary[start[variable] + state]
+    unary[start[variable] : start[variable + 1]] = -np.inf
+    unary[start[variable] + state] = kept
+    return unary
+
+
+def _interval(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Ends of the probability of each state, from bounds on log Z with the variable in it; rounding outwards."""
+    top = float(high.max(initial=-np.inf))
+    if top == -math.inf:
+        return np.zeros_like(low), np.zeros_like(high)
+    if top == math.inf:
+        return np.zeros_like(low), np.ones_like(high)
+    least, most = np.exp(low - top), np.exp(high - top)
+    others_most = most.sum() - most
+    others_least = least.sum() - least
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lower = np.where(least > 0, least / (least + others_most), 0.0)
+        upper = np.where(most > 0, most / (most + others_least), 0.0)
+    return np.maximum(lower - PROBABILITY_ROUNDING, 0.0), np.minimum(upper + PROBABILITY_ROUNDING, 1.0)
+
+
+def _width(low: Floats, high: Floats) -> float:
+    lower, upper = _interval(low, high)
+    return float((upper - lower).max(initial=0.0))

@@ -1,0 +1,115 @@
+"""The AND/OR tree of a search, with bounds that pass from the leaves to the root.
+
+A clamp is an OR node: its bounds are the better of its own and the log-sum-exp of its children's, on each side.  A split into connected components is an
+AND node: bounds add up.
+"""
+
+import math
+
+import numpy as np
+
+from clampz.branching import combined
+from clampz.elimination import EPS
+from clampz.finishing import Finisher
+from clampz.model import Model
+from clampz.narrow import Narrow, NarrowState
+from clampz.tables import Floats
+
+# Table entries per narrow part that a search begins with.
+FIRST_LIMIT = 2.0**14
+# Evaluations of the upper bound of a part.
+EVALUATIONS = 25
+# Seconds per edge of a round of partitions, and per table entry of an evaluation.
+PARTITION_SECONDS, SECONDS_PER_ENTRY = 1e-3, 2e-8
+# States of a variable up to which it is clamped to each; beyond, its states are halved.
+MOST_STATES = 3
+
+
+class Part:
+    """A connected pairwise model of its own: the whole, a component, or a branch cut out; with what its leaves share."""
+
+    def __init__(self, model: Model, first_limit: float = FIRST_LIMIT) -> None:
+        self.model = model
+        self.first_limit = first_limit
+        self.narrow: Narrow | None = None
+        self.refined = False  # as far as the time allows
+        self.finisher = Finisher(model)
+        self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
+
+    def refine_seconds(self, limit: float) -> float:
+        """What bounds with narrow parts of another limit may take: partitions, and evaluations in proportion to the tables."""
+        partition = PARTITION_SECONDS * self.model.num_edges
+        if self.narrow is None:
+            return partition
+        entries = self.narrow.num_entries(self.model.unary.flat)
+        return partition + EVALUATIONS * SECONDS_PER_ENTRY * entries * limit / self.narrow.limit
+
+
+class Node:
+    """A leaf, an OR node (branches) or an AND node (components).
+
+    `clamps` are the states that are left of variables of its part, from the part's root on; `other` is the upper bound on what its log Z is multiplied with
+    further up.
+    """
+
+    __slots__ = ("children", "clamps", "is_and", "lower", "other", "parent", "part", "settled", "state", "upper")
+
+    def __init__(self, parent: "Node | None", part: Part, clamps: tuple[tuple[int, tuple[int, ...]], ...], lower: float, upper: float) -> None:
+        self.parent = parent
+        self.part = part
+        self.clamps = clamps
+        self.lower = lower
+        self.upper = upper
+        self.children: list[Node] = []
+        self.is_and = False
+        self.other: float = parent.other if parent is not None else 0.0
+        self.settled = False  # nothing is left to be done below
+        self.state: NarrowState | None = None
+
+    def unary(self) -> Floats:
+        """(S,) the part's unary potentials, with the states that are out ruled out."""
+        start = self.part.model.unary.start
+        out = self.part.model.unary.flat.copy()
+        for i, states in self.clamps:
+            kept = out[start[i] + np.array(states)]
+            out[start[i] : start[i + 1]] = -np.inf
+            out[start[i] + np.array(states)] = kept
+        return out
+
+    def refresh(self) -> None:
+        """Bounds from the children's, where these are tighter; then the parent's, and so on up."""
+        node: Node | None = self
+        while node is not None:
+            if node.children:
+                lowers, uppers = (np.array([getattr(child, name) for child in node.children]) for name in ("lower", "upper"))
+                if node.is_and:
+                    lower, upper = float(lowers.sum()), float(uppers.sum())
+                    rounding = EPS * (len(lowers) + 1) * (np.abs(lowers[np.isfinite(lowers)]).sum() + np.abs(uppers[np.isfinite(uppers)]).sum())
+                else:
+                    lower, upper = combined(lowers), combined(uppers)
+                    rounding = 4 * EPS * (len(lowers) + abs(upper) if math.isfinite(upper) else 0.0)
+                lower, upper = max(node.lower, lower - rounding), min(node.upper, upper + rounding)
+                if lower == node.lower and upper == node.upper and not all(child.settled for child in node.children):
+                    return
+                node.lower, node.upper = lower, upper
+                node.settled = all(child.settled for child in node.children)
+            node = node.parent
+
+    def key(self) -> float:
+        """How much of the root's gap comes from here: the logarithm of exp(upper) - exp(lower), times what it is multiplied with."""
+        if self.upper == -math.inf or self.lower >= self.upper:
+            return -math.inf
+        width = self.upper - self.lower
+        return self.upper + self.other + (math.log(-math.expm1(-width)) if width < 700 else 0.0)
+
+
+def groups(node: Node, variable: int, *, apart: bool = False) -> list[tuple[int, ...]]:
+    """The states left of a variable: one by one where they are few (or all `apart`), else in two halves of about equal belief."""
+    start = node.part.model.unary.start
+    unary = node.unary()[start[variable] : start[variable + 1]]
+    states = np.flatnonzero(unary > -np.inf)
+    if apart or len(states) <= MOST_STATES:
+        return [(int(a),) for a in states]
+    weight = node.state.beliefs[start[variable] + states] if node.state is not None else np.ones(len(states))
+    order = states[np.argsort(-weight, kind="stable")]
+    return [tuple(sorted(order[0::2].tolist())), tuple(sorted(order[1::2].tolist()))]

@@ -1,0 +1,120 @@
+"""`clampz demo`: every method on a model that comes with clampz, as a table and a picture."""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import clampz
+from clampz.cli.common import OK, add_command, check_picture_path, ctrl_c_ends, need, save_picture
+from clampz.model import Model
+from clampz.results import Estimate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the paper's strengths, theta in [-2, 2]
+# and W in [-6, 6], small enough to be solved exactly.  tests/test_cli.py makes it again and compares.
+DEMO_MODEL = "spin_glass_7x7.uai"
+
+
+class Run(NamedTuple):
+    """One row of the demo."""
+
+    label: str
+    estimate: Estimate
+    milliseconds: float
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "demo",
+        demo,
+        summary="bracket log Z of a frustrated spin glass with every method, and draw it",
+        description="Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz, print what they say of log Z, and write a picture.",
+        examples="  clampz demo\n  clampz demo --out demo.pdf",
+    )
+    parser.add_argument("--out", type=Path, default=Path("clampz-demo.png"), metavar="FILE", help="the picture: .png, .svg or .pdf (default: %(default)s)")
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Run every method on the bundled model, print a table, and write a picture."""
+    check_picture_path(args.out)
+    need("rich", "matplotlib")
+    from rich.console import Console
+
+    from clampz import plotting
+
+    messages = Console(stderr=True)
+    with ctrl_c_ends(), messages.status("reading the model") as status:
+        model = demo_model()
+        runs = run_methods(model, status.update)
+        exact, others = runs[0], {run.label: run.estimate for run in runs[1:]}
+        status.update("drawing")
+        figure = plotting.plot_summary(model, exact.estimate, others)
+        save_picture(figure, args.out)
+    out = Console(highlight=False, soft_wrap=True)
+    out.print(f"A 7 x 7 spin glass: {model!r}\n")
+    out.print(table_of(runs), soft_wrap=False)
+    lower, upper = max(run.estimate.lower for run in runs[1:]), min(run.estimate.upper for run in runs[1:])
+    bethe = next(run.estimate for run in runs if run.estimate.method == "bethe")
+    low, high = plotting.round_outward(lower, "lower", 4), plotting.round_outward(upper, "upper", 4)
+    out.print(f"[bold]{low} <= log Z <= {high}[/bold], proven by mean field (below) and TRW (above).")
+    out.print(f"Bethe is nearer, off by {bethe.log_z - exact.estimate.log_z:+.4f}, but proves nothing.")
+    out.print("\nPicture: ", args.out, sep="", markup=False)
+    return OK
+
+
+def demo_model() -> Model:
+    """The model that comes with clampz."""
+    with resources.as_file(resources.files("clampz") / "data" / DEMO_MODEL) as path:
+        return clampz.read(path)
+
+
+def run_methods(model: Model, tell: Callable[[str], object]) -> list[Run]:
+    """Every method on the model, the exact one first; each is called twice and timed the second time, as the first call may compile its kernels."""
+    methods: list[tuple[str, Callable[[], Estimate]]] = [
+        ("exact", lambda: clampz.exact(model)),
+        ("mean field", lambda: clampz.mean_field(model)),
+        ("Bethe", lambda: clampz.bethe(model)),
+        ("TRW optimized", lambda: clampz.trw(model, edge_weights="optimized")),
+        ("TRW uniform", lambda: clampz.trw(model)),
+    ]
+    runs = []
+    for number, (label, method) in enumerate(methods, start=1):
+        tell(f"{number} of {len(methods)}: {label} [dim](compiling kernels, once)[/dim]")
+        method()
+        started = time.perf_counter()
+        estimate = method()
+        runs.append(Run(label, estimate, 1000 * (time.perf_counter() - started)))
+    return runs
+
+
+def table_of(runs: Sequence[Run]) -> "Table":
+    """The runs as a table, the exact one first."""
+    from rich import box
+    from rich.table import Table
+
+    from clampz.plotting import KINDS, round_outward
+
+    truth = runs[0].estimate.log_z
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    table.add_column("method", no_wrap=True)
+    for header in ("log Z", "is", "error", "sweeps", "converged", "ms"):
+        table.add_column(header, justify="left" if header == "is" else "right", no_wrap=True)
+    for label, estimate, milliseconds in runs:
+        exact = estimate.bound == "exact"
+        table.add_row(
+            label,
+            round_outward(estimate.log_z, estimate.bound, 4),
+            KINDS[estimate.bound],
+            "" if exact else f"{estimate.log_z - truth:+.4f}",
+            "" if exact else str(estimate.num_iter),
+            "" if exact else "yes" if estimate.converged else f"no ({estimate.stopped_by})",
+            f"{milliseconds:.1f}",
+            style="bold" if exact else None,
+        )
+    return table

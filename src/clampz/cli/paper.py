@@ -1,0 +1,45 @@
+"""`clampz paper`: the arguments; `clampz.paper.command` is what runs."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from clampz.cli.common import add_command
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "paper",
+        paper,
+        summary="reproduce the paper: its runs, its figures, and a report on its claims",
+        description="Make the runs of Weller & Domke, 'Clamping Improves TRW and Mean Field Approximations' (2016), draw its figures and check its claims.\n"
+        "Every finished run is kept at once: the same command goes on where it was stopped.",
+        examples="  clampz paper --quick                             a few runs of each family, all figures, in minutes\n"
+        "  clampz paper                                     100 runs of each of the 44 families\n"
+        "  clampz paper --figure success --family grid --size 49 --weights=-6,6 --runs 20 --out results/grid49\n"
+        "  clampz paper --scheduler tcp://host:8786         on a Dask cluster: pip install 'clampz[cluster]'\n",
+    )
+    parser.add_argument("--quick", action="store_true", help="a few runs of each family")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs of each family, as in --runs 20 (default: 100, and 5 for times, 10 for optimal sequences)")
+    parser.add_argument("--figure", action="append", metavar="NAME", help="only this figure, as in --figure success; may be repeated")
+    parser.add_argument(
+        "--family", action="append", metavar="NAME", help="only grid, er, regular or complete, or one family: --family 'grid49[-6,6]'; may be repeated"
+    )
+    parser.add_argument("--size", action="append", type=int, metavar="N", help="only models of so many variables, as in --size 49; may be repeated")
+    parser.add_argument("--weights", action="append", metavar="LOW,HIGH", help="only this range of W, as in --weights=-6,6; may be repeated")
+    parser.add_argument(
+        "--ours", action="store_true", help="also with our own settings (restarts, warm starts, optimized edge weights), as curves of their own"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results/paper"), metavar="FOLDER", help="where results go, as in --out results/grid49 (default: %(default)s)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes, as in --jobs 4 (default: all cores)")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster to run on, as in --scheduler tcp://host:8786")
+
+
+def paper(args: argparse.Namespace) -> int:
+    """Reproduce the paper; see `clampz.paper.command`."""
+    from clampz.paper import command
+
+    return command.paper(args)

@@ -1,0 +1,60 @@
+"""`clampz plot`: a picture of a model."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from clampz.auto import QUICK, solve
+from clampz.clamping import META_SELECTORS, clamp
+from clampz.cli.common import OK, Listener, add_command, add_model, check_picture_path, finished, need, read_model, save_picture, whole_number
+from clampz.model import Model
+from clampz.plotting import plot_model
+from clampz.results import Estimate
+from clampz.selection import selectors
+
+SHADES = ("none", "marginals", *selectors())
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "plot",
+        plot,
+        summary="draw a model's graph",
+        description="Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red, strong ones wide, all outside the core pale;\n"
+        "and, if asked for, the variables to clamp first, framed and numbered.",
+        examples="  clampz plot model.uai -o model.png\n"
+        "  clampz plot model.uai -o model.pdf --clamp 5 --select maxW+TRE\n"
+        "  clampz plot model.uai -o model.svg --shade marginals",
+    )
+    add_model(parser)
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="the picture: .png, .svg or .pdf")
+    parser.add_argument("--clamp", type=whole_number(0), default=0, metavar="K", help="mark the first K variables to clamp (for TRW)")
+    parser.add_argument(
+        "--select", choices=(*selectors(), *META_SELECTORS), default=QUICK, metavar="NAME", help="how to choose them, as for solve (default: %(default)s)"
+    )
+    parser.add_argument("--shade", choices=SHADES, default="none", metavar="WHAT", help="shade variables by their marginals or by a selector's score")
+    parser.add_argument("--names", action="store_true", help="write names or numbers on the variables")
+
+
+def plot(args: argparse.Namespace) -> int:
+    """Draw the model and write the picture."""
+    check_picture_path(args.out)
+    need("matplotlib")
+    model = read_model(args)
+
+    def work(listener: Listener) -> Any:
+        return draw(model, args, listener)
+
+    figure = finished(work, "drawing")
+    save_picture(figure, args.out)
+    return OK
+
+
+def draw(model: Model, args: argparse.Namespace, listener: Listener) -> Any:
+    """The figure."""
+    clamped = clamp(model, "trw", k=args.clamp, select=args.select, progress=listener).variables if args.clamp else ()
+    estimate = solve(model, k=0, progress=listener).estimate if args.shade == "marginals" else None
+    marginals = estimate if isinstance(estimate, Estimate) else None
+    scores = args.shade if args.shade in selectors() else None
+    return plot_model(model, clamped=clamped, marginals=marginals, scores=scores, names=args.names or None).figure

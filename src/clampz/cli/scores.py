@@ -1,0 +1,91 @@
+"""`clampz scores`: the variables that each selector would clamp first."""
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from clampz.cli.common import OK, Listener, add_command, add_model, finished, name_of, need, new_table, read_model, show, whole_number
+from clampz.errors import ClampzError
+from clampz.model import Model
+from clampz.selection import scores, selectors
+from clampz.selection.entropy import trw_entropies
+from clampz.tables import Floats
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "scores",
+        print_scores,
+        summary="the variables that each selector would clamp first",
+        description="Score the variables by the paper's heuristics, and print the best of each: what is gained most by clamping.",
+        examples="  clampz scores model.uai\n  clampz scores model.uai --select frustCycles --top 20",
+    )
+    add_model(parser)
+    parser.add_argument("--select", choices=tuple(selectors()), metavar="NAME", help=f"only this selector: {', '.join(selectors())}")
+    parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="how many variables to print (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON: for each selector all variables with their scores, best first")
+
+
+def print_scores(args: argparse.Namespace) -> int:
+    """Print the best variables."""
+    if not args.json:
+        need("rich")
+    model = read_model(args)
+    names = [args.select] if args.select else list(selectors())
+
+    def work(listener: Listener) -> dict[str, Floats | str]:
+        return all_scores(model, names)
+
+    found = finished(work, "scoring")
+    if args.select and isinstance(failure := found[args.select], str):
+        raise ClampzError(failure)
+    if args.json:
+        ranked = {name: [[name_of(model, i), float(values[i])] for i in best(values)] for name, values in found.items() if not isinstance(values, str)}
+        print(json.dumps({"model": str(args.model), "scores": ranked}, allow_nan=False))
+        return OK
+    print_table(model, found, args.top)
+    return OK
+
+
+def all_scores(model: Model, names: list[str]) -> dict[str, Floats | str]:
+    """The scores by each selector, or why it has none."""
+    entropy = trw_entropies(model) if any(name.endswith("+TRE") for name in names) else None
+    found: dict[str, Floats | str] = {}
+    for name in names:
+        try:
+            found[name] = scores(model, name, entropy=entropy)
+        except ClampzError as error:
+            found[name] = str(error)
+    return found
+
+
+def best(values: Floats) -> list[int]:
+    """The variables, highest score first."""
+    order: list[int] = np.argsort(-values, kind="stable").tolist()
+    return order
+
+
+def print_table(model: Model, found: dict[str, Floats | str], top: int) -> None:
+    """A row for each selector, its best variables with their scores in a column each; a single selector has a row for each variable."""
+    top = min(top, model.num_variables)
+    (name, values), *others = found.items()
+    if not others and not isinstance(values, str):
+        table = new_table("variable", name)
+        for i in best(values)[:top]:
+            table.add_row(name_of(model, i), f"{values[i]:.6g}")
+        show(table)
+        return
+    table = new_table("selector", *(f"{rank}." for rank in range(1, top + 1)))
+    for name, values in found.items():
+        if isinstance(values, str):
+            table.add_row(name, "-")
+        else:
+            table.add_row(name, *(f"{name_of(model, i)} [dim]{values[i]:.4g}[/dim]" if values[i] > 0 else "" for i in best(values)[:top]))
+    show(table)
+    show("[dim]Variables, each with its score; higher gains more. Those that score 0 are left out.[/dim]")
+    missing = [name for name, values in found.items() if isinstance(values, str)]
+    if missing:
+        show(f"[dim]Not defined for this model (it takes two labels and no zeros): {', '.join(missing)}[/dim]")

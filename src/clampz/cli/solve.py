@@ -1,0 +1,225 @@
+"""`clampz solve`: log Z, bounds and marginals of a model in a file, as a table or as JSON.
+
+The JSON has log_z, lower and upper (natural logarithms), bound, method, reason, converged, interrupted, seconds, clamped, select, and with MAR the marginals.
+What JSON has no numbers for are strings that float() understands: "-inf", "inf"; marginals where Z = 0 are null.
+"""
+
+import argparse
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from clampz import auto
+from clampz.auto import Solution
+from clampz.clamping import META_SELECTORS
+from clampz.cli.common import (
+    INTERRUPTED,
+    OK,
+    CommandError,
+    GivenUpError,
+    Listener,
+    add_command,
+    add_model,
+    check_file,
+    facts,
+    name_of,
+    need,
+    new_table,
+    positive,
+    read_model,
+    show,
+    watched,
+    whole_number,
+)
+from clampz.errors import EvidenceError
+from clampz.io import files, results
+from clampz.plotting import KINDS, round_outward
+from clampz.selection import selectors
+
+METHODS = ("auto", "exact", "mf", "bethe", "trw")
+TASKS = ("PR", "MAR")
+SELECTORS = (*selectors(), *META_SELECTORS)
+# Variables up to which marginals are printed on a terminal, and states up to which they have a column each.
+MAX_ROWS, MAX_COLUMNS = 60, 12
+DIGITS = 6
+# Seconds for bounds and an estimate after Ctrl-C.
+LAST_MOMENT = 2.0
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "solve",
+        solve,
+        summary="log Z, bounds on it, and marginals",
+        description="Compute log Z of a model, prove bounds on it, and print them with the reason for the method chosen: exact inference if the model is narrow"
+        "\nenough, otherwise an estimate inside the bounds of mean field and TRW, tightened by clamping.  Logarithms are natural ones.",
+        examples="  clampz solve model.uai\n"
+        "  clampz solve model.uai --evidence model.uai.evid --task MAR\n"
+        "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
+        "  clampz solve model.uai --time 60 --json | jq .log_z\n\n"
+        'JSON: log_z, lower, upper, bound, method, reason, converged, interrupted, seconds, clamped, select, marginals (MAR); infinities are "inf", "-inf"',
+    )
+    add_model(parser)
+    parser.add_argument("--task", choices=TASKS, default="PR", help="PR: log Z alone; MAR: the marginals too (default: %(default)s)")
+    parser.add_argument("--method", choices=METHODS, default="auto", help="auto chooses, and says why; others are run alone (default: %(default)s)")
+    parser.add_argument("--clamp", type=whole_number(0), metavar="K", help="variables to clamp (default: with auto as many as time allows, otherwise none)")
+    parser.add_argument("--select", choices=SELECTORS, metavar="NAME", help=f"how to choose them: {', '.join(SELECTORS).replace('%', '%%')}")
+    parser.add_argument("--time", type=positive, metavar="SECONDS", help="time to spend (default: with auto 10, or 60 if it can be solved exactly in that)")
+    parser.add_argument("--memory", type=positive, metavar="GB", help="gigabytes that exact inference may use (default: half of what is free)")
+    parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the result to a file: JSON with --json or a name in .json, otherwise a result file of the UAI competitions",
+    )
+
+
+def solve(args: argparse.Namespace) -> int:
+    """Solve the model and print or write the result."""
+    if args.out is not None:
+        check_file(args.out)
+    if not args.json:
+        need("rich")
+    model = read_model(args)
+    if args.clamp is not None and args.clamp > model.num_variables:
+        raise CommandError(f"--clamp {args.clamp}: expected at most {model.num_variables}, the number of variables")
+
+    def work(listener: Listener) -> Solution:
+        return run_solver(args, model, listener)
+
+    try:
+        solution, interrupted = watched(work, "solving")
+    except GivenUpError:
+        if args.method != "auto":
+            raise
+        # it was an exact sum, which cannot be stopped: bounds and an estimate take a moment
+        solution = auto.solve(model, k=0, time=LAST_MOMENT, memory=0)
+        estimate = solution.method.replace("_", " ")
+        reason = f"Exact inference was stopped, so mean field and TRW bracket log Z, and {estimate} is the estimate."
+        solution = replace(solution, interrupted=True, reason=reason)
+        interrupted = True
+    as_json = args.json or (args.out is not None and args.out.suffix.lower() == ".json")
+    if as_json:
+        text = json.dumps(as_data(solution, args.model, args.task), allow_nan=False)
+        if args.out is None:
+            print(text)
+        else:
+            files.replace(args.out, f"{text}\n".encode())
+    elif args.out is not None:
+        write_result(solution, args.task, args.out)
+    if not args.json:
+        print_solution(solution, args.model, args.task)
+    return INTERRUPTED if interrupted else OK
+
+
+def run_solver(args: argparse.Namespace, model: Any, progress: Any) -> Solution:
+    """What the arguments ask for."""
+    return auto.solve(
+        model,
+        method=args.method,
+        k=args.clamp,
+        select=args.select,
+        time=args.time,
+        memory=None if args.memory is None else int(args.memory * 2**30),
+        marginals=args.task == "MAR",
+        threads=args.threads,
+        progress=progress,
+    )
+
+
+def write_result(solution: Solution, task: str, path: Path) -> None:
+    """A result file as the UAI competitions have them: log10 Z, or the marginals."""
+    if task == "PR":
+        results.write_pr(solution.log_z, path)
+        return
+    if solution.log_z == -math.inf:
+        raise EvidenceError("Z = 0: every configuration has probability zero, so there are no marginals")
+    results.write_mar(solution.marginals, path)
+
+
+def as_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
+    """The result as JSON can hold it."""
+    model = solution.model
+    data: dict[str, Any] = {
+        "model": str(path),
+        "task": task,
+        "log_z": as_number(solution.log_z),
+        "lower": as_number(solution.lower),
+        "upper": as_number(solution.upper),
+        "bound": solution.bound,
+        "method": solution.method,
+        "reason": solution.reason,
+        "converged": solution.converged,
+        "interrupted": solution.interrupted,
+        "seconds": round(solution.seconds, 6),
+        "clamped": [name_of(model, i) if model.names else i for i in solution.variables],
+        "select": solution.select,
+    }
+    if task == "MAR":
+        data["marginals"] = [[None if math.isnan(p) else p for p in row.tolist()] for row in solution.marginals]
+    return data
+
+
+def as_number(value: float) -> float | str | None:
+    """A number, or for an infinity its name."""
+    return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+
+
+# -- for people -----------------------------------------------------------------------------------------------------------------------
+
+
+def print_solution(solution: Solution, path: Path, task: str) -> None:
+    """The result as a table, and the marginals if they were asked for."""
+    log_z = round_outward(solution.log_z, solution.bound, DIGITS)
+    rows = [
+        ("model", f"{path}: {repr(solution.model).removeprefix('Model(').removesuffix(')')}"),
+        ("log Z", f"{log_z}  ({KINDS[solution.bound]}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
+        ("proven", proven(solution)),
+        ("method", method_text(solution)),
+        ("why", solution.reason),
+        ("seconds", f"{solution.seconds:.2f}{'; stopped by Ctrl-C: this is what there was' if solution.interrupted else ''}"),
+    ]
+    show(facts(rows))
+    if task == "MAR":
+        print_marginals(solution)
+
+
+def proven(solution: Solution) -> str:
+    """The bracket in words."""
+    lower, upper = round_outward(solution.lower, "lower", DIGITS), round_outward(solution.upper, "upper", DIGITS)
+    if math.isinf(solution.lower) and math.isinf(solution.upper):
+        return "nothing: this method has no bounds here"
+    if math.isinf(solution.lower) or math.isinf(solution.upper):
+        return f"log Z <= {upper}" if math.isinf(solution.lower) else f"{lower} <= log Z"
+    return f"{lower} <= log Z <= {upper}{' (rounding)' if solution.bound == 'exact' else ''}"
+
+
+def method_text(solution: Solution) -> str:
+    """The method, how it ended, and what was clamped."""
+    text = solution.method.replace("_", " ")
+    if not solution.converged:
+        text += " (not converged)"
+    if solution.variables:
+        text += f", {len(solution.variables)} clamped by {solution.select}: {', '.join(name_of(solution.model, i) for i in solution.variables)}"
+    return text
+
+
+def print_marginals(solution: Solution) -> None:
+    """A row for each variable."""
+    model = solution.model
+    shown = model.num_variables if not sys.stdout.isatty() else min(model.num_variables, MAX_ROWS)
+    most = int(model.num_states[:shown].max(initial=0))
+    columns = min(most, MAX_COLUMNS)
+    table = new_table("variable", *(f"P({a})" for a in range(columns)), *(["..."] if most > columns else []))
+    for i in range(shown):
+        row = solution.marginals[i]
+        table.add_row(name_of(model, i), *(f"{p:.{DIGITS}f}" for p in row[:columns]))
+    show(table)
+    if shown < model.num_variables or most > columns:
+        show("[dim]All of them: --json, or --out FILE[/dim]")
