@@ -67,6 +67,14 @@ def test_clamping_closes_the_bracket_without_exact_sums(seed):
     assert bracket.lower <= cz.exact(model).log_z <= bracket.upper
 
 
+@pytest.mark.parametrize("select", ["maxW", "frustCycles+TRE"])
+@pytest.mark.parametrize("criterion", ["gap", "upper", "lower"])
+def test_selectors_and_criteria(select, criterion):
+    model = frustrated(2)
+    bracket = cz.bound(model, gap=0.1, time=60, exact=False, select=select, criterion=criterion)
+    assert bracket.gap <= 0.1 and bracket.lower <= cz.exact(model).log_z <= bracket.upper
+
+
 def test_the_trace_is_monotone():
     trace = cz.bound(frustrated(1, 9), gap=1e-6, exact=False, leaves=60, time=30).trace
     assert len(trace) > 3 and (np.diff([p.lower for p in trace]) >= 0).all() and (np.diff([p.upper for p in trace]) <= 0).all()
@@ -199,6 +207,8 @@ def test_refused_checkpoints(tmp_path):
         ({"memory": 10}, "memory: expected at least [0-9,]+ bytes"),
         ({"leaves": 0}, "leaves: expected None or a whole number >= 1"),
         ({"gaps": 1}, "unknown option 'gaps'; did you mean 'gap'"),
+        ({"select": "maxw"}, "unknown selector 'maxw'; did you mean 'maxW'"),
+        ({"criterion": "height"}, "criterion: expected one of gap, upper, lower"),
     ],
 )
 def test_refused_options(changes, message):

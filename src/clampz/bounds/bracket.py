@@ -9,12 +9,16 @@ from clampz.elimination import memory_allowed
 from clampz.errors import unknown_name
 from clampz.limits import check_option, is_number, is_whole
 from clampz.model import Model
+from clampz.selection import selectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "left"]
 
+# The selector of its own that a search has.
+CUTS = "cuts"
+CRITERIA = ("gap", "upper", "lower")
 # Sweeps of mean field and TRW at a leaf.
 SWEEPS = 300
 
@@ -84,6 +88,12 @@ class BoundOptions:
         Leaves of the tree at most.
     exact
         Whether parts that are narrow enough are summed exactly.
+    select
+        Which variable a branch is clamped at: "cuts" (its edges are cut where parts are made narrow, and it is undecided), or one of `selectors()`.
+    criterion
+        Which branch is next: that with most of the "gap", or of the "upper" or "lower" bound.
+    max_iter
+        Sweeps of mean field and of TRW at a leaf.
     threads
         To work with; None for all cores.
     seed
@@ -95,6 +105,8 @@ class BoundOptions:
     memory: int | str | None = None
     leaves: int | None = None
     exact: bool = True
+    select: str = CUTS
+    criterion: str = "gap"
     max_iter: int = SWEEPS
     threads: int | None = None
     seed: int = 0
@@ -104,6 +116,9 @@ class BoundOptions:
         check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
         check_option(self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1), "leaves", "None or a whole number >= 1", self.leaves)
         check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
+        if self.select not in (known := [CUTS, *selectors()]):
+            raise unknown_name("selector", self.select, known)
+        check_option(self.criterion in CRITERIA, "criterion", f"one of {', '.join(CRITERIA)}", self.criterion)
         self.num_bytes  # noqa: B018 (refuses what it cannot read)
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.batch import Batch
-from clampz.bounds.bracket import BoundOptions, Bracket, BracketStop, Point
+from clampz.bounds.bracket import CUTS, BoundOptions, Bracket, BracketStop, Point
 from clampz.bounds.leaves import FINISH_SECONDS, MOST_EDGES, Solved, Task, solve
 from clampz.bounds.tree import EVALUATIONS, Node, Part, groups
 from clampz.clamping import clamp
@@ -23,6 +23,8 @@ from clampz.limits import Watch
 from clampz.model import Model
 from clampz.narrow import Narrow, NarrowState
 from clampz.parts import components, reduced, reduction_error
+from clampz.selection import scores
+from clampz.selection.registry import TRE
 from clampz.tables import Floats
 
 # The factor from one refinement of narrow parts to the next, and the share of the time left that it may take.
@@ -34,7 +36,7 @@ SPRINT_SHARE, MOST_PIECES = 0.6, 256
 # Share of the time and of the memory that summing the whole model at once may take.
 WHOLE_TIME, WHOLE_MEMORY = 0.75, 0.8
 # Clamps after which a branch is cut out of its model and partitioned anew.
-CLAMPS_BEFORE_CUT = 6
+CLAMPS_BEFORE_CUT = 4
 # Bytes of a node.
 NODE_BYTES = 1200
 # Variables that Bethe's estimate is clamped at, and the gap below which none is needed.
@@ -55,6 +57,8 @@ class Search:
         if model.factors:
             equivalent = Equivalent.of(model)
             self.model, self.slack = equivalent.model, equivalent.rounding
+        if options.select != CUTS:
+            scores(self.model, options.select.removesuffix(TRE))  # refuses a model that it is not defined for, before any work
         needed = 40 * (len(self.model.unary.flat) + len(self.model.pairwise.flat))
         if options.num_bytes < needed:
             raise OptionError(f"memory: expected at least {needed:,} bytes for a model of this size, found {options.num_bytes:,}")
@@ -218,7 +222,7 @@ class Search:
         return min(limit, float(np.prod(np.minimum(part.model.num_states, 2)[:20])) / 4)
 
     def _choose(self, node: Node) -> int | None:
-        """The variable to clamp: strong where the partitions cut, and undecided."""
+        """The variable to clamp: strong where the partitions cut, and undecided; or as a selector scores them."""
         part = node.part
         unary = node.unary()
         start = part.model.unary.start
@@ -233,6 +237,9 @@ class Search:
         strength = np.tanh(part.model.strength / 4) * open_edges
         n = part.model.num_variables
         total = (np.bincount(i, strength, n) + np.bincount(j, strength, n)).astype(np.float64)
+        if self.options.select != CUTS:
+            found = scores(part.model, self.options.select.removesuffix(TRE), clamped=np.flatnonzero(left <= 1).tolist())
+            weight, total = (found, 1e-6 * total) if self.options.select.endswith(TRE) else (found / (entropy + 1e-3), np.zeros(n))
         score = np.where(left > 1, (weight + 1e-2 * total) * (entropy + 1e-3) + 1e-9, -1.0)
         return int(np.argmax(score))
 
@@ -246,7 +253,7 @@ class Search:
     def push(self, node: Node) -> None:
         if node.settled or node.children:
             return
-        key = node.key()
+        key = node.key(self.options.criterion)
         if key == -math.inf:
             node.settled = True
             return

@@ -21,6 +21,8 @@ FIRST_LIMIT = 2.0**14
 EVALUATIONS = 25
 # Seconds per edge of a round of partitions, and per table entry of an evaluation.
 PARTITION_SECONDS, SECONDS_PER_ENTRY = 1e-3, 2e-8
+# Stands for a lower bound of minus infinity where leaves are put in order.
+LOWEST = 1e30
 # States of a variable up to which it is clamped to each; beyond, its states are halved.
 MOST_STATES = 3
 
@@ -95,10 +97,12 @@ class Node:
                 node.settled = all(child.settled for child in node.children)
             node = node.parent
 
-    def key(self) -> float:
-        """How much of the root's gap comes from here: the logarithm of exp(upper) - exp(lower), times what it is multiplied with."""
+    def key(self, criterion: str = "gap") -> float:
+        """How much of the root's gap comes from here: the logarithm of exp(upper) - exp(lower), or of one end alone, times what it is multiplied with."""
         if self.upper == -math.inf or self.lower >= self.upper:
             return -math.inf
+        if criterion != "gap":
+            return (self.upper if criterion == "upper" else max(self.lower, -LOWEST)) + self.other
         width = self.upper - self.lower
         return self.upper + self.other + (math.log(-math.expm1(-width)) if width < 700 else 0.0)
 
