@@ -118,6 +118,51 @@ def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
     assert "outside the bracket" in found.reason
 
 
+def test_with_a_time_limit_the_answer_is_a_bracket_and_an_estimate_inside_it():
+    model = generators.grid(14, 14, weights=(-6, 6), rng=0)
+    without, found = solve(model, k=0, time=2), solve(model, time=2)
+    assert found.bracket is not None
+    assert without.bracket is None
+    assert found.lower >= found.bracket.lower > without.lower
+    assert found.upper <= found.bracket.upper < without.upper
+    assert found.lower <= found.log_z <= found.upper
+    assert found.method == "bethe"
+    assert "clamping brackets log Z" in found.reason
+    assert found.seconds < 2 * 1.1 + 0.5
+
+
+@pytest.mark.parametrize("name", ["grid", "dense and strong"])
+def test_a_bracket_that_closes_is_exact(name, monkeypatch):
+    from clampz import auto
+
+    monkeypatch.setattr(auto, "_exactly", lambda *args: (None, "Nothing was tried"))
+    found, exact = solve(MODELS[name], time=5), cz.exact(MODELS[name])
+    assert (found.bound, found.bracket is None) == ("exact", False)
+    assert "clamping closes the bracket" in found.reason
+    assert found.log_z == pytest.approx(exact.log_z, abs=1e-6)
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
+
+
+def test_progress_is_told_of_the_bracket():
+    heard: list[object] = []
+    found = solve(frustrated(), memory=NO_MEMORY, time=SHORT, progress=heard.append)
+    assert {type(each) for each in heard} == {cz.Progress, cz.Bracket}
+    assert found.bracket is not None
+
+
+def test_a_bracket_that_is_stopped_is_kept():
+    def stop(progress: cz.Progress | cz.Bracket) -> None:
+        if isinstance(progress, cz.Bracket):
+            raise StopIteration
+
+    found = solve(frustrated(), memory=NO_MEMORY, time=5, progress=stop)
+    assert found.interrupted
+    assert found.bracket is not None
+    assert found.bracket.stopped_by == "callback"
+    assert found.seconds < 3
+
+
 def test_clamps_only_tighten():
     model = generators.grid(6, 6, rng=1)
     without, some = solve(model, memory=NO_MEMORY, k=0), solve(model, memory=NO_MEMORY, k=3)

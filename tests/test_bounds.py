@@ -6,13 +6,15 @@ import signal
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bounds.bracket import as_bytes
-from clampz.bounds.marginals import _interval
+from clampz.bracketing.bracket import as_bytes
+from clampz.bracketing.marginals import _interval
+from clampz.bracketing.tree import Node, Part
 from clampz.finishing import Finish, Finisher
 from clampz.narrow import Narrow, elimination_entries, parts_of, with_ties
 from clampz.parts import components, reduced
@@ -238,6 +240,63 @@ def test_bounds_from_narrow_parts_hold(seed):
             assert found.upper - found.lower < 1e-6
 
 
+def test_nothing_is_proven_where_nothing_is_possible():
+    """K4 in three colours has no solution: whenever it is stopped, the lower bound is minus infinity."""
+    table = np.where(np.eye(3) > 0, -np.inf, 0.0)
+    model = cz.Model(np.zeros((4, 3)), {(i, j): table for i, j in itertools.combinations(range(4), 2)})
+    for stop in (True, False):
+        found = Narrow.of(model, 1.0).bounds(model.unary.flat, None, [np.full(12, 1 / 3)], 5, lambda stop=stop: stop)
+        assert found.lower == -np.inf
+
+
+def test_hard_zeros_between_parts():
+    """A ring in three colours: states that a neighbouring part forbids are left out of q, and a bound worth having remains."""
+    table = np.where(np.eye(3) > 0, -np.inf, 0.0)
+    model = cz.Model(np.zeros((8, 3)), {(i, (i + 1) % 8): table for i in range(8)})
+    start = cz.mean_field(model).marginals.flat
+    for limit in (70.0, 300.0):
+        found = Narrow.of(model, limit).bounds(model.unary.flat, None, [start], 5)
+        assert -1e-6 < found.lower <= cz.exact(model).log_z <= found.upper
+
+
+def test_a_subgraph_serves_many_threads():
+    """Each has working memory of its own."""
+    model = cz.generators.grid(5, 5, weights=(-6, 6), rng=0)
+    narrow = Narrow.of(model, 1e9)
+    subgraph = narrow._plans_of(model.unary.flat).subgraphs[0]
+    lanes = [model.unary.flat + shift for shift in np.linspace(0, 1, 8)]
+    wanted = [subgraph.moments(lane, model.pairwise.flat).log_z for lane in lanes]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            assert list(pool.map(lambda lane: subgraph.moments(lane, model.pairwise.flat).log_z, lanes)) == wanted
+
+
+def test_rounding_of_ends_far_from_zero():
+    """A lower end of -1e9 is charged for its own size, whatever the upper one is."""
+    part = Part(cz.Model([[0.0, 0.0]]))
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        node = Node(None, part, (), -np.inf, np.inf)
+        ends = -1e9 + rng.normal(size=2)
+        node.children = [Node(node, part, (), float(end), np.inf) for end in ends]
+        node.refresh()
+        assert Fraction(node.lower) <= Fraction(float(ends.max())) + Fraction(float(np.log1p(np.exp(-abs(ends[0] - ends[1]))))) + Fraction(1e-12)
+
+
+def test_many_states_and_many_components():
+    wide = cz.Model(np.zeros((12, 30)), {(i, i + 1): np.zeros((30, 30)) + np.eye(30) for i in range(11)})
+    assert cz.bound(wide, exact=False, time=1, leaves=3).upper >= cz.exact(wide).log_z
+    apart = cz.Model([[0.0, 1.0]] * 300, {(3 * k, 3 * k + 1): np.eye(2) for k in range(100)})
+    bracket = cz.bound(apart, gap=1e-6)
+    assert bracket.gap < 1e-6 and bracket.lower <= cz.exact(apart).upper and cz.exact(apart).lower <= bracket.upper
+
+
+def test_the_largest_potentials():
+    model = cz.generators.complete(6, weights=(-1e20, 1e20), rng=0)
+    truth, bracket = cz.exact(model), cz.bound(model, exact=False, leaves=100, time=20)
+    assert bracket.lower <= truth.upper and truth.lower <= bracket.upper
+
+
 def test_wider_parts_are_tighter():
     model = cz.generators.grid(6, 6, weights=(-6, 6), rng=0)
     start = [cz.mean_field(model).marginals.flat]
@@ -319,6 +378,23 @@ def test_marginals_of_some_variables_by_name():
     assert set(found.lower) == {2, 0} and found.stopped_by == "exact" and found.widest < 1e-6
     low, high = found.interval("X3").T
     assert (low <= cz.exact(model).marginals[2]).all() and (cz.exact(model).marginals[2] <= high).all()
+
+
+def test_intervals_where_bounds_are_far_apart():
+    """Neither underflow nor cancellation makes an interval too small."""
+    low, high = _interval(np.array([-np.inf, -np.inf]), np.array([0.0, -800.0]))
+    assert (low == 0).all() and (high == 1).all()
+    low, high = _interval(np.array([-46.0, -41.0]), np.array([0.0, -40.0]))
+    assert low[0] == pytest.approx(1 / (1 + np.exp(6.0)), rel=1e-6) and high[0] == 1
+
+
+def test_strong_potentials_have_honest_marginals():
+    rng = np.random.default_rng(3)
+    model = cz.Model(3000 * rng.normal(size=(4, 2)), {(i, j): 3000 * rng.normal(size=(2, 2)) for i in range(4) for j in range(i)})
+    truth = cz.exact(model)
+    found = cz.bound_marginals(model, exact=False, max_iter=1, time=0, threads=1)
+    for i in range(4):
+        assert (found.lower[i] <= truth.marginals[i] + 1e-9).all() and (truth.marginals[i] <= found.upper[i] + 1e-9).all()
 
 
 def test_intervals_of_wide_bounds():

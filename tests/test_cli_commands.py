@@ -22,7 +22,7 @@ from clampz.cli.solve import SELECTORS
 from clampz.io import results
 
 EXACT = 1e-9
-COMMANDS = ("solve", "info", "scores", "plot", "convert", "generate", "uai", "demo", "paper", "completion")
+COMMANDS = ("solve", "bound", "info", "scores", "plot", "convert", "generate", "uai", "demo", "paper", "completion")
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

@@ -15,8 +15,8 @@ from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
 from clampz.auto import Solution, solve
 from clampz.batch import Batch
-from clampz.bounds import BoundOptions, Bracket, bound, bounds
-from clampz.bounds.marginals import MarginalBounds, bound_marginals
+from clampz.bracketing import BoundOptions, Bracket, bound, bounds
+from clampz.bracketing.marginals import MarginalBounds, bound_marginals
 from clampz.branching import Clamped, Step, branches
 from clampz.clamping import clamp
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError

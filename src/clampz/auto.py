@@ -1,7 +1,8 @@
 """Solve a model by the method that suits it: the practical recommendations of [WD16], and the reasons for each choice.
 
-Narrow models are solved exactly.  On all others mean field and TRW bracket log Z, and an estimate is held inside the bracket: Bethe as a rule, mean field where
-a mixed model is dense and strong.  Clamping improves all three, by pseudo-greedy if there is time for it and by maxW+TRE if not.
+Narrow models are solved exactly.  On all others `bound` brackets log Z, and an estimate is held inside the bracket: Bethe as a rule, mean field where a mixed
+model is dense and strong.  Clamping improves both, by pseudo-greedy if there is time for it and by maxW+TRE if not.  Where a number of clamps is asked for,
+mean field and TRW with these clamps are the bracket.
 """
 
 import math
@@ -18,6 +19,7 @@ from clampz.approximations.exact import exact
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
+from clampz.bracketing import Bracket, bound
 from clampz.branching import Clamped, check_memory
 from clampz.clamping import clamp
 from clampz.elimination import Elimination, Restriction, Scopes, memory_allowed
@@ -30,8 +32,12 @@ from clampz.results import Bound, Estimate
 from clampz.selection import selectors
 from clampz.tables import Floats, UnaryTables
 
-# Seconds for what is not exact, and for what is, where the caller sets no limit.
-DEFAULT_TIME, EXACT_TIME = 10.0, 60.0
+# Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
+DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
+# Shares of the time left for mean field, for Bethe without clamps, for the bracket, and for TRW where that is needed; Bethe with clamps has the rest.
+MEAN_FIELD_SHARE, BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.1, 0.3, 0.8, 0.5
+# Brackets of a search that got nowhere beyond its first bounds.
+FIRST_BRACKETS = 2
 # Exact elimination takes so many nanoseconds for a byte that it needs (1.1 to 1.4 on binary grids, 2.9 with five labels).
 NANOSECONDS_PER_BYTE = 3.0
 # A sweep takes so many nanoseconds for an entry of the pairwise tables (5 ns for a message of four, in many lanes; several times that in one).
@@ -48,8 +54,8 @@ DENSE_DEGREE = 6.0
 # Clamps that pseudo-greedy should be able to afford to be worth its tries, and the most that are made unasked.
 PATIENT_CLAMPS, MAX_CLAMPS = 3, 8
 QUICK, PATIENT, GIVEN = "maxW+TRE", "pseudo-greedy", "given"
-# Nats: a bracket this narrow needs no clamps.
-NARROW = 1e-3
+# Nats: a bracket this narrow needs no clamps, and one this narrow with nothing left to do is log Z but for rounding.
+NARROW, ROUNDING = 1e-3, 1e-6
 # Bethe's tolerance, and the residual from which its value counts: on a 100 x 100 grid log Z was then within 0.002 nats of its limit.
 BETHE_TOL, SETTLED = 1e-4, 1e-3
 
@@ -57,7 +63,7 @@ TITLES = {"exact": "Exact", "mean_field": "Mean field", "bethe": "Bethe", "trw":
 
 Found = Estimate | Clamped
 FoundT = TypeVar("FoundT", Estimate, Clamped)
-Listener = Callable[[Progress], object]
+Listener = Callable[[Progress | Bracket], object]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,13 +73,13 @@ class Solution:
     Attributes
     ----------
     log_z, bound
-        The answer, and what it is: "lower", "upper", "exact" or None for an estimate.
+        The answer, inside the bounds, and what it is: "lower", "upper", "exact" or None for an estimate.
     lower, upper
         Certified: lower <= log Z <= upper, the best of all methods that were run.
     marginals
         `marginals[i][a]`, by `method`.
     method, reason
-        The method that `log_z` and `marginals` come from, and why it was chosen, in a sentence or two.
+        The method that `log_z` and `marginals` come from, and why it was chosen, in a sentence or two.  Where clamping closes the bracket, `log_z` is its.
     variables, select
         The variables clamped for it, in order, and the selector that chose them ("" without clamps).
     converged, interrupted
@@ -82,6 +88,8 @@ class Solution:
         What all of it took.
     estimate
         What the method returned, with everything else that it knows.
+    bracket
+        The bracket of `cz.bound`, with the way it closed, if that was used.
     """
 
     model: Model
@@ -98,6 +106,7 @@ class Solution:
     interrupted: bool
     seconds: float
     estimate: Found = field(repr=False)
+    bracket: Bracket | None = field(default=None, repr=False)
 
     def marginal(self, variable: Variable) -> Floats:
         """Marginal of one variable, by index or name."""
@@ -132,13 +141,14 @@ def solve(
     k, select
         How many variables to clamp, and by which selector.  By default "auto" clamps as many as time allows, the others none.
     time
-        Seconds at most; by default 10, or 60 where the model can be solved exactly in that.
+        Seconds at most: what there is of them goes to the bracket until it is closed.  By default 10, of which the bracket has 4, or 60 where the model can be
+        solved exactly in that.
     memory
-        Bytes that exact inference may use; None for half of what is free.
+        Bytes that exact sums may use; None for half of what is free.
     marginals
         False if only log Z matters: exact inference is quicker without.
     progress
-        Called now and then with a `Progress`; StopIteration from it ends the run with what there is.
+        Called now and then with a `Progress`, or with the `Bracket` as it closes; StopIteration from it ends the run with what there is.
 
     >>> from clampz import generators
     >>> solve(generators.grid(4, 4, rng=0)).reason
@@ -154,7 +164,10 @@ def solve(
     narrow, why = _exactly(model, time, memory, marginals, threads, progress) if not k else (None, "")
     if narrow is not None:
         return narrow
-    return _bracketed(model, why, _Run(DEFAULT_TIME if time is None else time, threads, progress), k, select)
+    run = _Run(DEFAULT_TIME if time is None else time, threads, progress)
+    if k is not None:
+        return _clamped_as_asked(model, why, run, k, select)
+    return _bracketed(model, why, run, select, memory, BRACKET_TIME if time is None else math.inf)
 
 
 # -- exact ------------------------------------------------------------------------------------------------------------------------
@@ -226,7 +239,7 @@ class _Run:
         self.deadline = self.began + (math.inf if time is None else time)
         self.threads = threads
         self.interrupted = False
-        self._progress = progress
+        self.progress = progress
 
     def left(self, share: float = 1.0) -> float:
         """Seconds, or a share of what is left of them."""
@@ -239,7 +252,7 @@ class _Run:
         return found
 
     def options(self, share: float = 1.0) -> dict[str, Any]:
-        return {"time": self.left(share), "threads": self.threads, "progress": self._progress}
+        return {"time": self.left(share), "threads": self.threads, "progress": self.progress}
 
 
 def _by_one(model: Model, name: str, run: _Run, k: int | None, select: str, memory: int | None, marginals: bool) -> Solution:
@@ -284,6 +297,49 @@ def _solution(found: Found, reason: str, began: float, *, lower: float = -math.i
 # -- bracket and estimate -------------------------------------------------------------------------------------------------------------
 
 
+def _bracketed(model: Model, why: str, run: _Run, select: str | None, memory: int | None, most: float) -> Solution:
+    """The bracket, and an estimate inside it; what is quick comes first, so that a run that is stopped has an estimate."""
+    strong = dense_and_strong(model)
+    below = run.heard(mean_field(model, **run.options(MEAN_FIELD_SHARE)))
+    first = None if strong else run.heard(bethe(model, tol=BETHE_TOL, **run.options(BETHE_SHARE)))
+    bracket = closing(model, run, memory, min(run.left(BRACKET_SHARE), most))
+    lower, upper = max(below.lower, bracket.lower), bracket.upper
+    above = None
+    if -math.inf in (below.lower, upper) or (len(bracket.trace) <= FIRST_BRACKETS and upper - lower > NARROW):
+        # a model too large to be clamped in this time: optimized edge weights are the better upper bound
+        above = run.heard(trw(model, edge_weights="optimized", **run.options(TRW_SHARE)))
+        upper = min(upper, above.upper)
+    if first is not None and not _settled(first) and run.left():
+        first = run.heard(bethe(model, start=first, tol=BETHE_TOL, num_starts=0, from_mean_field=False, **run.options()))
+    found, choice = _estimate(upper, below, above, first, strong)
+    if upper - lower > NARROW and found.method != "trw":
+        found = _clamped(found, run, 1.0, None, select, None, **({"tol": BETHE_TOL} if found.method == "bethe" else {}))
+        choice = _unless_outside(found, choice, lower, upper)
+    leaves = f"clamping brackets log Z ({leaves_text(bracket.num_leaves)})"
+    closed = bracket.stopped_by == "exact" and -math.inf < upper <= lower + ROUNDING
+    if closed:
+        leaves = f"clamping closes the bracket ({leaves_text(bracket.num_leaves)})"
+        choice = f"log Z is exact but for rounding, and {TITLES[found.method]} is for the marginals"
+    reason = f"{why}, so {leaves}; {choice}.{_clamps_in_words(found, select)}"
+    solution = _solution(found, reason, run.began, lower=lower, upper=upper, interrupted=run.interrupted)
+    if closed:
+        solution = replace(solution, log_z=min(max(bracket.estimate, lower), upper), bound="exact")
+    return replace(solution, bracket=bracket)
+
+
+def closing(model: Model, run: _Run, memory: int | None, seconds: float) -> Bracket:
+    """The bracket that `bound` reaches in this time; without exact sums where memory is too short for any."""
+    options: dict[str, Any] = {"gap": NARROW, "time": seconds, "threads": run.threads, "progress": run.progress}
+    try:
+        found = bound(model, memory=memory, **options)
+    except OptionError:  # there was not memory enough to begin
+        if memory is None:
+            raise
+        found = bound(model, exact=False, **options)
+    run.interrupted |= found.stopped_by in ("interrupt", "callback")
+    return found
+
+
 class Ends(NamedTuple):
     """Bounds on log Z, and the results that prove them."""
 
@@ -293,11 +349,8 @@ class Ends(NamedTuple):
     above: Found
 
 
-def bracket(model: Model, run: _Run, k: int | None, select: str | None) -> Ends:
-    """Bounds on log Z within the time that is left: mean field below, TRW with optimized edge weights above, both clamped as far as time allows.
-
-    The rest of this file asks nothing else of the bounds, so a better way to them goes here.
-    """
+def clamped_ends(model: Model, run: _Run, k: int, select: str | None) -> Ends:
+    """Bounds on log Z by mean field below and TRW with optimized edge weights above, both with k variables clamped."""
     below = run.heard(mean_field(model, **run.options(0.25)))
     above = run.heard(trw(model, edge_weights="optimized", **run.options(0.5)))
     if below.lower < above.upper - NARROW:
@@ -308,36 +361,54 @@ def bracket(model: Model, run: _Run, k: int | None, select: str | None) -> Ends:
     return Ends(below.lower, above.upper, below, above)
 
 
-def _bracketed(model: Model, why: str, run: _Run, k: int | None, select: str | None) -> Solution:
-    """The bracket, and an estimate inside it; the estimate without clamps comes first, so that a run that is stopped has one."""
+def _clamped_as_asked(model: Model, why: str, run: _Run, k: int, select: str | None) -> Solution:
+    """Mean field, TRW and the estimate between with k variables clamped; the estimate without clamps comes first, so that a run that is stopped has one."""
     strong = dense_and_strong(model)
     first = None if strong else run.heard(bethe(model, tol=BETHE_TOL, **run.options(0.4)))
     whole, run.deadline = run.deadline, run.deadline - (0.0 if strong else run.left(0.4))
-    lower, upper, below, above = bracket(model, run, k, select)
+    lower, upper, below, above = clamped_ends(model, run, k, select)
     run.deadline = whole
     if first is not None and not _settled(first) and run.left():
         first = run.heard(bethe(model, start=first, tol=BETHE_TOL, num_starts=0, from_mean_field=False, **run.options()))
-    found = below
-    if upper == -math.inf:
-        found, choice = above, "TRW proves that Z = 0"
-    elif first is not None and _settled(first):
+    found, choice = _estimate(upper, below, above, first, strong)
+    if found is first:
         found = _clamped(first, run, 1.0, k, select, above, tol=BETHE_TOL)
-        choice = "Bethe is the estimate between, as a rule the nearest"
-        if not lower <= found.log_z <= upper:
-            choice = f"Bethe says {found.log_z:.6g}, outside the bracket, and the bound next to that is given"
-    elif strong:
-        choice = "mean field is also the estimate, as the model is dense, mixed and strong, where Bethe is far off"
-    elif below.lower > -math.inf:
-        choice = "mean field is also the estimate, as Bethe did not converge in time"
-    else:
-        found, choice = above, "TRW is also the estimate, as Bethe did not converge in time and mean field found no possible configuration"
+        choice = _unless_outside(found, choice, lower, upper)
     start = f"{why}, so mean field and TRW bracket log Z" if why else "Mean field and TRW bracket log Z, as clamps were asked for"
-    clamps = ""
-    if isinstance(found, Clamped) and found.variables:
-        how = "" if select else {QUICK: ", as time is short", PATIENT: ", for which there was time"}[found.select]
-        were = "variable was" if len(found.variables) == 1 else "variables were"
-        clamps = f" {len(found.variables)} {were} clamped by {found.select}{how}."
-    return _solution(found, f"{start}; {choice}.{clamps}", run.began, lower=lower, upper=upper, interrupted=run.interrupted)
+    return _solution(found, f"{start}; {choice}.{_clamps_in_words(found, select)}", run.began, lower=lower, upper=upper, interrupted=run.interrupted)
+
+
+def _estimate(upper: float, below: Found, above: Found | None, first: Estimate | None, strong: bool) -> tuple[Any, str]:
+    """The result that the estimate is from, and why; TRW's is there whenever it could be that."""
+    if upper > -math.inf:
+        if first is not None and _settled(first):
+            return first, "Bethe is the estimate between, as a rule the nearest"
+        if strong:
+            return below, "the lower bound is also the estimate, as the model is dense, mixed and strong, where Bethe is far off"
+        if below.lower > -math.inf or above is None:
+            return below, "the lower bound is also the estimate, as Bethe did not converge in time"
+    if upper == -math.inf:
+        return above or below, "that proves that Z = 0"
+    return above, "the upper bound is also the estimate, as Bethe did not converge in time and mean field found no possible configuration"
+
+
+def _unless_outside(found: Found, choice: str, lower: float, upper: float) -> str:
+    """The same words, or others for a Bethe value outside the bracket."""
+    if found.method != "bethe" or lower <= found.log_z <= upper:
+        return choice
+    return f"Bethe says {found.log_z:.6g}, outside the bracket, and the bound next to that is given"
+
+
+def leaves_text(number: int) -> str:
+    return f"{number:,} {'leaf' if number == 1 else 'leaves'}"
+
+
+def _clamps_in_words(found: Found, select: str | None) -> str:
+    if not isinstance(found, Clamped) or not found.variables:
+        return ""
+    how = "" if select else {QUICK: ", as time is short", PATIENT: ", for which there was time"}[found.select]
+    were = "variable was" if len(found.variables) == 1 else "variables were"
+    return f" {len(found.variables)} {were} clamped by {found.select}{how}."
 
 
 def dense_and_strong(model: Model) -> bool:

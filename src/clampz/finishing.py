@@ -15,7 +15,7 @@ from clampz.branching import combined
 from clampz.elimination import EPS, Scopes, find_order
 from clampz.model import Model
 from clampz.narrow import elimination_entries
-from clampz.parts import component
+from clampz.parts import component, too_large
 from clampz.tables import Floats, Integers
 
 # Table entries of a sum that stays in a processor's cache, and seconds per entry there and beyond it (measured, with room to spare).
@@ -51,6 +51,8 @@ class Finisher:
             .edges()
         )
 
+        self.may_fix = not model.factors and not too_large(model)
+
     def plan(self, unary: Floats, most_seconds: float, memory: float = math.inf, *, thorough: bool = False) -> Finish | None:
         """The cheapest way found to sum the lane with these unary potentials (S,) exactly within so many seconds and bytes; None if there is none.
 
@@ -64,7 +66,7 @@ class Finisher:
             return best
         fixed: list[int] = []
         num_sums = 1
-        while not self.model.factors and len(fixed) < MAX_FIXED and num_sums * 1e-4 < most_seconds:
+        while self.may_fix and len(fixed) < MAX_FIXED and num_sums * 1e-4 < most_seconds:
             busy = np.bincount(self.edges[(left[self.edges] > 1).all(axis=1)].ravel(), minlength=len(left))
             if not busy.any():
                 break
@@ -82,6 +84,8 @@ class Finisher:
 
     def total(self, unary: Floats, finish: Finish) -> tuple[float, float]:
         """Lower and upper end of log Z of the lane: apart by rounding only."""
+        if len(unary) and not np.logical_or.reduceat(unary > -np.inf, self.model.unary.start[:-1]).all():
+            return -math.inf, -math.inf
         if finish.fixed:
             batch, constant, error = self.fixed(unary, finish.fixed)
         else:

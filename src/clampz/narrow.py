@@ -30,6 +30,8 @@ from clampz.elimination import EPS, Elimination, Restriction, Scopes, Workspace
 from clampz.model import Model
 from clampz.tables import Floats, Integers, offsets, ranges
 
+# Plans that are kept, one for each set of states left.
+KEPT_PLANS = 4
 # Stands for a hard zero in a mean: beyond all potentials that matter.
 HARD = 1e30
 # An edge that a partition has cut counts so many times in the next, so that every edge is inside some subgraph soon.
@@ -37,6 +39,8 @@ CUT_AGAIN = 4.0
 # Strengths are shaken by this much between partitions, as a share.
 NOISE = 0.1
 MIN_SUBGRAPHS, MAX_SUBGRAPHS = 3, 12
+# A field as low as this is that of a hard zero, and rules its state out.
+FORBIDDEN = -HARD / 1e6
 # Roundings per term of a sum over table entries.
 ROUNDINGS = 16.0
 # L-BFGS: steps remembered, the largest change of a potential in the first step, what share of the promised fall is enough, and what is not worth a step.
@@ -48,10 +52,14 @@ MAX_SWEEPS, LEAST_GAIN = 60, 1e-4
 # -- partitions --------------------------------------------------------------------------------------------------------------
 
 
-def parts_of(model: Model, limit: float, weight: Floats | None = None) -> Integers:
+def never() -> bool:
+    return False
+
+
+def parts_of(model: Model, limit: float, weight: Floats | None = None, must_stop: Callable[[], bool] = never) -> Integers:
     """(n,) a number for each variable: those of the same number form a part whose elimination makes at most `limit` table entries.
 
-    Parts are merged two at a time, those tied most strongly first (or by `weight` of the edges), together with all edges between them.
+    Parts are merged two at a time, those tied most strongly first (or by `weight` of the edges), with all edges between them, until none fit or time is up.
     """
     n = model.num_variables
     edges = model.edges.astype(np.int64)
@@ -65,7 +73,7 @@ def parts_of(model: Model, limit: float, weight: Floats | None = None) -> Intege
     heap = [(-float(weight[k]), i, j) for k, (i, j) in enumerate(edges.tolist())]
     heapq.heapify(heap)
     alive = np.ones(n, dtype=np.bool_)
-    while heap:
+    while heap and not must_stop():
         key, a, b = heapq.heappop(heap)
         ties = between[a].get(b) if alive[a] and alive[b] else None
         if ties is None or key != -float(weight[ties].sum()):
@@ -88,7 +96,7 @@ def parts_of(model: Model, limit: float, weight: Floats | None = None) -> Intege
     return labels
 
 
-def with_ties(model: Model, labels: Integers, limit: float, weight: Floats) -> NDArray[np.bool_]:
+def with_ties(model: Model, labels: Integers, limit: float, weight: Floats, must_stop: Callable[[], bool] = never) -> NDArray[np.bool_]:
     """(m,) the edges inside the parts, and of those between them, strongest first, as many as the limit allows: the first between two parts is always free."""
     edges = model.edges.astype(np.int64)
     log_states = np.log2(model.num_states)
@@ -99,6 +107,8 @@ def with_ties(model: Model, labels: Integers, limit: float, weight: Floats) -> N
     inside = [np.flatnonzero(kept & (labels[i] == number)) for number in home]
     between = np.flatnonzero(~kept)
     for k in between[np.argsort(-weight[between], kind="stable")]:
+        if must_stop():
+            break
         a, b = home[labels[i[k]]], home[labels[j[k]]]
         if a != b:
             members[a], inside[a] = np.concatenate([members[a], members[b]]), np.concatenate([inside[a], inside[b], [k]])
@@ -154,7 +164,7 @@ class Subgraph:
         scopes = Scopes.of_pairwise(num_states, place[model.edges[edges]].reshape(-1, 2))
         self.restricted = Restriction.of(scopes, possible[self.rows])
         self.elimination = Elimination.of(self.restricted.scopes, None)
-        self.workspace: Workspace | None = None
+        self.spare: list[Workspace] = []  # working memory that no thread is using
         kept = self.restricted.scopes.table_start
         self.owner = np.repeat(np.arange(len(kept) - 1), np.diff(kept))
         self.table_start = kept[:-1]
@@ -165,17 +175,24 @@ class Subgraph:
         return self.elimination.num_stored
 
     def moments(self, unary: Floats, pairwise: Floats) -> Moments:
-        """From log potentials of its own rows and pairs."""
-        if self.workspace is None:
-            self.workspace = self.elimination.workspace()
+        """From log potentials of its own rows and pairs; threads may ask at once."""
+        try:
+            workspace = self.spare.pop()
+        except IndexError:
+            workspace = self.elimination.workspace()
+        try:
+            return self._moments(np.concatenate([unary, pairwise]), workspace)
+        finally:
+            self.spare.append(workspace)
+
+    def _moments(self, values: Floats, workspace: Workspace) -> Moments:
         entries, num_states = self.restricted.entries, len(self.restricted.states)
-        values = np.concatenate([unary, pairwise])
         states = np.empty(num_states)
-        found = self.elimination.run(values[entries], self.workspace, states)
+        found = self.elimination.run(values[entries], workspace, states)
         out = np.zeros(len(values))
         if found.log_z == -math.inf:
             return Moments(-math.inf, 0.0, out)
-        beliefs = self.workspace.beliefs[: len(entries)].copy()
+        beliefs = workspace.beliefs[: len(entries)].copy()
         beliefs[:num_states] = states
         total = np.add.reduceat(beliefs, self.table_start) if len(entries) else np.ones(0)
         out[entries] = beliefs / total[self.owner]
@@ -234,13 +251,15 @@ class Narrow:
     _plans: dict[bytes, "_Plans"] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, limit: float, seed: int = 0, must_stop: Callable[[], bool] = lambda: False) -> "Narrow":
+    def of(cls, model: Model, limit: float, seed: int = 0, must_stop: Callable[[], bool] = never) -> "Narrow":
         """Partition the model, several times over: until every edge has been inside a part."""
         rng = np.random.default_rng(seed)
         strength = np.tanh(model.strength / 4) + 1e-9
-        labels = parts_of(model, limit, strength)
+        labels = parts_of(model, limit, strength, must_stop)
         least = _cut(model, labels, strength)
-        masks = [with_ties(model, labels, limit, strength)]
+        masks = [with_ties(model, labels, limit, strength, must_stop)]
+        if masks[0].all():  # nothing is cut: one part has everything
+            return cls(model, limit, np.zeros_like(labels), masks)
         emphasis = np.where(masks[0], 1.0, CUT_AGAIN)
         covered = masks[0].copy()
         while not covered.all() or 1 < len(masks) < MIN_SUBGRAPHS:
@@ -251,10 +270,10 @@ class Narrow:
                 covered |= masks[-1]
                 continue
             weight = strength * emphasis * np.exp(NOISE * rng.normal(size=len(strength)))
-            other = parts_of(model, limit, weight)
+            other = parts_of(model, limit, weight, must_stop)
             if (cut := _cut(model, other, strength)) < least:
                 labels, least = other, cut
-            masks.append(with_ties(model, other, limit, weight))
+            masks.append(with_ties(model, other, limit, weight, must_stop))
             covered |= masks[-1]
             emphasis = np.where(masks[-1], np.maximum(0.7 * emphasis, 1.0), CUT_AGAIN * emphasis)
         return cls(model, limit, labels, masks)
@@ -272,7 +291,7 @@ class Narrow:
         return (np.bincount(i, share, n) + np.bincount(j, share, n)).astype(np.float64)
 
     def bounds(
-        self, unary: Floats, start: NarrowState | None, starts: list[Floats], max_evaluations: int, must_stop: Callable[[], bool] = lambda: False
+        self, unary: Floats, start: NarrowState | None, starts: list[Floats], max_evaluations: int, must_stop: Callable[[], bool] = never
     ) -> NarrowBound:
         """Bounds on the lane with these unary potentials (S,), begun at an earlier state or at the marginals in `starts`.
 
@@ -298,11 +317,13 @@ class Narrow:
     def _plans_of(self, unary: Floats) -> "_Plans":
         possible = unary > -np.inf
         key = np.packbits(possible).tobytes()
-        if key not in self._plans:
-            if len(self._plans) >= 4:  # lanes come in families: the last few are enough
-                del self._plans[next(iter(self._plans))]
-            self._plans[key] = _Plans.of(self.model, self.labels, self.masks, possible)
-        return self._plans[key]
+        found = self._plans.get(key)
+        if found is None:
+            found = _Plans.of(self.model, self.labels, self.masks, possible)
+            for old in list(self._plans)[: 1 - KEPT_PLANS]:  # lanes come in families: the last few are enough
+                self._plans.pop(old, None)
+            self._plans[key] = found
+        return found
 
 
 def _cut(model: Model, labels: Integers, strength: Floats) -> float:
@@ -365,15 +386,19 @@ def _lower_bound(model: Model, plans: _Plans, unary: Floats, marginals: Floats, 
     for _ in range(MAX_SWEEPS):
         for number, part in enumerate(plans.parts):
             if must_stop() and best > -math.inf:
-                return best, best_q
+                return _proven(best), best_q
             chosen = mine[number]
             into_i = owner[row_i[chosen]] == number
             near = np.where(into_i, row_i[chosen], row_j[chosen])
             far = np.where(into_i, row_j[chosen], row_i[chosen])
             fields = np.bincount(near, value[chosen] * q[far], num_rows).astype(np.float64)[part.rows]
-            found = part.moments(unary[part.rows] + fields, model.pairwise.flat[part.pairs])
+            found = part.moments(np.where(fields < FORBIDDEN, -np.inf, unary[part.rows] + fields), model.pairwise.flat[part.pairs])
+            if found.log_z > -math.inf:
+                fields = np.where(fields < FORBIDDEN, 0.0, fields)  # q is 0 there
+            else:
+                found = part.moments(unary[part.rows] + fields, model.pairwise.flat[part.pairs])
             if found.log_z == -math.inf:
-                return best, best_q
+                return _proven(best), best_q
             q[part.rows] = found.marginals[: len(part.rows)]
             share[number] = found.log_z - float(fields @ q[part.rows])
             size = float(np.abs(fields * q[part.rows]).sum())
@@ -386,7 +411,12 @@ def _lower_bound(model: Model, plans: _Plans, unary: Floats, marginals: Floats, 
         if not total > before + LEAST_GAIN:
             break
         before = total
-    return best if best > -HARD / 2 else -math.inf, best_q
+    return _proven(best), best_q
+
+
+def _proven(bound: float) -> float:
+    """A bound that has a hard zero in it proves nothing."""
+    return bound if bound > -HARD / 2 else -math.inf
 
 
 def _upper_bound(
@@ -426,11 +456,14 @@ def _upper_bound(
             safe = np.where(finite[owned[k]], own, 0.0)
             used[owned[k]] += safe / num_graphs
             largest[owned[k]] = np.maximum(largest[owned[k]], np.abs(safe))
+        if total == -math.inf and np.isfinite(x).all():  # no configuration is possible
+            best = -math.inf
+            return total, np.zeros(len(x))
         # what the shares add up to is the model only up to rounding, and that is added to the bound
-        off = np.abs(np.where(finite, np.concatenate([unary, flat]), 0.0) - used) + ROUNDINGS * EPS * largest
+        off = np.abs(np.where(finite, np.concatenate([unary, flat]), 0.0) - used) + (ROUNDINGS + num_graphs) * EPS * largest
         worst = np.zeros(model.num_variables + model.num_edges)
         np.maximum.at(worst, tables, np.where(finite, off, 0.0))
-        bound = total + model.constant + error + float(worst.sum()) + ROUNDINGS * EPS * (abs(total) + abs(model.constant))
+        bound = total + model.constant + error + float(worst.sum()) + (ROUNDINGS + num_graphs) * EPS * (abs(total) + abs(model.constant))
         if bound < best or math.isinf(best):
             best, best_shift = min(best, bound), centred
             best_beliefs = np.mean([gradient[first : first + num_rows] * num_graphs for first in bounds[:-1]], axis=0)
@@ -463,7 +496,7 @@ def descend(evaluate: Callable[[Floats], tuple[float, Floats]], x: Floats, max_e
             return
         step, change = moved - x, gradient_there - gradient
         curvature = _dot(step, change)
-        if curvature > 1e-14 * _dot(change, change):
+        if curvature > 1e-14 * _dot(change, change) > 0.0:
             steps = [*steps[1 - MEMORY :], (step, change, curvature)]
         x, value, gradient = moved, value_there, gradient_there
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from clampz._checks import LARGEST_POTENTIAL
 from clampz.elimination import EPS
 from clampz.errors import EvidenceError
 from clampz.model import Model
@@ -18,11 +19,17 @@ def reduced(model: Model, unary: Floats) -> Model | None:
     if (left == 0).any():
         return None
     given = {int(i): int(np.argmax(unary[start[i] : start[i + 1]] > -np.inf)) for i in np.flatnonzero(left == 1)}
-    whole = Model.from_flat(model.num_states, unary, model.edges, model.pairwise.flat, constant=model.constant)
+    whole = Model._from_checked(model.num_states, unary, model.edges.astype(np.int64), model.pairwise.flat, model.constant, None, None)
     try:
         return whole.condition(given) if given else whole
     except EvidenceError:
         return None
+
+
+def too_large(model: Model) -> bool:
+    """Whether potentials added up along the edges of a variable might leave the range that models have."""
+    sizes = [np.abs(flat[np.isfinite(flat)]).max(initial=0.0) for flat in (model.unary.flat, model.pairwise.flat)]
+    return float(sizes[0] + sizes[1] * model.topology.degrees.max(initial=0)) > LARGEST_POTENTIAL
 
 
 def reduction_error(model: Model, unary: Floats) -> float:
@@ -32,11 +39,19 @@ def reduction_error(model: Model, unary: Floats) -> float:
     return 4 * EPS * (1 + int(model.topology.degrees.max(initial=0))) * sizes
 
 
-def components(model: Model) -> list[Model]:
-    """The connected components of a pairwise model, each as a model of its own without the constant."""
+def components(model: Model, *, small: float = 0.0) -> list[Model]:
+    """The connected components of a pairwise model, each as a model of its own without the constant; those of at most 2^small joint states together as one."""
     labels = model.topology.components
-    number = int(labels.max(initial=-1)) + 1
-    return [component(model, np.flatnonzero(labels == k)) for k in range(number)]
+    if not labels.size:
+        return []
+    size = np.bincount(labels, np.log2(model.num_states))
+    bundled = size <= small
+    order = np.argsort(labels, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+    chosen = [variables for variables, is_small in zip(members, bundled, strict=True) if not is_small]
+    if bundled.any():
+        chosen.append(np.flatnonzero(bundled[labels]))
+    return [component(model, variables) for variables in chosen]
 
 
 def component(model: Model, variables: Integers) -> Model:
@@ -45,9 +60,12 @@ def component(model: Model, variables: Integers) -> Model:
     place[variables] = np.arange(len(variables))
     edges = np.flatnonzero((place[model.edges] >= 0).all(axis=1))
     tables = model.pairwise.start
-    return Model.from_flat(
+    return Model._from_checked(
         model.num_states[variables],
         model.unary.flat[ranges(model.unary.start[:-1][variables], model.num_states[variables])],
         place[model.edges[edges]].reshape(-1, 2),
         model.pairwise.flat[ranges(tables[edges], tables[edges + 1] - tables[edges])],
+        0.0,
+        None,
+        None,
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 
 from clampz._version import __version__
-from clampz.cli import completion, convert, demo, generate, info, paper, plot, scores, solve, uai
+from clampz.cli import bound, completion, convert, demo, generate, info, paper, plot, scores, solve, uai
 from clampz.cli.common import (
     BAD_INPUT,
     CUT_OFF,
@@ -33,7 +33,7 @@ from clampz.errors import ClampzError, TooWideError
 
 __all__ = ["BAD_INPUT", "INTERRUPTED", "OK", "CommandError", "check_picture_path", "ctrl_c_ends", "main", "make_parser", "need", "save_picture"]
 
-COMMANDS = (solve, info, scores, plot, convert, generate, uai, demo, paper, completion)
+COMMANDS = (solve, bound, info, scores, plot, convert, generate, uai, demo, paper, completion)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

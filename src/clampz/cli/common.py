@@ -8,16 +8,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import clampz
+from clampz.auto import leaves_text
+from clampz.bracketing import Bracket
 from clampz.limits import Progress
 from clampz.model import Model
+from clampz.plotting import round_outward
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +33,7 @@ EXIT_CODES = """exit codes:
   1    cut off: not all of it could be done, or nobody read the output
   2    bad input: one line on stderr says what was expected, and where
   3    the model is too large for the memory there is
-  130  interrupted by Ctrl-C; `solve` and `uai` still give what they have"""
+  130  interrupted by Ctrl-C; `solve`, `bound` and `uai` still give what they have"""
 
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 # Seconds before progress is shown, between looks, and after Ctrl-C until work that does not stop is given up.
@@ -115,6 +118,17 @@ def positive(text: str) -> float:
     return number
 
 
+def not_negative(text: str) -> float:
+    """A number that is not below zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not number >= 0:
+        raise argparse.ArgumentTypeError(f"expected a number >= 0, found {text!r}")
+    return number
+
+
 def with_negative_values(argv: Sequence[str]) -> list[str]:
     """Arguments in which `--weights -6,6` is `--weights=-6,6`: argparse would take -6,6 for an option."""
     joined: list[str] = []
@@ -131,22 +145,31 @@ def with_negative_values(argv: Sequence[str]) -> list[str]:
 
 
 class Listener:
-    """What a method tells its progress to; it may be asked to stop."""
+    """What a method tells its progress to; it may be asked to stop.  The last bracket is kept: it holds whatever becomes of the work."""
 
     def __init__(self) -> None:
-        self.latest: Progress | None = None
+        self.latest: Progress | Bracket | None = None
+        self.bracket: Bracket | None = None
         self.stop = False
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: Progress | Bracket) -> None:
         self.latest = progress
+        if isinstance(progress, Bracket):
+            self.bracket = progress
         if self.stop:
             raise StopIteration
+
+    def ask_to_stop(self) -> None:
+        self.stop = True
 
     def text(self, what: str, taken: float) -> str:
         """How far it has come, in a line."""
         progress = self.latest
         words = [what]
-        if progress is not None:
+        if isinstance(progress, Bracket):
+            lower, upper = round_outward(progress.lower, "lower", 3), round_outward(progress.upper, "upper", 3)
+            words += [f"log Z in [{lower}, {upper}]", f"gap {progress.gap:.3g} nats", leaves_text(progress.num_leaves)]
+        elif progress is not None:
             words.append(f"{progress.method.replace('_', ' ')}, {progress.num_iter:,} sweeps")
             if progress.num_lanes > 1:
                 words.append(f"{progress.num_finished} of {progress.num_lanes} lanes done")
@@ -155,13 +178,18 @@ class Listener:
         return " · ".join(words)
 
 
-def watched(work: Callable[[Listener], T], what: str) -> tuple[T, bool]:
+L = TypeVar("L", bound=Listener)
+
+
+def watched(
+    work: Callable[[L], T], what: str, listener: L | None = None, display: Callable[[], AbstractContextManager[Callable[[str], None]]] | None = None
+) -> tuple[T, bool]:
     """Do some work, show how far it has come if that takes over a second and somebody looks on, and say whether Ctrl-C stopped it.
 
     The work is in a thread of its own, so that Ctrl-C is heard at once.  The first one asks the work to stop with what it has; work that goes on all the same,
-    as one exact sum does, is given up after two seconds or at the second Ctrl-C.
+    as one exact sum does, is given up after two seconds or at the second Ctrl-C.  `display` shows how far it has come, by default in a line.
     """
-    listener, finished = Listener(), threading.Event()
+    listener, finished = listener or cast("L", Listener()), threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -175,7 +203,7 @@ def watched(work: Callable[[Listener], T], what: str) -> tuple[T, bool]:
     began = time.perf_counter()
     patience = math.inf
     threading.Thread(target=do, daemon=True).start()
-    with progress_line() as show:
+    with (display or progress_line)() as show:
         while not finished.is_set():
             try:
                 if not finished.wait(LOOK):
@@ -189,7 +217,7 @@ def watched(work: Callable[[Listener], T], what: str) -> tuple[T, bool]:
             except KeyboardInterrupt:
                 if listener.stop:
                     raise GivenUpError from None
-                listener.stop = True
+                listener.ask_to_stop()
                 patience = time.perf_counter() - began + GRACE
     if errors:
         raise errors[0]
@@ -286,6 +314,11 @@ def name_of(model: Model, variable: int) -> str:
     return model.names[variable] if model.names is not None else str(variable)
 
 
+def as_number(value: float) -> float | str | None:
+    """A number as JSON can hold it: for an infinity its name."""
+    return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+
+
 def need(*modules: str) -> None:
     """Refuse to go on without the extras of the command line."""
     for module in modules:
@@ -307,11 +340,11 @@ def check_file(path: Path, option: str = "--out") -> None:
         raise CommandError(f"{option} {path}: no permission to write there")
 
 
-def check_picture_path(path: Path) -> None:
+def check_picture_path(path: Path, option: str = "--out") -> None:
     """Refuse, before anything is computed, a picture that could not be written."""
     if not path.is_dir() and path.suffix.lower() not in PICTURE_SUFFIXES:
-        raise CommandError(f"--out {path}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}, found {path.suffix or 'no suffix'!r}")
-    check_file(path)
+        raise CommandError(f"{option} {path}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}, found {path.suffix or 'no suffix'!r}")
+    check_file(path, option)
 
 
 def save_picture(figure: Any, path: Path) -> None:

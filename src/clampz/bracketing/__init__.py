@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clampz.bounds import checkpoints
-from clampz.bounds.bracket import BoundOptions, Bracket, Point, as_bytes, options_with
-from clampz.bounds.search import Search
+from clampz.bracketing import checkpoints
+from clampz.bracketing.bracket import BoundOptions, Bracket, Point, as_bytes, options_with
+from clampz.bracketing.search import Search
 from clampz.limits import Options, Watch
 from clampz.model import Model
 
@@ -24,6 +24,7 @@ def bound(
     *,
     executor: Executor | None = None,
     progress: Callable[[Bracket], object] | None = None,
+    stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
     options: BoundOptions | None = None,
     **changes: Any,
@@ -36,8 +37,10 @@ def bound(
         Where leaves are solved: any concurrent.futures.Executor, of threads, processes or a cluster.  By default threads of this process.
     progress
         Called with each new bracket; it may raise StopIteration to stop.
+    stop
+        Asked many times a second whether to stop with what there is.
     checkpoint
-        A file to go on from if it is there, and to leave the tree in at the end.
+        A file to go on from if it is there, and to leave the tree in at the end.  It is a pickle: go on only from files of your own.
     options, changes
         See `BoundOptions`.
 
@@ -46,7 +49,7 @@ def bound(
     'exact'
     """
     last = None
-    for last in bounds(model, executor=executor, checkpoint=checkpoint, options=options, **changes):
+    for last in bounds(model, executor=executor, stop=stop, checkpoint=checkpoint, options=options, **changes):
         if progress is not None:
             try:
                 progress(last)
@@ -58,7 +61,13 @@ def bound(
 
 
 def bounds(
-    model: Model, *, executor: Executor | None = None, checkpoint: str | Path | None = None, options: BoundOptions | None = None, **changes: Any
+    model: Model,
+    *,
+    executor: Executor | None = None,
+    stop: Callable[[], bool] | None = None,
+    checkpoint: str | Path | None = None,
+    options: BoundOptions | None = None,
+    **changes: Any,
 ) -> Iterator[Bracket]:
     """Brackets on log Z, each within the one before: leave the loop when it is narrow enough.  See `bound`.
 
@@ -69,19 +78,24 @@ def bounds(
     """
     chosen = options_with(options or BoundOptions(), changes)
     search = checkpoints.resumed(model, chosen, Path(checkpoint)) if checkpoint is not None else Search(model, chosen)
-    return _running(search, executor, None if checkpoint is None else Path(checkpoint))
+    return _running(search, executor, stop, None if checkpoint is None else Path(checkpoint))
 
 
-def _running(search: Search, executor: Executor | None, checkpoint: Path | None) -> Iterator[Bracket]:
+def _running(search: Search, executor: Executor | None, stop: Callable[[], bool] | None, checkpoint: Path | None) -> Iterator[Bracket]:
     threads = Options(threads=search.options.threads).num_threads
     own = ThreadPoolExecutor(threads) if executor is None else None
     watch = Watch(Options(time=search.options.time))
+    orderly = False
     try:
         with watch.interruptible():
-            yield from search.run(executor or own, watch, threads)  # type: ignore[arg-type]
+            for bracket in search.run(executor or own, watch, threads, stop):  # type: ignore[arg-type]
+                orderly = True  # between two brackets the tree is whole
+                yield bracket
+                orderly = False
+        orderly = True
     finally:
         search.cancelled = True
         if own is not None:
-            own.shutdown(wait=True, cancel_futures=True)
-        if checkpoint is not None:
+            own.shutdown(wait=False, cancel_futures=True)
+        if checkpoint is not None and orderly:
             checkpoints.save(search, checkpoint)

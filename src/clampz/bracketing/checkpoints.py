@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from clampz._version import __version__
-from clampz.bounds.bracket import BoundOptions, Point
-from clampz.bounds.search import Search
-from clampz.bounds.tree import Node, Part
+from clampz.bracketing.bracket import BoundOptions, Point
+from clampz.bracketing.search import Search
+from clampz.bracketing.tree import Node, Part
 from clampz.errors import OptionError
 from clampz.model import Model
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from clampz.elimination import memory_allowed
 from clampz.errors import unknown_name
-from clampz.limits import check_option, is_number, is_whole
+from clampz.limits import Options, check_option, is_number, is_whole
 from clampz.model import Model
 from clampz.selection import selectors
 
@@ -61,15 +61,19 @@ class Bracket:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw both bounds over time, with the estimate between them."""
-        from clampz.bounds.picture import plot_closing
+        from clampz.bracketing.picture import plot_closing
 
         return plot_closing(self, ax)
 
     def __repr__(self) -> str:
         return (
             f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, estimate {self.estimate:.10g}; "
-            f"{self.num_leaves} leaves, {self.seconds:.2g} s, stopped by {self.stopped_by})"
+            f"{leaves_of(self)}, {self.seconds:.2g} s, stopped by {self.stopped_by})"
         )
+
+
+def leaves_of(bracket: Bracket) -> str:
+    return f"{bracket.num_leaves} lea{'f' if bracket.num_leaves == 1 else 'ves'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +120,7 @@ class BoundOptions:
         check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
         check_option(self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1), "leaves", "None or a whole number >= 1", self.leaves)
         check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
+        Options(threads=self.threads)  # refuses what is no number of threads
         if self.select not in (known := [CUTS, *selectors()]):
             raise unknown_name("selector", self.select, known)
         check_option(self.criterion in CRITERIA, "criterion", f"one of {', '.join(CRITERIA)}", self.criterion)

@@ -89,7 +89,7 @@ class Node:
                     rounding = EPS * (len(lowers) + 1) * (np.abs(lowers[np.isfinite(lowers)]).sum() + np.abs(uppers[np.isfinite(uppers)]).sum())
                 else:
                     lower, upper = combined(lowers), combined(uppers)
-                    rounding = 4 * EPS * (len(lowers) + abs(upper) if math.isfinite(upper) else 0.0)
+                    rounding = 4 * EPS * (len(lowers) + sum(abs(end) for end in (lower, upper) if math.isfinite(end)))
                 lower, upper = max(node.lower, lower - rounding), min(node.upper, upper + rounding)
                 if lower == node.lower and upper == node.upper and not all(child.settled for child in node.children):
                     return

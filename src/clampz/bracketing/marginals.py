@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from clampz.approximations.exact import exact
-from clampz.bounds.bracket import BoundOptions, Bracket, options_with
-from clampz.bounds.leaves import MOST_EDGES, Task, solve
-from clampz.bounds.search import Search
-from clampz.bounds.tree import EVALUATIONS, FIRST_LIMIT
-from clampz.branching import checked_variables
+from clampz.bracketing.bracket import BoundOptions, Bracket, options_with
+from clampz.bracketing.leaves import MOST_EDGES, Task, solve
+from clampz.bracketing.search import Search
+from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
+from clampz.branching import checked_variables, combined
 from clampz.equivalent import Equivalent
 from clampz.finishing import Finisher
 from clampz.limits import Options, Watch
@@ -175,18 +175,18 @@ def _only(model: Model, variable: int, state: int) -> Floats:
 
 def _interval(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Ends of the probability of each state, from bounds on log Z with the variable in it; rounding outwards."""
-    top = float(high.max(initial=-np.inf))
-    if top == -math.inf:
-        return np.zeros_like(low), np.zeros_like(high)
-    if top == math.inf:
-        return np.zeros_like(low), np.ones_like(high)
-    least, most = np.exp(low - top), np.exp(high - top)
-    others_most = most.sum() - most
-    others_least = least.sum() - least
-    with np.errstate(invalid="ignore", divide="ignore"):
-        lower = np.where(least > 0, least / (least + others_most), 0.0)
-        upper = np.where(most > 0, most / (most + others_least), 0.0)
+    lower, upper = np.zeros_like(low), np.zeros_like(high)
+    for a in range(len(low)):
+        if low[a] > -np.inf:
+            lower[a] = _share(combined(np.delete(high, a) - low[a]))
+        if high[a] > -np.inf:
+            upper[a] = _share(combined(np.delete(low, a) - high[a]))
     return np.maximum(lower - PROBABILITY_ROUNDING, 0.0), np.minimum(upper + PROBABILITY_ROUNDING, 1.0)
+
+
+def _share(others: float) -> float:
+    """The share of 1 in the sum of 1 and exp(others)."""
+    return 1.0 / (1.0 + math.exp(min(others, 700.0)))
 
 
 def _width(low: Floats, high: Floats) -> float:

@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -11,18 +11,18 @@ import numpy as np
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.batch import Batch
-from clampz.bounds.bracket import CUTS, BoundOptions, Bracket, BracketStop, Point
-from clampz.bounds.leaves import FINISH_SECONDS, MOST_EDGES, Solved, Task, solve
-from clampz.bounds.tree import EVALUATIONS, Node, Part, groups
+from clampz.bracketing.bracket import CUTS, BoundOptions, Bracket, BracketStop, Point
+from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, Solved, Task, solve
+from clampz.bracketing.tree import EVALUATIONS, Node, Part, groups
 from clampz.clamping import clamp
 from clampz.elimination import EPS
 from clampz.equivalent import Equivalent
 from clampz.errors import OptionError
-from clampz.finishing import Finisher
+from clampz.finishing import Finish, Finisher
 from clampz.limits import Watch
 from clampz.model import Model
 from clampz.narrow import Narrow, NarrowState
-from clampz.parts import components, reduced, reduction_error
+from clampz.parts import components, reduced, reduction_error, too_large
 from clampz.selection import scores
 from clampz.selection.registry import TRE
 from clampz.tables import Floats
@@ -37,10 +37,12 @@ SPRINT_SHARE, MOST_PIECES = 0.6, 256
 WHOLE_TIME, WHOLE_MEMORY = 0.75, 0.8
 # Clamps after which a branch is cut out of its model and partitioned anew.
 CLAMPS_BEFORE_CUT = 4
+# Components of at most so many joint states (as a power of two) are summed together.
+SMALL_COMPONENT = 16.0
 # Bytes of a node.
 NODE_BYTES = 1200
-# Variables that Bethe's estimate is clamped at, and the gap below which none is needed.
-MOST_BETHE_CLAMPS, NEGLIGIBLE = 4, 1e-9
+# Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time that it may take.
+MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
 
 
 class Search:
@@ -48,6 +50,7 @@ class Search:
 
     watch: Watch
     threads: int
+    stop: Callable[[], bool] | None
 
     def __init__(self, model: Model, options: BoundOptions) -> None:
         self.user_model = model
@@ -74,10 +77,13 @@ class Search:
 
     # -- running ----------------------------------------------------------------------------------------------------------------
 
-    def run(self, executor: Executor, watch: Watch, threads: int) -> Iterator[Bracket]:
+    def run(self, executor: Executor, watch: Watch, threads: int, stop: Callable[[], bool] | None = None) -> Iterator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
-        self.watch, self.threads = watch, threads
-        yield from self._begin(executor)
+        self.watch, self.threads, self.stop = watch, threads, stop
+        if self.trace:  # resumed
+            yield self._bracket("left")
+        else:
+            yield from self._begin(executor)
         pending: dict[Future[Solved], tuple[str, Any]] = {}
         last = (self.root.lower, self.root.upper)
         local = isinstance(executor, ThreadPoolExecutor)
@@ -87,7 +93,7 @@ class Search:
                 if work is None:
                     break
                 task, what = work
-                arguments = (task, lambda: self.cancelled or watch.must_stop()) if local else (task,)
+                arguments = (task, self._must_stop) if local else (task,)
                 pending[executor.submit(solve, *arguments)] = what
             if not pending:
                 reason = "memory" if self.pruned else "exact"
@@ -110,15 +116,19 @@ class Search:
         for future, (_, about) in pending.items():
             future.cancel()
             self.push(about if isinstance(about, Node) else about[0])
-        self._estimate()
         yield self._bracket(reason)
+
+    def _must_stop(self) -> bool:
+        if self.stop is not None and self.watch.stopped_by is None and self.stop():
+            self.watch.stopped_by = "interrupt"
+        return self.cancelled or self.watch.must_stop()
 
     def _reason(self) -> BracketStop | None:
         if self.root.upper - self.root.lower <= self.options.gap or self.root.upper == -math.inf:
             return "gap" if not self.root.settled else "exact"
         if self.root.settled:
             return "exact"
-        if self.watch.must_stop():
+        if self._must_stop():
             return "interrupt" if self.watch.stopped_by == "interrupt" else "time"
         if self.options.leaves is not None and self.num_leaves >= self.options.leaves:
             return "leaves"
@@ -130,8 +140,6 @@ class Search:
 
     def _begin(self, executor: Executor) -> Iterator[Bracket]:
         """Bounds on the whole, quickly; or all of it at once, where that fits in the time and memory given."""
-        if self.trace:  # resumed
-            return
         node = self.root
         if self.model.topology.num_components != 1:
             self._split(node, self.model, 0.0)
@@ -144,9 +152,16 @@ class Search:
                 if plan.seconds > FINISH_SECONDS:
                     self._quick_bounds()
                     yield self._bracket("left")
-                lower, upper = finisher.total(self.user_model.unary.flat, plan)
-                node.lower, node.upper, node.settled, self.slack = max(node.lower, lower), min(node.upper, upper), True, 0.0
-                self.heap.clear()
+                waiting = executor.submit(whole_sum, self.user_model, plan)
+                while not waiting.done() and not self._must_stop():
+                    wait([waiting], timeout=0.05)
+                if waiting.done():
+                    lower, upper = waiting.result()
+                    node.lower, node.upper = max(node.lower - self.slack, lower), min(node.upper + self.slack, upper)
+                    node.settled, self.slack = True, 0.0
+                    self.heap.clear()
+                elif plan.seconds <= FINISH_SECONDS:
+                    self._quick_bounds()
                 return
         self._quick_bounds()
         yield self._bracket("left")
@@ -159,33 +174,32 @@ class Search:
         trees = trw(batch, max_iter=most, threads=threads, time=share)
         self.root.lower, self.root.upper = max(self.root.lower, float(fields.lower[0])), min(self.root.upper, float(trees.upper[0]))
         self.root.state = NarrowState(np.nan_to_num(fields.marginals_flat[:, 0], nan=0.5), np.nan_to_num(trees.marginals_flat[:, 0], nan=0.5), [])
+        self._estimate()
 
     # -- what to do next ----------------------------------------------------------------------------------------------------------
 
     def _next_work(self) -> tuple[Task, tuple[str, Any]] | None:
         """The task that promises most, and what it is about: to refine the bounds of a leaf, or to expand it."""
-        node = self._pop()
-        if node is None:
-            return None
-        part = node.part
-        limit = 0.0 if part.narrow is None else part.narrow.limit
-        sprint = self._sprint(node)
-        if sprint is not None:
-            return sprint
-        if not node.clamps and not part.refined and not (part.narrow is not None and part.narrow.is_exact):
-            wider = self._allowed(part, limit * REFINEMENT if limit else part.first_limit)
-            soon = not limit or part.refine_seconds(wider) < REFINE_SHARE * self._left
-            if part.model.num_edges <= MOST_EDGES and wider > limit and soon:
-                return self._task(part, node.unary()[:, None], None, wider, [node.state], EVALUATIONS), ("refine", node)
-            part.refined = True
-        variable = self._choose(node)
-        if variable is None:
-            node.settled = True
+        while (node := self._pop()) is not None:
+            part = node.part
+            limit = 0.0 if part.narrow is None else part.narrow.limit
+            sprint = self._sprint(node)
+            if sprint is not None:
+                return sprint
+            if not node.clamps and not part.refined and not (part.narrow is not None and part.narrow.is_exact):
+                wider = self._allowed(part, limit * REFINEMENT if limit else part.first_limit)
+                soon = not limit or part.refine_seconds(wider) < REFINE_SHARE * self._left
+                if part.model.num_edges <= MOST_EDGES and wider > limit and soon:
+                    return self._task(part, node.unary()[:, None], None, wider, [node.state], EVALUATIONS), ("refine", node)
+                part.refined = True
+            variable = self._choose(node)
+            if variable is not None:
+                children = [Node(node, part, (*node.clamps, (variable, group)), -math.inf, node.upper) for group in groups(node, variable)]
+                unary = np.stack([child.unary() for child in children], axis=1)
+                return self._task(part, unary, part.narrow, limit, [node.state] * len(children), CHILD_EVALUATIONS), ("expand", (node, children))
+            node.settled = True  # no variable has a choice left
             node.refresh()
-            return self._next_work()
-        children = [Node(node, part, (*node.clamps, (variable, group)), -math.inf, node.upper) for group in groups(node, variable)]
-        unary = np.stack([child.unary() for child in children], axis=1)
-        return self._task(part, unary, part.narrow, limit, [node.state] * len(children), CHILD_EVALUATIONS), ("expand", (node, children))
+        return None
 
     def _sprint(self, node: Node) -> tuple[Task, tuple[str, Any]] | None:
         """To the end: where all that is below a leaf can be summed exactly in the time left, it is, in pieces of a moment each."""
@@ -290,7 +304,7 @@ class Search:
     def _settle_in(self, child: Node) -> None:
         """A new leaf: cut out and split into components where it has come apart or far enough, else it waits as it is."""
         far = len(child.clamps) >= CLAMPS_BEFORE_CUT
-        if not far and (len(child.clamps) % 2 or child.part.model.num_edges > MOST_EDGES):
+        if (not far and (len(child.clamps) % 2 or child.part.model.num_edges > MOST_EDGES)) or too_large(child.part.model):
             self.push(child)
             return
         unary = child.unary()
@@ -311,7 +325,7 @@ class Search:
         error += EPS * abs(model.constant)
         rest = Node(node, node.part, (), model.constant - error, model.constant + error)
         rest.settled = True
-        parts = components(model)
+        parts = components(model, small=SMALL_COMPONENT if self.options.exact else 0.0)
         node.is_and = True
         node.children = [Node(node, Part(part, self._limit_of(node.part)), (), -math.inf, math.inf) for part in parts]
         self.num_nodes += len(parts) + 1
@@ -320,10 +334,12 @@ class Search:
             node.children[0].lower, node.children[0].upper = node.lower - rest.upper, node.upper - rest.lower
         else:
             for child in node.children:
-                solved = solve(self._task(child.part, child.part.model.unary.flat[:, None], None, 0.0, [None], 1))
+                task = self._task(child.part, child.part.model.unary.flat[:, None], None, 0.0, [None], 1)
+                solved = solve(task, self._must_stop)
                 child.lower, child.upper, child.settled, child.state = float(solved.lower[0]), float(solved.upper[0]), solved.exact[0], solved.states[0]
+        together = rest.upper + sum(child.upper for child in node.children if math.isfinite(child.upper))
         for child in node.children:
-            child.other = node.other + rest.upper + sum(other.upper for other in node.children if other is not child and math.isfinite(other.upper))
+            child.other = node.other + together - (child.upper if math.isfinite(child.upper) else 0.0)
             self.push(child)
         node.children.append(rest)
         node.refresh()
@@ -354,6 +370,8 @@ class Search:
     def _bracket(self, reason: BracketStop) -> Bracket:
         seconds = self.seconds_before + self.watch.seconds
         lower, upper = self.root.lower - self.slack, self.root.upper + self.slack
+        if lower > upper:
+            raise RuntimeError(f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it with the model")
         if self.trace:
             lower, upper = max(lower, self.trace[-1].lower), min(upper, self.trace[-1].upper)
         self.trace.append(Point(seconds, lower, upper, self.num_leaves))
@@ -371,9 +389,15 @@ class Search:
         )
 
     def _estimate(self) -> None:
-        """Bethe's value with a few variables clamped, which the bracket then holds."""
-        if self.root.settled or self.root.upper - self.root.lower < NEGLIGIBLE:
-            return
-        most = min(MOST_BETHE_CLAMPS, self.user_model.num_variables)
-        found = clamp(self.user_model, "bethe", k=most, time=min(0.1, 0.02 + 0.05 * self.options.time), threads=self.options.threads)
-        self.bethe_value = found.log_z
+        """Bethe's value with a few variables clamped, which the bracket then holds; none if it has not settled in a small share of the time."""
+        share = min(BETHE_SECONDS, BETHE_SHARE * self._left)
+        largest = np.sort(self.user_model.num_states)[::-1]
+        most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
+        found = clamp(self.user_model, "bethe", k=most, time=share, threads=self.options.threads)
+        settled = [step.log_z for step in found.steps if step.converged]
+        self.bethe_value = settled[-1] if settled else math.nan
+
+
+def whole_sum(model: Model, plan: Finish) -> tuple[float, float]:
+    """The sum over all of a model, on a worker."""
+    return Finisher(model).total(model.unary.flat, plan)

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from clampz.bounds.bracket import Bracket
+from clampz.bracketing.bracket import Bracket, leaves_of
 from clampz.plotting import INK, SOFT, new_axes, round_outward
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     ax.plot([end], [bracket.estimate], marker="o", markersize=5, color=INK, markerfacecolor="white", zorder=4, clip_on=False)
     ax.set_xscale("log")
     ax.set_xlim(moments[0], end)
-    # early bounds may be many times wider than what matters: the axis shows the last two decades of the gap
-    gap = upper[-1] - lower[-1]
-    room = min(upper[0] - lower[0], max(30 * gap, 1e-9)) if gap > 0 else upper[0] - lower[0]
+    # early bounds may be many times wider than what matters in the end
+    gap, first = upper[-1] - lower[-1], upper[0] - lower[0]
+    room = min(first, max(30 * gap, 0.1 * first))
     if room > 0:
         ax.set_ylim(max(min(lower), lower[-1] - 0.5 * room) - 0.05 * room, min(max(upper), upper[-1] + 0.5 * room) + 0.05 * room)
     digits = max(2, 2 - math.floor(math.log10(gap))) if gap > 1e-9 else 9
@@ -50,10 +50,12 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     for height, text, colour in labels:
         ax.annotate(text, (1.0, height), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points", va="center", fontsize=8, color=colour)
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter("{x:g}" if end < 20 * moments[0] else "")
+    ax.xaxis.set_minor_formatter("")
+    if end < 10 * moments[0]:  # less than a decade: no tick might be labelled
+        ax.set_xticks([moments[0], (moments[0] * end) ** 0.5, end], [f"{moment:.2g}" for moment in (moments[0], (moments[0] * end) ** 0.5, end)])
     ax.set_xlabel("seconds")
     ax.set_ylabel("log Z")
-    ax.set_title(f"gap {bracket.gap:.3g} nats after {bracket.seconds:.2g} s, {bracket.num_leaves} leaves", loc="left", fontsize=9, color=INK)
+    ax.set_title(f"gap {bracket.gap:.3g} nats after {bracket.seconds:.2g} s, {leaves_of(bracket)}", loc="left", fontsize=9, color=INK)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
