@@ -4,6 +4,7 @@ The sum over the states of the fixed variables of exact sums over the rest is ex
 """
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,8 @@ CACHED_ENTRIES = 2.0**20
 SECONDS_PER_ENTRY, SECONDS_BEYOND = 6e-9, 10e-9
 # Entries beyond which a sum is not taken in one go.
 MOST_ENTRIES = 2.0**31
+# Seconds that looking for variables to fix may take.
+PLANNING_SECONDS = 0.1
 # Variables that are fixed at most.
 MAX_FIXED = 24
 
@@ -66,7 +69,10 @@ class Finisher:
             return best
         fixed: list[int] = []
         num_sums = 1
-        while self.may_fix and len(fixed) < MAX_FIXED and num_sums * 1e-4 < most_seconds:
+        began = time.perf_counter()
+        while (
+            self.may_fix and time.perf_counter() - began < min(PLANNING_SECONDS, most_seconds / 4) and len(fixed) < MAX_FIXED and num_sums * 1e-4 < most_seconds
+        ):
             busy = np.bincount(self.edges[(left[self.edges] > 1).all(axis=1)].ravel(), minlength=len(left))
             if not busy.any():
                 break

@@ -456,8 +456,9 @@ def _upper_bound(
             safe = np.where(finite[owned[k]], own, 0.0)
             used[owned[k]] += safe / num_graphs
             largest[owned[k]] = np.maximum(largest[owned[k]], np.abs(safe))
-        if total == -math.inf and np.isfinite(x).all():  # no configuration is possible
-            best = -math.inf
+        if not math.isfinite(total):
+            if total == -math.inf and np.isfinite(x).all():  # no configuration is possible
+                best = -math.inf
             return total, np.zeros(len(x))
         # what the shares add up to is the model only up to rounding, and that is added to the bound
         off = np.abs(np.where(finite, np.concatenate([unary, flat]), 0.0) - used) + (ROUNDINGS + num_graphs) * EPS * largest

@@ -16,6 +16,8 @@ from clampz.tables import Floats
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
+# Share of the time that partitions may take.
+PARTITION_SHARE = 0.4
 # Beyond so many edges partitions take longer than they are worth.
 MOST_EDGES = 20_000
 
@@ -51,8 +53,8 @@ def solve(task: Task, cancelled: Callable[[], bool] = lambda: False) -> Solved:
     """Bounds on every lane: exact where that is cheap, else the best of mean field, TRW and narrow parts."""
     began = time.perf_counter()
 
-    def late() -> bool:
-        return cancelled() or time.perf_counter() - began > task.most_seconds
+    def late(share: float = 1.0) -> bool:
+        return cancelled() or time.perf_counter() - began > share * task.most_seconds
 
     num_lanes = task.unary.shape[1]
     lower, upper = np.full(num_lanes, -np.inf), np.full(num_lanes, np.inf)
@@ -78,7 +80,7 @@ def solve(task: Task, cancelled: Callable[[], bool] = lambda: False) -> Solved:
         for b, lane in enumerate(left.tolist()):
             states[lane] = NarrowState(starts[b], beliefs[b], [])
         if task.limit > 0 and task.model.num_edges <= MOST_EDGES and not late():
-            narrow = Narrow.of(task.model, task.limit, task.seed, late)
+            narrow = Narrow.of(task.model, task.limit, task.seed, lambda: late(PARTITION_SHARE))
     if narrow is not None and task.limit > 0:
         for lane in left.tolist():
             if late():

@@ -124,7 +124,7 @@ class Search:
         return self.cancelled or self.watch.must_stop()
 
     def _reason(self) -> BracketStop | None:
-        if self.root.upper - self.root.lower <= self.options.gap or self.root.upper == -math.inf:
+        if self.root.upper == self.root.lower or self.root.upper - self.root.lower <= self.options.gap:
             return "gap" if not self.root.settled else "exact"
         if self.root.settled:
             return "exact"
