@@ -16,7 +16,8 @@ from clampz.bracketing.bracket import as_bytes
 from clampz.bracketing.marginals import _interval
 from clampz.bracketing.tree import Node, Part
 from clampz.finishing import Finish, Finisher
-from clampz.narrow import Narrow, elimination_entries, parts_of, with_ties
+from clampz.narrow import Narrow
+from clampz.partitions import elimination_entries, parts_of, with_ties
 from clampz.parts import components, reduced
 
 NUM_MODELS = 60

@@ -15,7 +15,7 @@ from clampz.batch import Batch
 from clampz.branching import combined
 from clampz.elimination import EPS, Scopes, find_order
 from clampz.model import Model
-from clampz.narrow import elimination_entries
+from clampz.partitions import elimination_entries
 from clampz.parts import component, too_large
 from clampz.tables import Floats, Integers
 
