@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import signal
 import threading
 import time
@@ -176,6 +177,21 @@ def test_executors(pool):
     with pool(2) as executor:
         bracket = cz.bound(model, gap=0.5, exact=False, executor=executor, time=60)
     assert bracket.gap <= 0.5 and bracket.lower <= cz.exact(model).log_z <= bracket.upper
+
+
+def test_a_lost_worker_loses_only_work():
+    """A process of the pool is killed on the way: the pool is broken, and the rest is done here."""
+    model = frustrated(8, 10)
+    with ProcessPoolExecutor(2) as executor:
+        killed = []
+
+        def kill(bracket):
+            if not killed and executor._processes:
+                killed.append(next(iter(executor._processes)))
+                os.kill(killed[0], signal.SIGKILL)
+
+        bracket = cz.bound(model, gap=0.5, exact=False, executor=executor, progress=kill, time=60)
+    assert killed and bracket.gap <= 0.5 and bracket.lower <= cz.exact(model).log_z <= bracket.upper
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,11 @@ class Search:
                 if work is None:
                     break
                 task, what = work
-                arguments = (task, self._must_stop) if local else (task,)
-                pending[executor.submit(solve, *arguments)] = what
+                try:
+                    pending[executor.submit(solve, *((task, self._must_stop) if local else (task,)))] = what
+                except BrokenExecutor:  # its workers are gone for good: the rest is done here
+                    self._push_back(what[1])
+                    executor, local = ThreadPoolExecutor(threads), True
             if not pending:
                 reason = "memory" if self.pruned else "exact"
                 break
@@ -106,7 +109,7 @@ class Search:
                 except Exception:  # a lost worker loses only its work
                     if local:
                         raise
-                    self.push(about if isinstance(about, Node) else about[0])
+                    self._push_back(about)
                     continue
                 self._take(kind, about, solved)
             if (self.root.lower, self.root.upper) != last:
@@ -115,7 +118,7 @@ class Search:
         self.cancelled = True
         for future, (_, about) in pending.items():
             future.cancel()
-            self.push(about if isinstance(about, Node) else about[0])
+            self._push_back(about)
         yield self._bracket(reason)
 
     def _must_stop(self) -> bool:
@@ -273,6 +276,10 @@ class Search:
             return
         self.counter += 1
         heapq.heappush(self.heap, (-key, self.counter, node))
+
+    def _push_back(self, about: Any) -> None:
+        """A leaf that something was to be done about waits again."""
+        self.push(about if isinstance(about, Node) else about[0])
 
     # -- what came of it ------------------------------------------------------------------------------------------------------------
 
