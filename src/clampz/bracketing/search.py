@@ -29,6 +29,8 @@ from clampz.tables import Floats
 
 # The factor from one refinement of narrow parts to the next, and the share of the time left that it may take.
 REFINEMENT, REFINE_SHARE = 8.0, 0.5
+# The share of the gap before that a refinement must get to.
+WORTH = 0.95
 # Evaluations of the upper bound of children, which begin where their parent ended.
 CHILD_EVALUATIONS = 8
 # What is left may be summed exactly if that takes at most this share of the time left, in so many pieces.
@@ -190,9 +192,10 @@ class Search:
             if sprint is not None:
                 return sprint
             if not node.clamps and not part.refined and not (part.narrow is not None and part.narrow.is_exact):
-                wider = self._allowed(part, limit * REFINEMENT if limit else part.first_limit)
+                wider = self._allowed(part, part.tried * REFINEMENT if part.tried else part.first_limit)
                 soon = not limit or part.refine_seconds(wider) < REFINE_SHARE * self._left
-                if part.model.num_edges <= MOST_EDGES and wider > limit and soon:
+                if part.model.num_edges <= MOST_EDGES and wider > part.tried and soon:
+                    part.tried = wider
                     return self._task(part, node.unary()[:, None], None, wider, [node.state], EVALUATIONS), ("refine", node)
                 part.refined = True
             variable = self._choose(node)
@@ -288,10 +291,7 @@ class Search:
             node = about
             node.lower, node.upper = max(node.lower, float(solved.lower[0])), min(node.upper, float(solved.upper[0]))
             node.settled = solved.exact[0]
-            node.state = solved.states[0]
-            if solved.narrow is not None:
-                node.part.narrow = solved.narrow
-            node.part.refined |= solved.narrow is None and not node.settled
+            self._adopt(node, solved)
             (node.parent or node).refresh()
             self.push(node)
             return
@@ -307,6 +307,15 @@ class Search:
                 self._settle_in(child)
         node.refresh()
         self._keep_memory()
+
+    def _adopt(self, node: Node, solved: Solved) -> None:
+        """Take over wider parts, and where their bounds have got to, if they are worth their price for the children as well."""
+        part = node.part
+        gap = float(solved.upper[0] - solved.lower[0])
+        if solved.narrow is None:
+            part.refined |= not node.settled
+        elif part.narrow is None or gap <= WORTH * part.gap:
+            part.narrow, part.gap, node.state = solved.narrow, gap, solved.states[0]
 
     def _settle_in(self, child: Node) -> None:
         """A new leaf: cut out and split into components where it has come apart or far enough, else it waits as it is."""

@@ -34,6 +34,8 @@ class Part:
         self.model = model
         self.first_limit = first_limit
         self.narrow: Narrow | None = None
+        self.gap = math.inf  # of the part as a whole, by those
+        self.tried = 0.0  # the widest limit there was an attempt with
         self.refined = False  # as far as the time allows
         self.finisher = Finisher(model)
         self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
