@@ -1,5 +1,7 @@
 """Parts of a model: what clamping leaves of it, and its connected components."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from clampz._checks import LARGEST_POTENTIAL
@@ -24,6 +26,14 @@ def reduced(model: Model, unary: Floats) -> Model | None:
         return whole.condition(given) if given else whole
     except EvidenceError:
         return None
+
+
+def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[int]) -> None:
+    """Rule out, in unary potentials (S,), all other states of a variable."""
+    rows = start[variable] + np.array(states)
+    kept = unary[rows]
+    unary[start[variable] : start[variable + 1]] = -np.inf
+    unary[rows] = kept
 
 
 def too_large(model: Model) -> bool:

@@ -27,6 +27,7 @@ from clampz.finishing import Finisher
 from clampz.limits import Options, Watch
 from clampz.model import Model, Variable
 from clampz.narrow import Narrow, NarrowState
+from clampz.parts import keep_only
 from clampz.tables import Floats
 
 # Marginals take a pass back over the tables, and both passes keep them.
@@ -165,11 +166,8 @@ def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow |
 
 def _only(model: Model, variable: int, state: int) -> Floats:
     """(S,) the unary potentials with all other states of a variable ruled out."""
-    start = model.unary.start
     unary = model.unary.flat.copy()
-    kept = unary[start[variable] + state]
-    unary[start[variable] : start[variable + 1]] = -np.inf
-    unary[start[variable] + state] = kept
+    keep_only(unary, model.unary.start, variable, [state])
     return unary
 
 

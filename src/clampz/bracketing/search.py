@@ -153,7 +153,7 @@ class Search:
         if self.options.exact and self.options.time > 0:
             finisher = Finisher(self.user_model)
             plan = finisher.plan(self.user_model.unary.flat, WHOLE_TIME * self._left, WHOLE_MEMORY * self.options.num_bytes, thorough=self._left > 2.0)
-            if plan is not None and not plan.fixed and (plan.seconds < FINISH_SECONDS * 4 or plan.seconds < WHOLE_TIME * self._left):
+            if plan is not None and not plan.fixed:
                 if plan.seconds > FINISH_SECONDS:
                     self._quick_bounds()
                     yield self._bracket("left")

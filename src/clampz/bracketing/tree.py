@@ -13,6 +13,7 @@ from clampz.elimination import EPS
 from clampz.finishing import Finisher
 from clampz.model import Model
 from clampz.narrow import Narrow, NarrowState
+from clampz.parts import keep_only
 from clampz.tables import Floats
 
 # Table entries per narrow part that a search begins with.
@@ -75,9 +76,7 @@ class Node:
         start = self.part.model.unary.start
         out = self.part.model.unary.flat.copy()
         for i, states in self.clamps:
-            kept = out[start[i] + np.array(states)]
-            out[start[i] : start[i + 1]] = -np.inf
-            out[start[i] + np.array(states)] = kept
+            keep_only(out, start, i, states)
         return out
 
     def refresh(self) -> None:
