@@ -1,9 +1,11 @@
-"""Lanes against one after another: 32 evidence sets (five variables clamped to all their joint states) on a 9x9 grid, one thread.
+"""Lanes against one after another: 32 evidence sets (five variables clamped to all their joint states) on a 9x9 grid,
+one thread.
 
     python benchmarks/batching.py [--quick]
 
-To tolerance, a lane may stop sooner than its neighbours; with a fixed number of sweeps both ways do the same work.  The third way conditions the model
-on the evidence first, so that it has no clamped variables to carry along: what a mask costs shows there.
+To tolerance, a lane may stop sooner than its neighbours; with a fixed number of sweeps both ways do the same work.  The
+third way conditions the model on the evidence first, so that it has no clamped variables to carry along: what a mask
+costs shows there.
 """
 
 from itertools import product
@@ -26,15 +28,31 @@ def main(quick: bool) -> list[Claim]:
             best = interleaved(
                 {
                     "batch": lambda method=method, options=options: method(model, evidence=sets, **options),
-                    "singles": lambda method=method, options=options: [method(model, evidence=evidence, **options) for evidence in sets],
-                    "conditioned": lambda method=method, options=options: [method(one, **options) for one in conditioned],
+                    "singles": lambda method=method, options=options: [
+                        method(model, evidence=evidence, **options) for evidence in sets
+                    ],
+                    "conditioned": lambda method=method, options=options: [
+                        method(one, **options) for one in conditioned
+                    ],
                 },
                 1 if quick else 5,
             )
             gain = best["singles"] / best["batch"]
-            rows.append([method.name, work, *(1e3 * seconds for seconds in best.values()), gain, best["conditioned"] / best["batch"]])
+            rows.append(
+                [
+                    method.name,
+                    work,
+                    *(1e3 * seconds for seconds in best.values()),
+                    gain,
+                    best["conditioned"] / best["batch"],
+                ]
+            )
             claims.append(Claim(f"{method.name}: 32 lanes one after another / in one batch, {work}", gain))
-    print_table("32 evidence sets on a 9x9 toroidal grid, ms", ["method", "work", "one batch", "one by one", "conditioned", "gain", "gain"], rows)
+    print_table(
+        "32 evidence sets on a 9x9 toroidal grid, ms",
+        ["method", "work", "one batch", "one by one", "conditioned", "gain", "gain"],
+        rows,
+    )
     return claims
 
 

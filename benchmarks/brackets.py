@@ -2,9 +2,9 @@
 
     python benchmarks/brackets.py [--quick] [--models N] [--seed S] [FILE.uai ...] [--times 1,10,60]
 
-Random models of 2 to 14 variables and 2 to 4 labels, weak to |W| = 50, a quarter with hard zeros, are bracketed with exact sums off and on, at iteration
-limits of 1, 2, 5 and the default, and stopped at random moments; every bracket on the way is compared with log Z.  Files given are bracketed at each of the
-times.
+Random models of 2 to 14 variables and 2 to 4 labels, weak to |W| = 50, a quarter with hard zeros, are bracketed with
+exact sums off and on, at iteration limits of 1, 2, 5 and the default, and stopped at random moments; every bracket on
+the way is compared with log Z.  Files given are bracketed at each of the times.
 """
 
 import argparse
@@ -30,7 +30,10 @@ WIDE = {
 
 
 def main(quick: bool) -> list[Claim]:
-    return [*soundness(NUM_QUICK if quick else NUM_MODELS, 0), *closing({name: make() for name, make in WIDE.items()}, (1.0,) if quick else (1.0, 10.0))]
+    return [
+        *soundness(NUM_QUICK if quick else NUM_MODELS, 0),
+        *closing({name: make() for name, make in WIDE.items()}, (1.0,) if quick else (1.0, 10.0)),
+    ]
 
 
 def soundness(num_models: int, seed: int) -> list[Claim]:
@@ -45,7 +48,9 @@ def soundness(num_models: int, seed: int) -> list[Claim]:
         for exact in (False, True):
             leaves, max_iter = int(rng.integers(1, 40)), int(rng.choice([1, 2, 5, 300]))
             before: cz.Bracket | None = None
-            for bracket in cz.bounds(model, gap=1e-9, time=0.5, leaves=leaves, exact=exact, max_iter=max_iter, threads=1):
+            for bracket in cz.bounds(
+                model, gap=1e-9, time=0.5, leaves=leaves, exact=exact, max_iter=max_iter, threads=1
+            ):
                 brackets += 1
                 wrong += not (bracket.lower <= truth.upper and truth.lower <= bracket.upper)
                 wider += before is not None and (bracket.lower < before.lower or bracket.upper > before.upper)
@@ -57,11 +62,21 @@ def soundness(num_models: int, seed: int) -> list[Claim]:
             reasons[exact, before.stopped_by] += 1
         if number % 1000 == 999:
             print(
-                f"  {number + 1} models, {brackets} brackets, {wrong} wrong, {wider} wider than the one before, {time.perf_counter() - began:.0f} s", flush=True
+                f"  {number + 1} models, {brackets} brackets, {wrong} wrong, {wider} wider than the one before, {time.perf_counter() - began:.0f} s",
+                flush=True,
             )
-    rows = [["exact sums" if exact else "bounds only", reason, count] for (exact, reason), count in sorted(reasons.items())]
-    print_table(f"{num_models} models, each twice: {brackets} brackets, {wide} runs stopped with a gap above 0.01", ["", "stopped by", "runs"], rows)
-    return [Claim("brackets: wrong", float(wrong), "<=", 0.0), Claim("brackets: wider than the one before", float(wider), "<=", 0.0)]
+    rows = [
+        ["exact sums" if exact else "bounds only", reason, count] for (exact, reason), count in sorted(reasons.items())
+    ]
+    print_table(
+        f"{num_models} models, each twice: {brackets} brackets, {wide} runs stopped with a gap above 0.01",
+        ["", "stopped by", "runs"],
+        rows,
+    )
+    return [
+        Claim("brackets: wrong", float(wrong), "<=", 0.0),
+        Claim("brackets: wider than the one before", float(wider), "<=", 0.0),
+    ]
 
 
 def random_model(rng: np.random.Generator) -> cz.Model:
@@ -86,9 +101,23 @@ def closing(models: dict[str, cz.Model], times: tuple[float, ...]) -> list[Claim
             began = time.perf_counter()
             bracket = cz.bound(model, gap=1e-6, time=limit)
             rows.append(
-                [name, limit, time.perf_counter() - began, bracket.lower, bracket.upper, bracket.gap, bracket.estimate, bracket.num_leaves, bracket.stopped_by]
+                [
+                    name,
+                    limit,
+                    time.perf_counter() - began,
+                    bracket.lower,
+                    bracket.upper,
+                    bracket.gap,
+                    bracket.estimate,
+                    bracket.num_leaves,
+                    bracket.stopped_by,
+                ]
             )
-    print_table("Brackets over time", ["model", "limit, s", "took, s", "lower", "upper", "gap", "estimate", "leaves", "stopped by"], rows)
+    print_table(
+        "Brackets over time",
+        ["model", "limit, s", "took, s", "lower", "upper", "gap", "estimate", "leaves", "stopped by"],
+        rows,
+    )
     return []
 
 

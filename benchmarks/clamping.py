@@ -1,9 +1,11 @@
-"""Clamping: against libDAI's figures for the same clamps, against one batch of the same lanes, and against one branch after another.
+"""Clamping: against libDAI's figures for the same clamps, against one batch of the same lanes, and against one branch
+after another.
 
-    python benchmarks/clamping.py [--quick]
+    python benchmarks/growth.py [--quick]
 
-tests/data/reference/clamping.json has, for four models, libDAI's log Z and CPU seconds for 0 to 5 clamps chosen by maxW on the core (1 to 32 branches),
-measured on a machine of this kind.  Our CPU time is that of one call with k=5, which gives all six steps, on one thread and with the kernels compiled.
+tests/data/reference/growth.json has, for four models, libDAI's log Z and CPU seconds for 0 to 5 clamps chosen by maxW
+on the core (1 to 32 branches), measured on a machine of this kind.  Our CPU time is that of one call with k=5, which
+gives all six steps, on one thread and with the kernels compiled.
 """
 
 import json
@@ -15,15 +17,16 @@ from typing import Any
 import numpy as np
 
 import clampz as cz
-from clampz import clamping
 from clampz.approximations.edge_weights import ForestWeights
-from clampz.branching import combined
+from clampz.clamping import growth
+from clampz.numerics import log_sum_exp
 from timing import Claim, alone, interleaved, print_table
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "reference"
 NUM_CLAMPS = 5
-# libDAI's name, ours, our options, and how many times quicker this should be.  libDAI computes the edge weights anew in every branch, and so does this: two
-# steps of optimization each, and slack of 0.01 nats where the weights gain more than one.
+# libDAI's name, ours, our options, and how many times quicker this should be.  libDAI computes the edge weights anew in
+# every branch, and so does this: two steps of optimization each, and slack of 0.01 nats where the weights gain more
+# than one.
 RIVALS: tuple[tuple[str, str, dict[str, Any], float], ...] = (
     ("TRWBP", "trw", {"reweight": True, "edge_weights": "optimized", "num_steps": 2, "tol": 0.01}, 200.0),
     ("HAK", "bethe", {}, 200.0),
@@ -32,7 +35,11 @@ RIVALS: tuple[tuple[str, str, dict[str, Any], float], ...] = (
 
 
 def main(quick: bool) -> list[Claim]:
-    return [*against_libdai(1 if quick else 3), *selecting(1 if quick else 3, 2 if quick else 3), *batching(1 if quick else 3)]
+    return [
+        *against_libdai(1 if quick else 3),
+        *selecting(1 if quick else 3, 2 if quick else 3),
+        *batching(1 if quick else 3),
+    ]
 
 
 # -- libDAI ----------------------------------------------------------------------------------------------------------------------
@@ -56,11 +63,22 @@ def against_libdai(repeats: int) -> list[Claim]:
         stored = {name: sum(libdai[name][theirs]["cpu_seconds"]) for name in models}
         for name in models:
             not_converged = sum(not step.converged for step in found[name].steps)
-            times.append([f"{ours} / {theirs}", name, seconds[name], stored[name], stored[name] / seconds[name], not_converged])
+            times.append(
+                [f"{ours} / {theirs}", name, seconds[name], stored[name], stored[name] / seconds[name], not_converged]
+            )
         ratio = sum(stored.values()) / sum(seconds.values())
         times.append([f"{ours} / {theirs}", "all four", sum(seconds.values()), sum(stored.values()), ratio, ""])
-        claims.append(Claim(f"clamping: libDAI's CPU time for {theirs} / ours for {ours}, six steps, four models", ratio, ">=", target))
-        change = np.array([[s.log_z for s in found[name].steps] - np.array(libdai[name][theirs]["log_z"]) for name in models])
+        claims.append(
+            Claim(
+                f"clamping: libDAI's CPU time for {theirs} / ours for {ours}, six steps, four models",
+                ratio,
+                ">=",
+                target,
+            )
+        )
+        change = np.array(
+            [[s.log_z for s in found[name].steps] - np.array(libdai[name][theirs]["log_z"]) for name in models]
+        )
         differences += [[f"{ours} - {theirs}", name, *row] for name, row in zip(models, change, strict=True)]
         differences.append([f"{ours} - {theirs}", "mean", *change.mean(axis=0)])
         what = f"clamping: {ours} - {theirs}, nats"
@@ -70,8 +88,16 @@ def against_libdai(repeats: int) -> list[Claim]:
             claims.append(Claim(f"{what}, least of all models and k", float(change.min()), ">=", -1e-3))
         else:
             claims.append(Claim(f"{what}, mean over models, worst k", float(change.mean(axis=0).min()), ">=", 0.0))
-    print_table("Five clamps by maxW, all steps: CPU seconds, one thread", ["method", "model", "clampz", "libDAI", "ratio", "steps not converged"], times)
-    print_table("Difference of log Z after k clamps, nats", ["method", "model", *(f"k = {k}" for k in range(NUM_CLAMPS + 1))], differences)
+    print_table(
+        "Five clamps by maxW, all steps: CPU seconds, one thread",
+        ["method", "model", "clampz", "libDAI", "ratio", "steps not converged"],
+        times,
+    )
+    print_table(
+        "Difference of log Z after k clamps, nats",
+        ["method", "model", *(f"k = {k}" for k in range(NUM_CLAMPS + 1))],
+        differences,
+    )
     return claims
 
 
@@ -100,7 +126,13 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
         )
         ratio = best["clamp"] / best["one batch"]
         rows.append([select, k, lanes.num_lanes, num_solved, best["clamp"], best["one batch"], ratio])
-        claims.append(Claim(f"clamping: {select} to {k} clamps / its distinct lanes in one batch", ratio, *(("<=", 3.0) if select == "pseudo-greedy" else ())))
+        claims.append(
+            Claim(
+                f"clamping: {select} to {k} clamps / its distinct lanes in one batch",
+                ratio,
+                *(("<=", 3.0) if select == "pseudo-greedy" else ()),
+            )
+        )
     print_table(
         "Choosing by trying, TRW on a 9x9 torus, W in [-6, 6], all cores",
         ["selector", "clamps", "distinct lanes", "lanes solved", "s", "s in one batch", "ratio"],
@@ -110,19 +142,19 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
 
 
 def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int]:
-    """The distinct lanes that a clamping with TRW solves, as one batch; and how many it solves, repeats included."""
+    """The distinct lanes that a growth with TRW solves, as one batch; and how many it solves, repeats included."""
     seen: list[np.ndarray[Any, Any]] = []
-    solve = clamping.Growth._solve
+    solve = growth.Growth._solve
 
     def watched(self: Any, name: str, batch: cz.Batch, *rest: Any, **named: Any) -> Any:
         seen.append(batch.unary)
         return solve(self, name, batch, *rest, **named)
 
-    clamping.Growth._solve = watched  # type: ignore[method-assign]
+    growth.Growth._solve = watched  # type: ignore[method-assign]
     try:
         cz.clamp(model, "trw", k=k, select=select)
     finally:
-        clamping.Growth._solve = solve  # type: ignore[method-assign]
+        growth.Growth._solve = solve  # type: ignore[method-assign]
     every = np.concatenate(seen, axis=1)
     return cz.Batch(model, np.unique(every, axis=1)), every.shape[1]
 
@@ -144,12 +176,19 @@ def batching(repeats: int) -> list[Claim]:
             },
             repeats,
         )
-        together, apart = combined(method(batch, threads=1).log_z), combined(np.array([method(lane, threads=1)[0].log_z for lane in lanes]))
+        together, apart = (
+            log_sum_exp(method(batch, threads=1).log_z),
+            log_sum_exp(np.array([method(lane, threads=1)[0].log_z for lane in lanes])),
+        )
         ratio = best["one by one"] / best["batch"]
         rows.append([name, best["batch"], best["one by one"], ratio, together - apart])
-        claims.append(Claim(f"clamping: {name}, 32 branches one after another / as a batch, one thread", ratio, ">=", 4.0))
+        claims.append(
+            Claim(f"clamping: {name}, 32 branches one after another / as a batch, one thread", ratio, ">=", 4.0)
+        )
     print_table(
-        "32 branches of a 9x9 torus, W in [-6, 6], one thread, seconds", ["method", "one batch", "one after another", "ratio", "log Z differs by"], rows
+        "32 branches of a 9x9 torus, W in [-6, 6], one thread, seconds",
+        ["method", "one batch", "one after another", "ratio", "log Z differs by"],
+        rows,
     )
     return claims
 

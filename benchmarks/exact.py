@@ -1,9 +1,11 @@
-"""Time of exact inference, log Z and all marginals, beside pyAgrum, dwave-samplers and cotengra (log Z only), whichever can be imported.
+"""Time of exact inference, log Z and all marginals, beside pyAgrum, dwave-samplers and cotengra (log Z only), whichever
+can be imported.
 
     python benchmarks/exact.py [repeats]
 
-Every method runs once to warm up; then all take turns, in one process, and the medians are compared.  Each call starts from the model and includes the
-search for an elimination order.  Ratios are the other's time over that of clampz: above 1, clampz is quicker.
+Every method runs once to warm up; then all take turns, in one process, and the medians are compared.  Each call starts
+from the model and includes the search for an elimination order.  Ratios are the other's time over that of clampz: above
+1, clampz is quicker.
 """
 
 import sys
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clampz.approximations.exact import exact
+from clampz.elimination.exact import exact
 from clampz.model import Model
 
 Run = Callable[[], float | None]

@@ -1,9 +1,11 @@
-"""Time per message of the kernels, against the bare arithmetic that a message cannot do without, measured in the same run on the same thread.
+"""Time per message of the kernels, against the bare arithmetic that a message cannot do without, measured in the same
+run on the same thread.
 
     python benchmarks/kernels.py [--quick]
 
-A binary message is one exp, one log and one division: the bare loop does only those, on as many values, from one contiguous array to another.
-A message over L labels is L x L multiply-adds (and L exp and L log, which the second bare loop adds).
+A binary message is one exp, one log and one division: the bare loop does only those, on as many values, from one
+contiguous array to another. A message over L labels is L x L multiply-adds (and L exp and L log, which the second bare
+loop adds).
 """
 
 from collections.abc import Callable
@@ -14,12 +16,12 @@ from numba import njit
 import clampz as cz
 from clampz._kernels.jit import SAFE_MATH
 from clampz._kernels.simd_math import exp, log, log_ratio, sigmoid
-from clampz.approximations.binary_lanes import BinaryLanes
+from clampz.approximations.binary_messages import BinaryLanes
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.general_lanes import GeneralLanes
+from clampz.approximations.layouts import TableProblem, problem_of
 from clampz.approximations.mean_field import MeanFieldLanes
-from clampz.approximations.problems import TableProblem, problem_of
-from clampz.executors import Workers
+from clampz.approximations.table_messages import GeneralLanes
+from clampz.workers import Workers
 from timing import Claim, alone, interleaved, print_table
 
 SIDE = 9
@@ -54,7 +56,8 @@ def bare_sigmoid(h, out, repeats):
 
 @bare
 def bare_products(factor, cavity, out, repeats):
-    """out = factor[e] cavity for every message e, (2m, L, L) times (L, B): the innermost loop over lanes, or over states where there is one lane."""
+    """out = factor[e] cavity for every message e, (2m, L, L) times (L, B): the innermost loop over lanes, or over
+    states where there is one lane."""
     for _ in range(repeats):
         for e in range(factor.shape[0]):
             out[:] = 0.0
@@ -88,7 +91,9 @@ def aligned(rows: int, columns: int) -> np.ndarray:
 def batch_of(num_lanes: int, **drawing: object) -> cz.Batch:
     """A toroidal grid with random fields of each lane's own."""
     model = cz.generators.grid(SIDE, SIDE, weights=(-6, 6), rng=0, **drawing)
-    return cz.Batch(model, model.unary.flat[:, None] + np.random.default_rng(0).uniform(-1, 1, (len(model.unary.flat), num_lanes)))
+    return cz.Batch(
+        model, model.unary.flat[:, None] + np.random.default_rng(0).uniform(-1, 1, (len(model.unary.flat), num_lanes))
+    )
 
 
 def sweeps(lanes: BinaryLanes | GeneralLanes | MeanFieldLanes) -> Callable[[], None]:
@@ -104,7 +109,8 @@ def clamped_batch(num_lanes: int) -> cz.Batch:
 
 
 def binary(num_lanes: int, repeats: int) -> dict[str, float]:
-    """Nanoseconds per message and lane (mean field and sigmoid: per variable and lane) of the kernels and of the bare loops."""
+    """Nanoseconds per message and lane (mean field and sigmoid: per variable and lane) of the kernels and of the bare
+    loops."""
     batch = batch_of(num_lanes)
     topology, problem = batch.model.topology, problem_of(batch)
     rho = uniform_weights(topology)
@@ -114,7 +120,9 @@ def binary(num_lanes: int, repeats: int) -> dict[str, float]:
     bethe.set_counting(np.ones((len(rho), 1)), 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2)))
     field = MeanFieldLanes(problem, np.random.default_rng(1).uniform(-0.5, 0.5, problem.theta.shape), Workers(1))
     num_messages = 2 * topology.num_edges * num_lanes
-    h, x = (np.random.default_rng(2).uniform(-6, 6, size) for size in (num_messages, topology.num_variables * num_lanes))
+    h, x = (
+        np.random.default_rng(2).uniform(-6, 6, size) for size in (num_messages, topology.num_variables * num_lanes)
+    )
     out, out_x = np.empty_like(h), np.empty_like(x)
     s = 1 / (1 + np.exp(-2.0))
     best = interleaved(
@@ -129,7 +137,10 @@ def binary(num_lanes: int, repeats: int) -> dict[str, float]:
         },
         repeats,
     )
-    return {name: 1e9 * seconds / SWEEPS / (x.size if name in ("mean_field", "sigmoid") else h.size) for name, seconds in best.items()}
+    return {
+        name: 1e9 * seconds / SWEEPS / (x.size if name in ("mean_field", "sigmoid") else h.size)
+        for name, seconds in best.items()
+    }
 
 
 def general(num_labels: int, num_lanes: int, repeats: int) -> dict[str, float]:
@@ -164,16 +175,45 @@ def main(quick: bool) -> list[Claim]:
     for num_lanes in (1, 8, 32) if quick else (1, 2, 4, 8, 16, 32, 64):
         t = binary(num_lanes, repeats)
         over = {name: t[name] / t["fused"] for name in ("trw", "bethe", "clamped")}
-        messages = [t["fused"], t["separate"], t["trw"], over["trw"], t["trw"] / t["separate"], t["bethe"], over["bethe"], t["clamped"], over["clamped"]]
+        messages = [
+            t["fused"],
+            t["separate"],
+            t["trw"],
+            over["trw"],
+            t["trw"] / t["separate"],
+            t["bethe"],
+            over["bethe"],
+            t["clamped"],
+            over["clamped"],
+        ]
         rows.append([num_lanes, *messages, t["sigmoid"], t["mean_field"], t["mean_field"] / t["sigmoid"]])
         if num_lanes in (1, 32):
             many, most = ("32 lanes", 2) if num_lanes == 32 else ("one lane", 8)
-            claims += [Claim(f"binary {name} message / bare fused loop, {many}", over[name], "<=", most) for name in ("trw", "bethe")]
+            claims += [
+                Claim(f"binary {name} message / bare fused loop, {many}", over[name], "<=", most)
+                for name in ("trw", "bethe")
+            ]
             claims.append(Claim(f"the same for trw with clamped variables, {many}", over["clamped"]))
-            claims.append(Claim(f"mean-field variable of 4 neighbours / bare sigmoid, {many}", t["mean_field"] / t["sigmoid"]))
+            claims.append(
+                Claim(f"mean-field variable of 4 neighbours / bare sigmoid, {many}", t["mean_field"] / t["sigmoid"])
+            )
     print_table(
         f"Binary kernels, {SIDE}x{SIDE} toroidal grid, ns per message and lane (mean field: per variable and lane)",
-        ["lanes", "bare fused", "separate", "trw", "/fused", "/separate", "bethe", "/fused", "clamped", "/fused", "bare sigmoid", "mean field", "/sigmoid"],
+        [
+            "lanes",
+            "bare fused",
+            "separate",
+            "trw",
+            "/fused",
+            "/separate",
+            "bethe",
+            "/fused",
+            "clamped",
+            "/fused",
+            "bare sigmoid",
+            "mean field",
+            "/sigmoid",
+        ],
         rows,
     )
     rows = []
@@ -182,12 +222,35 @@ def main(quick: bool) -> list[Claim]:
             t = general(num_labels, num_lanes, repeats)
             full = t["products"] + t["exp_log"]
             over = [t["trw"] / t["products"], t["trw"] / full]
-            rows.append([num_lanes, num_labels, t["products"], t["exp_log"], t["trw"], *over, t["mean_field"], t["mean_field"] / t["products"]])
+            rows.append(
+                [
+                    num_lanes,
+                    num_labels,
+                    t["products"],
+                    t["exp_log"],
+                    t["trw"],
+                    *over,
+                    t["mean_field"],
+                    t["mean_field"] / t["products"],
+                ]
+            )
             many = "32 lanes" if num_lanes == 32 else "one lane"
-            claims.append(Claim(f"general trw message of {num_labels} labels / its products, exp and log, {many}", over[1]))
+            claims.append(
+                Claim(f"general trw message of {num_labels} labels / its products, exp and log, {many}", over[1])
+            )
     print_table(
         "General kernels, ns per message and lane",
-        ["lanes", "labels", "bare products", "exp, log", "trw", "/products", "/(products, exp, log)", "mean field", "/products"],
+        [
+            "lanes",
+            "labels",
+            "bare products",
+            "exp, log",
+            "trw",
+            "/products",
+            "/(products, exp, log)",
+            "mean field",
+            "/products",
+        ],
         rows,
     )
     return claims

@@ -27,14 +27,25 @@ def grid_against_pygms(folder: Path, side: int, repeats: int) -> list[Claim]:
 
         runs["pyGMs"] = lambda: readUai(str(path))
     seconds = interleaved(runs, repeats)
-    print_table(f"A {side}x{side} grid, {path.stat().st_size / 1e6:.1f} MB", ["reader", "seconds"], list(seconds.items()))
-    return [Claim(f"pyGMs / clampz, reading a {side}x{side} grid", seconds["pyGMs"] / seconds["clampz"], ">=", 10)] if "pyGMs" in seconds else []
+    print_table(
+        f"A {side}x{side} grid, {path.stat().st_size / 1e6:.1f} MB", ["reader", "seconds"], list(seconds.items())
+    )
+    return (
+        [Claim(f"pyGMs / clampz, reading a {side}x{side} grid", seconds["pyGMs"] / seconds["clampz"], ">=", 10)]
+        if "pyGMs" in seconds
+        else []
+    )
 
 
 def million_entries(folder: Path, repeats: int) -> list[Claim]:
     rng = np.random.default_rng(0)
-    chain = cz.Model.from_arrays(np.zeros((101, 100)), [(i, i + 1) for i in range(100)], rng.normal(size=(100, 100, 100)))
-    models = {"100 pairs": chain, "1 factor of 6": cz.Model.from_factors([10] * 6, [(range(6), rng.normal(size=[10] * 6))])}
+    chain = cz.Model.from_arrays(
+        np.zeros((101, 100)), [(i, i + 1) for i in range(100)], rng.normal(size=(100, 100, 100))
+    )
+    models = {
+        "100 pairs": chain,
+        "1 factor of 6": cz.Model.from_factors([10] * 6, [(range(6), rng.normal(size=[10] * 6))]),
+    }
     rows, slowest = [], 0.0
     for name, model in models.items():
         for suffix in (".uai", ".uai.gz", ".fg"):
@@ -48,7 +59,11 @@ def million_entries(folder: Path, repeats: int) -> list[Claim]:
             size = (folder / f"model{suffix.removesuffix('.gz')}").stat().st_size
             rows.append([name, suffix, size / 1e6, writing, reading, peak / size])
             slowest = max(slowest, reading) if suffix == ".uai" else slowest
-    print_table(f"{NUM_ENTRIES} table entries of 18 digits", ["model", "file", "MB of text", "write s", "read s", "memory / text"], rows)
+    print_table(
+        f"{NUM_ENTRIES} table entries of 18 digits",
+        ["model", "file", "MB of text", "write s", "read s", "memory / text"],
+        rows,
+    )
     return [Claim("seconds for a million entries of a .uai file", slowest, "<=", 1.5)]
 
 

@@ -1,8 +1,10 @@
-"""The 44 reference models, against libDAI's log Z of the same models (MF, HAK, TRWBP with sampled trees, JTREE) as recorded in tests/data/reference.
+"""The 44 reference models, against libDAI's log Z of the same models (MF, HAK, TRWBP with sampled trees, JTREE) as
+recorded in tests/data/reference.
 
     python benchmarks/reference.py [--quick]
 
-Errors are means in nats per weight range.  Smaller is better throughout: TRW's and Bethe's distance from exact, mean field's fall short of it.
+Errors are means in nats per weight range.  Smaller is better throughout: TRW's and Bethe's distance from exact, mean
+field's fall short of it.
 """
 
 import json
@@ -26,7 +28,8 @@ METHODS: dict[str, Callable[[cz.Model], cz.Estimate]] = {
     "trw uniform": cz.trw,
     "trw optimized": lambda model: cz.trw(model, edge_weights="optimized"),
 }
-# Mean-field bounds this close count as equally tight: libDAI's values are recorded to ten digits, ours are lowered by the rounding error.
+# Mean-field bounds this close count as equally tight: libDAI's values are recorded to ten digits, ours are lowered by
+# the rounding error.
 TIE = 1e-6
 
 
@@ -48,7 +51,10 @@ def main(quick: bool) -> list[Claim]:
     uniform, optimized = ours["trw uniform"], ours["trw optimized"]
 
     def mean_by_range(values: np.ndarray[Any, Any]) -> list[float]:
-        return [float(np.mean([v for v, name in zip(values, names, strict=True) if f"_{chosen}_" in name])) for chosen in RANGES] + [float(np.mean(values))]
+        return [
+            float(np.mean([v for v, name in zip(values, names, strict=True) if f"_{chosen}_" in name]))
+            for chosen in RANGES
+        ] + [float(np.mean(values))]
 
     header = ["", *(chosen.replace("_", ",").replace("W", "[").replace("m", "-") + "]" for chosen in RANGES), "all"]
     errors = {
@@ -56,9 +62,15 @@ def main(quick: bool) -> list[Claim]:
         "exact - mean field": exact - field, "exact - libDAI MF": exact - theirs["MF"],
         "|bethe - exact|": abs(bethe - exact), "|libDAI HAK - exact|": abs(theirs["HAK"] - exact), "bethe - HAK": bethe - theirs["HAK"],
     }  # fmt: skip
-    print_table(f"Mean error on {len(names)} reference models, nats", header, [[what, *mean_by_range(values)] for what, values in errors.items()])
+    print_table(
+        f"Mean error on {len(names)} reference models, nats",
+        header,
+        [[what, *mean_by_range(values)] for what, values in errors.items()],
+    )
 
-    open_ends = {method: [name for name, estimate in found[method].items() if not estimate.converged] for method in METHODS}
+    open_ends = {
+        method: [name for name, estimate in found[method].items() if not estimate.converged] for method in METHODS
+    }
     print_table(
         "Our runs, default options",
         ["method", "seconds", "converged", "median sweeps", "most sweeps"],
@@ -70,20 +82,49 @@ def main(quick: bool) -> list[Claim]:
     for method, left in open_ends.items():
         for name in left:
             estimate = found[method][name]
-            print(f"  {method} not converged on {name}: residual {estimate.residual:.3g} after {estimate.num_iter} sweeps, stopped by {estimate.stopped_by}")
+            print(
+                f"  {method} not converged on {name}: residual {estimate.residual:.3g} after {estimate.num_iter} sweeps, stopped by {estimate.stopped_by}"
+            )
     _sandwich(names, exact, field, bethe, uniform, optimized)
     worst = int(np.argmin(bethe - theirs["HAK"]))
-    print(f"  bethe - HAK is least on {names[worst]}: {bethe[worst] - theirs['HAK'][worst]:.3g}; exact against JTREE: {abs(exact - theirs['JTREE']).max():.2g}")
+    print(
+        f"  bethe - HAK is least on {names[worst]}: {bethe[worst] - theirs['HAK'][worst]:.3g}; exact against JTREE: {abs(exact - theirs['JTREE']).max():.2g}"
+    )
     share = len(names)
     return [
-        Claim("reference: error of trw uniform / TRWBP's", float((uniform - exact).sum() / (theirs["TRWBP"] - exact).sum()), "<=", 1.01),
-        Claim("reference: error of trw optimized / trw uniform's", float((optimized - exact).sum() / (uniform - exact).sum()), "<=", 1.0),
-        Claim("reference: mean field at least as tight as libDAI's, share of models", float((field >= theirs["MF"] - TIE).sum() / share), ">=", 43 / 44),
-        Claim("reference: shortfall of mean field / libDAI's", float((exact - field).sum() / (exact - theirs["MF"]).sum()), "<=", 1.0),
+        Claim(
+            "reference: error of trw uniform / TRWBP's",
+            float((uniform - exact).sum() / (theirs["TRWBP"] - exact).sum()),
+            "<=",
+            1.01,
+        ),
+        Claim(
+            "reference: error of trw optimized / trw uniform's",
+            float((optimized - exact).sum() / (uniform - exact).sum()),
+            "<=",
+            1.0,
+        ),
+        Claim(
+            "reference: mean field at least as tight as libDAI's, share of models",
+            float((field >= theirs["MF"] - TIE).sum() / share),
+            ">=",
+            43 / 44,
+        ),
+        Claim(
+            "reference: shortfall of mean field / libDAI's",
+            float((exact - field).sum() / (exact - theirs["MF"]).sum()),
+            "<=",
+            1.0,
+        ),
         Claim("reference: bethe at least HAK, share of models", float((bethe >= theirs["HAK"] - TIE).sum() / share)),
         Claim("reference: bethe converged, share of models", 1 - len(open_ends["bethe"]) / share, ">=", 1.0),
         Claim("reference: trw uniform converged, share of models", 1 - len(open_ends["trw uniform"]) / share),
-        Claim("reference: largest difference of exact from JTREE, nats", float(abs(exact - theirs["JTREE"]).max()), "<=", 1e-6),
+        Claim(
+            "reference: largest difference of exact from JTREE, nats",
+            float(abs(exact - theirs["JTREE"]).max()),
+            "<=",
+            1e-6,
+        ),
     ]
 
 

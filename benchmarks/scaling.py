@@ -2,8 +2,9 @@
 
     python benchmarks/scaling.py [--quick]
 
-The sweeps are timed between the first and the last report to the progress callback, so looks at the bound are part of them and the set-up is not:
-the set-up (starts, edge weights, first sweep) and the edge weights are stated apart.  Mean field runs 16 starts as lanes and Bethe four, as they do by default.
+The sweeps are timed between the first and the last report to the progress callback, so looks at the bound are part of
+them and the set-up is not: the set-up (starts, edge weights, first sweep) and the edge weights are stated apart.  Mean
+field runs 16 starts as lanes and Bethe four, as they do by default.
 """
 
 import json
@@ -39,7 +40,9 @@ def measure(method: str, side: int, repeats: int) -> dict[str, float]:
         first, last = reports[0], reports[-1]
         return first.seconds, (last.seconds - first.seconds) / (last.num_iter - first.num_iter)
 
-    stage("kernels", lambda: [solve(cz.generators.grid(250, 250, toroidal=False, rng=0), threads) for threads in (1, 2)])
+    stage(
+        "kernels", lambda: [solve(cz.generators.grid(250, 250, toroidal=False, rng=0), threads) for threads in (1, 2)]
+    )
     model = stage("model", lambda: cz.generators.grid(side, side, toroidal=False, rng=0))
     stage("topology", lambda: model.topology)
     stage("weights", lambda: uniform_weights(model.topology))
@@ -63,22 +66,64 @@ def main(quick: bool) -> list[Claim]:
             per_variable = found["one"] / (side * side * lanes)
             small = small or per_variable
             ratio, speed_up = per_variable / small, found["one"] / found["two"]
-            apart = [found["set-up"], found["weights seconds"], found["weights seconds"] / found["two"], found["run seconds"]]
-            rows.append([method, f"{side**2:,}", lanes, 1e3 * found["one"], 1e9 * per_variable, ratio, speed_up, *apart, found["run MB"]])
+            apart = [
+                found["set-up"],
+                found["weights seconds"],
+                found["weights seconds"] / found["two"],
+                found["run seconds"],
+            ]
+            rows.append(
+                [
+                    method,
+                    f"{side**2:,}",
+                    lanes,
+                    1e3 * found["one"],
+                    1e9 * per_variable,
+                    ratio,
+                    speed_up,
+                    *apart,
+                    found["run MB"],
+                ]
+            )
             if side == sides[-1]:
                 stages = [found[f"{name} MB"] for name in ("kernels", "model", "topology", "weights", "run")]
                 memory.append([method, f"{side**2:,}", *stages, 2**20 * (stages[-1] - stages[0]) / side**2])
                 claims += [
-                    Claim(f"{method}: time per variable, lane and sweep at {side**2:,} / at {sides[0] ** 2:,} variables", ratio),
+                    Claim(
+                        f"{method}: time per variable, lane and sweep at {side**2:,} / at {sides[0] ** 2:,} variables",
+                        ratio,
+                    ),
                     Claim(f"{method}: one thread / two threads at {side**2:,} variables", speed_up),
-                    Claim(f"{method}: peak memory at {side**2:,} variables / {LIMIT_MEGABYTES} MB", found["run MB"] / LIMIT_MEGABYTES, "<=", 1.0),
+                    Claim(
+                        f"{method}: peak memory at {side**2:,} variables / {LIMIT_MEGABYTES} MB",
+                        found["run MB"] / LIMIT_MEGABYTES,
+                        "<=",
+                        1.0,
+                    ),
                 ]
     print_table(
         f"Open grids, {NUM_SWEEPS} sweeps: a sweep on one thread, and what two threads gain; set-up, weights, whole run and peak with two threads",
-        ["method", "variables", "lanes", "ms/sweep", "ns/variable, lane", "/smallest", "2 threads", "set-up s", "weights s", "/sweep", "run s", "peak MB"],
+        [
+            "method",
+            "variables",
+            "lanes",
+            "ms/sweep",
+            "ns/variable, lane",
+            "/smallest",
+            "2 threads",
+            "set-up s",
+            "weights s",
+            "/sweep",
+            "run s",
+            "peak MB",
+        ],
         rows,
     )
-    print_table("Peak memory in MB after each stage", ["method", "variables", "kernels", "model", "topology", "weights", "run", "bytes/variable"], memory)
+    print_table(
+        "Peak memory in MB after each stage",
+        ["method", "variables", "kernels", "model", "topology", "weights", "run", "bytes/variable"],
+        memory,
+    )
     return claims
 
 

@@ -2,15 +2,16 @@
 
     python benchmarks/selecting.py [--quick]
 
-The unit beside the milliseconds is a sweep of TRW over the same graph on one thread: what a score costs next to the approximation it serves.
-(A file named like the package it measures would hide the module `selectors` of the standard library.)
+The unit beside the milliseconds is a sweep of TRW over the same graph on one thread: what a score costs next to the
+approximation it serves. (A file named like the package it measures would hide the module `selectors` of the standard
+library.)
 """
 
 from collections.abc import Callable
 
 import clampz as cz
-from clampz.selection import scores, selectors
-from clampz.selection.entropy import trw_entropies
+from clampz.clamping.selectors import scores, selectors
+from clampz.clamping.selectors.entropy import trw_entropies
 from timing import Claim, alone, interleaved, print_table
 
 SIZES = (10_000, 100_000)
@@ -46,7 +47,10 @@ def main(quick: bool) -> list[Claim]:
             model = build()
             model.strength  # noqa: B018 (computed once per model, not once per score)
             sweep = min(seconds_per_sweep(model) for _ in range(1 if quick else 3))
-            best = interleaved({selector: lambda model=model, selector=selector: scores(model, selector) for selector in plain}, 1 if quick else 5)
+            best = interleaved(
+                {selector: lambda model=model, selector=selector: scores(model, selector) for selector in plain},
+                1 if quick else 5,
+            )
             for selector, seconds in best.items():
                 ratio = seconds / model.num_variables / per_variable.setdefault(selector, seconds / model.num_variables)
                 rows.append([name, f"{model.num_variables:,}", selector, 1e3 * seconds, seconds / sweep, ratio])
@@ -56,16 +60,35 @@ def main(quick: bool) -> list[Claim]:
         seconds = min(interleaved({"entropies": lambda model=model: trw_entropies(model)}, 1).values())
         slowest_entropy = max(slowest_entropy, seconds)
         entropy_rows.append([name, f"{model.num_variables:,}", seconds, seconds / sweep])
-    print_table("Scores of all variables", ["graph", "variables", "selector", "ms", "TRW sweeps", "per variable / smaller"], rows)
-    print_table("Entropies of the +TRE selectors, weights in [-6, 6]", ["graph", "variables", "s", "TRW sweeps"], entropy_rows)
+    print_table(
+        "Scores of all variables",
+        ["graph", "variables", "selector", "ms", "TRW sweeps", "per variable / smaller"],
+        rows,
+    )
+    print_table(
+        "Entropies of the +TRE selectors, weights in [-6, 6]", ["graph", "variables", "s", "TRW sweeps"], entropy_rows
+    )
     claims = [
-        Claim(f"{selector}: slowest of three graphs of 10^5 variables / {LIMIT_SECONDS:g} s", slowest[selector] / LIMIT_SECONDS, "<=", 1.0)
+        Claim(
+            f"{selector}: slowest of three graphs of 10^5 variables / {LIMIT_SECONDS:g} s",
+            slowest[selector] / LIMIT_SECONDS,
+            "<=",
+            1.0,
+        )
         for selector in plain
     ]
     claims.append(
-        Claim(f"+TRE entropies: slowest of three graphs of 10^5 variables / {2 * LIMIT_SECONDS:g} s", slowest_entropy / (2 * LIMIT_SECONDS), "<=", 1.0)
+        Claim(
+            f"+TRE entropies: slowest of three graphs of 10^5 variables / {2 * LIMIT_SECONDS:g} s",
+            slowest_entropy / (2 * LIMIT_SECONDS),
+            "<=",
+            1.0,
+        )
     )
-    claims += [Claim(f"{selector}: time per variable at 10^5 / at 10^4 variables, worst of three graphs", growth[selector]) for selector in plain]
+    claims += [
+        Claim(f"{selector}: time per variable at 10^5 / at 10^4 variables, worst of three graphs", growth[selector])
+        for selector in plain
+    ]
     return claims
 
 

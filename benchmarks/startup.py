@@ -1,8 +1,10 @@
-"""How long until the first result: importing clampz, and the first call of each method with cold and with warm kernel caches.
+"""How long until the first result: importing clampz, and the first call of each method with cold and with warm kernel
+caches.
 
     python benchmarks/startup.py [--quick]
 
-Every time is from the start of a new interpreter to its end, the median of a few; a cold cache is an empty directory for Numba's compiled kernels.
+Every time is from the start of a new interpreter to its end, the median of a few; a cold cache is an empty directory
+for Numba's compiled kernels.
 """
 
 import os
@@ -27,7 +29,12 @@ def seconds(code: str, cache: str | None = None) -> float:
 
 def main(quick: bool) -> list[Claim]:
     repeats = 3 if quick else 5
-    codes = {"clampz": "import clampz", "numpy and numba": "import numpy, numba", "scipy too": "import numpy, numba, scipy.sparse.csgraph", "nothing": "pass"}
+    codes = {
+        "clampz": "import clampz",
+        "numpy and numba": "import numpy, numba",
+        "scipy too": "import numpy, numba, scipy.sparse.csgraph",
+        "nothing": "pass",
+    }
     times: dict[str, list[float]] = {name: [] for name in codes}
     for _ in range(repeats):
         for name, code in codes.items():
@@ -44,8 +51,14 @@ def main(quick: bool) -> list[Claim]:
                 cold = seconds(call, cache)
                 warm = median(seconds(call, cache) for _ in range(repeats))
             rows.append([method, labels, cold, warm, cold / warm, warm / imports["clampz"]])
-            claims.append(Claim(f"first {method} of {labels} labels, warm cache / import clampz", warm / imports["clampz"]))
-    print_table("First call on a 5x5 grid, s from the start of the interpreter", ["method", "labels", "cold", "warm", "cold/warm", "warm/import"], rows)
+            claims.append(
+                Claim(f"first {method} of {labels} labels, warm cache / import clampz", warm / imports["clampz"])
+            )
+    print_table(
+        "First call on a 5x5 grid, s from the start of the interpreter",
+        ["method", "labels", "cold", "warm", "cold/warm", "warm/import"],
+        rows,
+    )
     return claims
 
 

@@ -1,7 +1,7 @@
 """What the benchmarks share: runs that take turns, tables, claims, and measurements in a process of their own.
 
-A time says little about another machine, or about this one under load.  So every benchmark measures what it compares in one run, turn by turn,
-and reports the ratio of the quickest times: load only ever adds.
+A time says little about another machine, or about this one under load.  So every benchmark measures what it compares in
+one run, turn by turn, and reports the ratio of the quickest times: load only ever adds.
 """
 
 import json
@@ -33,7 +33,8 @@ class Claim(NamedTuple):
 
 
 def interleaved(runs: Runs, repeats: int, at_least: float = 2e-3) -> dict[str, float]:
-    """Seconds of one call of each run, the quickest of `repeats` turns; a turn calls a short run until it has taken `at_least` seconds."""
+    """Seconds of one call of each run, the quickest of `repeats` turns; a turn calls a short run until it has taken
+    `at_least` seconds."""
     calls = {}
     for name, run in runs.items():
         run()  # compiles, and warms the caches
@@ -56,7 +57,12 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[objec
     """Columns as wide as their widest cell, numbers to three digits."""
     cells = [list(header)] + [[_text(value) for value in row] for row in rows]
     widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
-    lines = ["  ".join(text.ljust(w) if k == 0 else text.rjust(w) for k, (text, w) in enumerate(zip(row, widths, strict=True))) for row in cells]
+    lines = [
+        "  ".join(
+            text.ljust(w) if k == 0 else text.rjust(w) for k, (text, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
     print(f"\n{title}\n" + "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]), flush=True)
 
 
@@ -75,7 +81,8 @@ def print_claims(claims: Sequence[Claim]) -> None:
 
 
 def peak_megabytes() -> float:
-    """The most memory this process has held.  (`ru_maxrss` would count the parent's, which a child shares until it starts its own program.)"""
+    """The most memory this process has held.  (`ru_maxrss` would count the parent's, which a child shares until it
+    starts its own program.)"""
     status = Path("/proc/self/status")
     if status.exists():
         return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024

@@ -1,8 +1,10 @@
-"""The probability of evidence in a Bayesian network from pgmpy: how likely are these findings, and what follows from them?
+"""The probability of evidence in a Bayesian network from pgmpy: how likely are these findings, and what follows from
+them?
 
     python examples/bayesian_network.py --out pictures
 
-The network is the chest clinic ("Asia") of Lauritzen and Spiegelhalter, 1988.  As a model its log Z is 0; given evidence, it is the evidence's log probability.
+The network is the chest clinic ("Asia") of Lauritzen and Spiegelhalter, 1988.  As a model its log Z is 0; given
+evidence, it is the evidence's log probability.
 """
 
 import argparse
@@ -37,7 +39,16 @@ def chest_clinic():
     network = network_class([(parent, name) for name, (parents, _) in tables.items() for parent in parents])
     for name, (parents, first) in tables.items():
         values = [first, [1 - p for p in first]]
-        network.add_cpds(TabularCPD(name, 2, values, parents or None, [2] * len(parents) or None, state_names={v: states[v] for v in [name, *parents]}))
+        network.add_cpds(
+            TabularCPD(
+                name,
+                2,
+                values,
+                parents or None,
+                [2] * len(parents) or None,
+                state_names={v: states[v] for v in [name, *parents]},
+            )
+        )
     return network
 
 
@@ -48,11 +59,36 @@ def draw(before, after):
     figure = Figure(figsize=(6.4, 2.1), layout="constrained")
     ax = figure.subplots()
     for row, name in enumerate(DISEASES):
-        ax.annotate("", (after[name], row), (before[name], row), arrowprops={"arrowstyle": "-|>", "color": "#6b7684", "shrinkA": 4, "shrinkB": 4})
-        ax.plot(before[name], row, "o", markerfacecolor="white", markeredgecolor="#1f2a37", label="before" if not row else None)
+        ax.annotate(
+            "",
+            (after[name], row),
+            (before[name], row),
+            arrowprops={"arrowstyle": "-|>", "color": "#6b7684", "shrinkA": 4, "shrinkB": 4},
+        )
+        ax.plot(
+            before[name],
+            row,
+            "o",
+            markerfacecolor="white",
+            markeredgecolor="#1f2a37",
+            label="before" if not row else None,
+        )
         ax.plot(after[name], row, "o", color="#1f2a37", label="given the findings" if not row else None)
-        ax.annotate(f"{after[name]:.0%}", (after[name], row), (9 if after[name] > before[name] else -9, 0), textcoords="offset points", va="center", fontsize=9)
-    ax.set(xlim=(0, 1), ylim=(len(DISEASES) - 0.5, -0.5), yticks=range(len(DISEASES)), yticklabels=DISEASES, xlabel="probability")
+        ax.annotate(
+            f"{after[name]:.0%}",
+            (after[name], row),
+            (9 if after[name] > before[name] else -9, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
+    ax.set(
+        xlim=(0, 1),
+        ylim=(len(DISEASES) - 0.5, -0.5),
+        yticks=range(len(DISEASES)),
+        yticklabels=DISEASES,
+        xlabel="probability",
+    )
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(left=False)
     ax.legend(frameon=False, fontsize=9, loc="upper right")
@@ -74,7 +110,9 @@ def main(arguments=None):
     posterior = cz.exact(cz.from_pgmpy(network, evidence=EVIDENCE))
     bounds = [cz.clamp(cz.from_pgmpy(network, evidence=EVIDENCE), method, k=1) for method in ("mf", "trw")]
     print(f"p({', '.join(f'{name} = {state}' for name, state in EVIDENCE.items())})")
-    print(f"  = {math.exp(posterior.log_z):.6g} exactly, and with one clamp between {math.exp(bounds[0].lower):.6g} and {math.exp(bounds[1].upper):.6g}")
+    print(
+        f"  = {math.exp(posterior.log_z):.6g} exactly, and with one clamp between {math.exp(bounds[0].lower):.6g} and {math.exp(bounds[1].upper):.6g}"
+    )
     before, after = ({name: float(estimate.marginal(name)[0]) for name in DISEASES} for estimate in (prior, posterior))
     for name in DISEASES:
         print(f"{name:14} {before[name]:7.2%} before, {after[name]:7.2%} given the findings")

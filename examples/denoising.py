@@ -2,8 +2,9 @@
 
     python examples/denoising.py --noise 0.8 --out pictures
 
-Each pixel is a variable with one state per grey level.  Its unary potentials say how well a level explains what was seen, its edges that neighbours tend to
-be of similar levels.  The cleaned picture has every pixel's likeliest level; the entropy of the pixel's marginal says how sure that is.
+Each pixel is a variable with one state per grey level.  Its unary potentials say how well a level explains what was
+seen, its edges that neighbours tend to be of similar levels.  The cleaned picture has every pixel's likeliest level;
+the entropy of the pixel's marginal says how sure that is.
 """
 
 import argparse
@@ -26,12 +27,17 @@ def landscape(size=64):
     picture[y > 0.66 + 0.09 * np.sin(4 * x + 3.6)] = 2
     picture[(((x - 0.62) / 0.26) ** 2 + ((y - 0.86) / 0.07) ** 2) < 1] = 4
     picture[(abs(x - 0.2) < 0.035) & (y > 0.5) & (y < 0.86)] = 0
-    picture[(np.hypot(x - 0.2, (y - 0.42) * 0.85) < 0.13) | (np.hypot(x - 0.13, y - 0.52) < 0.09) | (np.hypot(x - 0.28, y - 0.51) < 0.08)] = 0
+    picture[
+        (np.hypot(x - 0.2, (y - 0.42) * 0.85) < 0.13)
+        | (np.hypot(x - 0.13, y - 0.52) < 0.09)
+        | (np.hypot(x - 0.28, y - 0.51) < 0.08)
+    ] = 0
     return picture
 
 
 def denoising_model(seen, noise, smoothness, most):
-    """Gaussian noise; neighbours cost `smoothness` per level they differ by, but never more than `most`: edges of things stay sharp."""
+    """Gaussian noise; neighbours cost `smoothness` per level they differ by, but never more than `most`: edges of
+    things stay sharp."""
     height, width = seen.shape
     levels = np.arange(LEVELS)
     unary = -((seen.reshape(-1, 1) - levels) ** 2) / (2 * noise**2)
@@ -69,8 +75,12 @@ def draw(truth, seen, cleaned, entropy):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--noise", type=float, default=0.8, help="standard deviation of the noise, in grey levels (default 0.8)")
-    parser.add_argument("--smoothness", type=float, default=1.4, help="cost of one level between neighbours, in nats (default 1.4)")
+    parser.add_argument(
+        "--noise", type=float, default=0.8, help="standard deviation of the noise, in grey levels (default 0.8)"
+    )
+    parser.add_argument(
+        "--smoothness", type=float, default=1.4, help="cost of one level between neighbours, in nats (default 1.4)"
+    )
     parser.add_argument("--most", type=float, default=1.8, help="cost of any number of levels, at most (default 1.8)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(), help="the folder for the picture (default: this one)")
@@ -92,7 +102,9 @@ def main(arguments=None):
     entropy = -(marginals * np.log2(np.maximum(marginals, 1e-300))).sum(axis=1).reshape(truth.shape)
     wrong = cleaned != truth
     unsure = entropy > np.quantile(entropy, 0.8)
-    print(f"wrong pixels: {wrong.mean():.1%}; of these, {unsure[wrong].mean():.0%} are among the fifth with the most uncertain marginals")
+    print(
+        f"wrong pixels: {wrong.mean():.1%}; of these, {unsure[wrong].mean():.0%} are among the fifth with the most uncertain marginals"
+    )
     figure = draw(truth, seen, cleaned, entropy)
     options.out.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out / "denoising.png", dpi=150)

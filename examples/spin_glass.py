@@ -2,8 +2,8 @@
 
     python examples/spin_glass.py --size 6 --beta 0.8 --out pictures
 
-Couplings of +1 and -1 on a square lattice, and a weak random field.  Mean field bounds log Z from below and TRW from above; clamping a few spins to both of
-their values, and summing over these branches, brings the two together.
+Couplings of +1 and -1 on a square lattice, and a weak random field.  Mean field bounds log Z from below and TRW from
+above; clamping a few spins to both of their values, and summing over these branches, brings the two together.
 """
 
 import argparse
@@ -20,7 +20,9 @@ def spin_glass(size, rng):
     import dimod
 
     spins = [(row, column) for row in range(size) for column in range(size)]
-    bonds = [((r, c), (r + dr, c + dc)) for r, c in spins for dr, dc in [(0, 1), (1, 0)] if r + dr < size and c + dc < size]
+    bonds = [
+        ((r, c), (r + dr, c + dc)) for r, c in spins for dr, dc in [(0, 1), (1, 0)] if r + dr < size and c + dc < size
+    ]
     fields = dict(zip(spins, rng.normal(0, 0.1, len(spins)), strict=True))
     couplings = dict(zip(bonds, rng.choice([-1.0, 1.0], len(bonds)), strict=True))
     return dimod.BinaryQuadraticModel.from_ising(fields, couplings)
@@ -49,10 +51,14 @@ def main(arguments=None):
     for k, (below, above) in enumerate(zip(lower.steps, upper.steps, strict=True)):
         print(f"{k:6}     {below.lower:.4f} and {above.upper:.4f}, {above.upper - below.lower:.4f} apart")
     exact = cz.exact(model)
-    print(f"exactly    {exact.log_z:.4f}, so the free energy per spin is {-exact.log_z / options.beta / model.num_variables:.4f}")
+    print(
+        f"exactly    {exact.log_z:.4f}, so the free energy per spin is {-exact.log_z / options.beta / model.num_variables:.4f}"
+    )
 
     options.out.mkdir(parents=True, exist_ok=True)
-    lattice = cz.plot_model(model, positions=[(c, -r) for r, c in bqm.variables], marginals=exact, clamped=upper.variables, names=False)
+    lattice = cz.plot_model(
+        model, positions=[(c, -r) for r, c in bqm.variables], marginals=exact, clamped=upper.variables, names=False
+    )
     lattice.figure.savefig(options.out / "spin_glass_lattice.png", dpi=150)
     steps = cz.plot_clamped({"TRW": upper, "mean field": lower}, exact)
     steps.figure.savefig(options.out / "spin_glass_clamps.png", dpi=150)

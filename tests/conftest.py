@@ -1,4 +1,5 @@
-"""Settings of all tests: no deadlines, as the first call of a kernel compiles it, and the same examples in every run."""
+"""Settings of all tests: no deadlines, as the first call of a kernel compiles it, and the same examples in every
+run."""
 
 from hypothesis import settings
 

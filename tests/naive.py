@@ -11,7 +11,8 @@ import numpy as np
 def enumerate_factors(num_states, factors, constant=0.0):
     """log Z, marginals of the variables, and marginals of each factor's scope, by visiting every configuration.
 
-    `factors` are pairs (scope, log table).  Where Z = 0 the marginals are nan.  Extended precision, so that log Z is right to the last bit or two.
+    `factors` are pairs (scope, log table).  Where Z = 0 the marginals are nan.  Extended precision, so that log Z is
+    right to the last bit or two.
     """
     num_states = [int(k) for k in num_states]
     scores = np.zeros(num_states, dtype=np.longdouble)
@@ -29,13 +30,20 @@ def enumerate_factors(num_states, factors, constant=0.0):
         summed = p.sum(axis=tuple(i for i in range(len(num_states)) if i not in set(scope)))
         return np.transpose(summed, np.argsort(np.argsort(scope))).astype(float)
 
-    return float(log_z + constant), [marginal([i]) for i in range(len(num_states))], [marginal(list(scope)) for scope, _ in factors]
+    return (
+        float(log_z + constant),
+        [marginal([i]) for i in range(len(num_states))],
+        [marginal(list(scope)) for scope, _ in factors],
+    )
 
 
 def enumerate_model(model):
-    """log Z, unary marginals (a list) and pairwise marginals (a dict by edge) of a small model, by visiting every configuration."""
+    """log Z, unary marginals (a list) and pairwise marginals (a dict by edge) of a small model, by visiting every
+    configuration."""
     pairs = list(model.pairwise)
-    factors = [((i,), model.unary[i]) for i in range(model.num_variables)] + [(pair, model.pairwise[pair]) for pair in pairs]
+    factors = [((i,), model.unary[i]) for i in range(model.num_variables)] + [
+        (pair, model.pairwise[pair]) for pair in pairs
+    ]
     log_z, unary, marginals = enumerate_factors(model.num_states, factors, model.constant)
     return log_z, unary, dict(zip(pairs, marginals[model.num_variables :], strict=True))
 
@@ -77,14 +85,19 @@ class NaiveMessages:
         self.model = model
         self.alive = surviving_states(model)
         self.rho = {pair: r for (i, j), r in rho.items() for pair in ((i, j), (j, i))}
-        self.neighbours = [[j for j in range(model.num_variables) if (i, j) in self.rho] for i in range(model.num_variables)]
+        self.neighbours = [
+            [j for j in range(model.num_variables) if (i, j) in self.rho] for i in range(model.num_variables)
+        ]
         self.log_m = {(j, i): dict.fromkeys(self.alive[i], 0.0) for j, i in self.rho}
         self.inertia = inertia if inertia is not None else [1.0] * model.num_variables
         self.before = [self.settled(i) for i in range(model.num_variables)]
 
     def settled(self, i):
         """log belief_i(a) = theta_i(a) + sum_k rho_ki log M_ki(a)."""
-        return {a: self.model.unary[i][a] + sum(self.rho[k, i] * self.log_m[k, i][a] for k in self.neighbours[i]) for a in self.alive[i]}
+        return {
+            a: self.model.unary[i][a] + sum(self.rho[k, i] * self.log_m[k, i][a] for k in self.neighbours[i])
+            for a in self.alive[i]
+        }
 
     def belief(self, i):
         """The settled belief, held back by the one at the start of the outer step."""
@@ -92,9 +105,13 @@ class NaiveMessages:
         return {a: (now[a] + (c - 1) * self.before[i][a]) / c for a in now}
 
     def send(self, j, i):
-        """log M_ji(a) = log sum_b exp(theta_ij(a, b) / rho_ij) belief_j(b) / M_ij(b), scaled to a largest entry of 1."""
+        """log M_ji(a) = log sum_b exp(theta_ij(a, b) / rho_ij) belief_j(b) / M_ij(b), scaled to a largest entry of
+        1."""
         belief, table = self.belief(j), self.model.pairwise[i, j]
-        new = {a: log_sum_exp([table[a, b] / self.rho[i, j] + belief[b] - self.log_m[i, j][b] for b in self.alive[j]]) for a in self.alive[i]}
+        new = {
+            a: log_sum_exp([table[a, b] / self.rho[i, j] + belief[b] - self.log_m[i, j][b] for b in self.alive[j]])
+            for a in self.alive[i]
+        }
         return {a: new[a] - max(new.values()) for a in new}
 
     def update(self, i):
@@ -107,7 +124,8 @@ class NaiveMessages:
         self.before = [self.belief(i) for i in range(self.model.num_variables)]
 
     def evaluate(self):
-        """The value C, the certified bound U, and the largest disagreement of marginals; beliefs as they are without inertia."""
+        """The value C, the certified bound U, and the largest disagreement of marginals; beliefs as they are without
+        inertia."""
         model, num = self.model, range(self.model.num_variables)
         belief = [self.settled(i) for i in num]
         norm = [log_sum_exp(list(belief[i].values())) for i in num]
@@ -125,7 +143,9 @@ class NaiveMessages:
             own_i = {a: belief[i][a] - norm[i] for a in self.alive[i]}
             own_j = {b: belief[j][b] - norm[j] for b in self.alive[j]}
             ratios = [of_i[a] - own_i[a] for a in of_i] + [of_j[b] - own_j[b] for b in of_j]
-            differences = [np.exp(of_i[a]) - np.exp(own_i[a]) for a in of_i] + [np.exp(of_j[b]) - np.exp(own_j[b]) for b in of_j]
+            differences = [np.exp(of_i[a]) - np.exp(own_i[a]) for a in of_i] + [
+                np.exp(of_j[b]) - np.exp(own_j[b]) for b in of_j
+            ]
             value += rho * (pair_norm - norm[i] - norm[j])
             slack += rho * max(0.0, *ratios)
             drift = max(drift, *map(abs, differences))
@@ -133,7 +153,8 @@ class NaiveMessages:
 
 
 def sweep_order(topology):
-    """Core variables as the kernels sweep them, one colour class after another, and the directed pendant messages towards the core."""
+    """Core variables as the kernels sweep them, one colour class after another, and the directed pendant messages
+    towards the core."""
     core = [int(i) for i in topology.variable_of[: topology.num_core]]
     towards_core = [(topology.tail[e], topology.tail[topology.reverse[e]]) for e in topology.pendant_up]
     return core, [(int(topology.variable_of[j]), int(topology.variable_of[i])) for j, i in towards_core]
@@ -251,7 +272,8 @@ def naive_forest_excess(num_variables, edges, rho):
 
 
 def naive_remaining(model, clamped=(), core=True):
-    """{variable: {neighbour: strength}} of the unclamped variables; edges of strength 0 dropped, variables of degree <= 1 removed one at a time."""
+    """{variable: {neighbour: strength}} of the unclamped variables; edges of strength 0 dropped, variables of degree <=
+    1 removed one at a time."""
     graph = {i: {} for i in range(model.num_variables) if i not in clamped}
     for (i, j), strength in zip(model.pairwise, model.strength, strict=True):
         if i in graph and j in graph and strength != 0:
@@ -287,9 +309,14 @@ def naive_m_power(model, clamped=(), max_tanh=1.0):
 
 
 def naive_cycle_scores(model, clamped=(), digits=60):
-    """The scores of frustCycles and of strongCycles, and the sum of |cycScore| at each variable; cycle by cycle, with as many digits as asked for."""
+    """The scores of frustCycles and of strongCycles, and the sum of |cycScore| at each variable; cycle by cycle, with
+    as many digits as asked for."""
     graph = naive_remaining(model, clamped)
-    edges = [(pair, W) for pair, W in zip(model.pairwise, model.pair_form.W, strict=True) if pair[0] in graph and pair[1] in graph and W != 0]
+    edges = [
+        (pair, W)
+        for pair, W in zip(model.pairwise, model.pair_form.W, strict=True)
+        if pair[0] in graph and pair[1] in graph and W != 0
+    ]
     tree = {i: {} for i in graph}
 
     def path(i, j, seen=()):

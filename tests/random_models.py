@@ -1,4 +1,5 @@
-"""Seeded random models for the tests of the approximations: graphs, trees, any number of labels, hard zeros; and the general twin of a binary model."""
+"""Seeded random models for the tests of the approximations: graphs, trees, any number of labels, hard zeros; and the
+general twin of a binary model."""
 
 import itertools
 
@@ -18,12 +19,16 @@ def tree_edges(rng, n, *, forest=0.0):
 
 def random_binary(rng, n, edges, scale=2.0, theta=1.0):
     return Model.from_binary(
-        rng.uniform(-theta, theta, n), rng.uniform(-scale, scale, len(edges)), np.array(edges).reshape(-1, 2), constant=float(rng.normal())
+        rng.uniform(-theta, theta, n),
+        rng.uniform(-scale, scale, len(edges)),
+        np.array(edges).reshape(-1, 2),
+        constant=float(rng.normal()),
     )
 
 
 def random_tables(rng, num_states, edges, scale=1.0, zeros=0.0):
-    """Independent entries; a share of `zeros` of the pairwise ones is impossible, but never the configuration of zeros."""
+    """Independent entries; a share of `zeros` of the pairwise ones is impossible, but never the configuration of
+    zeros."""
 
     def pair(i, j):
         table = rng.uniform(-scale, scale, (num_states[i], num_states[j]))
@@ -31,12 +36,18 @@ def random_tables(rng, num_states, edges, scale=1.0, zeros=0.0):
         table[0, 0] = rng.uniform(-scale, scale)
         return table
 
-    return Model([rng.uniform(-1, 1, k) for k in num_states], {(i, j): pair(i, j) for i, j in edges}, constant=float(rng.normal()))
+    return Model(
+        [rng.uniform(-1, 1, k) for k in num_states],
+        {(i, j): pair(i, j) for i, j in edges},
+        constant=float(rng.normal()),
+    )
 
 
 def as_general(model):
     """An equal model that the solvers treat by tables, as they treat models with more labels."""
-    twin = Model.from_flat(model.num_states, model.unary.flat, model.edges, model.pairwise.flat, constant=model.constant, names=model.names)
+    twin = Model.from_flat(
+        model.num_states, model.unary.flat, model.edges, model.pairwise.flat, constant=model.constant, names=model.names
+    )
     twin.__dict__["pair_form"] = None
     return twin
 
@@ -44,4 +55,8 @@ def as_general(model):
 def relabelled(model, order):
     """The same model with variable `order[k]` now called k."""
     place = np.argsort(order)
-    return Model([model.unary[i] for i in order], {(int(place[i]), int(place[j])): table for (i, j), table in model.pairwise.items()}, constant=model.constant)
+    return Model(
+        [model.unary[i] for i in order],
+        {(int(place[i]), int(place[j])): table for (i, j), table in model.pairwise.items()},
+        constant=model.constant,
+    )

@@ -39,7 +39,9 @@ def parts(draw, max_variables=4, max_states=3, elements=finite, min_states=1):
     unary = [draw(arrays.arrays(np.float64, size, elements=elements)) for size in num_states]
     pairs = list(itertools.permutations(range(len(num_states)), 2))
     chosen = draw(st.lists(st.sampled_from(pairs), max_size=6)) if pairs else []
-    return unary, [((i, j), draw(arrays.arrays(np.float64, (num_states[i], num_states[j]), elements=elements))) for i, j in chosen]
+    return unary, [
+        ((i, j), draw(arrays.arrays(np.float64, (num_states[i], num_states[j]), elements=elements))) for i, j in chosen
+    ]
 
 
 @st.composite

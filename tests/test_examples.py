@@ -39,14 +39,18 @@ def test_example(script, tmp_path):
     assert all(path.stat().st_size > 10_000 for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("script", "module"), [(script, module) for script, (needed, _, _) in SCRIPTS.items() for module in needed])
+@pytest.mark.parametrize(
+    ("script", "module"), [(script, module) for script, (needed, _, _) in SCRIPTS.items() for module in needed]
+)
 def test_a_missing_library_is_one_line(script, module, tmp_path):
     needed = SCRIPTS[script][0]
     if any(importlib.util.find_spec(other) is None for other in needed[: needed.index(module)]):
         pytest.skip("another library is missing before this one")
     shadow = tmp_path / "shadow"
     shadow.mkdir()
-    (shadow / f"{module}.py").write_text(f"raise ModuleNotFoundError('No module named {module}', name='{module}')\n", encoding="utf-8")
+    (shadow / f"{module}.py").write_text(
+        f"raise ModuleNotFoundError('No module named {module}', name='{module}')\n", encoding="utf-8"
+    )
     done = run(script, tmp_path, PYTHONPATH=str(shadow))
     assert done.returncode == 2
     assert done.stderr == f"this example needs {module}: pip install {module}\n"

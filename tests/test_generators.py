@@ -116,7 +116,9 @@ def test_the_barbell_is_the_papers():
 
 
 @family
-@pytest.mark.parametrize("drawing", [{}, {"labels": 3}, {"labels": 3, "potentials": "table"}], ids=["binary", "potts", "table"])
+@pytest.mark.parametrize(
+    "drawing", [{}, {"labels": 3}, {"labels": 3, "potentials": "table"}], ids=["binary", "potts", "table"]
+)
 def test_a_seed_makes_the_same_model_and_another_seed_another(make, drawing):
     assert make(rng=7, **drawing) == make(rng=7, **drawing) == make(rng=np.random.default_rng(7), **drawing)
     assert make(rng=7, **drawing) != make(rng=8, **drawing)
@@ -151,7 +153,9 @@ def test_potts_with_two_labels_is_the_binary_form(n_and_edges, seed):
     n, edges = n_and_edges
     rng = np.random.default_rng(seed)
     theta, W = rng.uniform(-2, 2, n), rng.uniform(-6, 6, len(edges))
-    assert generators.from_graph(n, edges, weights=(-6, 6), labels=2, potentials="potts", rng=seed) == Model.from_binary(theta, W, edges)
+    assert generators.from_graph(
+        n, edges, weights=(-6, 6), labels=2, potentials="potts", rng=seed
+    ) == Model.from_binary(theta, W, edges)
 
 
 def test_potts_couples_equal_states():
@@ -193,17 +197,35 @@ def test_a_large_grid_is_made_of_arrays():
         (lambda: generators.regular(4, 1.5), r"degree: expected a whole number from 0 to n - 1 = 3, found 1.5"),
         (lambda: generators.erdos_renyi(4), r"degree: expected an average degree from 0 to n - 1 = 3, found 4.0"),
         (lambda: generators.erdos_renyi(4, -1), r"degree: expected an average degree from 0 to n - 1 = 3, found -1"),
-        (lambda: generators.complete(3, weights=(2, 1)), r"weights: expected a number, or a range \(low, high\) .* low <= high, found \(2, 1\)"),
-        (lambda: generators.complete(3, theta=(0, np.inf)), r"theta: expected a number, or a range .*, found \(0, inf\)"),
+        (
+            lambda: generators.complete(3, weights=(2, 1)),
+            r"weights: expected a number, or a range \(low, high\) .* low <= high, found \(2, 1\)",
+        ),
+        (
+            lambda: generators.complete(3, theta=(0, np.inf)),
+            r"theta: expected a number, or a range .*, found \(0, inf\)",
+        ),
         (lambda: generators.complete(3, theta=np.nan), r"theta: expected a number, or a range .*, found nan"),
         (lambda: generators.complete(3, theta="ab"), r"theta: expected a number, or a range .*, found 'ab'"),
         (lambda: generators.complete(3, theta=None), r"theta: expected a number, or a range .*, found None"),
-        (lambda: generators.complete(3, theta=(1, 2, 3)), r"theta: expected a number, or a range .*, found \(1, 2, 3\)"),
+        (
+            lambda: generators.complete(3, theta=(1, 2, 3)),
+            r"theta: expected a number, or a range .*, found \(1, 2, 3\)",
+        ),
         (lambda: generators.complete(3, labels=1), r"labels: expected a whole number >= 2, found 1"),
         (lambda: generators.complete(3, potentials="ising"), r"potentials: expected 'potts' or 'table', found 'ising'"),
-        (lambda: generators.complete(3, potentials="table", weights=1.0), r"weights: expected a range .* found 1.0: a constant table couples nothing"),
-        (lambda: generators.complete(3, rng=-1), r"rng: expected a whole number >= 0, a numpy Generator or None, found -1"),
-        (lambda: generators.complete(3, rng="seed"), r"rng: expected a whole number >= 0, a numpy Generator or None, found 'seed'"),
+        (
+            lambda: generators.complete(3, potentials="table", weights=1.0),
+            r"weights: expected a range .* found 1.0: a constant table couples nothing",
+        ),
+        (
+            lambda: generators.complete(3, rng=-1),
+            r"rng: expected a whole number >= 0, a numpy Generator or None, found -1",
+        ),
+        (
+            lambda: generators.complete(3, rng="seed"),
+            r"rng: expected a whole number >= 0, a numpy Generator or None, found 'seed'",
+        ),
         (lambda: generators.barbell(weight=np.inf), r"weight: expected a finite number, found inf"),
         (lambda: generators.from_graph(2, [(0, 2)]), r"edges\[0\] = \(0, 2\): expected variables from 0 to 1"),
         (lambda: generators.from_graph(2, [(1, 1)]), r"edge \(1, 1\): a variable cannot have an edge to itself"),

@@ -1,4 +1,5 @@
-"""Forty-four reference models with libDAI's answers: exact, Bethe (HAK), mean field (MF) and TRW (TRWBP), kept in data/reference."""
+"""Forty-four reference models with libDAI's answers: exact, Bethe (HAK), mean field (MF) and TRW (TRWBP), kept in
+data/reference."""
 
 import json
 from pathlib import Path

@@ -9,26 +9,36 @@ True
 from clampz import generators
 from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe
-from clampz.approximations.exact import ExactOptions, exact
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
-from clampz.auto import Solution, solve
-from clampz.batch import Batch
 from clampz.bracketing import BoundOptions, Bracket, bound, bounds
 from clampz.bracketing.marginals import MarginalBounds, bound_marginals
-from clampz.branching import Clamped, Step, branches
-from clampz.clamping import clamp
+from clampz.choosing import Solution, solve
+from clampz.clamping.branches import Clamped, Step, branches
+from clampz.clamping.growth import clamp
+from clampz.clamping.selectors import scores, selectors
+from clampz.elimination.exact import ExactOptions, exact
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
-from clampz.interop import MissingLibraryError, from_dimod, from_networkx, from_pgmpy, from_pyagrum, to_dimod, to_networkx, to_pgmpy, to_pyagrum
+from clampz.interop import (
+    MissingLibraryError,
+    from_dimod,
+    from_networkx,
+    from_pgmpy,
+    from_pyagrum,
+    to_dimod,
+    to_networkx,
+    to_pgmpy,
+    to_pyagrum,
+)
 from clampz.io import read, write
-from clampz.limits import Options, Progress
-from clampz.merging import Merged, merge, partition
 from clampz.model import BinaryForm, Model
+from clampz.model.batch import Batch
+from clampz.model.results import Estimate, Estimates
+from clampz.model.topology import Topology
+from clampz.options import Options
 from clampz.plotting import plot_clamped, plot_model
-from clampz.results import Estimate, Estimates
-from clampz.selection import scores, selectors
-from clampz.topology import Topology
+from clampz.watch import Progress
 
 __all__ = [  # noqa: RUF022 (grouped)
     # models
@@ -54,10 +64,6 @@ __all__ = [  # noqa: RUF022 (grouped)
     "mean_field",
     "methods",
     "trw",
-    # blocks
-    "Merged",
-    "merge",
-    "partition",
     # clamping
     "branches",
     "clamp",

@@ -1,14 +1,16 @@
 """Seeded random models: the paper's families, and its two hand-drawn examples.
 
-Potentials.  By default the models are binary, in the paper's form: theta_i x_i with theta_i ~ U(theta), and W_ij / 2 [x_i = x_j] with
-W_ij ~ U(weights).  Either may be a number instead of a range, which makes it constant and draws nothing: `complete(4, theta=0, weights=3.0)` is the
-uniform symmetric model of the paper's Figure 2.  For more labels `potentials` chooses between
+Potentials.  By default the models are binary, in the paper's form: theta_i x_i with theta_i ~ U(theta), and W_ij / 2
+[x_i = x_j] with W_ij ~ U(weights).  Either may be a number instead of a range, which makes it constant and draws
+nothing: `complete(4, theta=0, weights=3.0)` is the uniform symmetric model of the paper's Figure 2.  For more labels
+`potentials` chooses between
 
-    "potts"   theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].  With two labels this is the binary form.
-    "table"   theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by itself.
+    "potts"   theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].  With two
+    labels this is the binary form.  "table"   theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by
+    itself.
 
-Seeds.  `rng` is an integer, a numpy Generator, or None for a new model each time.  The graph is drawn first, then the unary potentials in the order of
-the variables, then the weights in the order of the model's edges.
+Seeds.  `rng` is an integer, a numpy Generator, or None for a new model each time.  The graph is drawn first, then the
+unary potentials in the order of the variables, then the weights in the order of the model's edges.
 """
 
 from collections.abc import Sequence
@@ -17,11 +19,11 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz._checks import as_edges
 from clampz.errors import OptionError
-from clampz.limits import check_option, is_number, is_whole
 from clampz.model import Model
-from clampz.tables import Floats, Integers
+from clampz.model.checks import as_edges
+from clampz.model.tables import Floats, Integers
+from clampz.options import check_option, is_number, is_whole
 
 Range = float | tuple[float, float]
 Seed = int | np.random.Generator | None
@@ -30,7 +32,8 @@ Potentials = Literal["potts", "table"]
 THETA: Range = (-2.0, 2.0)
 WEIGHTS: Range = (-6.0, 6.0)
 
-# Swaps tried before a random pairing that cannot be mended is thrown away; each succeeds with probability about 1/4 or more.
+# Swaps tried before a random pairing that cannot be mended is thrown away; each succeeds with probability about 1/4 or
+# more.
 MAX_SWAPS = 1000
 
 
@@ -67,7 +70,9 @@ def from_graph(
     check_option(potentials in ("potts", "table"), "potentials", "'potts' or 'table'", potentials)
     theta_range, weight_range = _as_range(theta, "theta"), _as_range(weights, "weights")
     if potentials == "table" and weight_range[0] == weight_range[1]:
-        raise OptionError(f"weights: expected a range (low, high) for random tables, found {weights!r}: a constant table couples nothing")
+        raise OptionError(
+            f"weights: expected a range (low, high) for random tables, found {weights!r}: a constant table couples nothing"
+        )
     generator = as_generator(rng)
     pairs = np.sort(as_edges(edges, n), axis=1)
     pairs = pairs[np.argsort(pairs[:, 0] * n + pairs[:, 1], kind="stable")]
@@ -86,8 +91,9 @@ def from_graph(
 def grid(rows: int, cols: int, *, toroidal: bool = True, **drawing: Unpack[Drawing]) -> Model:
     """A grid, variable `row * cols + col`, toroidal unless told otherwise: then every variable has four neighbours.
 
-    A side of two is not wrapped: both ways around lead to the same neighbour, and two edges between the same variables would be one edge of
-    twice the weight.  A side of one has no edges.  So the 2 x 2 torus is a cycle of four, and the 1 x n torus a cycle of n.
+    A side of two is not wrapped: both ways around lead to the same neighbour, and two edges between the same variables
+    would be one edge of twice the weight.  A side of one has no edges.  So the 2 x 2 torus is a cycle of four, and the
+    1 x n torus a cycle of n.
 
     >>> grid(7, 7, weights=(-6, 6), rng=0)
     Model(49 variables of 2 states, 98 edges, mixed)
@@ -110,19 +116,27 @@ def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Mode
     True
     """
     _check_size(n, "n")
-    check_option(is_number(degree) and 0 <= degree <= n - 1, "degree", f"an average degree from 0 to n - 1 = {n - 1}", degree)
+    check_option(
+        is_number(degree) and 0 <= degree <= n - 1, "degree", f"an average degree from 0 to n - 1 = {n - 1}", degree
+    )
     generator = as_generator(drawing.get("rng"))
     num_pairs = n * (n - 1) // 2
-    # As many edges as n (n - 1) / 2 coins would give, then which ones: the same distribution, in time linear in the edges.
+    # As many edges as n (n - 1) / 2 coins would give, then which ones: the same distribution, in time linear in the
+    # edges.
     num_edges = generator.binomial(num_pairs, degree / (n - 1)) if n > 1 else 0
-    chosen = generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False) if num_edges else np.empty(0, dtype=np.int64)
+    chosen = (
+        generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False)
+        if num_edges
+        else np.empty(0, dtype=np.int64)
+    )
     return from_graph(n, _pairs(chosen, n), **_with(drawing, generator))
 
 
 def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     """Every variable has exactly `degree` neighbours, at random.
 
-    Stubs are paired at random; self-loops and double edges are then swapped away, which leaves the graph uniform up to terms that vanish with n.
+    Stubs are paired at random; self-loops and double edges are then swapped away, which leaves the graph uniform up to
+    terms that vanish with n.
 
     >>> regular(25, 4, rng=0).topology.degrees.tolist() == [4] * 25
     True
@@ -130,7 +144,9 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     _check_size(n, "n")
     check_option(is_whole(degree) and 0 <= degree < n, "degree", f"a whole number from 0 to n - 1 = {n - 1}", degree)
     if n * degree % 2:
-        raise OptionError(f"degree: expected n * degree to be even, as every edge has two ends, found n = {n} and degree = {degree}")
+        raise OptionError(
+            f"degree: expected n * degree to be even, as every edge has two ends, found n = {n} and degree = {degree}"
+        )
     generator = as_generator(drawing.get("rng"))
     sparse = 2 * degree <= n - 1
     pairs = None
@@ -176,17 +192,39 @@ def lamp(**drawing: Unpack[Drawing]) -> Model:
 
 
 def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Model:
-    """The paper's Figure 3: X1 to X5 all joined and attractive, a bridge X1 - X6, and the frustrated triangle X6, X7, X8.
+    """The paper's Figure 3: X1 to X5 all joined and attractive, a bridge X1 - X6, and the frustrated triangle X6, X7,
+    X8.
 
     Every edge has W = weight but for the repulsive X7 - X8, which has W = -weight.
 
     >>> barbell().balancing_flip()
     Traceback (most recent call last):
     ...
-    clampz.errors.ModelError: this model is mixed: a cycle has an odd number of repulsive edges, and no flip makes it attractive
+    clampz.errors.ModelError: this model is mixed: a cycle has an odd number of repulsive edges, and no flip makes it
+    attractive
     """
     check_option(is_number(weight) and np.isfinite(weight), "weight", "a finite number", weight)
-    edges = np.array([(1, 2), (1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5), (3, 4), (3, 5), (4, 5), (1, 6), (6, 7), (6, 8), (7, 8)]) - 1
+    edges = (
+        np.array(
+            [
+                (1, 2),
+                (1, 3),
+                (1, 4),
+                (1, 5),
+                (2, 3),
+                (2, 4),
+                (2, 5),
+                (3, 4),
+                (3, 5),
+                (4, 5),
+                (1, 6),
+                (6, 7),
+                (6, 8),
+                (7, 8),
+            ]
+        )
+        - 1
+    )
     W = np.full(len(edges), float(weight))
     W[-1] = -weight
     theta_array = _draw(_as_range(theta, "theta"), (8,), as_generator(rng))

@@ -1,7 +1,8 @@
 """Kernels of the selectors: paths in a spanning forest, and closed walks.
 
-A path is cut into jumps, O(log n) of them, from one pointer per variable (Myers 1983).  Costs are only ever added along a path, and scores only ever handed
-down it: differences of sums from the root would do with less code, and lose a small cost or score behind a large one elsewhere in the tree.
+A path is cut into jumps, O(log n) of them, from one pointer per variable (Myers 1983).  Costs are only ever added along
+a path, and scores only ever handed down it: differences of sums from the root would do with less code, and lose a small
+cost or score behind a large one elsewhere in the tree.
 
 start, neighbour, edge_of   neighbour lists, see `graph`
 order     (n,)  the variables, parents before their children
@@ -91,7 +92,8 @@ def _plus(a, b, in_logs):
 
 @kernel
 def path_sums(forest, paths, cost, in_logs):
-    """(k,) the costs of the tree edges along each path, added up; logarithms of costs in, and of sums out, where `in_logs` says so."""
+    """(k,) the costs of the tree edges along each path, added up; logarithms of costs in, and of sums out, where
+    `in_logs` says so."""
     parent, depth, jump = forest.parent, forest.depth, forest.jump
     n = parent.size
     nothing = -np.inf if in_logs else 0.0

@@ -1,18 +1,20 @@
 """Bucket elimination on flat arrays: log Z going forwards through the steps of an order, all marginals going back.
 
-Step k sums out one variable x from the product psi_k(x, o) of the factors that contain it and no earlier variable and of the messages of its children,
-o being the later variables they mention:
+Step k sums out one variable x from the product psi_k(x, o) of the factors that contain it and no earlier variable and
+of the messages of its children, o being the later variables they mention:
 
     forwards    m_k(o) = sum_x psi_k(x, o)
     backwards   b_k(x, o) = g_k(o) psi_k(x, o),   g_k(o) = P(o) / m_k(o)   (0 / 0 = 0)
 
-b_k is the true marginal of (x, o); P(o) for a child is b of its parent, summed onto the child's scope.  No table over (x, o) is ever stored, only the
-messages.  The axes of o are in the order of the steps, last step fastest, and are split into `hi`, walked one by one, and `lo`, a block of at most
-BLOCK entries that fits the first cache and that the inner loops run over.
+b_k is the true marginal of (x, o); P(o) for a child is b of its parent, summed onto the child's scope.  No table over
+(x, o) is ever stored, only the messages.  The axes of o are in the order of the steps, last step fastest, and are split
+into `hi`, walked one by one, and `lo`, a block of at most BLOCK entries that fits the first cache and that the inner
+loops run over.
 
     psi_k(x, hi, lo) = A[x, lo] B[x, hi] prod over operands
 
-with the factors of one or two variables in A and B, and child messages and larger factors as operands, each read at `offset(hi) + x stride + lo`.
+with the factors of one or two variables in A and B, and child messages and larger factors as operands, each read at
+`offset(hi) + x stride + lo`.
 
 store    (T + M,)  factor tables, then messages: scaled to a maximum of 1, or as logarithms with a maximum of 0
 beliefs  (T + M,)  factor marginals, then P of each message's scope
@@ -28,19 +30,23 @@ from clampz._kernels import simd_math
 from clampz._kernels.elimination_plan import CONSTANT, CONTIGUOUS, GATHER
 from clampz._kernels.jit import inline, kernel
 
-# exp(-600) times the largest table still leaves normal numbers: as long as no product can span more, none underflows to a false zero.
-# Roundings that each absolute term is charged for: the polynomial exp and log are off by 2.5 units, and a term takes part in a product and a sum.
+# exp(-600) times the largest table still leaves normal numbers: as long as no product can span more, none underflows to
+# a false zero. Roundings that each absolute term is charged for: the polynomial exp and log are off by 2.5 units, and a
+# term takes part in a product and a sum.
 ROUNDINGS_PER_TERM = 5.0
 LINEAR_RANGE = 600.0
-# A hard zero as a logarithm: finite, so that differences of zeros are numbers, and so low that no sum with finite potentials leaves its neighbourhood.
+# A hard zero as a logarithm: finite, so that differences of zeros are numbers, and so low that no sum with finite
+# potentials leaves its neighbourhood.
 LOG_ZERO = -1e200
 BELOW_ZERO = -1e190
-# Probabilities below are taken as 0, which loses less than 1e-290 of mass; above, they are normal numbers with a logarithm.
+# Probabilities below are taken as 0, which loses less than 1e-290 of mass; above, they are normal numbers with a
+# logarithm.
 TINY = 1e-300
 
 DONE, EMPTY, OUT_OF_RANGE = 0, 1, 2
 
-# What `logs` may be.  None has a type of its own, so a kernel is compiled without the other's loops, and for logarithms only when they are needed.
+# What `logs` may be.  None has a type of its own, so a kernel is compiled without the other's loops, and for logarithms
+# only when they are needed.
 SCALED, LOGARITHMS = None, True
 
 
@@ -81,7 +87,8 @@ def _extremes(values, zero):
 def scale_factors(values, factors, logs, store, spread):
     """Write each table divided by its maximum into the store.
 
-    Returns the sum of the log maxima, what it lost to rounding, and the sum of all absolute terms; -inf where a table is zero.
+    Returns the sum of the log maxima, what it lost to rounding, and the sum of all absolute terms; -inf where a table
+    is zero.
     """
     total = 0.0
     carry = 0.0
@@ -109,7 +116,8 @@ def scale_factors(values, factors, logs, store, spread):
 
 @kernel
 def _products(plan, store, k, logs, A, B):
-    """A[x, lo] and B[x, hi]: the products of the factors of step k's variable and one axis in lo, or hi, built one axis after another.
+    """A[x, lo] and B[x, hi]: the products of the factors of step k's variable and one axis in lo, or hi, built one axis
+    after another.
 
     Factors of the variable alone are in A.  (One loop for both, so that its body is compiled once.)
     """
@@ -136,7 +144,9 @@ def _products(plan, store, k, logs, A, B):
                     value = 0.0 if logs is not None else 1.0
                     f = plan.axes[p].factor
                     while f >= 0:
-                        entry = store[plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a]
+                        entry = store[
+                            plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a
+                        ]
                         value = value + entry if logs is not None else value * entry
                         f = plan.factors[f].following
                     part = table[a * built : (a + 1) * built]
@@ -151,7 +161,8 @@ def _products(plan, store, k, logs, A, B):
 
 @kernel
 def _marginals(plan, k, A_sum, B_sum, beliefs):
-    """Sum A_sum[x, lo] and B_sum[x, hi] onto the factors that `_products` has in A and B, axis by axis; leaves the marginal of x in A_sum[x, 0]."""
+    """Sum A_sum[x, lo] and B_sum[x, hi] onto the factors that `_products` has in A and B, axis by axis; leaves the
+    marginal of x in A_sum[x, 0]."""
     for side in range(2):
         table = A_sum if side == 0 else B_sum
         begin = plan.steps[k].split if side == 0 else plan.steps[k].begin
@@ -170,7 +181,9 @@ def _marginals(plan, k, A_sum, B_sum, beliefs):
                         value = _sum(part[a * left : (a + 1) * left])
                         f = plan.axes[p].factor
                         while f >= 0:
-                            beliefs[plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a] = value
+                            beliefs[
+                                plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a
+                            ] = value
                             f = plan.factors[f].following
                 for a in range(1, num_states):
                     other = part[a * left : (a + 1) * left]
@@ -257,11 +270,19 @@ def _fill_rows(plan, store, k, h, hi_size, lo_size, offset, lo_offset, A, B, row
 
 @kernel
 def forwards(plan, values, store, spread, scale, scratch, logs):
-    """All messages, from the log tables `values`.  Returns a status, log Z, and the sum of absolute terms that bounds its rounding error.
+    """All messages, from the log tables `values`.  Returns a status, log Z, and the sum of absolute terms that bounds
+    its rounding error.
 
     OUT_OF_RANGE: scaled tables might underflow; EMPTY: Z = 0.
     """
-    A, B, rows, offset, lo_offset, digit = scratch.A, scratch.B, scratch.rows, scratch.offset, scratch.lo_offset, scratch.digit
+    A, B, rows, offset, lo_offset, digit = (
+        scratch.A,
+        scratch.B,
+        scratch.rows,
+        scratch.offset,
+        scratch.lo_offset,
+        scratch.digit,
+    )
     num_factors = plan.factors.size - 1
     total, carry, terms = scale_factors(values, plan.factors, logs, store, spread)
     if total == -np.inf:
@@ -368,12 +389,21 @@ def _log_sum_exp(rows, num_states, target):
 @kernel
 def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals):
     """All marginals: of variables into `marginals`, of factors into `beliefs`."""
-    A, B, rows, offset, lo_offset, digit = scratch.A, scratch.B, scratch.rows, scratch.offset, scratch.lo_offset, scratch.digit
+    A, B, rows, offset, lo_offset, digit = (
+        scratch.A,
+        scratch.B,
+        scratch.rows,
+        scratch.offset,
+        scratch.lo_offset,
+        scratch.digit,
+    )
     A_sum, B_sum, weight = scratch.A_sum, scratch.B_sum, scratch.weight
     for i in range(beliefs.size):
         beliefs[i] = 0.0
     for f in range(plan.factors.size - 1):
-        if plan.factors[f + 1].table - plan.factors[f].table == 1:  # perhaps of no variables, and then no step will write it
+        if (
+            plan.factors[f + 1].table - plan.factors[f].table == 1
+        ):  # perhaps of no variables, and then no step will write it
             beliefs[plan.factors[f].table] = 1.0
     for k in range(plan.steps.size - 2, -1, -1):
         num_states = plan.steps[k].states
@@ -395,7 +425,11 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
                     for i in range(lo_size):
                         # b <= 1 up to rounding; what exp cannot reach is 0
                         exponent = min(row[i] + weight[i], 1.0)
-                        row[i] = simd_math.exp(max(exponent, -simd_math.EXP_LIMIT)) if exponent > -simd_math.EXP_LIMIT else 0.0
+                        row[i] = (
+                            simd_math.exp(max(exponent, -simd_math.EXP_LIMIT))
+                            if exponent > -simd_math.EXP_LIMIT
+                            else 0.0
+                        )
                 else:
                     for i in range(lo_size):
                         row[i] *= weight[i]

@@ -1,22 +1,24 @@
 """Elimination orders: which variable to sum out next, so that the tables on the way stay small.
 
-Variables of small degree go first, on neighbour lists, in linear time: what is left is the hard part, and there the greedy rules work on a
-matrix of bits, where counting the edges that an elimination would add costs one instruction per 64 variables.
+Variables of small degree go first, on neighbour lists, in linear time: what is left is the hard part, and there the
+greedy rules work on a matrix of bits, where counting the edges that an elimination would add costs one instruction per
+64 variables.
 
-start, neighbour (n + 1,), (2m,)   neighbour lists of the graph
-log_states       (n,)              log2 of the number of states
-rows             (n, words)        bit u of row v: u and v are neighbours, or have become so
-total                              sum over eliminations of the size of the table over the variable and its neighbours: the cost of the order
-work                               words of bits read, to weigh the time spent on orders against the time they save
+start, neighbour (n + 1,), (2m,)   neighbour lists of the graph log_states       (n,)              log2 of the number of
+states rows             (n, words)        bit u of row v: u and v are neighbours, or have become so total
+sum over eliminations of the size of the table over the variable and its neighbours: the cost of the order work
+words of bits read, to weigh the time spent on orders against the time they save
 """
 
 import numpy as np
 
 from clampz._kernels.jit import inline, kernel
 
-# A table of 2**60 entries fits no machine: an order that reaches it is given up, which also bounds the degrees that are ever looked at.
+# A table of 2**60 entries fits no machine: an order that reaches it is given up, which also bounds the degrees that are
+# ever looked at.
 HOPELESS = 60.0
-# Beyond this many variables the matrix of bits outgrows the cache; the smallest degrees are then eliminated first, on lists.
+# Beyond this many variables the matrix of bits outgrows the cache; the smallest degrees are then eliminated first, on
+# lists.
 DENSE_LIMIT = 4096
 
 # Among equals, and so within a clique, the variable with the most states goes first: what is left is smaller.
@@ -57,10 +59,11 @@ def _members(words, out):
 
 @kernel
 def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
-    """Eliminate variables of degree <= max_degree, smallest first, and any degree while more than `dense_limit` variables are left.
+    """Eliminate variables of degree <= max_degree, smallest first, and any degree while more than `dense_limit`
+    variables are left.
 
-    Returns the eliminated variables in order, the neighbour lists of the rest (begin, count, pool), and log2 of the largest table made.
-    Variables wait in one doubly linked list per degree.
+    Returns the eliminated variables in order, the neighbour lists of the rest (begin, count, pool), and log2 of the
+    largest table made. Variables wait in one doubly linked list per degree.
     """
     n = start.size - 1
     begin = start[:-1].copy()
@@ -177,10 +180,11 @@ def _fill_of(rows, v, members, num_members):
 
 @kernel
 def greedy_order(adjacency, log_states, by_fill, by_size, noise, seed, limit):
-    """Eliminate the variable with the smallest by_fill * (edges added) + by_size * log2(table size) + noise * (random number in [0, 1)).
+    """Eliminate the variable with the smallest by_fill * (edges added) + by_size * log2(table size) + noise * (random
+    number in [0, 1)).
 
-    Returns the order, its total (inf where it would reach `limit`: then the order is incomplete), log2 of the largest table, whether it added no edge at
-    all (no order is narrower then), and the work.
+    Returns the order, its total (inf where it would reach `limit`: then the order is incomplete), log2 of the largest
+    table, whether it added no edge at all (no order is narrower then), and the work.
     """
     n, num_words = adjacency.shape
     rows = adjacency.copy()
@@ -231,7 +235,8 @@ def greedy_order(adjacency, log_states, by_fill, by_size, noise, seed, limit):
         if size[v] > HOPELESS or total >= limit:
             return order, np.inf, largest, perfect, work
         order[step] = v
-        # v's neighbours become neighbours of each other; every other common neighbour of two that were none before has one pair less to join
+        # v's neighbours become neighbours of each other; every other common neighbour of two that were none before has
+        # one pair less to join
         num_members = _members(rows[v], members)
         for w in range(num_words):
             touched[w] = ZERO
@@ -277,9 +282,11 @@ def greedy_order(adjacency, log_states, by_fill, by_size, noise, seed, limit):
 
 @kernel
 def bucket_scopes(order, start, neighbour):
-    """Symbolic elimination: step k sums out variable order[k] and leaves a table over the later steps scope[begin[k] : begin[k + 1]], ascending.
+    """Symbolic elimination: step k sums out variable order[k] and leaves a table over the later steps scope[begin[k] :
+    begin[k + 1]], ascending.
 
-    The table of step k is used up at its first later step, so children[k] chains them: `first[k]`, then `following[child]`.
+    The table of step k is used up at its first later step, so children[k] chains them: `first[k]`, then
+    `following[child]`.
     """
     n = order.size
     step_of = np.empty(n, dtype=np.int64)

@@ -9,7 +9,8 @@ import numpy as np
 
 from clampz._kernels.jit import kernel
 
-# Entries of (variable, lo) that are worked on at once: 8 KB, so that A, the rows made from it and an operand fit the first cache together.
+# Entries of (variable, lo) that are worked on at once: 8 KB, so that A, the rows made from it and an operand fit the
+# first cache together.
 BLOCK = 1024
 
 # How an operand's entries lie along lo.
@@ -64,7 +65,9 @@ class Scratch(NamedTuple):
     B_sum: Any  # [x, hi] belief summed over lo
     weight: Any  # [lo] P / m
     offset: Any  # [operand] where in the store the operand's entries for this hi begin
-    lo_offset: Any  # [operand, lo] for operands that gather; unsigned, as indices that may be negative cost a comparison each
+    lo_offset: (
+        Any  # [operand, lo] for operands that gather; unsigned, as indices that may be negative cost a comparison each
+    )
     digit: Any  # [axis] the states that make up hi
 
 
@@ -78,12 +81,20 @@ def make_scratch(sizes: Any) -> Scratch:
     )  # fmt: skip
 
 
-def make_plan(order: Any, bucket_scopes: Any, num_states: Any, scope_start: Any, scopes: Any, table_start: Any) -> tuple[Plan, Any]:
-    """The plan of an order, whose `bucket_scopes` are given, and the sizes of the scratch it needs: [x, lo], [x, hi], lo, operands, operands x lo, axes."""
+def make_plan(
+    order: Any, bucket_scopes: Any, num_states: Any, scope_start: Any, scopes: Any, table_start: Any
+) -> tuple[Plan, Any]:
+    """The plan of an order, whose `bucket_scopes` are given, and the sizes of the scratch it needs: [x, lo], [x, hi],
+    lo, operands, operands x lo, axes."""
     begin, scope, first, following = bucket_scopes
     n, num_factors = len(order), len(scope_start) - 1
     num_operands = np.count_nonzero(np.diff(begin)) + np.count_nonzero(np.diff(scope_start) > 2)
-    steps, axes, factors, operands = np.zeros(n + 1, STEP), np.zeros(len(scope), AXIS), np.zeros(num_factors + 1, FACTOR), np.zeros(num_operands, OPERAND)
+    steps, axes, factors, operands = (
+        np.zeros(n + 1, STEP),
+        np.zeros(len(scope), AXIS),
+        np.zeros(num_factors + 1, FACTOR),
+        np.zeros(num_operands, OPERAND),
+    )
     steps["variable"][:n] = order
     steps["states"][:n] = num_states[order]
     steps["begin"] = begin
@@ -99,7 +110,8 @@ def make_plan(order: Any, bucket_scopes: Any, num_states: Any, scope_start: Any,
 
 @kernel
 def _fill_blocks(steps, axes, first_message):
-    """Split every scope into hi and lo, and place the messages.  Returns the scratch sizes, those of operands still missing."""
+    """Split every scope into hi and lo, and place the messages.  Returns the scratch sizes, those of operands still
+    missing."""
     sizes = np.ones(6, dtype=np.int64)
     steps[0].message = first_message
     for k in range(steps.size - 1):
@@ -126,7 +138,8 @@ def _fill_blocks(steps, axes, first_message):
 
 @kernel
 def _fill_factors(steps, axes, factors, operands, first, following, num_states, scope_start, scopes, sizes):
-    """Give each factor to the first step among its variables, and each message to the step that uses it up.  Returns the strides of the operands."""
+    """Give each factor to the first step among its variables, and each message to the step that uses it up.  Returns
+    the strides of the operands."""
     n = steps.size - 1
     num_factors = factors.size - 1
     step_of = np.empty(n, dtype=np.int64)
@@ -150,7 +163,9 @@ def _fill_factors(steps, axes, factors, operands, first, following, num_states, 
             num_strides += 1 + steps[k + 1].begin - steps[k].begin
             child = following[child]
     strides = np.zeros(num_strides, dtype=np.int64)
-    axis_of = np.empty(n, dtype=np.int64)  # where a step stands in the scope at hand: -1 for the step itself, then 0, 1, ...
+    axis_of = np.empty(
+        n, dtype=np.int64
+    )  # where a step stands in the scope at hand: -1 for the step itself, then 0, 1, ...
     used = 0
     j = 0
     for k in range(n):

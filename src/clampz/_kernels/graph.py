@@ -42,7 +42,8 @@ def strip_to_core(start, neighbour, edge_of):
 
     Returns the removed variables in the order of removal, and for each the edge that still held it (-1: none).
     """
-    # Of each variable's remaining neighbours and edges only their exclusive or is kept: at degree one it is the neighbour, and the edge.
+    # Of each variable's remaining neighbours and edges only their exclusive or is kept: at degree one it is the
+    # neighbour, and the edge.
     n = start.size - 1
     degree = start[1:] - start[:-1]
     other = np.zeros(n, dtype=np.int32)

@@ -1,7 +1,8 @@
 """The two ways a kernel is compiled, so that every kernel says only which of them it is.
 
-Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it inlines from has, and installers may
-give the files of all versions one time stamp.  So the cache has a folder for each state of all kernels together.
+Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
+inlines from has, and installers may give the files of all versions one time stamp.  So the cache has a folder for each
+state of all kernels together.
 """
 
 import hashlib
@@ -13,19 +14,25 @@ from typing import Any
 
 from numba import config, njit
 
-# Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick) and turn infinities into garbage; these two
-# flags change neither.  Reciprocals for divisions ("arcp") would be safe for both, but vector and scalar loops then round differently.
+# Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick) and
+# turn infinities into garbage; these two flags change neither.  Reciprocals for divisions ("arcp") would be safe for
+# both, but vector and scalar loops then round differently.
 SAFE_MATH = {"contract", "nsz"}
 # Folders of compiled kernels kept: this version's, and those of a few others that may be in use.
 KEPT_STATES = 4
 
 
 def _cache_folder() -> str:
-    """Where compiled kernels are kept: in the user's NUMBA_CACHE_DIR, else beside the kernels, else (read-only installs) in the user's cache."""
+    """Where compiled kernels are kept: in the user's NUMBA_CACHE_DIR, else beside the kernels, else (read-only
+    installs) in the user's cache."""
     here = Path(__file__).parent
     state = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()[:16]
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    places = [Path(chosen)] if chosen else [here / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clampz"]
+    places = (
+        [Path(chosen)]
+        if chosen
+        else [here / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clampz"]
+    )
     for place in places:
         folder = place / f"kernels-{state}"
         try:
@@ -54,7 +61,9 @@ def kernel(function: Any) -> Any:
 
     Python's division raises on zero, and the branch for it keeps LLVM from vectorising the loop around it.
     """
-    settings: Any = config  # where the cache goes is decided when a function is decorated; other packages keep their own setting
+    settings: Any = (
+        config  # where the cache goes is decided when a function is decorated; other packages keep their own setting
+    )
     before, settings.CACHE_DIR = settings.CACHE_DIR, CACHE_FOLDER
     try:
         return njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE_MATH)(function)
@@ -65,6 +74,7 @@ def kernel(function: Any) -> Any:
 def inline(function: Any) -> Any:
     """Compile a scalar function that disappears into the loops of the kernels that call it.
 
-    LLVM is told to: left to its own judgement, it does not, and the loops stay scalar.  Inlining by Numba does the same in twice the compile time.
+    LLVM is told to: left to its own judgement, it does not, and the loops stay scalar.  Inlining by Numba does the same
+    in twice the compile time.
     """
     return njit(forceinline=True, error_model="numpy", fastmath={"contract"})(function)

@@ -1,12 +1,11 @@
 """Mean field by coordinate ascent: arrays in, arrays out.
 
-Binary models, rows are slots:
-centred  (n, B)  q - 1/2, updated in place; 0 where the lane has the variable clamped, so that it says nothing to its neighbours
-theta    (n, B)  log-odds of the unary potentials; 0 where clamped
-weight   (2m,)   W of each message's edge
-free     (n, B)  1, or 0 where clamped; (0, 0) where no lane has any
+Binary models, rows are slots: centred  (n, B)  q - 1/2, updated in place; 0 where the lane has the variable clamped, so
+that it says nothing to its neighbours theta    (n, B)  log-odds of the unary potentials; 0 where clamped weight   (2m,)
+W of each message's edge free     (n, B)  1, or 0 where clamped; (0, 0) where no lane has any
 
-    q_i <- sigmoid( theta_i + sum_j W_ij (q_j - 1/2) ),    F = constant + sum theta_i q_i + sum W_ij (q_i - 1/2)(q_j - 1/2) + W_ij / 4 + sum H(q_i)
+    q_i <- sigmoid( theta_i + sum_j W_ij (q_j - 1/2) ),    F = constant + sum theta_i q_i + sum W_ij (q_i - 1/2)(q_j -
+    1/2) + W_ij / 4 + sum H(q_i)
 
 Any number of labels, rows are states in slot order, the layout of `messages_general`:
 q        (S, B)  updated in place
@@ -83,7 +82,8 @@ def _entropy_term(p):
 
 @kernel
 def value_terms(first, last, centred, theta, weight, free, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to rounding into out[4]; (6, B)."""
+    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to
+    rounding into out[4]; (6, B)."""
     num_lanes = centred.shape[1]
     row = np.empty(num_lanes)
     size = np.empty(num_lanes)
@@ -127,7 +127,8 @@ def _softmax(q, first, num_states, b):
 
 @kernel
 def update_slots_general(first, last, q, theta, table, graph):
-    """One coordinate step in each of the slots first..last-1: q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y q_j(y) theta_ij(x, y))."""
+    """One coordinate step in each of the slots first..last-1: q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y
+    q_j(y) theta_ij(x, y))."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]
@@ -176,7 +177,8 @@ def sweep_pendants_general(core, q, theta, table, graph):
 
 @kernel
 def value_terms_general(first, last, q, theta, table, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to rounding into out[4]."""
+    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to
+    rounding into out[4]."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]
@@ -204,9 +206,11 @@ def value_terms_general(first, last, q, theta, table, graph, out):
 
 @kernel
 def feasible_configuration(possible, preference, graph, table, max_steps):
-    """Search for states of all slots that no hard zero forbids: depth first, most preferred state first, neighbours checked ahead.
+    """Search for states of all slots that no hard zero forbids: depth first, most preferred state first, neighbours
+    checked ahead.
 
-    possible (S,) states allowed; preference (S,) higher is tried first.  Returns the states, or an empty array after max_steps trials without success.
+    possible (S,) states allowed; preference (S,) higher is tried first.  Returns the states, or an empty array after
+    max_steps trials without success.
     """
     n = graph.start.size - 1
     blocked = np.zeros(possible.size, dtype=np.int32)  # how many assigned neighbours forbid the state
@@ -223,7 +227,12 @@ def feasible_configuration(possible, preference, graph, table, max_steps):
         best = np.int64(-1)
         for x in range(num_i):
             s = begin + x
-            if possible[s] and not tried[s] and blocked[s] == 0 and (best < 0 or preference[s] > preference[begin + best]):
+            if (
+                possible[s]
+                and not tried[s]
+                and blocked[s] == 0
+                and (best < 0 or preference[s] > preference[begin + best])
+            ):
                 best = np.int64(x)
         steps += 1
         if steps > max_steps:

@@ -1,11 +1,12 @@
 """Mean field on factors of any number of variables: arrays in, arrays out.
 
-q        (S, B)  probabilities, states of all variables one after another, updated in place
-theta    (S, B)  log unary potentials; -inf where a state is out
-table    (entries,)  log tables of the factors end to end, the last variable of a scope varying fastest, hard zeros replaced by -HARD
-factors  FactorGraph  which variables each factor has, and which factors each variable
+q        (S, B)  probabilities, states of all variables one after another, updated in place theta    (S, B)  log unary
+potentials; -inf where a state is out table    (entries,)  log tables of the factors end to end, the last variable of a
+scope varying fastest, hard zeros replaced by -HARD factors  FactorGraph  which variables each factor has, and which
+factors each variable
 
-    q_i(x) in proportion to exp( theta_i(x) + sum_f E[ theta_f | x_i = x ] ),    F = constant + sum E[theta_i] + sum E[theta_f] + sum H(q_i)
+    q_i(x) in proportion to exp( theta_i(x) + sum_f E[ theta_f | x_i = x ] ),    F = constant + sum E[theta_i] + sum
+    E[theta_f] + sum H(q_i)
 
 A configuration is a row of digits: the states of a scope's variables.
 """
@@ -18,11 +19,12 @@ from clampz._kernels.jit import kernel
 from clampz._kernels.mean_field import _entropy_term, _softmax
 from clampz._kernels.messages import ADDITIONS_COVERED
 from clampz._kernels.simd_math import lost_in_sum
-from clampz.tables import Integers
+from clampz.model.tables import Integers
 
 
 class FactorGraph(NamedTuple):
-    """Scopes both ways: factor f has `variables[scope_start[f] : scope_start[f + 1]]`; variable i is in `factor[at[i] : at[i + 1]]`, at these places."""
+    """Scopes both ways: factor f has `variables[scope_start[f] : scope_start[f + 1]]`; variable i is in `factor[at[i] :
+    at[i + 1]]`, at these places."""
 
     state_start: Integers
     scope_start: Integers
@@ -54,7 +56,8 @@ def update_variables(num_sweeps, q, theta, table, graph):
 
 @kernel
 def _add_expectations(f, place, begin, q, table, graph, weight):
-    """Add to q[begin + x] what factor f is worth on average where its variable at `place` is in state x; that variable's own q is not read."""
+    """Add to q[begin + x] what factor f is worth on average where its variable at `place` is in state x; that
+    variable's own q is not read."""
     first, last = graph.scope_start[f], graph.scope_start[f + 1]
     digits = np.zeros(last - first, dtype=np.int64)
     for entry in range(graph.table_start[f], graph.table_start[f + 1]):

@@ -1,6 +1,7 @@
 """Message passing for binary models, shared by Bethe and TRW: arrays in, arrays out.
 
-B lanes, n slots, 2m messages, in the layout of `Topology`.  R is 1 (weights shared by all lanes) or B (weights of each lane).
+B lanes, n slots, 2m messages, in the layout of `Topology`.  R is 1 (weights shared by all lanes) or B (weights of each
+lane).
 
 u        (2m, B)  log message ratios log M(1)/M(0), updated in place
 total    (n, B)   log-odds of the beliefs, kept in step with u
@@ -30,7 +31,8 @@ from clampz._kernels.simd_math import EXP_LIMIT, clip, exp, log_ratio, lost_in_s
 FULL_LANES = 8
 # Values gathered before a vectorised pass over them: long enough to pay, short enough to stay in the first-level cache.
 CHUNK = 256
-# Below this |w| the short form of the update neither overflows nor loses precision once h is clipped; above it the long form is used.
+# Below this |w| the short form of the update neither overflows nor loses precision once h is clipped; above it the long
+# form is used.
 SHORT_FORM_LIMIT = 600.0
 
 
@@ -65,7 +67,8 @@ def message(h, w):
 
 @inline
 def message_short(h, s, c):
-    """The update for |w| <= SHORT_FORM_LIMIT, with s = sigmoid(w) and c = sigmoid(-w): one exp, one log, one division."""
+    """The update for |w| <= SHORT_FORM_LIMIT, with s = sigmoid(w) and c = sigmoid(-w): one exp, one log, one
+    division."""
     e = exp(-clip(h))
     return log_ratio(s + c * e, c + s * e)
 
@@ -76,7 +79,17 @@ def update_slots(first, last, u, total, weights, keep, graph):
     if u.shape[1] >= FULL_LANES:
         _update_full_lanes(first, last, u, total, weights, keep, graph)
     elif u.shape[1] == 1:
-        _update_single(first, last, u.ravel(), total.ravel(), weights.w.ravel(), weights.gain.ravel(), weights.free.ravel(), keep[0], graph)
+        _update_single(
+            first,
+            last,
+            u.ravel(),
+            total.ravel(),
+            weights.w.ravel(),
+            weights.gain.ravel(),
+            weights.free.ravel(),
+            keep[0],
+            graph,
+        )
     else:
         _update_gathered(first, last, u, total, weights, keep, graph)
 
@@ -268,7 +281,8 @@ def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
 
 @kernel
 def edge_terms(first, last, u, total, weights, graph, log_norm, out):
-    """What the edges add to the value of the approximation and to its certificate (DESIGN: value, certified upper bound).
+    """What the edges add to the value of the approximation and to its certificate (DESIGN: value, certified upper
+    bound).
 
     out[0] += rho (log Z_ij - log Z_i - log Z_j)         the value C
     out[1] += rho log max(1, R_ij)                       the slack of the bound U = C + slack

@@ -1,19 +1,20 @@
-"""Message passing for any number of labels, shared by Bethe and TRW: the twin of `messages` with tables instead of log-odds.
+"""Message passing for any number of labels, shared by Bethe and TRW: the twin of `messages` with tables instead of
+log-odds.
 
-The states of all slots lie one after another (S rows), those of slot i from state_start[i]; the entries of message e, one per state of its head,
-from entry_start[e]; its table, states of the tail by states of the head, from table_start[e].
+The states of all slots lie one after another (S rows), those of slot i from state_start[i]; the entries of message e,
+one per state of its head, from entry_start[e]; its table, states of the tail by states of the head, from
+table_start[e].
 
-messages  (entries, B)  log M, finite, largest entry about 0; meaningless where the head's state is ruled out
-total     (S, B)        log beliefs, not normalised, kept in step with the messages; -inf where the lane rules the state out
-theta     (S, B)        log unary potentials
-table     (tables,)     theta_ij of each message, in both directions
-factor    (tables,)     exp(theta_ij / rho - shift)
-shift     (2m,)         the largest finite theta_ij / rho
-rho, gain (2m, 1)       as in `messages`; weights of lanes' own are solved lane by lane
+messages  (entries, B)  log M, finite, largest entry about 0; meaningless where the head's state is ruled out total
+(S, B)        log beliefs, not normalised, kept in step with the messages; -inf where the lane rules the state out theta
+(S, B)        log unary potentials table     (tables,)     theta_ij of each message, in both directions factor
+(tables,)     exp(theta_ij / rho - shift) shift     (2m,)         the largest finite theta_ij / rho rho, gain (2m, 1)
+as in `messages`; weights of lanes' own are solved lane by lane
 
     log M_ji(x_i) = log sum_xj exp( theta_ij(x_i, x_j) / rho + total_j(x_j) - log M_ij(x_j) )
 
-The sum is a matrix product of `factor` with the exponentials of the cavity; where it underflows (extreme potentials) it is done again in the log domain.
+The sum is a matrix product of `factor` with the exponentials of the cavity; where it underflows (extreme potentials) it
+is done again in the log domain.
 """
 
 from typing import NamedTuple
@@ -77,7 +78,8 @@ def fill_factors(rho, graph, table, factor, shift):
         top = -np.inf
         for k in range(first, last):
             top = max(top, table[k])
-        # the reciprocal by name: left to the compiler, its vector loop would use it and its scalar loop not, and where arrays lie decides which one runs
+        # the reciprocal by name: left to the compiler, its vector loop would use it and its scalar loop not, and where
+        # arrays lie decides which one runs
         inverse = 1.0 / rho[e, 0]
         top = top * inverse if top > -np.inf else 0.0
         shift[e] = top
@@ -170,11 +172,19 @@ def _send_in_logs(e, i, b, messages, total, potentials, graph, out):
             continue
         top = -np.inf
         for y in range(num_j):
-            term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
+            term = (
+                potentials.table[begin + y * num_i + x] / potentials.rho[e, 0]
+                + total[first_j + y, b]
+                - messages[back + y, b]
+            )
             top = max(top, term)
         s = 0.0
         for y in range(num_j):
-            term = potentials.table[begin + y * num_i + x] / potentials.rho[e, 0] + total[first_j + y, b] - messages[back + y, b]
+            term = (
+                potentials.table[begin + y * num_i + x] / potentials.rho[e, 0]
+                + total[first_j + y, b]
+                - messages[back + y, b]
+            )
             if term - top >= -EXP_LIMIT:
                 s += exp(term - top)
         out[x, b] = top + log(s) - potentials.shift[e]
@@ -219,7 +229,9 @@ def update_slots(first, last, messages, total, potentials, keep, graph):
     """Recompute all messages into the slots first..last-1, which must not be neighbours of each other."""
     scratch, out = _scratch(graph, messages.shape[1])
     if messages.shape[1] == 1:
-        _update_single(first, last, messages.ravel(), total.ravel(), potentials, keep[0], graph, scratch[0].ravel(), out.ravel())
+        _update_single(
+            first, last, messages.ravel(), total.ravel(), potentials, keep[0], graph, scratch[0].ravel(), out.ravel()
+        )
         return
     for i in range(first, last):
         for e in range(graph.start[i], graph.start[i + 1]):
@@ -260,7 +272,16 @@ def _update_single(first, last, messages, total, potentials, keep, graph, cavity
                 lost |= alive and out[x] < SMALLEST_SUM
                 out[x] = log(max(out[x], SMALLEST_SUM)) + top
             if lost:
-                _send_in_logs(e, i, np.int64(0), messages.reshape(-1, 1), total.reshape(-1, 1), potentials, graph, out.reshape(-1, 1))
+                _send_in_logs(
+                    e,
+                    i,
+                    np.int64(0),
+                    messages.reshape(-1, 1),
+                    total.reshape(-1, 1),
+                    potentials,
+                    graph,
+                    out.reshape(-1, 1),
+                )
             top = -np.inf
             for x in range(num_i):
                 top = max(top, out[x] if total[first_i + x] > -np.inf else -np.inf)
@@ -295,7 +316,8 @@ def update_in_order(order, heads, messages, total, potentials, graph):
 
 @kernel
 def send_all(beliefs, messages, potentials, graph):
-    """The messages that these log beliefs (S, B) would send if `messages` had come in, normalised to a largest entry of 0."""
+    """The messages that these log beliefs (S, B) would send if `messages` had come in, normalised to a largest entry of
+    0."""
     scratch, out = _scratch(graph, messages.shape[1])
     sent = np.zeros_like(messages)
     for i in range(graph.start.size - 1):
@@ -350,7 +372,9 @@ def node_terms(first, last, theta, messages, total, potentials, graph, log_norm,
                     for e in range(graph.start[i], graph.start[i + 1]):
                         term += potentials.rho[e, 0] * abs(messages[graph.entry_start[e] + s - begin, b])
                     largest = max(largest, term)
-            out[3, b] += abs(z) + largest * (1.0 + (graph.start[i + 1] - graph.start[i]) / ADDITIONS_COVERED) + (end - begin)
+            out[3, b] += (
+                abs(z) + largest * (1.0 + (graph.start[i + 1] - graph.start[i]) / ADDITIONS_COVERED) + (end - begin)
+            )
 
 
 @kernel
@@ -369,8 +393,8 @@ def _log_sum(values, begin, end, b):
 def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
     """Value, slack, drift and magnitude of the edges, as in `messages.edge_terms`.
 
-    With log N_i = log sum_xj exp(theta/rho + cavity_j), the pair's marginal of i is proportional to exp(cavity_i + log N_i), its normaliser is Z_ij,
-    and its ratio to T_i is exp(log N_i - log M_ji) Z_i / Z_ij.
+    With log N_i = log sum_xj exp(theta/rho + cavity_j), the pair's marginal of i is proportional to exp(cavity_i + log
+    N_i), its normaliser is Z_ij, and its ratio to T_i is exp(log N_i - log M_ji) Z_i / Z_ij.
     """
     num_lanes = messages.shape[1]
     scratch, sent_i = _scratch(graph, num_lanes)
@@ -404,7 +428,9 @@ def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
             ratio_i, drift_i = _disagreement(sent_i, messages, total, entry, begin, num_i, log_z, log_norm[i, b], b)
             begin = graph.state_start[j]
             num_j = graph.state_start[j + 1] - begin
-            ratio_j, drift_j = _disagreement(sent_j, messages, total, graph.entry_start[r], begin, num_j, log_z, log_norm[j, b], b)
+            ratio_j, drift_j = _disagreement(
+                sent_j, messages, total, graph.entry_start[r], begin, num_j, log_z, log_norm[j, b], b
+            )
             value = count * (log_z + shift - log_norm[i, b] - log_norm[j, b])
             slack = count * max(0.0, max(ratio_i, ratio_j))
             out[4, b] += lost_in_sum(out[0, b], value)
@@ -412,7 +438,9 @@ def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
             out[5, b] += lost_in_sum(out[1, b], slack)
             out[1, b] += slack
             out[2, b] = max(out[2, b], max(drift_i, drift_j))
-            out[3, b] += count * (abs(log_z) + 2 * abs(shift) + abs(log_norm[i, b]) + abs(log_norm[j, b]) + 2 * largest + num_i + num_j)
+            out[3, b] += count * (
+                abs(log_z) + 2 * abs(shift) + abs(log_norm[i, b]) + abs(log_norm[j, b]) + 2 * largest + num_i + num_j
+            )
 
 
 @kernel

@@ -107,7 +107,8 @@ def log(x):
 
 @inline
 def lost_in_sum(s, x):
-    """What s + x loses to rounding, exactly (Knuth): a sum that carries these along is as good as one in twice the precision."""
+    """What s + x loses to rounding, exactly (Knuth): a sum that carries these along is as good as one in twice the
+    precision."""
     t = s + x
     part = t - s
     return (s - (t - part)) + (x - part)
@@ -133,7 +134,8 @@ def softplus(x):
 
 
 if getattr(config, "DISABLE_JIT", False):
-    # The intrinsics exist in compiled code only.  Without the compiler, when tests look for indices out of range, the library's functions do.
+    # The intrinsics exist in compiled code only.  Without the compiler, when tests look for indices out of range, the
+    # library's functions do.
     def exp(x):
         return math.exp(x)
 

@@ -8,26 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.approximations.base import approximation
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.engine import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
+from clampz.approximations.iteration import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
 from clampz.approximations.lanes import finished, lanes_of, start_messages
+from clampz.approximations.layouts import BinaryProblem, problem_of
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.message_lanes import MessageLanes
-from clampz.approximations.problems import BinaryProblem, problem_of
-from clampz.approximations.starts import Start
-from clampz.batch import Batch
-from clampz.executors import workers
-from clampz.limits import Options, Watch, check_option
-from clampz.results import Estimates
-from clampz.tables import Floats, Integers, columns
+from clampz.approximations.messages import MessageLanes
+from clampz.model.batch import Batch
+from clampz.model.results import Estimates
+from clampz.model.starts import Start
+from clampz.model.tables import Floats, Integers, columns
+from clampz.options import Options, check_option
+from clampz.signature import approximation
+from clampz.watch import Watch
+from clampz.workers import workers
 
-# Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few sweeps and is slow to settle there; plain
-# belief propagation (None) settles quickly where it settles at all.  So it gets a try after SHORT sweeps, and lanes that it fails, or leads away to a lower
-# optimum (as it does on some strong mixed models), go on from where it began.
-# Five inner sweeps are enough nearly everywhere; from ten on the inner problem has non-negative counting numbers only, so that it converges for certain, and
-# longer inner loops make each outer step a truer ascent.
+# Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few
+# sweeps and is slow to settle there; plain belief propagation (None) settles quickly where it settles at all.  So it
+# gets a try after SHORT sweeps, and lanes that it fails, or leads away to a lower optimum (as it does on some strong
+# mixed models), go on from where it began.
+# Five inner sweeps are enough nearly everywhere; from ten on the inner problem has non-negative counting numbers only,
+# so that it converges for certain, and longer inner loops make each outer step a truer ascent.
 INNER_SWEEPS = (5, None, 5, 10, 20, 40)
 SHORT = 60
 # A lane whose drift has not fallen to this share of its best within so many (outer) steps moves on to the next loop.
@@ -44,10 +46,12 @@ class BetheOptions(Options):
     Attributes
     ----------
     tol
-        The largest disagreement, in probability, between a pairwise belief's marginal and the belief; the error of log Z in nats is of its square.
+        The largest disagreement, in probability, between a pairwise belief's marginal and the belief; the error of log
+        Z in nats is of its square.
     num_starts
-        Random starts besides the uniform one and the best mean-field solution; all are solved as lanes, and the highest value counts.  Branches of a clamping
-        start from their parent's solution, the uniform point and a quarter as many random ones.
+        Random starts besides the uniform one and the best mean-field solution; all are solved as lanes, and the highest
+        value counts.  Branches of a clamping start from their parent's solution, the uniform point and a quarter as
+        many random ones.
     from_mean_field
         Whether the best mean-field solution is a start.
     seed
@@ -60,10 +64,16 @@ class BetheOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option(isinstance(self.num_starts, int) and self.num_starts >= 0, "num_starts", "a whole number >= 0", self.num_starts)
+        check_option(
+            isinstance(self.num_starts, int) and self.num_starts >= 0,
+            "num_starts",
+            "a whole number >= 0",
+            self.num_starts,
+        )
 
     def in_branches(self) -> "BetheOptions":
-        """Fewer starts: measured on the reference models, the parent's and the uniform one are as good as all of them, within 0.001 nats on 43 of 44."""
+        """Fewer starts: measured on the reference models, the parent's and the uniform one are as good as all of them,
+        within 0.001 nats on 43 of 44."""
         return replace(self, num_starts=self.num_starts // 4, from_mean_field=False)
 
 
@@ -71,11 +81,13 @@ class BetheOptions(Options):
 def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> Estimates:
     """The Bethe approximation: often the most accurate estimate of log Z.
 
-    No bound in general; on attractive and balanced binary models `log_z` is a lower bound, certified at any iteration (`value` is what the messages say).
+    No bound in general; on attractive and balanced binary models `log_z` is a lower bound, certified at any iteration
+    (`value` is what the messages say).
 
-    A double loop (belief propagation whose beliefs are damped geometrically), with plain belief propagation to settle where that works, ends at a stationary
-    point of the Bethe objective.  That is a maximum with many local ones, so it runs from several starts: uniform, the best mean-field solution, random ones,
-    and `start` if given.  Options: see `BetheOptions`.
+    A double loop (belief propagation whose beliefs are damped geometrically), with plain belief propagation to settle
+    where that works, ends at a stationary point of the Bethe objective.  That is a maximum with many local ones, so it
+    runs from several starts: uniform, the best mean-field solution, random ones, and `start` if given.  Options: see
+    `BetheOptions`.
 
     >>> from clampz import bethe, generators
     >>> bethe(generators.cycle(3, theta=0, weights=-4.0)).converged
@@ -137,8 +149,11 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     return estimates
 
 
-def _from_starts(single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> MessageLanes:
-    """Every lane several times in a row, from different messages: the caller's, uniform, from mean field, and random."""
+def _from_starts(
+    single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
+) -> MessageLanes:
+    """Every lane several times in a row, from different messages: the caller's, uniform, from mean field, and
+    random."""
     points = [np.zeros_like(single.point)]
     if options.from_mean_field:
         left = max(0.0, options.time - watch.seconds)
@@ -156,7 +171,8 @@ def _from_starts(single: MessageLanes, batch: Batch, options: BetheOptions, star
 
 
 def _give_up(num_lanes: int, patience: int, *, at_once: bool) -> Policy:
-    """A policy for `iterate`: lanes leave for the next loop after so many sweeps, `at_once` or when their drift has not fallen for as long."""
+    """A policy for `iterate`: lanes leave for the next loop after so many sweeps, `at_once` or when their drift has not
+    fallen for as long."""
     stagnation = Stagnation(num_lanes, PROGRESS)
 
     def give_up(block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> NDArray[np.bool_]:

@@ -1,15 +1,16 @@
 """A certified lower bound from Bethe on attractive and balanced models.
 
-The Bethe log Z of an attractive binary model, a maximum over the local polytope, is at most log Z [Ruozzi 2012], and flipping variables changes neither.
-So the Bethe objective at *any* point of the local polytope is a lower bound.  Given the beliefs of the variables, the best pairwise marginals have a closed
-form: their odds ratio is e^W, which is a quadratic equation in the probability that both ends are in state 1.
+The Bethe log Z of an attractive binary model, a maximum over the local polytope, is at most log Z [Ruozzi 2012], and
+flipping variables changes neither.  So the Bethe objective at *any* point of the local polytope is a lower bound.
+Given the beliefs of the variables, the best pairwise marginals have a closed form: their odds ratio is e^W, which is a
+quadratic equation in the probability that both ends are in state 1.
 """
 
 import numpy as np
 
-from clampz.approximations.engine import EPSILON, ROUNDINGS
-from clampz.approximations.problems import BinaryProblem
-from clampz.tables import Floats, lane_sums
+from clampz.approximations.layouts import BinaryProblem
+from clampz.model.tables import Floats, lane_sums
+from clampz.numerics import EPS, ROUNDINGS
 
 # Weight beyond which e^W - 1 and e^W are the same number to all digits that matter.
 LARGEST_W = 300.0
@@ -18,7 +19,8 @@ LOG_SIZE = 40.0
 
 
 def bethe_lower_bound(problem: BinaryProblem, total: Floats) -> Floats:
-    """(B,) the Bethe objective at beliefs with these log-odds (n, B), less its rounding error: a lower bound on log Z if the model is balanced."""
+    """(B,) the Bethe objective at beliefs with these log-odds (n, B), less its rounding error: a lower bound on log Z
+    if the model is balanced."""
     i, j = problem.topology.slot_of[problem.topology.edges].T
     odds = np.clip(total, -LARGEST_W, LARGEST_W)
     high, low = 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))
@@ -38,7 +40,7 @@ def bethe_lower_bound(problem: BinaryProblem, total: Floats) -> Floats:
         node = node * problem.free
         pair = pair * problem.free[i] * problem.free[j]
     size = problem.magnitude + (np.abs(problem.theta) + LOG_SIZE).sum(axis=0) + (np.abs(W) + 4 * LOG_SIZE).sum(axis=0)
-    bound: Floats = problem.constant + lane_sums(node) + lane_sums(pair) - ROUNDINGS * EPSILON * size
+    bound: Floats = problem.constant + lane_sums(node) + lane_sums(pair) - ROUNDINGS * EPS * size
     return bound
 
 
@@ -47,7 +49,7 @@ def _both_high(p: Floats, q: Floats, W: Floats) -> Floats:
 
     x = 2 (1 + a) p q / (a + p + q + sqrt((a + p + q)^2 - 4 (1 + a) p q)).
     """
-    a = 1 / np.expm1(np.maximum(W, EPSILON))
+    a = 1 / np.expm1(np.maximum(W, EPS))
     s = a + p + q
     x: Floats = 2 * (1 + a) * p * q / (s + np.sqrt(np.maximum(0.0, s * s - 4 * (1 + a) * p * q)))
     return x

@@ -1,7 +1,8 @@
 """Edge weights rho for TRW: how often each edge appears in a distribution over spanning forests.
 
-Any point of the forest polytope gives a valid bound.  Lowering an entry stays inside it, raising one may leave it; so weights are only ever mixed or lowered,
-never clipped upwards.  An edge on no cycle is in every spanning tree and has rho = 1.
+Any point of the forest polytope gives a valid bound.  Lowering an entry stays inside it, raising one may leave it; so
+weights are only ever mixed or lowered, never clipped upwards.  An edge on no cycle is in every spanning tree and has
+rho = 1.
 """
 
 from dataclasses import dataclass, replace
@@ -12,16 +13,18 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph
 from clampz.errors import OptionError
-from clampz.tables import Floats, Integers, columns, read_only
-from clampz.topology import Topology
+from clampz.model.tables import Floats, Integers, columns, read_only
+from clampz.model.topology import Topology
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
 # How far outside the forest polytope weights that a user gives may seem to be; they are lowered by as much.
 TOLERATED = 1e-9
-# What the resistances of a badly conditioned graph are off by beyond that, for each of its variables (measured: 5e-16 on chains of triangles).
+# What the resistances of a badly conditioned graph are off by beyond that, for each of its variables (measured: 5e-16
+# on chains of triangles).
 ROUNDING_PER_VARIABLE = 1e-14
-# Variables of the core up to which effective resistances are computed: a dense inverse, about a quarter of a second at this size.
+# Variables of the core up to which effective resistances are computed: a dense inverse, about a quarter of a second at
+# this size.
 MAX_DENSE = 1200
 # Variables of the core up to which weights that a user gives can be checked: a maximum flow for each.
 MAX_CHECKED = 500
@@ -33,10 +36,11 @@ NUM_TREES_LARGE = 12
 
 @dataclass(frozen=True, eq=False)
 class ForestWeights:
-    """Weights (m, 1) or (m, B) that are known to be mixtures of spanning forests, because they were made here: not checked again.
+    """Weights (m, 1) or (m, B) that are known to be mixtures of spanning forests, because they were made here: not
+    checked again.
 
-    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of [WD16] is about.
-    `optimize`: they are where the optimization begins.
+    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of
+    [WD16] is about. `optimize`: they are where the optimization begins.
     """
 
     rho: Floats
@@ -50,8 +54,9 @@ class ForestWeights:
 def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None) -> Floats:
     """(m,) the uniform distribution over spanning forests of the graph of the `free` variables (all by default).
 
-    The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the Laplacian, G_ii + G_jj - 2 G_ij.
-    Exact up to MAX_DENSE variables on cycles, sampled trees beyond.  Edges of other variables get weight 1.
+    The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
+    Laplacian, G_ii + G_jj - 2 G_ij.  Exact up to MAX_DENSE variables on cycles, sampled trees beyond.  Edges of other
+    variables get weight 1.
     """
     if free is not None:
         return _uniform_weights(topology, free)
@@ -80,18 +85,22 @@ def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None) -> Floa
     laplacian = np.zeros((len(variables), len(variables)))
     laplacian[i, j] = laplacian[j, i] = -1.0
     np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
-    # The Laplacian of a component is singular in the constant vector only: adding it there leaves resistances as they are.
+    # The Laplacian of a component is singular in the constant vector only: adding it there leaves resistances as they
+    # are.
     same = labels[:, None] == labels[None, :]
     inverse = np.linalg.inv(laplacian + same / np.bincount(labels)[labels])
     diagonal = np.diagonal(inverse)
     rho[inside] = np.clip(diagonal[i] + diagonal[j] - 2 * inverse[i, j], 0.0, 1.0)
-    # Foster: the resistances of a component add up to its variables less one.  What is missing from that measures the error made.
+    # Foster: the resistances of a component add up to its variables less one.  What is missing from that measures the
+    # error made.
     error = abs(rho[inside].sum() - (len(variables) - (labels.max() + 1))) / max(1, len(variables))
     rho[inside] *= SHRINK - 10 * error - ROUNDING_PER_VARIABLE * len(variables)
     return rho
 
 
-def sampled_weights(topology: Topology, num_trees: int, rng: np.random.Generator, free: NDArray[np.bool_] | None = None) -> Floats:
+def sampled_weights(
+    topology: Topology, num_trees: int, rng: np.random.Generator, free: NDArray[np.bool_] | None = None
+) -> Floats:
     """(m,) how often each edge is in `num_trees` random spanning forests, as many more as it takes to cover every edge.
 
     Each tree takes the edges that no tree has yet first, in random order: a grid is covered by three or four trees.
@@ -116,7 +125,9 @@ def heaviest_forests(topology: Topology, weights: Floats) -> Floats:
     """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B)."""
     out = np.empty_like(weights)
     for b in range(weights.shape[1]):
-        out[:, b] = graph.spanning_forest(topology.num_variables, topology.edges, np.argsort(-weights[:, b], kind="stable"))
+        out[:, b] = graph.spanning_forest(
+            topology.num_variables, topology.edges, np.argsort(-weights[:, b], kind="stable")
+        )
     return out
 
 
@@ -132,28 +143,36 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floa
     bad = np.argwhere(np.logical_not((rho >= SMALLEST_GIVEN) & (rho <= 1)))
     if bad.size:
         k = int(bad[0][0])
-        raise OptionError(f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected {SMALLEST_GIVEN:g} <= rho <= 1, found {rho[k, bad[0][1]]}")
+        raise OptionError(
+            f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected {SMALLEST_GIVEN:g} <= rho <= 1, found {rho[k, bad[0][1]]}"
+        )
     inside = topology.core[topology.edges].all(axis=1, keepdims=True)
     lowered = rho * inside
     for b, column in enumerate(rho.T):
         excess = forest_excess(topology, column)
         if excess > TOLERATED:
-            raise OptionError(f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); no bound would follow")
-        # A set S may have up to |S| - 1 + x, with x what is tolerated and what the cuts do not see: less that share, it has |S| - 1 at most.
+            raise OptionError(
+                f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); no bound would follow"
+            )
+        # A set S may have up to |S| - 1 + x, with x what is tolerated and what the cuts do not see: less that share, it
+        # has |S| - 1 at most.
         lowered[:, b] *= SHRINK - TOLERATED - (topology.num_core + inside.sum()) / _units(topology, column)
     return np.where(inside, lowered, 1.0)
 
 
 def _units(topology: Topology, rho: Floats) -> float:
-    """How many integer units of capacity `forest_excess` gives to a weight of 1; each edge and each variable is rounded by up to one of them."""
+    """How many integer units of capacity `forest_excess` gives to a weight of 1; each edge and each variable is rounded
+    by up to one of them."""
     inside = topology.core[topology.edges].all(axis=1)
     return 2.0**30 / max(1.0, float(rho[inside].sum()), topology.num_core)
 
 
 def forest_excess(topology: Topology, rho: Floats) -> float:
-    """How far weights are outside the forest polytope: the largest sum of rho inside a set S of variables less |S| - 1 (0: inside).
+    """How far weights are outside the forest polytope: the largest sum of rho inside a set S of variables less |S| - 1
+    (0: inside).
 
-    For each variable r the worst set containing it is a minimum cut: edge k earns rho_k if both ends are in S, each variable but r costs 1.
+    For each variable r the worst set containing it is a minimum cut: edge k earns rho_k if both ends are in S, each
+    variable but r costs 1.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow

@@ -1,18 +1,19 @@
-"""From a batch to lanes that pass messages, and back to estimates: what Bethe and TRW have in common around their loop."""
+"""From a batch to lanes that pass messages, and back to estimates: what Bethe and TRW have in common around their
+loop."""
 
 import numpy as np
 
-from clampz.approximations.binary_lanes import BinaryLanes
-from clampz.approximations.engine import Ending
-from clampz.approximations.general_lanes import GeneralLanes
-from clampz.approximations.message_lanes import MessageLanes
-from clampz.approximations.problems import BinaryProblem, Problem
-from clampz.approximations.starts import Start, check_same_graph, one_per_lane, start_marginals
-from clampz.batch import Batch
-from clampz.executors import Workers
-from clampz.limits import Options
-from clampz.results import Bound, Estimate, Estimates
-from clampz.tables import Floats
+from clampz.approximations.binary_messages import BinaryLanes
+from clampz.approximations.iteration import Ending
+from clampz.approximations.layouts import BinaryProblem, Problem
+from clampz.approximations.messages import MessageLanes
+from clampz.approximations.table_messages import GeneralLanes
+from clampz.model.batch import Batch
+from clampz.model.results import Bound, Estimate, Estimates
+from clampz.model.starts import Start, check_same_graph, one_per_lane, start_marginals
+from clampz.model.tables import Floats
+from clampz.options import Options
+from clampz.workers import Workers
 
 NO_CONFIGURATION = "Z = 0: no configuration is possible"
 
@@ -23,7 +24,8 @@ def lanes_of(problem: Problem, workers: Workers) -> MessageLanes:
 
 
 def start_messages(lanes: MessageLanes, batch: Batch, start: Start) -> Floats:
-    """(rows, B) the messages of an earlier estimate; made from its marginals if it passed none, or from the marginals given."""
+    """(rows, B) the messages of an earlier estimate; made from its marginals if it passed none, or from the marginals
+    given."""
     if isinstance(start, Estimate | Estimates) and isinstance(start.state, type(lanes)):  # messages of the same kind
         check_same_graph(batch, start)
         messages = start.state.point if isinstance(start, Estimates) else start.state.point[:, start.lane]

@@ -9,17 +9,18 @@ import numpy as np
 
 from clampz._kernels import mean_field as kernels
 from clampz._kernels import mean_field_factors as factor_kernels
-from clampz.approximations.base import approximation
-from clampz.approximations.engine import Ending, Evaluation, Lanes, best_of, iterate, solve_in_blocks
+from clampz.approximations.iteration import Ending, Evaluation, Lanes, best_of, iterate, solve_in_blocks
 from clampz.approximations.lanes import NO_CONFIGURATION
-from clampz.approximations.problems import BinaryProblem, FactorProblem, Problem, TableProblem, problem_of
-from clampz.approximations.starts import Start, start_marginals
-from clampz.batch import Batch
-from clampz.executors import MIN_RANGE, Workers, cut, sum_blocks, workers
-from clampz.limits import Options, Watch, check_option
+from clampz.approximations.layouts import BinaryProblem, FactorProblem, Problem, TableProblem, problem_of
 from clampz.model import Model
-from clampz.results import Estimates
-from clampz.tables import Floats, Integers, columns, lane_sums
+from clampz.model.batch import Batch
+from clampz.model.results import Estimates
+from clampz.model.starts import Start, start_marginals
+from clampz.model.tables import Floats, Integers, columns, lane_sums
+from clampz.options import Options, check_option
+from clampz.signature import approximation
+from clampz.watch import Watch
+from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks, workers
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
@@ -46,15 +47,21 @@ class MeanFieldOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option(isinstance(self.num_starts, int) and self.num_starts >= 0, "num_starts", "a whole number >= 0", self.num_starts)
+        check_option(
+            isinstance(self.num_starts, int) and self.num_starts >= 0,
+            "num_starts",
+            "a whole number >= 0",
+            self.num_starts,
+        )
 
 
 @approximation("mean_field", MeanFieldOptions, takes_factors=True)
 def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, watch: Watch) -> Estimates:
     """Naive mean field: `log_z` is a lower bound on log Z, at every iteration.
 
-    Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts.  With hard zeros a configuration that none of
-    them forbids is searched for and is a start too; where none is found `lower` is -inf, and the note says so.  Options: see `MeanFieldOptions`.
+    Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts.  With hard
+    zeros a configuration that none of them forbids is searched for and is a start too; where none is found `lower` is
+    -inf, and the note says so.  Options: see `MeanFieldOptions`.
 
     >>> from clampz import generators, mean_field
     >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
@@ -115,9 +122,13 @@ class MeanFieldLanes(Lanes):
         n, core = self.problem.topology.num_variables, int(classes[-1])
         for _ in range(num_sweeps):
             for first, last in pairwise(classes):
-                self.workers.map(lambda part: update(part[0], part[1], *self._arrays()), cut(first, last, self.workers.num_threads))
+                self.workers.map(
+                    lambda part: update(part[0], part[1], *self._arrays()), cut(first, last, self.workers.num_threads)
+                )
             if core < n:
-                kernels.sweep_pendants(core, *self._arrays()) if binary else kernels.sweep_pendants_general(core, *self._arrays())
+                kernels.sweep_pendants(core, *self._arrays()) if binary else kernels.sweep_pendants_general(
+                    core, *self._arrays()
+                )
 
     def evaluate(self) -> Evaluation:
         """The bound at the current point; `slack` is what it has gained since the last look."""
@@ -191,7 +202,8 @@ class ProductMarginals:
 
 
 def _starts(problem: Problem | FactorProblem, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
-    """(rows, lanes times starts) the points to start from: the caller's, one without hard zeros if there are any, the same random ones for every lane."""
+    """(rows, lanes times starts) the points to start from: the caller's, one without hard zeros if there are any, the
+    same random ones for every lane."""
     marginals: list[Floats] = []
     if start is not None:
         marginals.append(start_marginals(batch, start))
@@ -213,7 +225,8 @@ def _starts(problem: Problem | FactorProblem, batch: Batch, options: MeanFieldOp
 
 
 def _as_point(problem: Problem | FactorProblem, marginals: Floats) -> Floats:
-    """Marginals (S, lanes) as the kernels keep them; even odds where they are nan, 0 where the state or the variable is out."""
+    """Marginals (S, lanes) as the kernels keep them; even odds where they are nan, 0 where the state or the variable is
+    out."""
     marginals = np.nan_to_num(marginals, nan=0.5)
     if not isinstance(problem, BinaryProblem):
         return np.where(problem.theta > -np.inf, marginals[problem.rows], 0.0)
@@ -222,7 +235,8 @@ def _as_point(problem: Problem | FactorProblem, marginals: Floats) -> Floats:
 
 
 def _feasible_starts(problem: TableProblem) -> Floats:
-    """(S, B) a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order; even odds where none was found."""
+    """(S, B) a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order; even odds
+    where none was found."""
     out = np.full_like(problem.theta, 0.5)
     table = np.maximum(problem.table, -kernels.HARD)
     for b in range(problem.num_lanes):
@@ -234,9 +248,15 @@ def _feasible_starts(problem: TableProblem) -> Floats:
     return problem.in_variable_order(out)
 
 
-def _estimates(batch: Batch, options: MeanFieldOptions, problem: Problem | FactorProblem, ending: Ending, best: Integers) -> Estimates:
+def _estimates(
+    batch: Batch, options: MeanFieldOptions, problem: Problem | FactorProblem, ending: Ending, best: Integers
+) -> Estimates:
     point = columns(ending.point, best)
-    marginals = problem.marginals(0.5 + point, 0.5 - point) if isinstance(problem, BinaryProblem) else problem.in_variable_order(point)
+    marginals = (
+        problem.marginals(0.5 + point, 0.5 - point)
+        if isinstance(problem, BinaryProblem)
+        else problem.in_variable_order(point)
+    )
     value = np.where(np.isfinite(ending.value[best]), ending.value[best], -np.inf)
     empty = problem.constant == -np.inf
     stuck = (value < -kernels.HARD / 2) | empty

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from clampz.approximations.base import Approximation
 from clampz.approximations.bethe import bethe
-from clampz.approximations.exact import exact
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
+from clampz.elimination.exact import exact
 from clampz.errors import unknown_name
+from clampz.signature import Approximation
 
 METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw)}
 

@@ -7,29 +7,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.approximations import edge_weights as weights
-from clampz.approximations.base import approximation
-from clampz.approximations.binary_lanes import BinaryLanes
-from clampz.approximations.engine import Ending, Policy, Stagnation, iterate, solve_in_blocks
+from clampz.approximations.binary_messages import BinaryLanes
+from clampz.approximations.iteration import Ending, Policy, Stagnation, iterate, solve_in_blocks
 from clampz.approximations.lanes import finished, lanes_of, start_messages
-from clampz.approximations.message_lanes import MessageLanes
-from clampz.approximations.problems import problem_of
-from clampz.approximations.starts import Start
-from clampz.batch import Batch
-from clampz.executors import workers
-from clampz.limits import Options, Watch, check_option
-from clampz.results import Estimates
-from clampz.tables import Floats, Integers, columns
+from clampz.approximations.layouts import problem_of
+from clampz.approximations.messages import MessageLanes
+from clampz.model.batch import Batch
+from clampz.model.results import Estimates
+from clampz.model.starts import Start
+from clampz.model.tables import Floats, Integers, columns
+from clampz.options import Options, check_option
+from clampz.signature import approximation
+from clampz.watch import Watch
+from clampz.workers import workers
 
 EdgeWeights = Literal["uniform", "sampled", "optimized"]
 
-# A lane whose slack has not fallen to this share of its best within PATIENCE sweeps oscillates and is damped more.  Stricter settings also damp
-# lanes that only creep (strong frustrated models do, for thousands of sweeps), and make them slower still.
+# A lane whose slack has not fallen to this share of its best within PATIENCE sweeps oscillates and is damped more.
+# Stricter settings also damp lanes that only creep (strong frustrated models do, for thousands of sweeps), and make
+# them slower still.
 PROGRESS = 0.97
 PATIENCE = 100
 DAMPING_STEPS = (0.0, 0.25, 0.5, 0.75)
 # Share of the uniform weights in optimized ones: it keeps every edge's weight positive.
 UNIFORM_SHARE = 0.02
-# Sweeps of the messages between two conditional-gradient steps on the edge weights, and the size 2 / (k + STEP_OFFSET) of step k.
+# Sweeps of the messages between two conditional-gradient steps on the edge weights, and the size 2 / (k + STEP_OFFSET)
+# of step k.
 SWEEPS_PER_STEP = 20
 STEP_OFFSET = 4.0
 # Nats of slack down to which weights are converged to be compared; only those that are kept are converged to `tol`.
@@ -45,8 +48,9 @@ class TRWOptions(Options):
     tol
         In nats: the slack of the certificate, that is how far `log_z` is above `value`.
     edge_weights
-        "uniform" over spanning trees (default), "sampled" from `num_trees` random ones, "optimized" to make the bound as low as they can, or
-        an array (m,) or (m, B) in the order of `model.edges` that is a mixture of spanning forests.
+        "uniform" over spanning trees (default), "sampled" from `num_trees` random ones, "optimized" to make the bound
+        as low as they can, or an array (m,) or (m, B) in the order of `model.edges` that is a mixture of spanning
+        forests.
     num_trees
         For "sampled".
     num_steps
@@ -65,7 +69,12 @@ class TRWOptions(Options):
         super().__post_init__()
         known = ("uniform", "sampled", "optimized")
         given = isinstance(self.edge_weights, str)
-        check_option(not given or self.edge_weights in known, "edge_weights", f"one of {', '.join(known)} or an array", self.edge_weights)
+        check_option(
+            not given or self.edge_weights in known,
+            "edge_weights",
+            f"one of {', '.join(known)} or an array",
+            self.edge_weights,
+        )
         check_option(self.num_trees >= 1, "num_trees", "a whole number >= 1", self.num_trees)
         check_option(self.num_steps >= 1, "num_steps", "a whole number >= 1", self.num_steps)
 
@@ -74,15 +83,18 @@ class TRWOptions(Options):
 def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) -> Estimates:
     """Tree-reweighted approximation: `log_z` is an upper bound on log Z, certified whatever the iteration limit.
 
-    `value` is what the fixed point would have; `residual` is the slack of the certificate in nats, how far the bound is above `value`, and the run has
-    converged when it is below `tol`.  Damping is raised for lanes whose slack stops falling.  Options: see `TRWOptions`.
+    `value` is what the fixed point would have; `residual` is the slack of the certificate in nats, how far the bound is
+    above `value`, and the run has converged when it is below `tol`.  Damping is raised for lanes whose slack stops
+    falling.  Options: see `TRWOptions`.
 
     >>> from clampz import generators, trw
     >>> trw(generators.cycle(3, theta=0, weights=-4.0)).bound
     'upper'
     """
     given = options.edge_weights
-    optimize = given.optimize if isinstance(given, weights.ForestWeights) else isinstance(given, str) and given == "optimized"
+    optimize = (
+        given.optimize if isinstance(given, weights.ForestWeights) else isinstance(given, str) and given == "optimized"
+    )
     with workers(options.num_threads) as pool:
         lanes = lanes_of(problem_of(batch), pool)
         if start is not None:
@@ -105,7 +117,8 @@ def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) ->
 
 
 def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
-    """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of the others."""
+    """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of
+    the others."""
     topology = batch.model.topology
     if isinstance(options.edge_weights, weights.ForestWeights):
         return options.edge_weights.rho
@@ -119,7 +132,9 @@ def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
             continue
         some = None if free.all() else free
         if options.edge_weights == "sampled":
-            columns_of[kinds[-1]] = weights.sampled_weights(topology, options.num_trees, np.random.default_rng(options.seed), some)
+            columns_of[kinds[-1]] = weights.sampled_weights(
+                topology, options.num_trees, np.random.default_rng(options.seed), some
+            )
         else:
             columns_of[kinds[-1]] = weights.uniform_weights(topology, some)
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
@@ -127,7 +142,16 @@ def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
 
 def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: int) -> Ending:
     policy = _damp_when_stuck(block.num_lanes)
-    return iterate(block, options, watch, method="trw", residual_of=lambda look: look.slack, policy=policy, upper=True, max_iter=max_iter)
+    return iterate(
+        block,
+        options,
+        watch,
+        method="trw",
+        residual_of=lambda look: look.slack,
+        policy=policy,
+        upper=True,
+        max_iter=max_iter,
+    )
 
 
 def _damp_when_stuck(num_lanes: int) -> Policy:
@@ -147,10 +171,12 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
 
 
 def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[Ending, Floats]:
-    """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best ones too.
+    """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best ones
+    too.
 
-    The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a maximum spanning forest.  New weights
-    take the place of the best so far where their bound is lower by more than the best one might still gain.
+    The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a
+    maximum spanning forest.  New weights take the place of the best so far where their bound is lower by more than the
+    best one might still gain.
     """
     rough = replace(options, tol=max(options.tol, ROUGH))
     first = block.rho
@@ -167,7 +193,9 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
         last = step == options.num_steps - 1
         # a bound taken after a few sweeps says little of the weights, so the last ones get as many as they need
-        trial = _with_weights(block, candidate, rough, watch, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter))
+        trial = _with_weights(
+            block, candidate, rough, watch, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter)
+        )
         block.point = trial.point
         block.set_counting(candidate)
         _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)

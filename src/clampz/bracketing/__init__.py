@@ -1,7 +1,7 @@
 """Anytime bounds: a bracket on log Z that tightens while it runs, and holds whenever it is stopped.
 
-An AND/OR tree of clamps and components (`tree`) is searched best first (`search`); leaves are bounded from narrow parts, or summed exactly (`leaves`).  Every
-bound that is ever computed holds, so the root's can only tighten.
+An AND/OR tree of clamps and components (`tree`) is searched best first (`search`); leaves are bounded from narrow
+parts, or summed exactly (`leaves`).  Every bound that is ever computed holds, so the root's can only tighten.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from clampz.bracketing import checkpoints
-from clampz.bracketing.bracket import BoundOptions, Bracket, Point, as_bytes, options_with
+from clampz.bracketing.bracket import BoundOptions, Bracket, Point, options_with
 from clampz.bracketing.search import Search
-from clampz.limits import Options, Watch
 from clampz.model import Model
+from clampz.options import Options
+from clampz.watch import Watch
 
-__all__ = ["BoundOptions", "Bracket", "Point", "as_bytes", "bound", "bounds", "options_with"]
+__all__ = ["BoundOptions", "Bracket", "Point", "bound", "bounds", "options_with"]
 
 
 def bound(
@@ -34,13 +35,15 @@ def bound(
     Parameters
     ----------
     executor
-        Where leaves are solved: any concurrent.futures.Executor, of threads, processes or a cluster.  By default threads of this process.
+        Where leaves are solved: any concurrent.futures.Executor, of threads, processes or a cluster.  By default
+        threads of this process.
     progress
         Called with each new bracket; it may raise StopIteration to stop.
     stop
         Asked many times a second whether to stop with what there is.
     checkpoint
-        A file to go on from if it is there, and to leave the tree in at the end.  It is a pickle: go on only from files of your own.
+        A file to go on from if it is there, and to leave the tree in at the end.  It is a pickle: go on only from files
+        of your own.
     options, changes
         See `BoundOptions`.
 
@@ -81,7 +84,9 @@ def bounds(
     return _running(search, executor, stop, None if checkpoint is None else Path(checkpoint))
 
 
-def _running(search: Search, executor: Executor | None, stop: Callable[[], bool] | None, checkpoint: Path | None) -> Iterator[Bracket]:
+def _running(
+    search: Search, executor: Executor | None, stop: Callable[[], bool] | None, checkpoint: Path | None
+) -> Iterator[Bracket]:
     threads = Options(threads=search.options.threads).num_threads
     own = ThreadPoolExecutor(threads) if executor is None else None
     watch = Watch(Options(time=search.options.time))

@@ -1,15 +1,13 @@
 """Bracket: certified bounds on log Z with the way they closed; and the options of a search for them."""
 
-import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from clampz.elimination import memory_allowed
+from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
-from clampz.limits import Options, check_option, is_number, is_whole
 from clampz.model import Model
-from clampz.selection import selectors
+from clampz.options import Options, check_option, is_number, is_whole, memory_allowed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +41,8 @@ class Bracket:
     trace
         How the bracket closed.
     stopped_by
-        "gap" (narrow enough), "exact" (nothing is left to do), "time", "leaves", "memory", "interrupt", "callback"; "left" while it runs.
+        "gap" (narrow enough), "exact" (nothing is left to do), "time", "leaves", "memory", "interrupt", "callback";
+        "left" while it runs.
     """
 
     model: Model
@@ -61,7 +60,7 @@ class Bracket:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw both bounds over time, with the estimate between them."""
-        from clampz.bracketing.picture import plot_closing
+        from clampz.plotting.closing import plot_closing
 
         return plot_closing(self, ax)
 
@@ -93,7 +92,8 @@ class BoundOptions:
     exact
         Whether parts that are narrow enough are summed exactly.
     select
-        Which variable a branch is clamped at: "cuts" (its edges are cut where parts are made narrow, and it is undecided), or one of `selectors()`.
+        Which variable a branch is clamped at: "cuts" (its edges are cut where parts are made narrow, and it is
+        undecided), or one of `selectors()`.
     criterion
         Which branch is next: that with most of the "gap", or of the "upper" or "lower" bound.
     max_iter
@@ -118,7 +118,12 @@ class BoundOptions:
     def __post_init__(self) -> None:
         check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
         check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
-        check_option(self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1), "leaves", "None or a whole number >= 1", self.leaves)
+        check_option(
+            self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1),
+            "leaves",
+            "None or a whole number >= 1",
+            self.leaves,
+        )
         check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
         Options(threads=self.threads)  # refuses what is no number of threads
         if self.select not in (known := [CUTS, *selectors()]):
@@ -128,24 +133,7 @@ class BoundOptions:
 
     @cached_property
     def num_bytes(self) -> int:
-        return memory_allowed(None if self.memory is None else as_bytes(self.memory))
-
-
-def as_bytes(memory: int | str) -> int:
-    """A number of bytes, also written as "512MB" or "2GB".
-
-    >>> as_bytes("2GB")
-    2000000000
-    """
-    units = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
-    text = str(memory).strip().upper()
-    number = text.rstrip("KMGTIB ")
-    try:
-        size = float(number) * units[text[len(number) :].strip()]
-    except (KeyError, ValueError):
-        size = -1.0
-    check_option(size >= 0 and not isinstance(memory, bool) and math.isfinite(size), "memory", 'bytes, or text such as "2GB"', memory)
-    return int(size)
+        return memory_allowed(self.memory)
 
 
 def options_with(options: BoundOptions, changes: dict[str, Any]) -> BoundOptions:

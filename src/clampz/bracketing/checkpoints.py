@@ -83,7 +83,13 @@ def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
         if parent >= 0:
             nodes[parent].children.append(node)
         nodes.append(node)
-    search.root, search.trace, search.num_leaves, search.num_nodes, search.slack = nodes[0], kept.trace, kept.num_leaves, len(nodes), kept.slack
+    search.root, search.trace, search.num_leaves, search.num_nodes, search.slack = (
+        nodes[0],
+        kept.trace,
+        kept.num_leaves,
+        len(nodes),
+        kept.slack,
+    )
     search.seconds_before = kept.trace[-1].seconds if kept.trace else 0.0
     for node in nodes:
         if not node.children:

@@ -8,11 +8,11 @@ import numpy as np
 
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.batch import Batch
-from clampz.finishing import Finisher
+from clampz.bracketing.narrow import Narrow, NarrowState
+from clampz.elimination.slices import Finisher
 from clampz.model import Model
-from clampz.narrow import Narrow, NarrowState
-from clampz.tables import Floats
+from clampz.model.batch import Batch
+from clampz.model.tables import Floats
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
@@ -39,7 +39,8 @@ class Task(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """What a worker found: bounds per lane, which of them are exact, where the bounds have got to, the partition used, and the seconds it took."""
+    """What a worker found: bounds per lane, which of them are exact, where the bounds have got to, the partition used,
+    and the seconds it took."""
 
     lower: Floats
     upper: Floats
@@ -61,7 +62,11 @@ def solve(task: Task, cancelled: Callable[[], bool] = lambda: False) -> Solved:
     done, states = [False] * num_lanes, list(task.starts)
     finisher = Finisher(task.model)
     for lane in range(num_lanes):
-        plan = finisher.plan(task.unary[:, lane], min(FINISH_SECONDS, task.most_seconds), task.memory) if task.exact and not late() else None
+        plan = (
+            finisher.plan(task.unary[:, lane], min(FINISH_SECONDS, task.most_seconds), task.memory)
+            if task.exact and not late()
+            else None
+        )
         if plan is not None:
             lower[lane], upper[lane] = finisher.total(task.unary[:, lane], plan)
             done[lane] = True
@@ -86,7 +91,11 @@ def solve(task: Task, cancelled: Callable[[], bool] = lambda: False) -> Solved:
             if late():
                 break
             state = states[lane]
-            begin = state if state is not None else NarrowState(np.full(len(task.unary), 0.5), np.full(len(task.unary), 0.5), [])
+            begin = (
+                state
+                if state is not None
+                else NarrowState(np.full(len(task.unary), 0.5), np.full(len(task.unary), 0.5), [])
+            )
             found = narrow.bounds(task.unary[:, lane], begin, [begin.beliefs], task.evaluations, late)
             lower[lane], upper[lane] = max(lower[lane], found.lower), min(upper[lane], found.upper)
             states[lane] = found.state

@@ -4,8 +4,8 @@ From bounds [l_a, u_a] on log Z with X_i = a,
 
     e^l_a / (e^l_a + sum_{b != a} e^u_b)  <=  p(X_i = a)  <=  e^u_a / (e^u_a + sum_{b != a} e^l_b).
 
-All states of all variables are lanes of one model: they share its partitions into narrow parts, and each begins where the model itself has ended.  What time is
-left goes to the variable whose intervals are widest.
+All states of all variables are lanes of one model: they share its partitions into narrow parts, and each begins where
+the model itself has ended.  What time is left goes to the variable whose intervals are widest.
 """
 
 import math
@@ -16,19 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from clampz.approximations.exact import exact
 from clampz.bracketing.bracket import BoundOptions, Bracket, options_with
 from clampz.bracketing.leaves import MOST_EDGES, Task, solve
+from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
-from clampz.branching import checked_variables, combined
-from clampz.equivalent import Equivalent
-from clampz.finishing import Finisher
-from clampz.limits import Options, Watch
+from clampz.clamping.branches import checked_variables
+from clampz.elimination.exact import exact
+from clampz.elimination.slices import Finisher
 from clampz.model import Model, Variable
-from clampz.narrow import Narrow, NarrowState
-from clampz.parts import keep_only
-from clampz.tables import Floats
+from clampz.model.equivalent import Equivalent
+from clampz.model.fixing import keep_only
+from clampz.model.tables import Floats
+from clampz.numerics import log_sum_exp
+from clampz.options import Options
+from clampz.watch import Watch
 
 # Marginals take a pass back over the tables, and both passes keep them.
 EXACT_SHARE, PASSES = 0.7, 4.0
@@ -64,9 +66,15 @@ class MarginalBounds:
 
 
 def bound_marginals(
-    model: Model, variables: Sequence[Variable] | None = None, *, executor: Executor | None = None, options: BoundOptions | None = None, **changes: Any
+    model: Model,
+    variables: Sequence[Variable] | None = None,
+    *,
+    executor: Executor | None = None,
+    options: BoundOptions | None = None,
+    **changes: Any,
 ) -> MarginalBounds:
-    """An interval for every state of some variables (all by default), certified; `gap` is the width in probability that is narrow enough.
+    """An interval for every state of some variables (all by default), certified; `gap` is the width in probability that
+    is narrow enough.
 
     Options are those of `bound`.
 
@@ -92,7 +100,9 @@ def bound_marginals(
 
 def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch) -> MarginalBounds | None:
     """By exact inference, where it fits in the time and memory given."""
-    plan = Finisher(model).plan(model.unary.flat, EXACT_SHARE * options.time / PASSES, options.num_bytes / 4, thorough=options.time > 2.0)
+    plan = Finisher(model).plan(
+        model.unary.flat, EXACT_SHARE * options.time / PASSES, options.num_bytes / 4, thorough=options.time > 2.0
+    )
     if plan is None or plan.fixed:
         return None
     found = exact(model, memory=options.num_bytes, threads=options.threads)
@@ -102,10 +112,14 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
     return MarginalBounds(model=model, lower=lower, upper=upper, stopped_by="exact", seconds=watch.seconds)
 
 
-def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Watch, executor: Executor, threads: int) -> MarginalBounds:
+def _by_bounds(
+    model: Model, asked: list[int], options: BoundOptions, watch: Watch, executor: Executor, threads: int
+) -> MarginalBounds:
     base = Equivalent.of(model).model if model.factors else model
     slack = Equivalent.of(model).rounding if model.factors else 0.0
-    lanes = {(i, a): _only(base, i, a) for i in asked for a in range(int(base.num_states[i])) if base.unary[i][a] > -np.inf}
+    lanes = {
+        (i, a): _only(base, i, a) for i in asked for a in range(int(base.num_states[i])) if base.unary[i][a] > -np.inf
+    }
     low = {i: np.full(int(base.num_states[i]), -np.inf) for i in asked}
     high = {i: np.where(base.unary[i] > -np.inf, np.inf, -np.inf) for i in asked}
 
@@ -121,7 +135,19 @@ def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Wat
             unary = np.stack([lanes[keys[k]] for k in block], axis=1)
             limit = 0.0 if narrow is None else narrow.limit
             left = max(0.0, options.time / 2 - watch.seconds)
-            task = Task(base, unary, narrow, limit, [state] * len(block), left, options.exact, 4, options.max_iter, options.num_bytes / 8, options.seed)
+            task = Task(
+                base,
+                unary,
+                narrow,
+                limit,
+                [state] * len(block),
+                left,
+                options.exact,
+                4,
+                options.max_iter,
+                options.num_bytes / 8,
+                options.seed,
+            )
             waiting.append((block, executor.submit(solve, task)))
     for block, future in waiting:
         solved = future.result()
@@ -143,7 +169,9 @@ def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Wat
             key = (widest, a)
             if key in lanes and high[widest][a] > low[widest][a]:
                 if key not in searches:
-                    part = Model.from_flat(base.num_states, lanes[key], base.edges, base.pairwise.flat, constant=base.constant)
+                    part = Model.from_flat(
+                        base.num_states, lanes[key], base.edges, base.pairwise.flat, constant=base.constant
+                    )
                     searches[key] = Search(part, options).run(executor, watch, threads)
                 bracket = next(searches[key], None)
                 if bracket is not None:
@@ -152,7 +180,13 @@ def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Wat
         if not moved:
             over.add(widest)
     ends = {i: _interval(low[i], high[i]) for i in asked}
-    return MarginalBounds(model=model, lower={i: ends[i][0] for i in asked}, upper={i: ends[i][1] for i in asked}, stopped_by=reason, seconds=watch.seconds)
+    return MarginalBounds(
+        model=model,
+        lower={i: ends[i][0] for i in asked},
+        upper={i: ends[i][1] for i in asked},
+        stopped_by=reason,
+        seconds=watch.seconds,
+    )
 
 
 def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow | None, NarrowState | None]:
@@ -176,9 +210,9 @@ def _interval(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     lower, upper = np.zeros_like(low), np.zeros_like(high)
     for a in range(len(low)):
         if low[a] > -np.inf:
-            lower[a] = _share(combined(np.delete(high, a) - low[a]))
+            lower[a] = _share(log_sum_exp(np.delete(high, a) - low[a]))
         if high[a] > -np.inf:
-            upper[a] = _share(combined(np.delete(low, a) - high[a]))
+            upper[a] = _share(log_sum_exp(np.delete(low, a) - high[a]))
     return np.maximum(lower - PROBABILITY_ROUNDING, 0.0), np.minimum(upper + PROBABILITY_ROUNDING, 1.0)
 
 

@@ -1,4 +1,5 @@
-"""Best-first search for a bracket: leaves are refined, expanded or summed exactly where the root's gap comes from, several at a time."""
+"""Best-first search for a bracket: leaves are refined, expanded or summed exactly where the root's gap comes from,
+several at a time."""
 
 import heapq
 import math
@@ -10,22 +11,22 @@ import numpy as np
 
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.batch import Batch
 from clampz.bracketing.bracket import CUTS, BoundOptions, Bracket, BracketStop, Point
 from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, Solved, Task, solve
+from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.tree import EVALUATIONS, Node, Part, groups
-from clampz.clamping import clamp
-from clampz.elimination import EPS
-from clampz.equivalent import Equivalent
+from clampz.clamping.growth import clamp
+from clampz.clamping.selectors import scores
+from clampz.clamping.selectors.registry import TRE
+from clampz.elimination.slices import Finish, Finisher
 from clampz.errors import OptionError
-from clampz.finishing import Finish, Finisher
-from clampz.limits import Watch
 from clampz.model import Model
-from clampz.narrow import Narrow, NarrowState
-from clampz.parts import components, reduced, reduction_error, too_large
-from clampz.selection import scores
-from clampz.selection.registry import TRE
-from clampz.tables import Floats
+from clampz.model.batch import Batch
+from clampz.model.equivalent import Equivalent
+from clampz.model.fixing import components, reduced, reduction_error, too_large
+from clampz.model.tables import Floats
+from clampz.numerics import EPS
+from clampz.watch import Watch
 
 # The factor from one refinement of narrow parts to the next, and the share of the time left that it may take.
 REFINEMENT, REFINE_SHARE = 8.0, 0.5
@@ -43,7 +44,8 @@ CLAMPS_BEFORE_CUT = 4
 SMALL_COMPONENT = 16.0
 # Bytes of a node.
 NODE_BYTES = 1200
-# Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time that it may take.
+# Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
+# that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
 
 
@@ -63,10 +65,14 @@ class Search:
             equivalent = Equivalent.of(model)
             self.model, self.slack = equivalent.model, equivalent.rounding
         if options.select != CUTS:
-            scores(self.model, options.select.removesuffix(TRE))  # refuses a model that it is not defined for, before any work
+            scores(
+                self.model, options.select.removesuffix(TRE)
+            )  # refuses a model that it is not defined for, before any work
         needed = 40 * (len(self.model.unary.flat) + len(self.model.pairwise.flat))
         if options.num_bytes < needed:
-            raise OptionError(f"memory: expected at least {needed:,} bytes for a model of this size, found {options.num_bytes:,}")
+            raise OptionError(
+                f"memory: expected at least {needed:,} bytes for a model of this size, found {options.num_bytes:,}"
+            )
         self.root = Node(None, Part(self.model), (), -math.inf, math.inf)
         self.heap: list[tuple[float, int, Node]] = []
         self.counter = 0
@@ -79,7 +85,9 @@ class Search:
 
     # -- running ----------------------------------------------------------------------------------------------------------------
 
-    def run(self, executor: Executor, watch: Watch, threads: int, stop: Callable[[], bool] | None = None) -> Iterator[Bracket]:
+    def run(
+        self, executor: Executor, watch: Watch, threads: int, stop: Callable[[], bool] | None = None
+    ) -> Iterator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
         self.watch, self.threads, self.stop = watch, threads, stop
         if self.trace:  # resumed
@@ -152,7 +160,12 @@ class Search:
             self.push(node)
         if self.options.exact and self.options.time > 0:
             finisher = Finisher(self.user_model)
-            plan = finisher.plan(self.user_model.unary.flat, WHOLE_TIME * self._left, WHOLE_MEMORY * self.options.num_bytes, thorough=self._left > 2.0)
+            plan = finisher.plan(
+                self.user_model.unary.flat,
+                WHOLE_TIME * self._left,
+                WHOLE_MEMORY * self.options.num_bytes,
+                thorough=self._left > 2.0,
+            )
             if plan is not None and not plan.fixed:
                 if plan.seconds > FINISH_SECONDS:
                     self._quick_bounds()
@@ -177,8 +190,13 @@ class Search:
         most, threads = self.options.max_iter, self.options.threads
         fields = mean_field(batch, seed=self.options.seed, max_iter=most, threads=threads, time=share)
         trees = trw(batch, max_iter=most, threads=threads, time=share)
-        self.root.lower, self.root.upper = max(self.root.lower, float(fields.lower[0])), min(self.root.upper, float(trees.upper[0]))
-        self.root.state = NarrowState(np.nan_to_num(fields.marginals_flat[:, 0], nan=0.5), np.nan_to_num(trees.marginals_flat[:, 0], nan=0.5), [])
+        self.root.lower, self.root.upper = (
+            max(self.root.lower, float(fields.lower[0])),
+            min(self.root.upper, float(trees.upper[0])),
+        )
+        self.root.state = NarrowState(
+            np.nan_to_num(fields.marginals_flat[:, 0], nan=0.5), np.nan_to_num(trees.marginals_flat[:, 0], nan=0.5), []
+        )
         self._estimate()
 
     # -- what to do next ----------------------------------------------------------------------------------------------------------
@@ -196,19 +214,29 @@ class Search:
                 soon = not limit or part.refine_seconds(wider) < REFINE_SHARE * self._left
                 if part.model.num_edges <= MOST_EDGES and wider > part.tried and soon:
                     part.tried = wider
-                    return self._task(part, node.unary()[:, None], None, wider, [node.state], EVALUATIONS), ("refine", node)
+                    return self._task(part, node.unary()[:, None], None, wider, [node.state], EVALUATIONS), (
+                        "refine",
+                        node,
+                    )
                 part.refined = True
             variable = self._choose(node)
             if variable is not None:
-                children = [Node(node, part, (*node.clamps, (variable, group)), -math.inf, node.upper) for group in groups(node, variable)]
+                children = [
+                    Node(node, part, (*node.clamps, (variable, group)), -math.inf, node.upper)
+                    for group in groups(node, variable)
+                ]
                 unary = np.stack([child.unary() for child in children], axis=1)
-                return self._task(part, unary, part.narrow, limit, [node.state] * len(children), CHILD_EVALUATIONS), ("expand", (node, children))
+                return self._task(part, unary, part.narrow, limit, [node.state] * len(children), CHILD_EVALUATIONS), (
+                    "expand",
+                    (node, children),
+                )
             node.settled = True  # no variable has a choice left
             node.refresh()
         return None
 
     def _sprint(self, node: Node) -> tuple[Task, tuple[str, Any]] | None:
-        """To the end: where all that is below a leaf can be summed exactly in the time left, it is, in pieces of a moment each."""
+        """To the end: where all that is below a leaf can be summed exactly in the time left, it is, in pieces of a
+        moment each."""
         part = node.part
         if not self.options.exact or 0 <= len(node.clamps) - part.too_wide < 3:
             return None
@@ -224,16 +252,40 @@ class Search:
         pieces = [node]
         for variable in plan.fixed:
             pieces = [
-                Node(node, part, (*piece.clamps, (variable, group)), -math.inf, node.upper) for piece in pieces for group in groups(piece, variable, apart=True)
+                Node(node, part, (*piece.clamps, (variable, group)), -math.inf, node.upper)
+                for piece in pieces
+                for group in groups(piece, variable, apart=True)
             ]
             if plan.seconds / len(pieces) <= FINISH_SECONDS or len(pieces) >= MOST_PIECES:
                 break
-        task = self._task(part, np.stack([piece.unary() for piece in pieces], axis=1), part.narrow, 0.0, [None] * len(pieces), 1)
+        task = self._task(
+            part, np.stack([piece.unary() for piece in pieces], axis=1), part.narrow, 0.0, [None] * len(pieces), 1
+        )
         return task._replace(exact=False), ("expand", (node, pieces))
 
-    def _task(self, part: Part, unary: Floats, narrow: Narrow | None, limit: float, starts: list[NarrowState | None], evaluations: int) -> Task:
+    def _task(
+        self,
+        part: Part,
+        unary: Floats,
+        narrow: Narrow | None,
+        limit: float,
+        starts: list[NarrowState | None],
+        evaluations: int,
+    ) -> Task:
         options = self.options
-        return Task(part.model, unary, narrow, limit, starts, self._left, options.exact, evaluations, options.max_iter, options.num_bytes / 4, options.seed)
+        return Task(
+            part.model,
+            unary,
+            narrow,
+            limit,
+            starts,
+            self._left,
+            options.exact,
+            evaluations,
+            options.max_iter,
+            options.num_bytes / 4,
+            options.seed,
+        )
 
     def _allowed(self, part: Part, limit: float) -> float:
         """Without exact sums, no narrow part may have all of a part."""
@@ -249,8 +301,14 @@ class Search:
         left = np.add.reduceat(unary > -np.inf, start[:-1])
         if (left <= 1).all():
             return None
-        beliefs = node.state.beliefs if node.state is not None and node.state.beliefs.any() else np.where(unary > -np.inf, 0.5, 0.0)
-        entropy = np.add.reduceat(np.where(beliefs > 0, -beliefs * np.log(np.maximum(beliefs, 1e-300)), 0.0), start[:-1])
+        beliefs = (
+            node.state.beliefs
+            if node.state is not None and node.state.beliefs.any()
+            else np.where(unary > -np.inf, 0.5, 0.0)
+        )
+        entropy = np.add.reduceat(
+            np.where(beliefs > 0, -beliefs * np.log(np.maximum(beliefs, 1e-300)), 0.0), start[:-1]
+        )
         weight = part.narrow.cut_weight() if part.narrow is not None else np.zeros(part.model.num_variables)
         i, j = part.model.edges.T
         open_edges = (left[i] > 1) & (left[j] > 1)
@@ -258,8 +316,12 @@ class Search:
         n = part.model.num_variables
         total = (np.bincount(i, strength, n) + np.bincount(j, strength, n)).astype(np.float64)
         if self.options.select != CUTS:
-            found = scores(part.model, self.options.select.removesuffix(TRE), clamped=np.flatnonzero(left <= 1).tolist())
-            weight, total = (found, 1e-6 * total) if self.options.select.endswith(TRE) else (found / (entropy + 1e-3), np.zeros(n))
+            found = scores(
+                part.model, self.options.select.removesuffix(TRE), clamped=np.flatnonzero(left <= 1).tolist()
+            )
+            weight, total = (
+                (found, 1e-6 * total) if self.options.select.endswith(TRE) else (found / (entropy + 1e-3), np.zeros(n))
+            )
         score = np.where(left > 1, (weight + 1e-2 * total) * (entropy + 1e-3) + 1e-9, -1.0)
         return int(np.argmax(score))
 
@@ -296,7 +358,9 @@ class Search:
             self.push(node)
             return
         node, children = about
-        for child, lower, upper, is_exact, state in zip(children, solved.lower, solved.upper, solved.exact, solved.states, strict=True):
+        for child, lower, upper, is_exact, state in zip(
+            children, solved.lower, solved.upper, solved.exact, solved.states, strict=True
+        ):
             child.lower, child.upper = max(child.lower, float(lower)), min(child.upper, float(upper))
             child.settled, child.state = bool(is_exact) or child.upper == -math.inf, state
         node.children, node.state = children, None
@@ -309,7 +373,8 @@ class Search:
         self._keep_memory()
 
     def _adopt(self, node: Node, solved: Solved) -> None:
-        """Take over wider parts, and where their bounds have got to, if they are worth their price for the children as well."""
+        """Take over wider parts, and where their bounds have got to, if they are worth their price for the children as
+        well."""
         part = node.part
         gap = float(solved.upper[0] - solved.lower[0])
         if solved.narrow is None:
@@ -318,9 +383,12 @@ class Search:
             part.narrow, part.gap, node.state = solved.narrow, gap, solved.states[0]
 
     def _settle_in(self, child: Node) -> None:
-        """A new leaf: cut out and split into components where it has come apart or far enough, else it waits as it is."""
+        """A new leaf: cut out and split into components where it has come apart or far enough, else it waits as it
+        is."""
         far = len(child.clamps) >= CLAMPS_BEFORE_CUT
-        if (not far and (len(child.clamps) % 2 or child.part.model.num_edges > MOST_EDGES)) or too_large(child.part.model):
+        if (not far and (len(child.clamps) % 2 or child.part.model.num_edges > MOST_EDGES)) or too_large(
+            child.part.model
+        ):
             self.push(child)
             return
         unary = child.unary()
@@ -337,7 +405,8 @@ class Search:
         return part.first_limit if part.narrow is None else part.narrow.limit
 
     def _split(self, node: Node, model: Model, error: float) -> None:
-        """Make a node the sum of the components of a model that is the same but for this error, and of what is constant."""
+        """Make a node the sum of the components of a model that is the same but for this error, and of what is
+        constant."""
         error += EPS * abs(model.constant)
         rest = Node(node, node.part, (), model.constant - error, model.constant + error)
         rest.settled = True
@@ -352,7 +421,12 @@ class Search:
             for child in node.children:
                 task = self._task(child.part, child.part.model.unary.flat[:, None], None, 0.0, [None], 1)
                 solved = solve(task, self._must_stop)
-                child.lower, child.upper, child.settled, child.state = float(solved.lower[0]), float(solved.upper[0]), solved.exact[0], solved.states[0]
+                child.lower, child.upper, child.settled, child.state = (
+                    float(solved.lower[0]),
+                    float(solved.upper[0]),
+                    solved.exact[0],
+                    solved.states[0],
+                )
         together = rest.upper + sum(child.upper for child in node.children if math.isfinite(child.upper))
         for child in node.children:
             child.other = node.other + together - (child.upper if math.isfinite(child.upper) else 0.0)
@@ -361,7 +435,8 @@ class Search:
         node.refresh()
 
     def _keep_memory(self) -> None:
-        """Let go of what leaves keep for their children, those that matter least first, and of whole branches if that is not enough."""
+        """Let go of what leaves keep for their children, those that matter least first, and of whole branches if that
+        is not enough."""
         per_state = 16 * (len(self.model.unary.flat) + len(self.model.pairwise.flat))
         allowed = self.options.num_bytes / 2
         if len(self.heap) * per_state + self.num_nodes * NODE_BYTES <= allowed:
@@ -372,7 +447,12 @@ class Search:
         if self.num_nodes * NODE_BYTES > allowed / 2:
             for _, _, node in ordered[len(ordered) // 2 :]:
                 parent = node.parent
-                if parent is not None and not parent.is_and and parent.children and not any(child.children for child in parent.children):
+                if (
+                    parent is not None
+                    and not parent.is_and
+                    and parent.children
+                    and not any(child.children for child in parent.children)
+                ):
                     # the parent's bounds have what its children found: they stay, and that is all that is done about it
                     self.num_nodes -= len(parent.children)
                     self.num_leaves -= len(parent.children) - 1
@@ -387,11 +467,19 @@ class Search:
         seconds = self.seconds_before + self.watch.seconds
         lower, upper = self.root.lower - self.slack, self.root.upper + self.slack
         if lower > upper:
-            raise RuntimeError(f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it with the model")
+            raise RuntimeError(
+                f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it with the model"
+            )
         if self.trace:
             lower, upper = max(lower, self.trace[-1].lower), min(upper, self.trace[-1].upper)
         self.trace.append(Point(seconds, lower, upper, self.num_leaves))
-        middle = (lower + upper) / 2 if math.isfinite(lower) and math.isfinite(upper) else upper if math.isfinite(upper) else lower
+        middle = (
+            (lower + upper) / 2
+            if math.isfinite(lower) and math.isfinite(upper)
+            else upper
+            if math.isfinite(upper)
+            else lower
+        )
         estimate = middle if math.isnan(self.bethe_value) else min(max(self.bethe_value, lower), upper)
         return Bracket(
             model=self.user_model,
@@ -405,7 +493,8 @@ class Search:
         )
 
     def _estimate(self) -> None:
-        """Bethe's value with a few variables clamped, which the bracket then holds; none if it has not settled in a small share of the time."""
+        """Bethe's value with a few variables clamped, which the bracket then holds; none if it has not settled in a
+        small share of the time."""
         share = min(BETHE_SECONDS, BETHE_SHARE * self._left)
         largest = np.sort(self.user_model.num_states)[::-1]
         most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))

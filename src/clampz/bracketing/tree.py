@@ -1,20 +1,19 @@
 """The AND/OR tree of a search, with bounds that pass from the leaves to the root.
 
-A clamp is an OR node: its bounds are the better of its own and the log-sum-exp of its children's, on each side.  A split into connected components is an
-AND node: bounds add up.
+A clamp is an OR node: its bounds are the better of its own and the log-sum-exp of its children's, on each side.  A
+split into connected components is an AND node: bounds add up.
 """
 
 import math
 
 import numpy as np
 
-from clampz.branching import combined
-from clampz.elimination import EPS
-from clampz.finishing import Finisher
+from clampz.bracketing.narrow import Narrow, NarrowState
+from clampz.elimination.slices import Finisher
 from clampz.model import Model
-from clampz.narrow import Narrow, NarrowState
-from clampz.parts import keep_only
-from clampz.tables import Floats
+from clampz.model.fixing import keep_only
+from clampz.model.tables import Floats
+from clampz.numerics import EPS, log_sum_exp
 
 # Table entries per narrow part that a search begins with.
 FIRST_LIMIT = 2.0**14
@@ -29,7 +28,8 @@ MOST_STATES = 3
 
 
 class Part:
-    """A connected pairwise model of its own: the whole, a component, or a branch cut out; with what its leaves share."""
+    """A connected pairwise model of its own: the whole, a component, or a branch cut out; with what its leaves
+    share."""
 
     def __init__(self, model: Model, first_limit: float = FIRST_LIMIT) -> None:
         self.model = model
@@ -42,7 +42,8 @@ class Part:
         self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
 
     def refine_seconds(self, limit: float) -> float:
-        """What bounds with narrow parts of another limit may take: partitions, and evaluations in proportion to the tables."""
+        """What bounds with narrow parts of another limit may take: partitions, and evaluations in proportion to the
+        tables."""
         partition = PARTITION_SECONDS * self.model.num_edges
         if self.narrow is None:
             return partition
@@ -53,13 +54,20 @@ class Part:
 class Node:
     """A leaf, an OR node (branches) or an AND node (components).
 
-    `clamps` are the states that are left of variables of its part, from the part's root on; `other` is the upper bound on what its log Z is multiplied with
-    further up.
+    `clamps` are the states that are left of variables of its part, from the part's root on; `other` is the upper bound
+    on what its log Z is multiplied with further up.
     """
 
     __slots__ = ("children", "clamps", "is_and", "lower", "other", "parent", "part", "settled", "state", "upper")
 
-    def __init__(self, parent: "Node | None", part: Part, clamps: tuple[tuple[int, tuple[int, ...]], ...], lower: float, upper: float) -> None:
+    def __init__(
+        self,
+        parent: "Node | None",
+        part: Part,
+        clamps: tuple[tuple[int, tuple[int, ...]], ...],
+        lower: float,
+        upper: float,
+    ) -> None:
         self.parent = parent
         self.part = part
         self.clamps = clamps
@@ -84,12 +92,18 @@ class Node:
         node: Node | None = self
         while node is not None:
             if node.children:
-                lowers, uppers = (np.array([getattr(child, name) for child in node.children]) for name in ("lower", "upper"))
+                lowers, uppers = (
+                    np.array([getattr(child, name) for child in node.children]) for name in ("lower", "upper")
+                )
                 if node.is_and:
                     lower, upper = float(lowers.sum()), float(uppers.sum())
-                    rounding = EPS * (len(lowers) + 1) * (np.abs(lowers[np.isfinite(lowers)]).sum() + np.abs(uppers[np.isfinite(uppers)]).sum())
+                    rounding = (
+                        EPS
+                        * (len(lowers) + 1)
+                        * (np.abs(lowers[np.isfinite(lowers)]).sum() + np.abs(uppers[np.isfinite(uppers)]).sum())
+                    )
                 else:
-                    lower, upper = combined(lowers), combined(uppers)
+                    lower, upper = log_sum_exp(lowers), log_sum_exp(uppers)
                     rounding = 4 * EPS * (len(lowers) + sum(abs(end) for end in (lower, upper) if math.isfinite(end)))
                 lower, upper = max(node.lower, lower - rounding), min(node.upper, upper + rounding)
                 if lower == node.lower and upper == node.upper and not all(child.settled for child in node.children):
@@ -99,7 +113,8 @@ class Node:
             node = node.parent
 
     def key(self, criterion: str = "gap") -> float:
-        """How much of the root's gap comes from here: the logarithm of exp(upper) - exp(lower), or of one end alone, times what it is multiplied with."""
+        """How much of the root's gap comes from here: the logarithm of exp(upper) - exp(lower), or of one end alone,
+        times what it is multiplied with."""
         if self.upper == -math.inf or self.lower >= self.upper:
             return -math.inf
         if criterion != "gap":
@@ -109,7 +124,8 @@ class Node:
 
 
 def groups(node: Node, variable: int, *, apart: bool = False) -> list[tuple[int, ...]]:
-    """The states left of a variable: one by one where they are few (or all `apart`), else in two halves of about equal belief."""
+    """The states left of a variable: one by one where they are few (or all `apart`), else in two halves of about equal
+    belief."""
     start = node.part.model.unary.start
     unary = node.unary()[start[variable] : start[variable + 1]]
     states = np.flatnonzero(unary > -np.inf)

@@ -1,9 +1,9 @@
 """The command line.
 
-Every command is a module with a function `add(commands)` that declares its arguments and a function that runs it and returns the exit code: 0 when done, 2 for
-bad input (one line on stderr that says what was expected), 3 for a model that does not fit in memory, 130 after Ctrl-C; 1 if the reader of its output goes away
-(`| head`).  Results go to stdout, everything else to stderr.
-Only argparse is imported at the top: rich and matplotlib are extras, and slow to import.
+Every command is a module with a function `add(commands)` that declares its arguments and a function that runs it and
+returns the exit code: 0 when done, 2 for bad input (one line on stderr that says what was expected), 3 for a model that
+does not fit in memory, 130 after Ctrl-C; 1 if the reader of its output goes away (`| head`).  Results go to stdout,
+everything else to stderr.  Only argparse is imported at the top: rich and matplotlib are extras, and slow to import.
 """
 
 import os
@@ -31,7 +31,18 @@ from clampz.cli.common import (
 )
 from clampz.errors import ClampzError, TooWideError
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "OK", "CommandError", "check_picture_path", "ctrl_c_ends", "main", "make_parser", "need", "save_picture"]
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "OK",
+    "CommandError",
+    "check_picture_path",
+    "ctrl_c_ends",
+    "main",
+    "make_parser",
+    "need",
+    "save_picture",
+]
 
 COMMANDS = (solve, bound, info, scores, plot, convert, generate, uai, demo, paper, completion)
 
@@ -39,7 +50,9 @@ COMMANDS = (solve, bound, info, scores, plot, convert, generate, uai, demo, pape
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal or a locale without some character shows another in its place
+        if isinstance(
+            stream, TextIOWrapper
+        ):  # a terminal or a locale without some character shows another in its place
             stream.reconfigure(errors="replace")
     parser = make_parser()
     args = parser.parse_args(with_negative_values(sys.argv[1:] if argv is None else argv))

@@ -1,7 +1,9 @@
-"""`clampz bound`: a bracket on log Z that closes while one looks on, as a table, as JSON and as a picture; or intervals for marginals.
+"""`clampz bound`: a bracket on log Z that closes while one looks on, as a table, as JSON and as a picture; or intervals
+for marginals.
 
-The JSON has lower, upper, gap, estimate (natural logarithms), leaves, seconds, stopped_by, interrupted, and the trace: every bracket on the way.  With
---marginals it has widest, seconds, stopped_by, interrupted, and for every variable the lower and upper ends of its states.  Infinities are "-inf", "inf".
+The JSON has lower, upper, gap, estimate (natural logarithms), leaves, seconds, stopped_by, interrupted, and the trace:
+every bracket on the way.  With --marginals it has widest, seconds, stopped_by, interrupted, and for every variable the
+lower and upper ends of its states.  Infinities are "-inf", "inf".
 """
 
 import argparse
@@ -82,13 +84,33 @@ def add(commands: Any) -> None:
         'JSON: lower, upper, gap, estimate, leaves, seconds, stopped_by, interrupted, trace; infinities are "inf", "-inf"',
     )
     add_model(parser)
-    parser.add_argument("--gap", type=not_negative, default=defaults.gap, metavar="NATS", help="upper - lower that is narrow enough (default: %(default)s)")
-    parser.add_argument("--time", type=not_negative, default=defaults.time, metavar="SECONDS", help="time at most (default: %(default)g)")
-    parser.add_argument("--memory", metavar="SIZE", help="memory at most, as in 2GB or 500MB (default: half of what is free)")
-    parser.add_argument("--leaves", type=whole_number(1), metavar="N", help="leaves of the tree of clamps at most (default: any number)")
-    parser.add_argument("--no-exact", action="store_true", help="sum nothing exactly, however narrow it is: bounds of clamps alone")
+    parser.add_argument(
+        "--gap",
+        type=not_negative,
+        default=defaults.gap,
+        metavar="NATS",
+        help="upper - lower that is narrow enough (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--time",
+        type=not_negative,
+        default=defaults.time,
+        metavar="SECONDS",
+        help="time at most (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--memory", metavar="SIZE", help="memory at most, as in 2GB or 500MB (default: half of what is free)"
+    )
+    parser.add_argument(
+        "--leaves", type=whole_number(1), metavar="N", help="leaves of the tree of clamps at most (default: any number)"
+    )
+    parser.add_argument(
+        "--no-exact", action="store_true", help="sum nothing exactly, however narrow it is: bounds of clamps alone"
+    )
     parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
-    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="go on from this file if it is there, and leave the tree in it")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="go on from this file if it is there, and leave the tree in it"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw how the bracket closed: .png, .svg or .pdf")
     parser.add_argument(
         "--marginals",
@@ -109,7 +131,14 @@ def bound(args: argparse.Namespace) -> int:
         need("matplotlib")
     if not args.json:
         need("rich")
-    options = BoundOptions(gap=args.gap, time=args.time, memory=args.memory, leaves=args.leaves, exact=not args.no_exact, threads=args.threads)
+    options = BoundOptions(
+        gap=args.gap,
+        time=args.time,
+        memory=args.memory,
+        leaves=args.leaves,
+        exact=not args.no_exact,
+        threads=args.threads,
+    )
     if args.marginals is not None:
         for name in ("checkpoint", "plot"):
             if getattr(args, name) is not None:
@@ -174,7 +203,12 @@ def as_data(bracket: Bracket, path: Path) -> dict[str, Any]:
         "stopped_by": bracket.stopped_by,
         "interrupted": bracket.stopped_by == "interrupt",
         "trace": [
-            {"seconds": round(point.seconds, 6), "lower": as_number(point.lower), "upper": as_number(point.upper), "leaves": point.num_leaves}
+            {
+                "seconds": round(point.seconds, 6),
+                "lower": as_number(point.lower),
+                "upper": as_number(point.upper),
+                "leaves": point.num_leaves,
+            }
             for point in bracket.trace
         ],
     }
@@ -250,12 +284,16 @@ class Closing(Listener):
                 table.add_row(name, text)
             table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=BAR))
             table.add_row("leaves", f"{bracket.num_leaves:,}")
-        table.add_row("seconds", f"{taken:.0f} of {self._options.time:g}, {'stopping' if self.stop else 'Ctrl-C stops'}")
+        table.add_row(
+            "seconds", f"{taken:.0f} of {self._options.time:g}, {'stopping' if self.stop else 'Ctrl-C stops'}"
+        )
         return table
 
     def share_closed(self, bracket: Bracket) -> float:
         """How far the gap has come from the first one to the one asked for, on a log scale."""
-        widest = next((point.upper - point.lower for point in bracket.trace if math.isfinite(point.upper - point.lower)), math.inf)
+        widest = next(
+            (point.upper - point.lower for point in bracket.trace if math.isfinite(point.upper - point.lower)), math.inf
+        )
         target = max(self._options.gap, CLOSED)
         if bracket.gap <= target:
             return 1.0
@@ -264,7 +302,8 @@ class Closing(Listener):
 
 @contextmanager
 def live(closing: Closing) -> Iterator[Callable[[str], None]]:
-    """The bracket on the terminal while it closes, and gone in the end; nothing where stderr is no terminal or rich is not installed."""
+    """The bracket on the terminal while it closes, and gone in the end; nothing where stderr is no terminal or rich is
+    not installed."""
     if not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda text: None
         return
@@ -272,7 +311,14 @@ def live(closing: Closing) -> Iterator[Callable[[str], None]]:
     from rich.live import Live
 
     console = Console(stderr=True, highlight=False)
-    with Live(get_renderable=lambda: closing, console=console, transient=True, refresh_per_second=REFRESH, redirect_stdout=False, redirect_stderr=False):
+    with Live(
+        get_renderable=lambda: closing,
+        console=console,
+        transient=True,
+        refresh_per_second=REFRESH,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
         yield lambda text: None
 
 
@@ -303,7 +349,9 @@ def named(model: Model, text: str) -> list[int]:
     for word in (word.strip() for word in text.split(",")):
         known = model.names is not None and word in model.names
         if not known and not (word.isdecimal() and int(word) < model.num_variables):
-            raise CommandError(f"--marginals {text}: expected variables from 0 to {model.num_variables - 1} or their names, found {word!r}")
+            raise CommandError(
+                f"--marginals {text}: expected variables from 0 to {model.num_variables - 1} or their names, found {word!r}"
+            )
         found.append(model.variable_index(word if known else int(word)))
     return list(dict.fromkeys(found))
 
@@ -316,7 +364,10 @@ def marginal_data(found: MarginalBounds, path: Path) -> dict[str, Any]:
         "seconds": round(found.seconds, 6),
         "stopped_by": found.stopped_by,
         "interrupted": found.stopped_by == "interrupt",
-        "marginals": {name_of(found.model, i): {"lower": found.lower[i].tolist(), "upper": found.upper[i].tolist()} for i in found.lower},
+        "marginals": {
+            name_of(found.model, i): {"lower": found.lower[i].tolist(), "upper": found.upper[i].tolist()}
+            for i in found.lower
+        },
     }
 
 

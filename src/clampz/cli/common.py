@@ -1,4 +1,5 @@
-"""What commands share: exit codes, errors of one line, the model that most of them read, work that can be watched and stopped, and files written whole."""
+"""What commands share: exit codes, errors of one line, the model that most of them read, work that can be watched and
+stopped, and files written whole."""
 
 import argparse
 import math
@@ -16,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import clampz
-from clampz.auto import leaves_text
 from clampz.bracketing import Bracket
-from clampz.limits import Progress
+from clampz.choosing import leaves_text
 from clampz.model import Model
 from clampz.plotting import round_outward
+from clampz.watch import Progress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,7 +64,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str) -> Parser:
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
+) -> Parser:
     """Declare a command."""
     parser: Parser = commands.add_parser(name, help=summary, description=description, epilog=f"examples:\n{examples}")
     parser.set_defaults(run=run)
@@ -73,7 +76,9 @@ def add_command(commands: Any, name: str, run: Callable[[argparse.Namespace], in
 def add_model(parser: Parser) -> None:
     """The arguments of commands that read a model."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file: .uai or libDAI's .fg, also compressed (.gz)")
-    parser.add_argument("--evidence", type=Path, metavar="FILE", help="what is known of some variables, in the UAI competitions' format")
+    parser.add_argument(
+        "--evidence", type=Path, metavar="FILE", help="what is known of some variables, in the UAI competitions' format"
+    )
 
 
 def read_model(args: argparse.Namespace) -> Model:
@@ -145,7 +150,8 @@ def with_negative_values(argv: Sequence[str]) -> list[str]:
 
 
 class Listener:
-    """What a method tells its progress to; it may be asked to stop.  The last bracket is kept: it holds whatever becomes of the work."""
+    """What a method tells its progress to; it may be asked to stop.  The last bracket is kept: it holds whatever
+    becomes of the work."""
 
     def __init__(self) -> None:
         self.latest: Progress | Bracket | None = None
@@ -182,12 +188,17 @@ L = TypeVar("L", bound=Listener)
 
 
 def watched(
-    work: Callable[[L], T], what: str, listener: L | None = None, display: Callable[[], AbstractContextManager[Callable[[str], None]]] | None = None
+    work: Callable[[L], T],
+    what: str,
+    listener: L | None = None,
+    display: Callable[[], AbstractContextManager[Callable[[str], None]]] | None = None,
 ) -> tuple[T, bool]:
-    """Do some work, show how far it has come if that takes over a second and somebody looks on, and say whether Ctrl-C stopped it.
+    """Do some work, show how far it has come if that takes over a second and somebody looks on, and say whether Ctrl-C
+    stopped it.
 
-    The work is in a thread of its own, so that Ctrl-C is heard at once.  The first one asks the work to stop with what it has; work that goes on all the same,
-    as one exact sum does, is given up after two seconds or at the second Ctrl-C.  `display` shows how far it has come, by default in a line.
+    The work is in a thread of its own, so that Ctrl-C is heard at once.  The first one asks the work to stop with what
+    it has; work that goes on all the same, as one exact sum does, is given up after two seconds or at the second
+    Ctrl-C.  `display` shows how far it has come, by default in a line.
     """
     listener, finished = listener or cast("L", Listener()), threading.Event()
     results: list[T] = []
@@ -234,7 +245,8 @@ def finished(work: Callable[[Listener], T], what: str) -> T:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """A line on the terminal that can be changed, and is gone in the end; nothing where stderr is no terminal or rich is not installed."""
+    """A line on the terminal that can be changed, and is gone in the end; nothing where stderr is no terminal or rich
+    is not installed."""
     if not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda text: None
         return
@@ -274,7 +286,8 @@ def ctrl_c_ends() -> Iterator[None]:
 
 
 def show(*what: Any) -> None:
-    """Print tables and texts: in colours and as wide as it is on a terminal, plain and without line breaks or blanks at the end of lines elsewhere."""
+    """Print tables and texts: in colours and as wide as it is on a terminal, plain and without line breaks or blanks at
+    the end of lines elsewhere."""
     from rich.console import Console
 
     if sys.stdout.isatty():
@@ -292,7 +305,9 @@ def new_table(*columns: str, left: Sequence[str] = (), wrapped: Sequence[str] = 
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 or column in left else "right", no_wrap=column not in wrapped)
+        table.add_column(
+            column, justify="left" if number == 0 or column in left else "right", no_wrap=column not in wrapped
+        )
     return table
 
 
@@ -327,7 +342,9 @@ def need(*modules: str) -> None:
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
-            raise CommandError(f"this command needs {' and '.join(modules)}, and {module} is not installed: pip install 'clampz[cli]'") from None
+            raise CommandError(
+                f"this command needs {' and '.join(modules)}, and {module} is not installed: pip install 'clampz[cli]'"
+            ) from None
 
 
 def check_file(path: Path, option: str = "--out") -> None:
@@ -343,7 +360,9 @@ def check_file(path: Path, option: str = "--out") -> None:
 def check_picture_path(path: Path, option: str = "--out") -> None:
     """Refuse, before anything is computed, a picture that could not be written."""
     if not path.is_dir() and path.suffix.lower() not in PICTURE_SUFFIXES:
-        raise CommandError(f"{option} {path}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}, found {path.suffix or 'no suffix'!r}")
+        raise CommandError(
+            f"{option} {path}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}, found {path.suffix or 'no suffix'!r}"
+        )
     check_file(path, option)
 
 

@@ -1,4 +1,5 @@
-"""`clampz completion`: what makes a shell complete clampz's commands, options and file names, made from the parser itself."""
+"""`clampz completion`: what makes a shell complete clampz's commands, options and file names, made from the parser
+itself."""
 
 import argparse
 import shlex
@@ -33,7 +34,8 @@ def completion(args: argparse.Namespace) -> int:
 
 
 class Option(NamedTuple):
-    """An option or a place, by its names (none for a place), and the values it may have (none: a file, or whatever it says)."""
+    """An option or a place, by its names (none for a place), and the values it may have (none: a file, or whatever it
+    says)."""
 
     names: list[str]
     values: list[str]
@@ -58,13 +60,16 @@ def commands_of(parser: argparse.ArgumentParser) -> Iterator[Command]:
 
 def _option(parser: argparse.ArgumentParser, action: argparse.Action) -> Option:
     text = (action.help or "") % {**vars(action), "prog": parser.prog}
-    return Option(list(action.option_strings), [str(choice) for choice in action.choices or ()], action.nargs != 0, text)
+    return Option(
+        list(action.option_strings), [str(choice) for choice in action.choices or ()], action.nargs != 0, text
+    )
 
 
 def _words(command: Command) -> str:
     """The options, and the values of places."""
     return " ".join(
-        [name for option in command.options for name in option.names] + [value for option in command.options if not option.names for value in option.values]
+        [name for option in command.options for name in option.names]
+        + [value for option in command.options if not option.names for value in option.values]
     )
 
 
@@ -77,7 +82,11 @@ def _cases(command: Command) -> Iterator[tuple[str, str]]:
 
 def bash(commands: list[Command]) -> str:
     """A function that looks at the command and the word before, and `complete`."""
-    lines = ["_clampz() {", '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words=""', "  COMPREPLY=()"]
+    lines = [
+        "_clampz() {",
+        '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words=""',
+        "  COMPREPLY=()",
+    ]
     lines += [
         "  if [[ $COMP_CWORD -eq 1 ]]; then",
         f'    words="{" ".join(command.name for command in commands)} --help --version"',
@@ -88,7 +97,13 @@ def bash(commands: list[Command]) -> str:
         lines += [f"      {command.name})", '        case "$before" in']
         lines += [f'          {names}) words="{values}" ;;' for names, values in _cases(command)]
         lines += [f'          *) words="{_words(command)}" ;;', "        esac ;;"]
-    lines += ["    esac", "  fi", '  COMPREPLY=($(compgen -W "$words" -- "$word"))', "}", "complete -o default -F _clampz clampz"]
+    lines += [
+        "    esac",
+        "  fi",
+        '  COMPREPLY=($(compgen -W "$words" -- "$word"))',
+        "}",
+        "complete -o default -F _clampz clampz",
+    ]
     return "\n".join(lines)
 
 
@@ -109,19 +124,36 @@ def zsh(commands: list[Command]) -> str:
         lines += [f"    {command.name})", '      case "$words[CURRENT-1]" in']
         lines += [f"        {names}) options=({values}) ;;" for names, values in _cases(command)]
         lines += [f"        *) options=({_words(command)}) ;;", "      esac ;;"]
-    lines += ["  esac", '  [[ -n "$options" ]] && compadd -- $options', '  [[ "$words[CURRENT]" == -* ]] || _files', "}", "compdef _clampz clampz"]
+    lines += [
+        "  esac",
+        '  [[ -n "$options" ]] && compadd -- $options',
+        '  [[ "$words[CURRENT]" == -* ]] || _files',
+        "}",
+        "compdef _clampz clampz",
+    ]
     return "\n".join(lines)
 
 
 def fish(commands: list[Command]) -> str:
     """A `complete` for every command and option."""
     lines = ["complete -c clampz -f"]
-    lines += [f"complete -c clampz -n __fish_use_subcommand -a {command.name} -d {_quoted(command.help)}" for command in commands]
+    lines += [
+        f"complete -c clampz -n __fish_use_subcommand -a {command.name} -d {_quoted(command.help)}"
+        for command in commands
+    ]
     for command in commands:
         when = f"-n '__fish_seen_subcommand_from {command.name}'"
         for option in command.options:
             names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-            values = f" -x -a {_quoted(' '.join(option.values))}" if option.values else " -r -F" if option.has_value and names else "" if names else " -F"
+            values = (
+                f" -x -a {_quoted(' '.join(option.values))}"
+                if option.values
+                else " -r -F"
+                if option.has_value and names
+                else ""
+                if names
+                else " -F"
+            )
             lines.append(f"complete -c clampz {when} {names}{values} -d {_quoted(option.help)}".replace("  ", " "))
     return "\n".join(lines)
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import clampz
 from clampz.cli.common import OK, add_command, check_picture_path, ctrl_c_ends, need, save_picture
 from clampz.model import Model
-from clampz.results import Estimate
+from clampz.model.results import Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the paper's strengths, theta in [-2, 2]
-# and W in [-6, 6], small enough to be solved exactly.  tests/test_cli.py makes it again and compares.
+# Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the
+# paper's strengths, theta in [-2, 2] and W in [-6, 6], small enough to be solved exactly.  tests/test_cli.py makes it
+# again and compares.
 DEMO_MODEL = "spin_glass_7x7.uai"
 
 
@@ -37,7 +38,13 @@ def add(commands: Any) -> None:
         description="Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz, print what they say of log Z, and write a picture.",
         examples="  clampz demo\n  clampz demo --out demo.pdf",
     )
-    parser.add_argument("--out", type=Path, default=Path("clampz-demo.png"), metavar="FILE", help="the picture: .png, .svg or .pdf (default: %(default)s)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("clampz-demo.png"),
+        metavar="FILE",
+        help="the picture: .png, .svg or .pdf (default: %(default)s)",
+    )
 
 
 def demo(args: argparse.Namespace) -> int:
@@ -75,7 +82,8 @@ def demo_model() -> Model:
 
 
 def run_methods(model: Model, tell: Callable[[str], object]) -> list[Run]:
-    """Every method on the model, the exact one first; each is called twice and timed the second time, as the first call may compile its kernels."""
+    """Every method on the model, the exact one first; each is called twice and timed the second time, as the first call
+    may compile its kernels."""
     methods: list[tuple[str, Callable[[], Estimate]]] = [
         ("exact", lambda: clampz.exact(model)),
         ("mean field", lambda: clampz.mean_field(model)),

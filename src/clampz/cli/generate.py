@@ -37,15 +37,38 @@ def add(commands: Any) -> None:
         "  clampz generate complete --size 15 --weights -12,12 --seed 1 -o k15.uai.gz\n"
         "  clampz generate er --size 50 --degree 3.5 --labels 4 --potentials table -o random.uai",
     )
-    parser.add_argument("graph", choices=tuple(TAKES), metavar="GRAPH", help=f"{', '.join(TAKES)} (er: Erdős-Rényi; the last two are the paper's examples)")
+    parser.add_argument(
+        "graph",
+        choices=tuple(TAKES),
+        metavar="GRAPH",
+        help=f"{', '.join(TAKES)} (er: Erdős-Rényi; the last two are the paper's examples)",
+    )
     parser.add_argument("--size", metavar="N", help="variables; of a grid its side, or ROWSxCOLUMNS")
-    parser.add_argument("--weights", type=number_range, metavar="LOW,HIGH", help=f"range of W, or one number (default: {WEIGHTS[0]:g},{WEIGHTS[1]:g})")  # type: ignore[index]
-    parser.add_argument("--theta", type=number_range, metavar="LOW,HIGH", help=f"range of theta, or one number (default: {THETA[0]:g},{THETA[1]:g})")  # type: ignore[index]
-    parser.add_argument("--degree", type=float, metavar="D", help="neighbours of each variable; for er on average (default: 4)")
+    parser.add_argument(
+        "--weights",
+        type=number_range,
+        metavar="LOW,HIGH",
+        help=f"range of W, or one number (default: {WEIGHTS[0]:g},{WEIGHTS[1]:g})",
+    )  # type: ignore[index]
+    parser.add_argument(
+        "--theta",
+        type=number_range,
+        metavar="LOW,HIGH",
+        help=f"range of theta, or one number (default: {THETA[0]:g},{THETA[1]:g})",
+    )  # type: ignore[index]
+    parser.add_argument(
+        "--degree", type=float, metavar="D", help="neighbours of each variable; for er on average (default: 4)"
+    )
     parser.add_argument("--labels", type=whole_number(2), metavar="L", help="states of each variable (default: 2)")
-    parser.add_argument("--potentials", choices=("potts", "table"), help="with more labels: W/2 [x_i = x_j], or every table entry at random (default: potts)")
+    parser.add_argument(
+        "--potentials",
+        choices=("potts", "table"),
+        help="with more labels: W/2 [x_i = x_j], or every table entry at random (default: potts)",
+    )
     parser.add_argument("--planar", action="store_const", const=True, help="a grid that is not wrapped around")
-    parser.add_argument("--seed", type=whole_number(0), metavar="N", help="whole number (default: a new model each time)")
+    parser.add_argument(
+        "--seed", type=whole_number(0), metavar="N", help="whole number (default: a new model each time)"
+    )
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="the file: .uai or .fg, also .gz")
 
 
@@ -55,7 +78,9 @@ def generate(args: argparse.Namespace) -> int:
     takes = TAKES[args.graph]
     for option in ("size", "degree", "planar", *DRAWING):
         if getattr(args, option) is not None and option not in takes:
-            raise CommandError(f"--{option}: {args.graph} has no such option; it takes {', '.join(f'--{name}' for name in (*takes, 'theta', 'seed'))}")
+            raise CommandError(
+                f"--{option}: {args.graph} has no such option; it takes {', '.join(f'--{name}' for name in (*takes, 'theta', 'seed'))}"
+            )
     if "size" in takes and args.size is None:
         raise CommandError(f"--size: expected how large the {args.graph} is to be, as in --size 9")
     with ctrl_c_ends():
@@ -72,7 +97,9 @@ def draw(args: argparse.Namespace) -> Model:
     if args.graph == "barbell":
         weight = drawing.pop("weights", None)
         if isinstance(weight, tuple):
-            raise CommandError(f"--weights: barbell has one weight, as in --weights 6, found {weight[0]:g},{weight[1]:g}")
+            raise CommandError(
+                f"--weights: barbell has one weight, as in --weights 6, found {weight[0]:g},{weight[1]:g}"
+            )
         return generators.barbell(**drawing) if weight is None else generators.barbell(weight, **drawing)
     rows, columns = as_size(args.size, args.graph)
     if args.graph == "grid":

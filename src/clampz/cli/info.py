@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from clampz.auto import STARTS, TYPICAL_SWEEPS, ExactCost, as_bytes, dense_and_strong, exact_cost, seconds_per_sweep
+from clampz.choosing import STARTS, TYPICAL_SWEEPS, ExactCost, dense_and_strong, exact_cost, seconds_per_sweep
 from clampz.cli.common import OK, Listener, add_command, add_model, facts, finished, need, new_table, read_model, show
-from clampz.elimination import memory_allowed
 from clampz.model import Model
-from clampz.topology import Topology
+from clampz.model.topology import Topology
+from clampz.options import bytes_in_words, memory_allowed
 
 
 def add(commands: Any) -> None:
@@ -59,7 +59,9 @@ def describe(model: Model) -> dict[str, Any]:
         "fixed": int(np.count_nonzero(possible_states(model) == 1)),
         "labels": [int(model.num_states.min()), int(model.num_states.max())] if model.num_variables else [0, 0],
         "edges": model.num_edges,
-        "larger_factors": {str(size): int(number) for size, number in zip(sizes.tolist(), counts.tolist(), strict=True)},
+        "larger_factors": {
+            str(size): int(number) for size, number in zip(sizes.tolist(), counts.tolist(), strict=True)
+        },
         "table_entries": entries,
         "zeros": zeros,
         "components": graph.num_components,
@@ -84,10 +86,20 @@ def possible_states(model: Model) -> Any:
 
 def costs(model: Model, cost: ExactCost) -> dict[str, dict[str, Any]]:
     """Of each method: bytes and table entries, or sweeps, and seconds; about that for one lane."""
-    exact = {"bytes": cost.num_bytes, "table_entries": cost.num_bytes // 16, "seconds": cost.seconds, "fits": cost.num_bytes <= memory_allowed(None)}
+    exact = {
+        "bytes": cost.num_bytes,
+        "table_entries": cost.num_bytes // 16,
+        "seconds": cost.seconds,
+        "fits": cost.num_bytes <= memory_allowed(None),
+    }
     sweep = seconds_per_sweep(model)
     return {"exact": exact} | {
-        name: {"sweeps": sweeps, "starts": STARTS[name], "seconds_per_sweep": sweep, "seconds": STARTS[name] * sweeps * sweep}
+        name: {
+            "sweeps": sweeps,
+            "starts": STARTS[name],
+            "seconds_per_sweep": sweep,
+            "seconds": STARTS[name] * sweeps * sweep,
+        }
         for name, sweeps in TYPICAL_SWEEPS.items()
     }
 
@@ -102,18 +114,26 @@ def print_description(path: str, model: Model, data: dict[str, Any]) -> None:
         ("model", path),
         ("variables", variables_text(data)),
         ("labels", str(low) if low == high else f"{low} to {high}"),
-        ("factors", f"{data['variables']:,} unary, {data['edges']:,} edges{f', {larger}' if larger else ''}; {data['table_entries']:,} table entries"),
+        (
+            "factors",
+            f"{data['variables']:,} unary, {data['edges']:,} edges{f', {larger}' if larger else ''}; {data['table_entries']:,} table entries",
+        ),
         ("zeros", f"{data['zeros']:,} table entries" if data["zeros"] else "none"),
         ("components", f"{data['components']:,}, the largest of {data['largest_component']:,} variables"),
         ("core", f"{data['core']:,} variables on or between cycles; {data['mean_degree']:.1f} neighbours on average"),
         ("width", f"{width}, of the best elimination order found"),
         ("kind", data["kind"] or "neither attractive nor mixed: these are for models of two labels without zeros"),
-        ("strength", f"|W| {typical:.3g} in the middle, {most:.3g} at most{'; dense and strong: Bethe is far off' if data['dense_and_strong'] else ''}"),
+        (
+            "strength",
+            f"|W| {typical:.3g} in the middle, {most:.3g} at most{'; dense and strong: Bethe is far off' if data['dense_and_strong'] else ''}",
+        ),
     ]
     show(facts(rows))
-    table = new_table("method", "gives", "takes about", "seconds", left=("gives", "takes about"), wrapped=("takes about",))
+    table = new_table(
+        "method", "gives", "takes about", "seconds", left=("gives", "takes about"), wrapped=("takes about",)
+    )
     exact = data["cost"]["exact"]
-    need_text = f"{as_bytes(exact['bytes'])}, {exact['table_entries']:,.3g} table entries{'' if exact['fits'] else ', more than there is memory for'}"
+    need_text = f"{bytes_in_words(exact['bytes'])}, {exact['table_entries']:,.3g} table entries{'' if exact['fits'] else ', more than there is memory for'}"
     table.add_row("exact", "log Z", need_text, as_seconds(exact["seconds"]))
     for name, gives in (("mean_field", "a lower bound"), ("bethe", "an estimate"), ("trw", "an upper bound")):
         found = data["cost"][name]
@@ -130,4 +150,14 @@ def variables_text(data: dict[str, Any]) -> str:
 
 
 def as_seconds(value: float) -> str:
-    return "< 0.01" if value < 0.01 else f"{value:.2g}" if value < 10 else f"{value:,.0f}" if value < 1e6 else "years" if value > 1e8 else "weeks"
+    return (
+        "< 0.01"
+        if value < 0.01
+        else f"{value:.2g}"
+        if value < 10
+        else f"{value:,.0f}"
+        if value < 1e6
+        else "years"
+        if value > 1e8
+        else "weeks"
+    )

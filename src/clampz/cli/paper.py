@@ -21,21 +21,50 @@ def add(commands: Any) -> None:
         "  clampz paper --scheduler tcp://host:8786         on a Dask cluster: pip install 'clampz[cluster]'\n",
     )
     parser.add_argument("--quick", action="store_true", help="a few runs of each family")
-    parser.add_argument("--runs", type=int, metavar="N", help="runs of each family, as in --runs 20 (default: 100, and 5 for times, 10 for optimal sequences)")
-    parser.add_argument("--figure", action="append", metavar="NAME", help="only this figure, as in --figure success; may be repeated")
     parser.add_argument(
-        "--family", action="append", metavar="NAME", help="only grid, er, regular or complete, or one family: --family 'grid49[-6,6]'; may be repeated"
-    )
-    parser.add_argument("--size", action="append", type=int, metavar="N", help="only models of so many variables, as in --size 49; may be repeated")
-    parser.add_argument("--weights", action="append", metavar="LOW,HIGH", help="only this range of W, as in --weights=-6,6; may be repeated")
-    parser.add_argument(
-        "--ours", action="store_true", help="also with our own settings (restarts, warm starts, optimized edge weights), as curves of their own"
+        "--runs",
+        type=int,
+        metavar="N",
+        help="runs of each family, as in --runs 20 (default: 100, and 5 for times, 10 for optimal sequences)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("results/paper"), metavar="FOLDER", help="where results go, as in --out results/grid49 (default: %(default)s)"
+        "--figure", action="append", metavar="NAME", help="only this figure, as in --figure success; may be repeated"
+    )
+    parser.add_argument(
+        "--family",
+        action="append",
+        metavar="NAME",
+        help="only grid, er, regular or complete, or one family: --family 'grid49[-6,6]'; may be repeated",
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        type=int,
+        metavar="N",
+        help="only models of so many variables, as in --size 49; may be repeated",
+    )
+    parser.add_argument(
+        "--weights",
+        action="append",
+        metavar="LOW,HIGH",
+        help="only this range of W, as in --weights=-6,6; may be repeated",
+    )
+    parser.add_argument(
+        "--ours",
+        action="store_true",
+        help="also with our own settings (restarts, warm starts, optimized edge weights), as curves of their own",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/paper"),
+        metavar="FOLDER",
+        help="where results go, as in --out results/grid49 (default: %(default)s)",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes, as in --jobs 4 (default: all cores)")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster to run on, as in --scheduler tcp://host:8786")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster to run on, as in --scheduler tcp://host:8786"
+    )
 
 
 def paper(args: argparse.Namespace) -> int:

@@ -4,13 +4,24 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from clampz.auto import QUICK, solve
-from clampz.clamping import META_SELECTORS, clamp
-from clampz.cli.common import OK, Listener, add_command, add_model, check_picture_path, finished, need, read_model, save_picture, whole_number
+from clampz.choosing import QUICK, solve
+from clampz.clamping.growth import META_SELECTORS, clamp
+from clampz.clamping.selectors import selectors
+from clampz.cli.common import (
+    OK,
+    Listener,
+    add_command,
+    add_model,
+    check_picture_path,
+    finished,
+    need,
+    read_model,
+    save_picture,
+    whole_number,
+)
 from clampz.model import Model
+from clampz.model.results import Estimate
 from clampz.plotting import plot_model
-from clampz.results import Estimate
-from clampz.selection import selectors
 
 SHADES = ("none", "marginals", *selectors())
 
@@ -29,11 +40,23 @@ def add(commands: Any) -> None:
     )
     add_model(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="the picture: .png, .svg or .pdf")
-    parser.add_argument("--clamp", type=whole_number(0), default=0, metavar="K", help="mark the first K variables to clamp (for TRW)")
     parser.add_argument(
-        "--select", choices=(*selectors(), *META_SELECTORS), default=QUICK, metavar="NAME", help="how to choose them, as for solve (default: %(default)s)"
+        "--clamp", type=whole_number(0), default=0, metavar="K", help="mark the first K variables to clamp (for TRW)"
     )
-    parser.add_argument("--shade", choices=SHADES, default="none", metavar="WHAT", help="shade variables by their marginals or by a selector's score")
+    parser.add_argument(
+        "--select",
+        choices=(*selectors(), *META_SELECTORS),
+        default=QUICK,
+        metavar="NAME",
+        help="how to choose them, as for solve (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--shade",
+        choices=SHADES,
+        default="none",
+        metavar="WHAT",
+        help="shade variables by their marginals or by a selector's score",
+    )
     parser.add_argument("--names", action="store_true", help="write names or numbers on the variables")
 
 

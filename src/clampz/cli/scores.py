@@ -6,12 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from clampz.cli.common import OK, Listener, add_command, add_model, finished, name_of, need, new_table, read_model, show, whole_number
+from clampz.clamping.selectors import scores, selectors
+from clampz.clamping.selectors.entropy import trw_entropies
+from clampz.cli.common import (
+    OK,
+    Listener,
+    add_command,
+    add_model,
+    finished,
+    name_of,
+    need,
+    new_table,
+    read_model,
+    show,
+    whole_number,
+)
 from clampz.errors import ClampzError
 from clampz.model import Model
-from clampz.selection import scores, selectors
-from clampz.selection.entropy import trw_entropies
-from clampz.tables import Floats
+from clampz.model.tables import Floats
 
 
 def add(commands: Any) -> None:
@@ -24,9 +36,15 @@ def add(commands: Any) -> None:
         examples="  clampz scores model.uai\n  clampz scores model.uai --select frustCycles --top 20",
     )
     add_model(parser)
-    parser.add_argument("--select", choices=tuple(selectors()), metavar="NAME", help=f"only this selector: {', '.join(selectors())}")
-    parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="how many variables to print (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON: for each selector all variables with their scores, best first")
+    parser.add_argument(
+        "--select", choices=tuple(selectors()), metavar="NAME", help=f"only this selector: {', '.join(selectors())}"
+    )
+    parser.add_argument(
+        "--top", type=whole_number(1), default=5, metavar="N", help="how many variables to print (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON: for each selector all variables with their scores, best first"
+    )
 
 
 def print_scores(args: argparse.Namespace) -> int:
@@ -43,7 +61,11 @@ def print_scores(args: argparse.Namespace) -> int:
     if args.select and isinstance(failure := found[args.select], str):
         raise ClampzError(failure)
     if args.json:
-        ranked = {name: [[name_of(model, i), float(values[i])] for i in best(values)] for name, values in found.items() if not isinstance(values, str)}
+        ranked = {
+            name: [[name_of(model, i), float(values[i])] for i in best(values)]
+            for name, values in found.items()
+            if not isinstance(values, str)
+        }
         print(json.dumps({"model": str(args.model), "scores": ranked}, allow_nan=False))
         return OK
     print_table(model, found, args.top)
@@ -69,7 +91,8 @@ def best(values: Floats) -> list[int]:
 
 
 def print_table(model: Model, found: dict[str, Floats | str], top: int) -> None:
-    """A row for each selector, its best variables with their scores in a column each; a single selector has a row for each variable."""
+    """A row for each selector, its best variables with their scores in a column each; a single selector has a row for
+    each variable."""
     top = min(top, model.num_variables)
     (name, values), *others = found.items()
     if not others and not isinstance(values, str):
@@ -83,7 +106,13 @@ def print_table(model: Model, found: dict[str, Floats | str], top: int) -> None:
         if isinstance(values, str):
             table.add_row(name, "-")
         else:
-            table.add_row(name, *(f"{name_of(model, i)} [dim]{values[i]:.4g}[/dim]" if values[i] > 0 else "" for i in best(values)[:top]))
+            table.add_row(
+                name,
+                *(
+                    f"{name_of(model, i)} [dim]{values[i]:.4g}[/dim]" if values[i] > 0 else ""
+                    for i in best(values)[:top]
+                ),
+            )
     show(table)
     show("[dim]Variables, each with its score; higher gains more. Those that score 0 are left out.[/dim]")
     missing = [name for name, values in found.items() if isinstance(values, str)]

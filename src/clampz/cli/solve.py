@@ -1,8 +1,8 @@
 """`clampz solve`: log Z, bounds and marginals of a model in a file, as a table or as JSON.
 
-The JSON has log_z, lower and upper (natural logarithms), bound, method, reason, converged, interrupted, seconds, clamped, select, leaves (of the bracket's
-tree, null where there is none), and with MAR the marginals.
-What JSON has no numbers for are strings that float() understands: "-inf", "inf"; marginals where Z = 0 are null.
+The JSON has log_z, lower and upper (natural logarithms), bound, method, reason, converged, interrupted, seconds,
+clamped, select, leaves (of the bracket's tree, null where there is none), and with MAR the marginals. What JSON has no
+numbers for are strings that float() understands: "-inf", "inf"; marginals where Z = 0 are null.
 """
 
 import argparse
@@ -14,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clampz import auto
-from clampz.auto import Solution, leaves_text
+from clampz import choosing
 from clampz.bracketing import Bracket
-from clampz.clamping import META_SELECTORS
+from clampz.choosing import Solution, leaves_text
+from clampz.clamping.growth import META_SELECTORS
+from clampz.clamping.selectors import selectors
 from clampz.cli.common import (
     INTERRUPTED,
     OK,
@@ -42,7 +43,6 @@ from clampz.errors import EvidenceError
 from clampz.io import files, results
 from clampz.model import Model
 from clampz.plotting import KINDS, round_outward
-from clampz.selection import selectors
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw")
 TASKS = ("PR", "MAR")
@@ -71,22 +71,39 @@ def add(commands: Any) -> None:
         'infinities are "inf", "-inf"',
     )
     add_model(parser)
-    parser.add_argument("--task", choices=TASKS, default="PR", help="PR: log Z alone; MAR: the marginals too (default: %(default)s)")
-    parser.add_argument("--method", choices=METHODS, default="auto", help="auto chooses, and says why; others are run alone (default: %(default)s)")
+    parser.add_argument(
+        "--task", choices=TASKS, default="PR", help="PR: log Z alone; MAR: the marginals too (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="auto",
+        help="auto chooses, and says why; others are run alone (default: %(default)s)",
+    )
     parser.add_argument(
         "--clamp",
         type=whole_number(0),
         metavar="K",
-        help="clamp K variables, the same in all branches (default: with auto best first, as many as time allows, otherwise none)",
+        help="clamp K variables, the same in all branches (default: with choosing best first, as many as time allows, otherwise none)",
     )
-    parser.add_argument("--select", choices=SELECTORS, metavar="NAME", help=f"how to choose them: {', '.join(SELECTORS).replace('%', '%%')}")
+    parser.add_argument(
+        "--select",
+        choices=SELECTORS,
+        metavar="NAME",
+        help=f"how to choose them: {', '.join(SELECTORS).replace('%', '%%')}",
+    )
     parser.add_argument(
         "--time",
         type=positive,
         metavar="SECONDS",
-        help="time at most; the bracket has most of it (default: with auto 10, 4 of them for the bracket, or 60 if it can be solved exactly in that)",
+        help="time at most; the bracket has most of it (default: with choosing 10, 4 of them for the bracket, or 60 if it can be solved exactly in that)",
     )
-    parser.add_argument("--memory", type=positive, metavar="GB", help="gigabytes that exact sums may use (default: half of what is free)")
+    parser.add_argument(
+        "--memory",
+        type=positive,
+        metavar="GB",
+        help="gigabytes that exact sums may use (default: half of what is free)",
+    )
     parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
@@ -137,22 +154,27 @@ def solve(args: argparse.Namespace) -> int:
 
 
 def in_a_moment(model: Model, bracket: Bracket | None) -> Solution:
-    """Bounds and an estimate after Ctrl-C in the middle of what cannot be stopped, as one exact sum; the bracket that there was still holds."""
-    found = auto.solve(model, k=0, time=LAST_MOMENT, memory=0)
+    """Bounds and an estimate after Ctrl-C in the middle of what cannot be stopped, as one exact sum; the bracket that
+    there was still holds."""
+    found = choosing.solve(model, k=0, time=LAST_MOMENT, memory=0)
     estimate = found.method.replace("_", " ")
     if bracket is None:
         reason = f"Exact inference was stopped, so mean field and TRW bracket log Z, and {estimate} is the estimate."
         return replace(found, interrupted=True, reason=reason)
     lower, upper = max(found.lower, bracket.lower), min(found.upper, bracket.upper)
     log_z = min(max(found.log_z, lower), upper)
-    bound = found.bound if found.bound == "exact" else "lower" if log_z == lower else "upper" if log_z == upper else None
+    bound = (
+        found.bound if found.bound == "exact" else "lower" if log_z == lower else "upper" if log_z == upper else None
+    )
     reason = f"Clamping was stopped while it closed the bracket ({leaves_text(bracket.num_leaves)}), and {estimate} is the estimate."
-    return replace(found, log_z=log_z, bound=bound, lower=lower, upper=upper, bracket=bracket, interrupted=True, reason=reason)
+    return replace(
+        found, log_z=log_z, bound=bound, lower=lower, upper=upper, bracket=bracket, interrupted=True, reason=reason
+    )
 
 
 def run_solver(args: argparse.Namespace, model: Any, progress: Any) -> Solution:
     """What the arguments ask for."""
-    return auto.solve(
+    return choosing.solve(
         model,
         method=args.method,
         k=args.clamp,
@@ -211,7 +233,10 @@ def print_solution(solution: Solution, path: Path, task: str) -> None:
         ("proven", proven(solution)),
         ("method", method_text(solution)),
         ("why", solution.reason),
-        ("seconds", f"{solution.seconds:.2f}{'; stopped by Ctrl-C: this is what there was' if solution.interrupted else ''}"),
+        (
+            "seconds",
+            f"{solution.seconds:.2f}{'; stopped by Ctrl-C: this is what there was' if solution.interrupted else ''}",
+        ),
     ]
     show(facts(rows))
     if task == "MAR":

@@ -2,8 +2,9 @@
 
     solver model evidence query task
 
-The result goes to a file in the working directory with the model's name and the task: model.uai.PR, model.uai.MAR.  The query is for tasks that clampz does not
-have, and is not looked at.  The limits of the competitions are taken from the environment: INF_TIME in seconds, INF_MEMORY in gigabytes.
+The result goes to a file in the working directory with the model's name and the task: model.uai.PR, model.uai.MAR.  The
+query is for tasks that clampz does not have, and is not looked at.  The limits of the competitions are taken from the
+environment: INF_TIME in seconds, INF_MEMORY in gigabytes.
 """
 
 import argparse
@@ -12,8 +13,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from clampz import auto
-from clampz.auto import Solution
+from clampz import choosing
+from clampz.choosing import Solution
 from clampz.cli.common import INTERRUPTED, OK, CommandError, Listener, add_command, check_file, watched
 from clampz.cli.solve import TASKS, write_result
 from clampz.errors import EvidenceError
@@ -49,7 +50,7 @@ def solve_for_competition(args: argparse.Namespace) -> int:
     model = read(args.model, args.evidence)
 
     def work(listener: Listener) -> Solution:
-        return auto.solve(
+        return choosing.solve(
             model,
             time=None if time is None else max(TIME_SHARE * time - TIME_BEFORE, 0.1),
             memory=None if memory is None else int(memory * TIME_SHARE * 2**30),
@@ -59,7 +60,9 @@ def solve_for_competition(args: argparse.Namespace) -> int:
 
     solution, interrupted = watched(work, "solving")
     write_result(solution, args.task, out)
-    print(f"{out}: {solution.method.replace('_', ' ')}, log Z = {solution.log_z:.6f} in [{solution.lower:.6f}, {solution.upper:.6f}]")
+    print(
+        f"{out}: {solution.method.replace('_', ' ')}, log Z = {solution.log_z:.6f} in [{solution.lower:.6f}, {solution.upper:.6f}]"
+    )
     return INTERRUPTED if interrupted else OK
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz._checks import some
 from clampz.errors import ClampzError, EvidenceError, ModelError
 from clampz.model import Evidence, Model
-from clampz.tables import Floats
+from clampz.model.checks import some
+from clampz.model.tables import Floats
 
 # exp of a log potential beyond this, up or down, is infinite, zero, or has lost digits.
 LARGEST_LOG = 700.0
@@ -33,11 +33,14 @@ def library(module: str) -> Any:
 
 def is_numbering(labels: Sequence[Hashable]) -> bool:
     """Whether labels are the whole numbers from 0 on, in any order."""
-    return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels) and set(labels) == set(range(len(labels)))
+    return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels) and set(
+        labels
+    ) == set(range(len(labels)))
 
 
 def in_order(labels: Sequence[Hashable]) -> list[Any]:
-    """The order in which labelled variables get their indices: their own, or by number where the labels are numbers from 0 on."""
+    """The order in which labelled variables get their indices: their own, or by number where the labels are numbers
+    from 0 on."""
     return list(range(len(labels))) if is_numbering(labels) else list(labels)
 
 
@@ -49,7 +52,9 @@ def as_names(labels: Sequence[Hashable], what: str = "variables") -> list[str] |
     label_of: dict[str, Hashable] = {}
     for name, label in zip(names, labels, strict=True):
         if name in label_of:
-            raise ModelError(f"{what} {label_of[name]!r} and {label!r} would both be called {name!r}; relabel one of them")
+            raise ModelError(
+                f"{what} {label_of[name]!r} and {label!r} would both be called {name!r}; relabel one of them"
+            )
         label_of[name] = label
     return names
 
@@ -62,7 +67,9 @@ def as_state_names(states: Sequence[Sequence[Hashable]], labels: Sequence[Hashab
     return [[str(a) for a in range(len(states[i]))] if known is None else known for i, known in enumerate(names)]
 
 
-def conditioned(model: Model, evidence: Evidence | None, labels: Sequence[Any], states: Sequence[Sequence[Any]]) -> Model:
+def conditioned(
+    model: Model, evidence: Evidence | None, labels: Sequence[Any], states: Sequence[Sequence[Any]]
+) -> Model:
     """The model given evidence in the other library's labels of variables and states."""
     if evidence is None:
         return model
@@ -92,7 +99,8 @@ def as_logs(values: ArrayLike, where: str) -> Floats:
 
 
 def value_factors(model: Model, package: str) -> list[tuple[tuple[int, ...], Floats]]:
-    """Factors (scope, values) whose product is exp(score): at least one per variable, one per scope, the constant spread evenly over them."""
+    """Factors (scope, values) whose product is exp(score): at least one per variable, one per scope, the constant
+    spread evenly over them."""
     if not model.num_variables:
         raise ModelError(f"a model without variables has no factors for {package} to keep its constant in")
     pairs = [((i, j), model.pairwise[i, j]) for i, j in model.pairwise]
@@ -106,6 +114,8 @@ def value_factors(model: Model, package: str) -> list[tuple[tuple[int, ...], Flo
         extreme = logs[np.isfinite(logs) & (np.abs(logs) > LARGEST_LOG)]
         if extreme.size:
             where = tuple(model.names[i] for i in scope) if model.names else scope
-            raise ModelError(f"factor over {where}: {package} keeps values, and exp({extreme[0]:g}) is none a float can hold")
+            raise ModelError(
+                f"factor over {where}: {package} keeps values, and exp({extreme[0]:g}) is none a float can hold"
+            )
         found.append((scope, np.exp(logs)))
     return found

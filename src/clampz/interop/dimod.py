@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from clampz._checks import as_log_potentials
 from clampz.errors import ModelError, OptionError
 from clampz.interop.common import as_names, conditioned, in_order, library
-from clampz.limits import check_option, is_number
 from clampz.model import Evidence, Model
+from clampz.model.checks import as_log_potentials
+from clampz.options import check_option, is_number
 
 VALUES = {"SPIN": (-1, 1), "BINARY": (0, 1)}
 SPIN_NAMES = ("-1", "1")
@@ -45,9 +45,11 @@ def from_dimod(bqm: Any, beta: float = 1.0, *, evidence: Evidence | None = None)
 
 
 def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"] | Any = None) -> Any:
-    """The BinaryQuadraticModel whose energies are -score / beta, the constant included, labelled by the variables' names or else their indices.
+    """The BinaryQuadraticModel whose energies are -score / beta, the constant included, labelled by the variables'
+    names or else their indices.
 
-    `vartype` is "SPIN" or "BINARY", or dimod's own; if None, SPIN where the states are named "-1" and "1", and else BINARY.  Other names of states are lost.
+    `vartype` is "SPIN" or "BINARY", or dimod's own; if None, SPIN where the states are named "-1" and "1", and else
+    BINARY.  Other names of states are lost.
     """
     dimod = library("dimod")
     check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)
@@ -59,7 +61,9 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
     except TypeError:
         raise OptionError(f"vartype: expected 'SPIN' or 'BINARY', found {vartype!r}") from None
     if model.binary is None:
-        raise ModelError(f"a BinaryQuadraticModel has finite energies of pairs of binary variables; this model has {_obstacle(model)}")
+        raise ModelError(
+            f"a BinaryQuadraticModel has finite energies of pairs of binary variables; this model has {_obstacle(model)}"
+        )
     low, high = model.unary.flat.reshape(-1, 2).T
     a, b, c, d = model.pairwise.flat.reshape(-1, 4).T
     i, j = model.edges.T

@@ -10,8 +10,9 @@
             weight    read as W where there is none of these
     graph   constant  a number
 
-A node needs no attribute, an edge needs one.  An edge of an undirected graph has no first end: the rows of its table belong to whichever of its nodes comes
-first in the graph.  In a directed graph they belong to the tail; apart from that, directions mean nothing.  Parallel edges add up.
+A node needs no attribute, an edge needs one.  An edge of an undirected graph has no first end: the rows of its table
+belong to whichever of its nodes comes first in the graph.  In a directed graph they belong to the tail; apart from
+that, directions mean nothing.  Parallel edges add up.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ from numpy.typing import ArrayLike
 from clampz.errors import ModelError
 from clampz.interop.common import as_names, as_state_names, conditioned, in_order, library
 from clampz.model import Evidence, Model
-from clampz.tables import Floats
+from clampz.model.tables import Floats
 
 BINARY_EDGES = {"W": np.array([[0.5, 0.0], [0.0, 0.5]]), "J": np.array([[1.0, -1.0], [-1.0, 1.0]])}
 BINARY_EDGES["weight"] = BINARY_EDGES["W"]
@@ -67,14 +68,17 @@ def from_networkx(graph: Any, *, evidence: Evidence | None = None) -> Model:
 
 
 def to_networkx(model: Model) -> Any:
-    """The model's graph: theta and W where it is binary and finite, unary and pairwise elsewhere; states where they have names; and the constant.
+    """The model's graph: theta and W where it is binary and finite, unary and pairwise elsewhere; states where they
+    have names; and the constant.
 
     >>> to_networkx(Model.from_binary([0.0, 1.0], [2.0], [(0, 1)])).edges[0, 1]
     {'W': 2.0}
     """
     nx = library("networkx")
     if model.factors:
-        raise ModelError(f"a graph has pairwise potentials; this model has a factor of {len(model.factors[0].scope)} variables (to_pgmpy keeps it)")
+        raise ModelError(
+            f"a graph has pairwise potentials; this model has a factor of {len(model.factors[0].scope)} variables (to_pgmpy keeps it)"
+        )
     form = model.binary
     labels = model.names or range(model.num_variables)
     graph = nx.Graph(constant=model.constant if form is None else form.constant)
@@ -83,14 +87,22 @@ def to_networkx(model: Model) -> Any:
         if model.state_names is not None:
             graph.nodes[label]["states"] = model.state_names[i]
     for k, (i, j) in enumerate(model.edges.tolist()):
-        graph.add_edge(labels[i], labels[j], **({"pairwise": model.pairwise.at(k).copy()} if form is None else {"W": float(form.W[k])}))
+        graph.add_edge(
+            labels[i],
+            labels[j],
+            **({"pairwise": model.pairwise.at(k).copy()} if form is None else {"W": float(form.W[k])}),
+        )
     return graph
 
 
 def _edge_table(attributes: dict[str, Any], where: str) -> Floats:
-    found: list[str] = [name for name in ("pairwise", "W", "J") if name in attributes] or ["weight"] * ("weight" in attributes)
+    found: list[str] = [name for name in ("pairwise", "W", "J") if name in attributes] or ["weight"] * (
+        "weight" in attributes
+    )
     if len(found) != 1:
-        raise ModelError(f"{where}: expected one of the attributes pairwise, W, J and weight, found {' and '.join(found) or 'none'}")
+        raise ModelError(
+            f"{where}: expected one of the attributes pairwise, W, J and weight, found {' and '.join(found) or 'none'}"
+        )
     value = _numbers(attributes[found[0]], f"{where}, attribute {found[0]}", 2 if found[0] == "pairwise" else 0)
     return value if found[0] == "pairwise" else value * BINARY_EDGES[found[0]]
 
@@ -99,10 +111,14 @@ def _node(attributes: dict[str, Any], num_states: int, where: str) -> tuple[Floa
     """A node's log potentials and the labels of its states, which its edges take to be `num_states`."""
     found = [name for name in ("unary", "theta", "h") if name in attributes]
     if len(found) > 1:
-        raise ModelError(f"{where}: expected at most one of the attributes unary, theta and h, found {' and '.join(found)}")
+        raise ModelError(
+            f"{where}: expected at most one of the attributes unary, theta and h, found {' and '.join(found)}"
+        )
     states = attributes.get("states", num_states if "unary" not in found else np.size(attributes["unary"]))
     if isinstance(states, str) or not isinstance(states, int | np.integer | Iterable):
-        raise ModelError(f"{where}, attribute states: expected the names of the states or their number, found {states!r:.80}")
+        raise ModelError(
+            f"{where}, attribute states: expected the names of the states or their number, found {states!r:.80}"
+        )
     known: list[Any] = list(range(states)) if isinstance(states, int | np.integer) else list(states)
     if not found:
         return np.zeros(len(known)), known
@@ -118,7 +134,12 @@ def _numbers(value: ArrayLike, where: str, num_axes: int) -> Floats:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.full((), np.nan)
-    if array.ndim != num_axes or np.isnan(array).any() or np.isposinf(array).any() or (not num_axes and np.isinf(array).any()):
+    if (
+        array.ndim != num_axes
+        or np.isnan(array).any()
+        or np.isposinf(array).any()
+        or (not num_axes and np.isinf(array).any())
+    ):
         expected = ["a finite number", "a log potential for each state", "a table of log potentials"][num_axes]
         raise ModelError(f"{where}: expected {expected}, found {value!r:.80}")
     return array

@@ -1,12 +1,13 @@
-"""pgmpy's discrete networks: Markov networks, factor graphs, junction trees and Bayesian networks, also under the names of its older releases."""
+"""pgmpy's discrete networks: Markov networks, factor graphs, junction trees and Bayesian networks, also under the names
+of its older releases."""
 
 from itertools import combinations
 from typing import Any, Literal
 
 from clampz.errors import ModelError
 from clampz.interop.common import as_logs, as_names, as_state_names, conditioned, in_order, library, value_factors
-from clampz.limits import check_option
 from clampz.model import Evidence, Model
+from clampz.options import check_option
 
 BAYESIAN = ("DiscreteBayesianNetwork", "BayesianNetwork", "BayesianModel")
 MARKOV = ("DiscreteMarkovNetwork", "MarkovNetwork", "MarkovModel")
@@ -24,7 +25,9 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     models = library("pgmpy.models")
     bayesian, markov, of_factors = (_is_a(network, models, names) for names in (BAYESIAN, MARKOV, OF_FACTORS))
     if not (bayesian or markov or of_factors):
-        raise ModelError(f"expected a discrete Markov network, factor graph or Bayesian network of pgmpy, found {type(network).__name__}")
+        raise ModelError(
+            f"expected a discrete Markov network, factor graph or Bayesian network of pgmpy, found {type(network).__name__}"
+        )
     factors = list(network.cpds if bayesian else network.factors)
     discrete = library("pgmpy.factors.discrete").DiscreteFactor
     states: dict[Any, list[Any]] = {}
@@ -36,13 +39,18 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     covered = {factor.variable for factor in factors} if bayesian else set(states)
     missing = [] if of_factors else [node for node in nodes if node not in covered]
     if missing:
-        raise ModelError(f"variable {missing[0]!r} has no {'CPD' if bayesian else 'factor'}, so that nothing says what its potentials are")
+        raise ModelError(
+            f"variable {missing[0]!r} has no {'CPD' if bayesian else 'factor'}, so that nothing says what its potentials are"
+        )
     labels = in_order(list(dict.fromkeys([node for node in nodes if node in states] + list(states))))
     index_of = {label: i for i, label in enumerate(labels)}
     states_of = [states[label] for label in labels]
     model = Model.from_factors(
         [len(known) for known in states_of],
-        [(tuple(index_of[label] for label in factor.variables), as_logs(factor.values, _where(factor))) for factor in factors],
+        [
+            (tuple(index_of[label] for label in factor.variables), as_logs(factor.values, _where(factor)))
+            for factor in factors
+        ],
         names=as_names(labels),
         state_names=as_state_names(states_of, labels),
     )
@@ -50,7 +58,8 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
 
 
 def to_pgmpy(model: Model, kind: Literal["markov", "factor graph"] = "markov") -> Any:
-    """A DiscreteMarkovNetwork, or a FactorGraph, whose factors multiply to exp(score); variables without names are called "0", "1", ..."""
+    """A DiscreteMarkovNetwork, or a FactorGraph, whose factors multiply to exp(score); variables without names are
+    called "0", "1", ..."""
     check_option(kind in ("markov", "factor graph"), "kind", "'markov' or 'factor graph'", kind)
     models, discrete = library("pgmpy.models"), library("pgmpy.factors.discrete")
     names = model.names or [str(i) for i in range(model.num_variables)]

@@ -29,7 +29,10 @@ def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
         [len(known) for known in states],
         # the axes of the array are the variables from the last to the first
         [
-            (tuple(index_of[name] for name in tensor.names), as_logs(tensor.toarray().reshape(tensor.shape[::-1]).T, f"factor over {tuple(tensor.names)}"))
+            (
+                tuple(index_of[name] for name in tensor.names),
+                as_logs(tensor.toarray().reshape(tensor.shape[::-1]).T, f"factor over {tuple(tensor.names)}"),
+            )
             for tensor in tensors
         ],
         names=as_names(labels),
@@ -39,7 +42,8 @@ def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
 
 
 def to_pyagrum(model: Model) -> Any:
-    """A MarkovRandomField whose factors multiply to exp(score); variables and states without names are called "0", "1", ..."""
+    """A MarkovRandomField whose factors multiply to exp(score); variables and states without names are called "0", "1",
+    ..."""
     gum = library("pyagrum")
     network = gum.MarkovRandomField()
     for i, size in enumerate(model.num_states.tolist()):

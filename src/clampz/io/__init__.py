@@ -1,7 +1,7 @@
 """Files to models and back.
 
-`read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise.  `evidence` and `results` read and write
-what the UAI competitions put beside their models.
+`read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise.
+`evidence` and `results` read and write what the UAI competitions put beside their models.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +24,9 @@ __all__ = ["FORMATS", "fg", "read", "results", "uai", "write"]
 def read(path: AnyPath, evidence: AnyPath | Evidence | None = None) -> Model:
     """The model in a file: `.uai` or libDAI's `.fg`, also compressed (`.uai.gz`), and what is known of its variables.
 
-    Evidence is a file in either of the UAI dialects, or `{variable: state}`.  The model keeps its variables and their numbers, those of the evidence being
-    certain, and its Z is that of the evidence: of a Bayesian network, its probability.
+    Evidence is a file in either of the UAI dialects, or `{variable: state}`.  The model keeps its variables and their
+    numbers, those of the evidence being certain, and its Z is that of the evidence: of a Bayesian network, its
+    probability.
     """
     model = FORMATS[_suffix(path)][0](path)
     if evidence is None:
@@ -40,7 +41,8 @@ def read(path: AnyPath, evidence: AnyPath | Evidence | None = None) -> Model:
 
 
 def write(model: Model, path: AnyPath) -> None:
-    """Write a model in the format of the file's suffix, compressed if `.gz` follows it; a file that is there already is replaced whole or not at all.
+    """Write a model in the format of the file's suffix, compressed if `.gz` follows it; a file that is there already is
+    replaced whole or not at all.
 
     Names of variables and states are lost: neither format has them.
     """

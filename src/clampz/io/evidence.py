@@ -4,24 +4,26 @@
     1               how many samples of evidence there are (2010), then each as above
     2  1 0  2 1
 
-The count tells them apart: k variables are 2k + 1 numbers, an odd one, and a single sample has one more.  What can be read as one set is one set; it could
-also be several samples only if half of them are empty.  A file without a number, and one of a single 0, is no evidence.
+The count tells them apart: k variables are 2k + 1 numbers, an odd one, and a single sample has one more.  What can be
+read as one set is one set; it could also be several samples only if half of them are empty.  A file without a number,
+and one of a single 0, is no evidence.
 """
 
 import numpy as np
 
 from clampz.errors import EvidenceError
-from clampz.factors import Factor
 from clampz.io import files
 from clampz.io.tokens import Tokens, is_whole
 from clampz.io.uai import COMMENT, count
 from clampz.model import Evidence, Model
+from clampz.model.factors import Factor
 
 
 def read(path: files.AnyPath, model: Model) -> dict[int, int]:
     """The evidence `{variable: state}` in a file, checked against the model.
 
-    Variables go by their numbers in the model's file: labels where a `.fg` file has labels of its own, which are then the model's names.
+    Variables go by their numbers in the model's file: labels where a `.fg` file has labels of its own, which are then
+    the model's names.
     """
     tokens = Tokens(path, files.load(path), comment=COMMENT)
     numbers = tokens.numbers
@@ -31,7 +33,11 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
     if wrong.size:
         tokens.fail(int(wrong[0]), f"expected whole numbers, found {tokens.found(int(wrong[0]))}")
     place = _one_set(tokens)
-    label = {int(name): i for i, name in enumerate(model.names)} if model.names and all(map(str.isdecimal, model.names)) else None
+    label = (
+        {int(name): i for i, name in enumerate(model.names)}
+        if model.names and all(map(str.isdecimal, model.names))
+        else None
+    )
     found: dict[int, int] = {}
     for at in range(place + 1, len(numbers), 2):
         number, state = int(numbers[at]), int(numbers[at + 1])
@@ -40,7 +46,10 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
             known = f"from 0 to {model.num_variables - 1}" if label is None else "of the model"
             tokens.fail(at, f"expected a variable {known}, found {number}")
         if state >= model.num_states[variable]:
-            tokens.fail(at + 1, f"expected a state of variable {number} from 0 to {model.num_states[variable] - 1}, found {state}")
+            tokens.fail(
+                at + 1,
+                f"expected a state of variable {number} from 0 to {model.num_states[variable] - 1}, found {state}",
+            )
         if found.setdefault(variable, state) != state:
             tokens.fail(at, f"expected one state of variable {number}, found {found[variable]} and {state}")
     return found
@@ -60,11 +69,15 @@ def _one_set(tokens: Tokens) -> int:
         samples += 1
     if at == total and samples == numbers[0]:
         tokens.fail(0, f"expected one sample of evidence, found {samples}")
-    tokens.fail(0, f"expected {count(numbers[0], 'variable')} with a state each, {2 * numbers[0]:.0f} numbers, found {total - 1} to follow")
+    tokens.fail(
+        0,
+        f"expected {count(numbers[0], 'variable')} with a state each, {2 * numbers[0]:.0f} numbers, found {total - 1} to follow",
+    )
 
 
 def given(model: Model, evidence: Evidence) -> Model:
-    """The model with every variable in its place, those of the evidence in their states for certain; its Z is the probability of the evidence times Z.
+    """The model with every variable in its place, those of the evidence in their states for certain; its Z is the
+    probability of the evidence times Z.
 
     Evidence variables are in no edge and no larger factor: tables over them shrink.
     """
@@ -80,7 +93,9 @@ def given(model: Model, evidence: Evidence) -> Model:
     unary[[model.unary.start[i] + a for i, a in known.items()]] = 0.0
     for i in np.flatnonzero(np.maximum.reduceat(unary, model.unary.start[:-1]) == -np.inf).tolist():
         if model.unary[i].max() > -np.inf:
-            raise EvidenceError(f"evidence {known!r:.200} is impossible: it leaves no state for variable {i}, so Z = 0 under it")
+            raise EvidenceError(
+                f"evidence {known!r:.200} is impossible: it leaves no state for variable {i}, so Z = 0 under it"
+            )
     return Model._from_checked(
         model.num_states,
         unary,

@@ -1,4 +1,5 @@
-r"""libDAI's factor graphs: plain text, potentials themselves, the first variable of a table varying fastest, and only entries that are not 0.
+r"""libDAI's factor graphs: plain text, potentials themselves, the first variable of a table varying fastest, and only
+entries that are not 0.
 
     2               factors
 
@@ -15,8 +16,8 @@ r"""libDAI's factor graphs: plain text, potentials themselves, the first variabl
     1
     5 6.0           the first variable in state 1 and the second in state 2: 1 + 2 * 2
 
-Everything is split at white space, and `#` begins a comment that ends with the line.  Labels are any whole numbers: variables are numbered in their
-order, and have their labels as names unless these are 0, 1, 2 and so on.
+Everything is split at white space, and `#` begins a comment that ends with the line.  Labels are any whole numbers:
+variables are numbered in their order, and have their labels as names unless these are 0, 1, 2 and so on.
 """
 
 from array import array
@@ -41,7 +42,7 @@ from clampz.io.uai import (
     sizes_of,
 )
 from clampz.model import Model
-from clampz.tables import Integers, offsets, ranges
+from clampz.model.tables import Integers, offsets, ranges
 
 COMMENT = rb"#"
 
@@ -52,7 +53,8 @@ FREE_ENTRIES = 2**20
 def read(path: files.AnyPath) -> Model:
     """The model in a `.fg` file, plain or compressed with gzip.
 
-    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was found.
+    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
+    found.
     """
     factors, labels = _parse(Tokens(path, files.load(path), comment=COMMENT))
     model = as_model(factors)
@@ -73,15 +75,16 @@ def read(path: files.AnyPath) -> Model:
 def write(model: Model, path: files.AnyPath) -> None:
     """Write a model as a `.fg` file, compressed if its name ends in `.gz`.
 
-    One factor per variable, one per edge and one per larger factor, with all digits; the constant goes into the table of the first variable.  Names are lost,
-    as the format has none; names that are whole numbers in ascending order, as reading a file gives them, become labels.  The file appears whole or not at
-    all.
+    One factor per variable, one per edge and one per larger factor, with all digits; the constant goes into the table
+    of the first variable.  Names are lost, as the format has none; names that are whole numbers in ascending order, as
+    reading a file gives them, become labels.  The file appears whole or not at all.
     """
     factors = potentials(model, "a .fg file")
     bounds, starts = factors.scope_start.tolist(), offsets(sizes_of(factors)).tolist()
     labels = np.array(_labels(model), dtype=object)[factors.variables].tolist()
     states = factors.num_states[factors.variables].tolist()
-    # With the variables in order, last one fastest, and entries first one fastest: an entry's place is that of the table turned round.
+    # With the variables in order, last one fastest, and entries first one fastest: an entry's place is that of the
+    # table turned round.
     values = factors.values.copy()
     for scope, (begin, end) in zip(pairwise(bounds), pairwise(starts), strict=True):
         if scope[1] - scope[0] > 1:
@@ -90,7 +93,13 @@ def write(model: Model, path: files.AnyPath) -> None:
     listed = [np.flatnonzero(values[begin:end]).tolist() for begin, end in pairwise(starts)]
     lines = [str(len(bounds) - 1)]
     for (first, last), begin, entries in zip(pairwise(bounds), starts, listed, strict=False):
-        lines += ["", str(last - first), " ".join(map(str, labels[first:last])), " ".join(map(str, states[first:last])), str(len(entries))]
+        lines += [
+            "",
+            str(last - first),
+            " ".join(map(str, labels[first:last])),
+            " ".join(map(str, states[first:last])),
+            str(len(entries)),
+        ]
         lines += [f"{k} {texts[begin + k]}" for k in entries]
     files.replace(path, ("\n".join(lines) + "\n").encode())
 
@@ -98,7 +107,9 @@ def write(model: Model, path: files.AnyPath) -> None:
 def _labels(model: Model) -> list[int]:
     """The names where they are whole numbers in ascending order, and else the numbers of the variables."""
     names = model.names or ()
-    if names and all(name.isdecimal() and name.isascii() and len(name) <= 15 and str(int(name)) == name for name in names):
+    if names and all(
+        name.isdecimal() and name.isascii() and len(name) <= 15 and str(int(name)) == name for name in names
+    ):
         labels = list(map(int, names))
         if all(a < b for a, b in pairwise(labels)):
             return labels
@@ -120,14 +131,22 @@ def _parse(tokens: Tokens) -> tuple[FlatFactors, Integers]:
         k = int(other[0])
         f = int(np.searchsorted(offsets(arity), k, side="right")) - 1
         token = int(place[f] + 1 + arity[f] + k - offsets(arity)[f])
-        tokens.fail(token, f"expected {count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before, found {tokens.found(token)}", f)
+        tokens.fail(
+            token,
+            f"expected {count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before, found {tokens.found(token)}",
+            f,
+        )
     check_states(tokens, num_states)
     sizes = float_sizes(num_states, arity, variables)
     limit = len(tokens.data) + FREE_ENTRIES
     if sizes.sum() > limit:
         f = int(sizes.argmax())
         found_here = f"{sizes.sum():.0f} ({sizes[f]:.0f} here)"
-        tokens.fail(int(place[f]), f"expected tables of at most {limit} entries in all in a file of this size, found {found_here}", f)
+        tokens.fail(
+            int(place[f]),
+            f"expected tables of at most {limit} entries in all in a file of this size, found {found_here}",
+            f,
+        )
     start = offsets(sizes.astype(np.int64))
     pair = ranges(place + 2 + 2 * arity, 2 * listed)
     entries, at = numbers[pair[::2]], pair[1::2]
@@ -137,7 +156,9 @@ def _parse(tokens: Tokens) -> tuple[FlatFactors, Integers]:
     if wrong.size:
         k = int(wrong[0])
         f = int(np.searchsorted(listed_start, k, side="right")) - 1
-        tokens.fail(int(at[k]) - 1, f"expected an entry from 0 to {sizes[f] - 1:.0f}, found {tokens.found(int(at[k]) - 1)}", f)
+        tokens.fail(
+            int(at[k]) - 1, f"expected an entry from 0 to {sizes[f] - 1:.0f}, found {tokens.found(int(at[k]) - 1)}", f
+        )
     if not are_potentials(numbers[at]):
         check_values(tokens, at, numbers[at], listed_start)
     spot = np.repeat(start[:-1], listed) + entries.astype(np.int64)
@@ -173,7 +194,10 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
         if at + 2 * k + 1 >= total:
             tokens.missing(total, f"{count(k, 'variable')}, their numbers of states and the number of entries", f)
         here, num_variables = at, int(k)
-        for first, what, least, beyond in ((1, "the label", 0, LARGEST_WHOLE), (1 + num_variables, "the number of states", 1, 2.0**31)):
+        for first, what, least, beyond in (
+            (1, "the label", 0, LARGEST_WHOLE),
+            (1 + num_variables, "the number of states", 1, 2.0**31),
+        ):
             for p in range(here + first, here + first + num_variables):
                 if not (least <= numbers[p] < beyond and numbers[p] % 1 == 0):
                     tokens.fail(p, f"expected {what} of a variable, found {tokens.found(p)}", f)

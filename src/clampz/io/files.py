@@ -1,4 +1,5 @@
-"""Bytes of files, in and out: whole files only, gzip by content when reading and by name when writing, and every trouble a FormatError of one line."""
+"""Bytes of files, in and out: whole files only, gzip by content when reading and by name when writing, and every
+trouble a FormatError of one line."""
 
 import gzip
 import os
@@ -15,8 +16,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 # Compressed bytes are unpacked so many at a time, to a thousand times as many at most.
 PIECE = 2**12
 
-# A compressed file may unpack to this much at once, and beyond that to so many times its size: tables of equal values shrink a hundredfold, and gzip's
-# limit, reached by nothing but a file of one repeated byte, is a thousand.
+# A compressed file may unpack to this much at once, and beyond that to so many times its size: tables of equal values
+# shrink a hundredfold, and gzip's limit, reached by nothing but a file of one repeated byte, is a thousand.
 FREE_BYTES = 2**26
 MAX_RATIO = 200
 
@@ -26,7 +27,9 @@ def load(path: AnyPath) -> bytes:
     try:
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode):  # opening a pipe, or reading a device, need not end
-            raise FormatError(f"{path}: expected a file, found {'a directory' if stat.S_ISDIR(mode) else 'a device or a pipe'}")
+            raise FormatError(
+                f"{path}: expected a file, found {'a directory' if stat.S_ISDIR(mode) else 'a device or a pipe'}"
+            )
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise _as_format_error(path, "read", error) from None
@@ -46,7 +49,9 @@ def _unpacked(path: AnyPath, data: bytes) -> bytes:
                 out += member.decompress(piece)
                 piece = member.unused_data if piece else b""
                 if len(out) > limit:
-                    raise FormatError(f"{path}: expected at most {limit} bytes out of {len(data)} compressed ones, found more")
+                    raise FormatError(
+                        f"{path}: expected at most {limit} bytes out of {len(data)} compressed ones, found more"
+                    )
         if not member.eof:
             raise EOFError("it ends too early")
     except (EOFError, zlib.error) as error:
@@ -59,7 +64,9 @@ def replace(path: AnyPath, data: bytes) -> None:
     try:
         target = Path(path).resolve()  # of a link, what it points to
         if target.exists() and not target.is_file():
-            raise FormatError(f"{path}: expected a file to write, found {'a directory' if target.is_dir() else 'a device or a pipe'}")
+            raise FormatError(
+                f"{path}: expected a file to write, found {'a directory' if target.is_dir() else 'a device or a pipe'}"
+            )
         beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
         try:
             with beside.open("xb") as file:
@@ -67,7 +74,11 @@ def replace(path: AnyPath, data: bytes) -> None:
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
-    except (OSError, ValueError, RuntimeError) as error:  # ValueError: a zero byte in the name; RuntimeError: links in a circle
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # ValueError: a zero byte in the name; RuntimeError: links in a circle
         if isinstance(error, FormatError):
             raise
         raise _as_format_error(path, "written", error) from None
@@ -79,4 +90,8 @@ def _as_format_error(path: AnyPath, done: str, error: Exception) -> FormatError:
     if isinstance(error, FileNotFoundError):
         return FormatError(f"{path}: {'no such file' if done == 'read' else 'no such directory to write it to'}")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return FormatError(f"{str(path)!r:.200}: cannot be {done}: {reason}" if "\0" in str(path) else f"{path}: cannot be {done}: {reason}")
+    return FormatError(
+        f"{str(path)!r:.200}: cannot be {done}: {reason}"
+        if "\0" in str(path)
+        else f"{path}: cannot be {done}: {reason}"
+    )

@@ -3,8 +3,9 @@ r"""Result files of the UAI competitions: a task on the first line, then its sol
     PR              MAR
     -0.2008         3  2 0.1 0.9  2 0.3 0.7  3 0.2 0.2 0.6
 
-PR is log10 Z.  MAR has the number of variables, and for each its number of states and their probabilities.  In 2010 the number of samples of evidence came
-before the solution, always 1 where it is read here; numbers never fit both ways.  Of several solutions, each after `-BEGIN-`, the last one counts.
+PR is log10 Z.  MAR has the number of variables, and for each its number of states and their probabilities.  In 2010 the
+number of samples of evidence came before the solution, always 1 where it is read here; numbers never fit both ways.  Of
+several solutions, each after `-BEGIN-`, the last one counts.
 """
 
 import math
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from clampz.errors import ModelError
 from clampz.io import files
 from clampz.io.tokens import Tokens
-from clampz.tables import Floats
+from clampz.model.tables import Floats
 
 BEGIN = b"-BEGIN-"
 
@@ -57,7 +58,9 @@ def write_mar(marginals: Iterable[ArrayLike], path: files.AnyPath) -> None:
 def read_mar(path: files.AnyPath) -> list[Floats]:
     """The probabilities of the states of each variable from a MAR file."""
     tokens = _solution(path, "MAR")
-    dialect_2010 = len(tokens.numbers) > 1 and tokens.numbers[0] == 1 and _end(tokens, 0) != len(tokens.numbers) == _end(tokens, 1)
+    dialect_2010 = (
+        len(tokens.numbers) > 1 and tokens.numbers[0] == 1 and _end(tokens, 0) != len(tokens.numbers) == _end(tokens, 1)
+    )
     at = 1 if dialect_2010 else 0
     num_variables = int(tokens.whole(at, 1, 0, "the number of variables")[0])
     at += 1
@@ -69,7 +72,10 @@ def read_mar(path: files.AnyPath) -> list[Floats]:
             tokens.missing(len(tokens.numbers), f"{size} probabilities of variable {i}")
         wrong = np.flatnonzero(~((row >= 0) & (row <= 1 + SUM_TOLERANCE)))
         if wrong.size:
-            tokens.fail(at + 1 + int(wrong[0]), f"expected a probability of variable {i}, found {tokens.found(at + 1 + int(wrong[0]))}")
+            tokens.fail(
+                at + 1 + int(wrong[0]),
+                f"expected a probability of variable {i}, found {tokens.found(at + 1 + int(wrong[0]))}",
+            )
         if abs(row.sum() - 1) > SUM_TOLERANCE:
             tokens.fail(at + 1, f"expected probabilities of variable {i} that add up to 1, found {row.sum():g}")
         rows.append(row)

@@ -1,7 +1,8 @@
 """Tokens: the numbers of a text file, and errors that point to where they stand.
 
-All formats here are words and numbers between white space.  Numbers are kept, 8 bytes each, and the text; a list of tokens would take thirty times
-the memory of a file of short ones.  Where a token stands is found again when an error needs it.
+All formats here are words and numbers between white space.  Numbers are kept, 8 bytes each, and the text; a list of
+tokens would take thirty times the memory of a file of short ones.  Where a token stands is found again when an error
+needs it.
 """
 
 import os
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.errors import FormatError
-from clampz.tables import Floats, Integers
+from clampz.model.tables import Floats, Integers
 
 SPACE = re.compile(rb"\s")
 TOKEN = re.compile(rb"\S+")
@@ -28,7 +29,8 @@ LARGEST_WHOLE = 2.0**53
 
 
 class Tokens:
-    """One file: first `num_words` words, then numbers up to the first token that is none.  What is behind it counts as missing, and the error finds it there.
+    """One file: first `num_words` words, then numbers up to the first token that is none.  What is behind it counts as
+    missing, and the error finds it there.
 
     Attributes
     ----------

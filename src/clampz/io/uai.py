@@ -1,4 +1,5 @@
-r"""The UAI format: plain text, potentials themselves and not their logarithms, the last variable of a table varying fastest.
+r"""The UAI format: plain text, potentials themselves and not their logarithms, the last variable of a table varying
+fastest.
 
     MARKOV
     2               variables
@@ -9,11 +10,13 @@ r"""The UAI format: plain text, potentials themselves and not their logarithms, 
     2  1.0 0.5      number of values of the factor, and the values
     6  1 2 3  4 5 6
 
-Everything is split at white space: lines mean nothing and are counted only for error messages.  Variables and factors are numbered from 0.
-Factors over the same variables are multiplied, a factor over no variable is a constant, and 0 is a hard zero.  `#` begins a comment that ends with the
-line: the format has none, other readers allow none or these, and no number has a `#`.
+Everything is split at white space: lines mean nothing and are counted only for error messages.  Variables and factors
+are numbered from 0.  Factors over the same variables are multiplied, a factor over no variable is a constant, and 0 is
+a hard zero.  `#` begins a comment that ends with the line: the format has none, other readers allow none or these, and
+no number has a `#`.
 
-BAYES in place of MARKOV says that the tables are conditional probabilities, one for each variable, which comes last in the scope: then Z = 1.
+BAYES in place of MARKOV says that the tables are conditional probabilities, one for each variable, which comes last in
+the scope: then Z = 1.
 """
 
 from array import array
@@ -27,7 +30,7 @@ from clampz.errors import ModelError
 from clampz.io import files
 from clampz.io.tokens import Tokens, is_whole
 from clampz.model import Model
-from clampz.tables import Floats, Integers, offsets, ranges
+from clampz.model.tables import Floats, Integers, offsets, ranges
 
 COMMENT = rb"#"
 
@@ -37,12 +40,14 @@ MAX_LOG = 700.0
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-30, 1e30
 # Rounded probabilities may miss 1 by so much in all.
 SUM_TOLERANCE = 0.02
-# Beyond a state per token, a file may have so many states: without a table to show for them, 20 bytes could ask for all memory.
+# Beyond a state per token, a file may have so many states: without a table to show for them, 20 bytes could ask for all
+# memory.
 FREE_STATES = 2**16
 SMALLEST_NORMAL = np.finfo(np.float64).tiny
 # A constant of so many times MAX_LOG is still written, as that many factors.
 MAX_CONSTANTS = 10**5
-# NumPy 1 has no arrays of more axes.  Variables of one state are left out of larger scopes; others cannot be so many in a table that is there.
+# NumPy 1 has no arrays of more axes.  Variables of one state are left out of larger scopes; others cannot be so many in
+# a table that is there.
 MAX_AXES = 32
 
 
@@ -58,7 +63,8 @@ class FlatFactors(NamedTuple):
 def read(path: files.AnyPath) -> Model:
     """The model in a UAI file, MARKOV or BAYES, plain or compressed with gzip.
 
-    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was found.
+    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
+    found.
     """
     return as_model(_parse(Tokens(path, files.load(path), num_words=1, comment=COMMENT)))
 
@@ -66,16 +72,19 @@ def read(path: files.AnyPath) -> Model:
 def write(model: Model, path: files.AnyPath) -> None:
     """Write a model as a UAI file, compressed if its name ends in `.gz`.
 
-    One factor per variable, one per edge and one per larger factor; the constant goes into the table of the first variable.  Values have all their digits:
-    reading the file gives the same potentials up to the rounding of exp and log.  Names are lost, as the format has none.  A table beyond the range of
-    floats is shifted into it, against the constant.  The file appears whole or not at all.
+    One factor per variable, one per edge and one per larger factor; the constant goes into the table of the first
+    variable.  Values have all their digits: reading the file gives the same potentials up to the rounding of exp and
+    log.  Names are lost, as the format has none.  A table beyond the range of floats is shifted into it, against the
+    constant.  The file appears whole or not at all.
     """
     factors = potentials(model, "a UAI file")
     bounds = factors.scope_start.tolist()
     variables = list(map(str, factors.variables.tolist()))
     scopes = (" ".join([str(end - begin), *variables[begin:end]]) for begin, end in pairwise(bounds))
     values = plain(factors.values)
-    tables = (f"{end - begin} {' '.join(values[begin:end])}" for begin, end in pairwise(offsets(sizes_of(factors)).tolist()))
+    tables = (
+        f"{end - begin} {' '.join(values[begin:end])}" for begin, end in pairwise(offsets(sizes_of(factors)).tolist())
+    )
     head = ["MARKOV", str(model.num_variables), " ".join(map(str, model.num_states.tolist())), str(len(bounds) - 1)]
     files.replace(path, "\n".join(chain(head, scopes, [""], tables, [""])).encode())
 
@@ -99,8 +108,8 @@ def as_model(factors: FlatFactors) -> Model:
 def potentials(model: Model, where: str) -> FlatFactors:
     """All factors of a model in the order in which they are written: variables, edges, larger factors.
 
-    The constant is in the table of the first variable: hardly a reader takes factors over no variables, and not all take two over the same ones.  What does
-    not fit there is left to further factors of that variable.
+    The constant is in the table of the first variable: hardly a reader takes factors over no variables, and not all
+    take two over the same ones.  What does not fit there is left to further factors of that variable.
     """
     n, larger = model.num_variables, model.factors
     scopes = [larger.variables[begin:end] for begin, end in pairwise(larger.scope_start.tolist())]
@@ -111,7 +120,9 @@ def potentials(model: Model, where: str) -> FlatFactors:
     ]
     constant = model.constant + sum(shift for shift, _ in parts)
     if abs(constant) > MAX_CONSTANTS * MAX_LOG:
-        raise ModelError(f"constant: expected at most {MAX_CONSTANTS * MAX_LOG:g} in size in {where}, found {constant:g}")
+        raise ModelError(
+            f"constant: expected at most {MAX_CONSTANTS * MAX_LOG:g} in size in {where}, found {constant:g}"
+        )
     if n and 0 < abs(constant) <= MAX_LOG:
         first = parts[0][1][: model.num_states[0]]
         with np.errstate(over="ignore"):
@@ -120,10 +131,21 @@ def potentials(model: Model, where: str) -> FlatFactors:
             first[:], constant = product, 0.0
     over = min(n, 1)
     num_constants = int(np.ceil(abs(constant) / MAX_LOG))
-    arity = np.concatenate([np.ones(n, dtype=np.int64), np.full(model.num_edges, 2), np.diff(larger.scope_start), np.full(num_constants, over)])
-    variables = np.concatenate([np.arange(n), model.edges.ravel(), larger.variables, np.zeros(over * num_constants, dtype=np.int64)])
+    arity = np.concatenate(
+        [
+            np.ones(n, dtype=np.int64),
+            np.full(model.num_edges, 2),
+            np.diff(larger.scope_start),
+            np.full(num_constants, over),
+        ]
+    )
+    variables = np.concatenate(
+        [np.arange(n), model.edges.ravel(), larger.variables, np.zeros(over * num_constants, dtype=np.int64)]
+    )
     num_values = num_constants * (int(model.num_states[0]) if n else 1)
-    values = np.concatenate([*(table for _, table in parts), np.exp(np.full(num_values, constant / max(num_constants, 1)))])
+    values = np.concatenate(
+        [*(table for _, table in parts), np.exp(np.full(num_values, constant / max(num_constants, 1)))]
+    )
     return FlatFactors(model.num_states, offsets(arity), variables, values)
 
 
@@ -143,7 +165,9 @@ def float_sizes(num_states: Integers, arity: Integers, variables: Integers) -> F
 def plain(values: Floats) -> list[str]:
     """Numbers with all their digits, and without an exponent unless they are very large or small."""
     texts = list(map(repr, values.tolist()))
-    for k in np.flatnonzero(((values < 1e-4) | (values >= 1e16)) & (values >= SMALLEST_PLAIN) & (values <= LARGEST_PLAIN)):
+    for k in np.flatnonzero(
+        ((values < 1e-4) | (values >= 1e16)) & (values >= SMALLEST_PLAIN) & (values <= LARGEST_PLAIN)
+    ):
         texts[k] = np.format_float_positional(values[k], trim="0")
     return texts
 
@@ -159,7 +183,9 @@ def check_scopes(tokens: Tokens, place: Integers, arity: Integers, variables: Fl
         return
     factor = np.repeat(np.arange(len(arity), dtype=np.int32 if len(arity) < 2**31 else np.int64), arity)
     order = np.lexsort((variables, factor))
-    twice = np.flatnonzero((factor[1:] == factor[:-1]) & (np.diff(variables[order]) == 0))  # (sorted by factor as it was)
+    twice = np.flatnonzero(
+        (factor[1:] == factor[:-1]) & (np.diff(variables[order]) == 0)
+    )  # (sorted by factor as it was)
     if twice.size:
         first = order[twice + 1].min()
         f = int(factor[first])
@@ -179,7 +205,9 @@ def check_values(tokens: Tokens, place: Integers, values: Floats, start: Integer
     if wrong.size:
         k = int(wrong[0])
         factor = int(np.searchsorted(start, k, side="right")) - 1
-        tokens.fail(int(place[k]), f"expected a potential, finite and not negative, found {tokens.found(int(place[k]))}", factor)
+        tokens.fail(
+            int(place[k]), f"expected a potential, finite and not negative, found {tokens.found(int(place[k]))}", factor
+        )
 
 
 def refuse_zero(tokens: Tokens, at: int, factor: int) -> NoReturn:
@@ -194,7 +222,10 @@ def check_states(tokens: Tokens, num_states: Integers, at: int | None = None) ->
     if total > limit:
         i = int(num_states.argmax())
         largest = f"variable {i} has {num_states[i]}"
-        tokens.fail(0 if at is None else at + i, f"expected at most {limit} states in all in a file of this size, found {total:.0f} ({largest})")
+        tokens.fail(
+            0 if at is None else at + i,
+            f"expected at most {limit} states in all in a file of this size, found {total:.0f} ({largest})",
+        )
 
 
 # -- reading -------------------------------------------------------------------------------------------------------------------
@@ -226,7 +257,8 @@ def _parse(tokens: Tokens) -> FlatFactors:
 
 
 def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers, Integers, Integers]:
-    """Where the scope of every factor begins, and where the last one ends; of every factor how many variables it has; and which."""
+    """Where the scope of every factor begins, and where the last one ends; of every factor how many variables it has;
+    and which."""
     numbers = tokens.sequence
     place = array("q", [at])
     problem: tuple[int, str] | None = None
@@ -281,8 +313,17 @@ def _tables(tokens: Tokens, at: int, sizes: Floats) -> Integers:
     return start
 
 
-def _check_probabilities(tokens: Tokens, place: Integers, arity: Integers, variables: Integers, num_states: Integers, start: Integers, values: Floats) -> None:
-    """A BAYES file has a table for each variable, the last one of its scope, and its probabilities add up to 1 given the others."""
+def _check_probabilities(
+    tokens: Tokens,
+    place: Integers,
+    arity: Integers,
+    variables: Integers,
+    num_states: Integers,
+    start: Integers,
+    values: Floats,
+) -> None:
+    """A BAYES file has a table for each variable, the last one of its scope, and its probabilities add up to 1 given
+    the others."""
     hint = "(write MARKOV if these are no conditional probabilities)"
     scope_start = offsets(arity)
     if not arity.all():
@@ -294,9 +335,16 @@ def _check_probabilities(tokens: Tokens, place: Integers, arity: Integers, varia
     again = np.flatnonzero(table_of[child] != np.arange(len(child)))
     if again.size:
         f = int(again[0])
-        tokens.fail(int(place[f + 1]) - 1, f"expected one table for variable {child[f]}, found another in factor {table_of[child[f]]} {hint}", f)
+        tokens.fail(
+            int(place[f + 1]) - 1,
+            f"expected one table for variable {child[f]}, found another in factor {table_of[child[f]]} {hint}",
+            f,
+        )
     if (table_of < 0).any():
-        tokens.fail(int(place[-1]) - 1, f"expected a table for each of {len(num_states)} variables, found none for variable {table_of.argmin()} {hint}")
+        tokens.fail(
+            int(place[-1]) - 1,
+            f"expected a table for each of {len(num_states)} variables, found none for variable {table_of.argmin()} {hint}",
+        )
     num_rows = ((np.diff(start) - 1) // num_states[child]).astype(np.int64)
     row_start = offsets(np.repeat(num_states[child], num_rows))
     if not len(values):
@@ -306,13 +354,17 @@ def _check_probabilities(tokens: Tokens, place: Integers, arity: Integers, varia
     if off.size:
         f = int(np.searchsorted(offsets(num_rows), off[0], side="right")) - 1
         at = int(start[f] + 1 + row_start[off[0]] - row_start[offsets(num_rows)[f]])
-        tokens.fail(at, f"expected probabilities of variable {child[f]} that add up to 1, found {sums[off[0]]:g} {hint}", f)
+        tokens.fail(
+            at, f"expected probabilities of variable {child[f]} that add up to 1, found {sums[off[0]]:g} {hint}", f
+        )
 
 
 # -- writing -------------------------------------------------------------------------------------------------------------------
 
 
-def _shifted(flat: Floats, start: Integers, variables: NDArray[np.integer] | list[Integers], where: str) -> tuple[float, Floats]:
+def _shifted(
+    flat: Floats, start: Integers, variables: NDArray[np.integer] | list[Integers], where: str
+) -> tuple[float, Floats]:
     """exp of the tables, those beyond the range of floats shifted into it, and by how much in all."""
     finite = np.isfinite(flat)
     if not flat.size or np.abs(flat[finite]).max(initial=0.0) <= MAX_LOG:
@@ -322,7 +374,9 @@ def _shifted(flat: Floats, start: Integers, variables: NDArray[np.integer] | lis
     wide = np.flatnonzero(high - low > 2 * MAX_LOG)
     if wide.size:
         k = wide[0]
-        raise ModelError(f"potentials of {variables[k].tolist()}: expected a spread of at most {2 * MAX_LOG:g} nats in {where}, found {high[k] - low[k]:g}")
+        raise ModelError(
+            f"potentials of {variables[k].tolist()}: expected a spread of at most {2 * MAX_LOG:g} nats in {where}, found {high[k] - low[k]:g}"
+        )
     with np.errstate(invalid="ignore"):  # a table of hard zeros alone has no middle, and needs none
         shift = np.where((high > MAX_LOG) | (low < -MAX_LOG), (high + low) / 2, 0.0)
     return float(shift.sum()), np.exp(flat - np.repeat(shift, np.diff(start)))

@@ -1,8 +1,8 @@
 """The paper's claims, each a small function from what was measured to a verdict.
 
-A claim holds or fails only where the numbers are further apart than `BEYOND` standard errors; otherwise the runs cannot tell.  Unless a claim is about
-nats, errors are shares of a family's mean error before clamping, so that large families do not drown small ones.  Where the paper speaks of several
-methods at once, all of them must agree.
+A claim holds or fails only where the numbers are further apart than `BEYOND` standard errors; otherwise the runs cannot
+tell.  Unless a claim is about nats, errors are shares of a family's mean error before clamping, so that large families
+do not drown small ones.  Where the paper speaks of several methods at once, all of them must agree.
 """
 
 from clampz.paper import claims_on_accuracy, claims_on_choice, claims_on_examples, claims_on_times

@@ -1,4 +1,5 @@
-"""Claims about bounds and errors: what clamping never does, which method is the most accurate, where clamping gains most."""
+"""Claims about bounds and errors: what clamping never does, which method is the most accurate, where clamping gains
+most."""
 
 import math
 from collections.abc import Callable, Collection
@@ -7,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.model.tables import Floats
 from clampz.paper.families import Family
 from clampz.paper.measures import METHODS, NOTHING, TITLES, Measures, combination, stratified
 from clampz.paper.settings import HEURISTICS, MAX_CLAMPS
 from clampz.paper.verdicts import Claim, Verdict, explained, no_data, together
-from clampz.tables import Floats
 
 # The selector by which gains are measured where a claim names none: the paper's choice.
 SELECTOR = "maxW+TRE"
@@ -53,7 +54,9 @@ def steps(m: Measures, method: str, families: Collection[Family]) -> Steps:
         before, after = paths[:, :, :-1], paths[:, :, 1:]
         runs = np.broadcast_to(np.arange(paths.shape[1])[None, :, None], before.shape)
         settled = np.stack([m.converged(family, method, selector) for selector in PATHS])
-        taken = np.stack([runs.ravel(), before.ravel(), after.ravel(), (settled[:, :, :-1] * settled[:, :, 1:]).ravel()], axis=1)
+        taken = np.stack(
+            [runs.ravel(), before.ravel(), after.ravel(), (settled[:, :, :-1] * settled[:, :, 1:]).ravel()], axis=1
+        )
         taken = np.unique(taken[np.isfinite(taken).all(axis=1)], axis=0)
         found.append(np.asarray(taken, dtype=np.float64))
         values = np.unique(np.concatenate([taken[:, [0, 1]], taken[:, [0, 2]]]), axis=0)[:, 1]
@@ -107,15 +110,22 @@ def sandwich(m: Measures) -> Verdict:
     total = 0
     for family in m.families():
         for selector in ("none", SELECTOR):
-            mf, bethe, trw = (m.signed(family, method, selector)[:, slice(0, 1) if selector == "none" else slice(1, None)] for method in METHODS)
+            mf, bethe, trw = (
+                m.signed(family, method, selector)[:, slice(0, 1) if selector == "none" else slice(1, None)]
+                for method in METHODS
+            )
             there = np.isfinite(mf + bethe + trw)
             slack = m.tolerance["trw"]
-            for name, wrong in zip(num, (mf > NOTHING, trw < -NOTHING, bethe < mf - slack, bethe > trw + slack), strict=True):
+            for name, wrong in zip(
+                num, (mf > NOTHING, trw < -NOTHING, bethe < mf - slack, bethe > trw + slack), strict=True
+            ):
                 num[name] += int((wrong & there).sum())
             total += int(there.sum())
     if not total:
         return no_data("runs of all three methods")
-    text = f"of {total:,} models with 0 to {MAX_CLAMPS} clamps by {SELECTOR}: " + ", ".join(f"{name} {count:,}" for name, count in num.items())
+    text = f"of {total:,} models with 0 to {MAX_CLAMPS} clamps by {SELECTOR}: " + ", ".join(
+        f"{name} {count:,}" for name, count in num.items()
+    )
     bounds = num["MF above log Z"] + num["TRW below log Z"] == 0
     note = (
         "The bounds on log Z hold. Bethe's place between them is proved for its best solution only: from a uniform start it finds other optima, as the paper"
@@ -137,7 +147,11 @@ def clamping_helps(m: Measures) -> Verdict:
     holds = together(mean.above() for mean in found.values())
     text = ", ".join(f"{TITLES[method]} {mean.percent()}" for method, mean in found.items())
     num_runs = min(mean.num_runs for mean in found.values())
-    return Verdict(f"{MAX_CLAMPS} clamps by pseudo-greedy remove of the error: {text}", holds, explained(holds, num_runs, "Some methods gain nothing."))
+    return Verdict(
+        f"{MAX_CLAMPS} clamps by pseudo-greedy remove of the error: {text}",
+        holds,
+        explained(holds, num_runs, "Some methods gain nothing."),
+    )
 
 
 def is_dense_mixed(family: Family) -> bool:
@@ -151,7 +165,10 @@ def bethe_is_best(m: Measures) -> Verdict:
     families = [f for f in m.families() if not is_dense_mixed(f)]
     lowest = 0
     for family in families:
-        others = [stratified([m.error(family, other, "none")[:, 0] - m.error(family, "bethe", "none")[:, 0]]) for other in ("mf", "trw")]
+        others = [
+            stratified([m.error(family, other, "none")[:, 0] - m.error(family, "bethe", "none")[:, 0]])
+            for other in ("mf", "trw")
+        ]
         lowest += all(mean.value > 0 for mean in others)
         holds = together(mean.above() for mean in others)
         if holds is not None:
@@ -172,10 +189,18 @@ def mean_field_wins_when_dense(m: Measures) -> Verdict:
         return no_data("runs of complete15[-12,12]")
     texts = []
     for family in sorted((f for f in m.families() if is_dense_mixed(f)), key=lambda f: f != target):
-        errors = {method: [stratified([m.error(family, method, SELECTOR)[:, k]]) for k in (0, MAX_CLAMPS)] for method in METHODS}
-        shown = ", ".join(f"{TITLES[method]} {before.value:.2g} → {after.value:.2g}" for method, (before, after) in errors.items())
+        errors = {
+            method: [stratified([m.error(family, method, SELECTOR)[:, k]]) for k in (0, MAX_CLAMPS)]
+            for method in METHODS
+        }
+        shown = ", ".join(
+            f"{TITLES[method]} {before.value:.2g} → {after.value:.2g}" for method, (before, after) in errors.items()
+        )
         texts.append(f"{family.title}: {shown}")
-    leads = [stratified([m.error(target, other, "none")[:, 0] - m.error(target, "mf", "none")[:, 0]]) for other in ("bethe", "trw")]
+    leads = [
+        stratified([m.error(target, other, "none")[:, 0] - m.error(target, "mf", "none")[:, 0]])
+        for other in ("bethe", "trw")
+    ]
     holds = together(lead.above() for lead in leads)
     text = f"mean |error| in nats without clamps → with {MAX_CLAMPS}; {'; '.join(texts)}; on K15, [-12,12] MF leads Bethe by {leads[0]}"
     return Verdict(text, holds, explained(holds, leads[0].num_runs, "MF is not the most accurate there."))
@@ -189,19 +214,29 @@ def bethe_is_too_high(m: Measures) -> Verdict:
     high = [stratified([np.where(np.isfinite(e[:, k]), e[:, k] > 0, math.nan) for e in signed]) for k in range(3)]
     mean = [stratified([e[:, k] for e in signed]) for k in range(3)]
     fall = stratified([e[:, 0] - e[:, 2] for e in signed])
-    text = "; ".join(f"{k} clamp{'' if k == 1 else 's'}: too high in {high[k].percent()} of runs, mean error {mean[k].text(sign=True)}" for k in range(3))
+    text = "; ".join(
+        f"{k} clamp{'' if k == 1 else 's'}: too high in {high[k].percent()} of runs, mean error {mean[k].text(sign=True)}"
+        for k in range(3)
+    )
     holds = together([high[0].above(0.5), mean[0].above(), fall.above()])
-    return Verdict(text, holds, explained(holds, fall.num_runs, "The error is not mostly too high, or not most of all before clamping."))
+    return Verdict(
+        text,
+        holds,
+        explained(holds, fall.num_runs, "The error is not mostly too high, or not most of all before clamping."),
+    )
 
 
 def share_gained(m: Measures, family: Family, method: str, gain: Floats) -> Floats:
-    """(runs,) with the mean and the spread of the family's mean gain over its mean error before clamping, a ratio of two means of the same runs."""
+    """(runs,) with the mean and the spread of the family's mean gain over its mean error before clamping, a ratio of
+    two means of the same runs."""
     scale = m.scale(family, method)
     share = float(gain[np.isfinite(gain)].mean()) / scale if np.isfinite(gain).any() else math.nan
     return np.asarray(share + (gain - share * m.error(family, method, "none")[:, 0]) / scale)
 
 
-def contrast(m: Measures, pairs: Collection[tuple[Collection[Family], Collection[Family]]], what: str, why_not: str) -> Verdict:
+def contrast(
+    m: Measures, pairs: Collection[tuple[Collection[Family], Collection[Family]]], what: str, why_not: str
+) -> Verdict:
     """Whether five clamps gain more in the first families of each pair than in the second, for every method."""
     pairs = [(more, less) for more, less in pairs if more and less]
     if not pairs:
@@ -215,7 +250,10 @@ def contrast(m: Measures, pairs: Collection[tuple[Collection[Family], Collection
     for method in METHODS:
         gains = [m.gain(family, method, SELECTOR, MAX_CLAMPS) for family in weights]
         found[method] = combination(gains, list(weights.values()))
-        shares[method] = combination([share_gained(m, family, method, gain) for family, gain in zip(weights, gains, strict=True)], list(weights.values()))
+        shares[method] = combination(
+            [share_gained(m, family, method, gain) for family, gain in zip(weights, gains, strict=True)],
+            list(weights.values()),
+        )
     if not all(mean.num_runs for mean in found.values()):
         return no_data(f"{MAX_CLAMPS} clamps by {SELECTOR}")
     # a method speaks for the claim if it does so in nats or as a share of its error, and neither of them against it
@@ -236,16 +274,31 @@ def random_gains_more(m: Measures) -> Verdict:
     families = m.families()
     pairs = []
     for family in (f for f in families if f.graph == "er"):
-        fixed = [f for f in families if f.graph in ("grid", "regular") and (f.size, f.weights) == (family.size, family.weights)]
+        fixed = [
+            f
+            for f in families
+            if f.graph in ("grid", "regular") and (f.size, f.weights) == (family.size, family.weights)
+        ]
         pairs.append(([family], fixed))
-    return contrast(m, pairs, "Erdős–Rényi against grids and 4-regular graphs of the same size", "Variables of high degree do not make up for it there.")
+    return contrast(
+        m,
+        pairs,
+        "Erdős–Rényi against grids and 4-regular graphs of the same size",
+        "Variables of high degree do not make up for it there.",
+    )
 
 
 def stronger_gains_more(m: Measures) -> Verdict:
     families = {(f.graph, f.size, f.weights): f for f in m.families()}
     stronger = {(0.0, 2.0): (0.0, 6.0), (-6.0, 6.0): (-12.0, 12.0)}
-    pairs = [([families[g, n, stronger[w]]], [f]) for (g, n, w), f in families.items() if w in stronger and (g, n, stronger[w]) in families]
-    return contrast(m, pairs, "[0,6] against [0,2] and [-12,12] against [-6,6]", "Stronger weights do not leave more to gain there.")
+    pairs = [
+        ([families[g, n, stronger[w]]], [f])
+        for (g, n, w), f in families.items()
+        if w in stronger and (g, n, stronger[w]) in families
+    ]
+    return contrast(
+        m, pairs, "[0,6] against [0,2] and [-12,12] against [-6,6]", "Stronger weights do not leave more to gain there."
+    )
 
 
 def denser_gains_more(m: Measures) -> Verdict:
@@ -253,7 +306,11 @@ def denser_gains_more(m: Measures) -> Verdict:
     pairs = []
     for family in (f for f in families if f.graph == "complete"):
         # about as many edges on more variables: 45 against 50, 105 against 98
-        sparse = [f for f in families if f.graph != "complete" and f.weights == family.weights and f.size == {10: 25, 15: 49}[family.size]]
+        sparse = [
+            f
+            for f in families
+            if f.graph != "complete" and f.weights == family.weights and f.size == {10: 25, 15: 49}[family.size]
+        ]
         pairs.append(([family], sparse))
     return contrast(
         m,
@@ -264,8 +321,20 @@ def denser_gains_more(m: Measures) -> Verdict:
 
 
 CLAIMS = (
-    Claim("trw-never-loosens", "Clamping never loosens TRW's upper bound.", "Theorem 2, section 3", never_worse("trw"), ("errors-main", "complete-main")),
-    Claim("mf-never-loosens", "Clamping never loosens mean field's lower bound.", "Theorem 4, section 4", never_worse("mf"), ("errors-main", "complete-main")),
+    Claim(
+        "trw-never-loosens",
+        "Clamping never loosens TRW's upper bound.",
+        "Theorem 2, section 3",
+        never_worse("trw"),
+        ("errors-main", "complete-main"),
+    ),
+    Claim(
+        "mf-never-loosens",
+        "Clamping never loosens mean field's lower bound.",
+        "Theorem 4, section 4",
+        never_worse("mf"),
+        ("errors-main", "complete-main"),
+    ),
     Claim(
         "bethe-never-falls",
         "On attractive models clamping never lowers Bethe, a lower bound there.",
@@ -273,8 +342,20 @@ CLAIMS = (
         never_worse("bethe", attractive_only=True),
         ("errors-main", "zoom-attractive-2", "zoom-attractive-6"),
     ),
-    Claim("sandwich", "MF is below log Z and below Bethe, TRW above both.", "Equation (1), section 2", sandwich, ("errors-main", "complete-main")),
-    Claim("clamping-helps", "Clamping makes every method much more accurate.", "Section 6.1", clamping_helps, ("errors-main", "complete-main")),
+    Claim(
+        "sandwich",
+        "MF is below log Z and below Bethe, TRW above both.",
+        "Equation (1), section 2",
+        sandwich,
+        ("errors-main", "complete-main"),
+    ),
+    Claim(
+        "clamping-helps",
+        "Clamping makes every method much more accurate.",
+        "Section 6.1",
+        clamping_helps,
+        ("errors-main", "complete-main"),
+    ),
     Claim(
         "bethe-is-best",
         "Bethe is typically the most accurate method.",
@@ -289,7 +370,13 @@ CLAIMS = (
         mean_field_wins_when_dense,
         ("complete-main", "errors-mixed-12"),
     ),
-    Claim("bethe-too-high", "On mixed models Bethe is mostly too high, most of all before clamping.", "Appendix, Figure 18", bethe_is_too_high, ("histogram",)),
+    Claim(
+        "bethe-too-high",
+        "On mixed models Bethe is mostly too high, most of all before clamping.",
+        "Appendix, Figure 18",
+        bethe_is_too_high,
+        ("histogram",),
+    ),
     Claim(
         "random-gains-more",
         "Clamping gains more on random graphs than where all variables have the same degree.",
@@ -304,5 +391,11 @@ CLAIMS = (
         stronger_gains_more,
         ("errors-mixed-12", "errors-attractive-6"),
     ),
-    Claim("denser-gains-more", "Clamping gains more, the denser the model.", "Section 7", denser_gains_more, ("complete-main",)),
+    Claim(
+        "denser-gains-more",
+        "Clamping gains more, the denser the model.",
+        "Section 7",
+        denser_gains_more,
+        ("complete-main",),
+    ),
 )

@@ -1,4 +1,5 @@
-"""Claims about small models, computed on the spot: the lamp, uniform cycles and complete graphs, the barbell, and Theorem 1 on a triangle."""
+"""Claims about small models, computed on the spot: the lamp, uniform cycles and complete graphs, the barbell, and
+Theorem 1 on a triangle."""
 
 import math
 from collections.abc import Callable
@@ -8,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from clampz import generators
-from clampz.approximations.exact import exact
 from clampz.approximations.trw import trw
-from clampz.branching import branches, combined
-from clampz.clamping import clamp
+from clampz.clamping.branches import branches
+from clampz.clamping.growth import clamp
+from clampz.elimination.exact import exact
 from clampz.model import Model
+from clampz.model.tables import Floats
+from clampz.numerics import log_sum_exp
 from clampz.paper.measures import METHODS, TITLES, Measures
 from clampz.paper.verdicts import Claim, Verdict
-from clampz.tables import Floats
 
 # Of Bethe and TRW, in nats.
 TOL = 1e-7
@@ -43,7 +45,12 @@ def errors(graph: str, weight: float, method: str) -> tuple[float, float]:
 
 
 def ring_of_four(_: Measures) -> Verdict:
-    gaps = {m: max(abs(a - b) for W in (2.0, 4.0, STRONG) for a, b in zip(errors("C4", W, m), errors("C4", -W, m), strict=True)) for m in METHODS}
+    gaps = {
+        m: max(
+            abs(a - b) for W in (2.0, 4.0, STRONG) for a, b in zip(errors("C4", W, m), errors("C4", -W, m), strict=True)
+        )
+        for m in METHODS
+    }
     text = ", ".join(f"{TITLES[m]} {gap:.0e}" if gap else f"{TITLES[m]} 0" for m, gap in gaps.items())
     return Verdict(f"largest difference between W and −W, |W| = 2, 4, 8: {text} nats", max(gaps.values()) < SAME)
 
@@ -52,14 +59,23 @@ def attraction(_: Measures) -> Verdict:
     limits = {"mf": -math.log(2), "bethe": -math.log(2), "trw": 0.0}
     found = {(m, g): [errors(g, W, m)[0] for W in (STRONG, STRONGER)] for m in METHODS for g in GRAPHS}
     text = "; ".join(f"{TITLES[m]} {', '.join(f'{g} {found[m, g][1]:+.3f}' for g in GRAPHS)}" for m in METHODS)
-    holds = all(abs(after - limits[m]) < min(NEAR, abs(before - limits[m]) + SAME) for (m, _), (before, after) in found.items())
-    return Verdict(f"errors at W = 16; {text}", holds, "−log 2 = −0.693: the true distribution has two heaps, all 0 and all 1, and the approximations see one.")
+    holds = all(
+        abs(after - limits[m]) < min(NEAR, abs(before - limits[m]) + SAME) for (m, _), (before, after) in found.items()
+    )
+    return Verdict(
+        f"errors at W = 16; {text}",
+        holds,
+        "−log 2 = −0.693: the true distribution has two heaps, all 0 and all 1, and the approximations see one.",
+    )
 
 
 def frustration(_: Measures) -> Verdict:
     weights = (-STRONG, -STRONGER, -2 * STRONGER)
     found = {(m, g): [errors(g, W, m)[0] for W in weights] for m in METHODS for g in ("C3", "K4", "K5")}
-    text = "; ".join(f"{TITLES[m]} {', '.join(f'{g} ' + '/'.join(f'{e:+.1f}' for e in found[m, g]) for g in ('C3', 'K4', 'K5'))}" for m in METHODS)
+    text = "; ".join(
+        f"{TITLES[m]} {', '.join(f'{g} ' + '/'.join(f'{e:+.1f}' for e in found[m, g]) for g in ('C3', 'K4', 'K5'))}"
+        for m in METHODS
+    )
     # without bound: doubling the weights about doubles the error; bounded: it hardly moves
     unbounded = all(e[1] > 1.5 * e[0] > 0 and e[2] > 1.8 * e[1] for (m, _), e in found.items() if m != "mf")
     bounded = all(abs(e[2] - e[1]) < 0.1 for (m, _), e in found.items() if m == "mf")
@@ -67,12 +83,17 @@ def frustration(_: Measures) -> Verdict:
 
 
 def one_clamp(_: Measures) -> Verdict:
-    found = {m: max(abs(errors(g, W, m)[1]) for g in GRAPHS for W in ((STRONG, -STRONG) if g == "C4" else (STRONG,))) for m in METHODS}
+    found = {
+        m: max(abs(errors(g, W, m)[1]) for g in GRAPHS for W in ((STRONG, -STRONG) if g == "C4" else (STRONG,)))
+        for m in METHODS
+    }
     left = {m: errors("K5", -STRONG, m)[1] for m in METHODS}
     text = ", ".join(f"{TITLES[m]} {found[m]:.4f}" for m in METHODS)
     rest = ", ".join(f"{TITLES[m]} {left[m]:+.2f}" for m in METHODS)
     holds = max(found.values()) < ALMOST_NOTHING < min(abs(left["bethe"]), abs(left["trw"]))
-    return Verdict(f"largest error without frustrated cycles, |W| = 8: {text}; on K5 at W = −8, where some are left: {rest}", holds)
+    return Verdict(
+        f"largest error without frustrated cycles, |W| = 8: {text}; on K5 at W = −8, where some are left: {rest}", holds
+    )
 
 
 def lamp(_: Measures) -> Verdict:
@@ -88,7 +109,10 @@ def lamp(_: Measures) -> Verdict:
 def barbell(_: Measures) -> Verdict:
     model, clump = generators.barbell(), {"X1", "X2", "X3", "X4", "X5"}
     truth, names = exact(model).log_z, model.names or ()
-    found = {select: clamp(model, "trw", k=2, select=select, tol=TOL) for select in ("maxW", "Mpower", "maxW+TRE", "frustCycles+TRE")}
+    found = {
+        select: clamp(model, "trw", k=2, select=select, tol=TOL)
+        for select in ("maxW", "Mpower", "maxW+TRE", "frustCycles+TRE")
+    }
     chosen = {select: [names[i] for i in c.variables] for select, c in found.items()}
     text = "; ".join(f"{select} {', '.join(chosen[select])}: {c.upper - truth:.3f}" for select, c in found.items())
     holds = all(set(chosen[s]) <= clump for s in ("maxW", "Mpower")) and all(
@@ -101,7 +125,7 @@ def theorem_1(_: Measures) -> Verdict:
     model = generators.cycle(3, theta=(-0.5, 0.5), weights=-3.0, rng=3)
     rho = np.full((3, 1), 2 / 3)
     whole = trw(model, edge_weights=rho, tol=TOL).upper
-    clamped = combined(trw(branches(model, [0]), edge_weights=rho, tol=TOL).upper)
+    clamped = log_sum_exp(trw(branches(model, [0]), edge_weights=rho, tol=TOL).upper)
     middle = best_mixture(model, rho[:, 0])
     truth = exact(model).log_z
     text = f"triangle, W = −3: log Z {truth:.4f} ≤ clamped {clamped:.4f} ≤ maximum over the mixtures {middle:.4f} ≤ TRW {whole:.4f}"
@@ -118,8 +142,8 @@ def theorem_1(_: Measures) -> Verdict:
 def best_mixture(model: Model, rho: Floats) -> float:
     """max over L^(i) of TRW's objective on a binary triangle, any variable i clamped.
 
-    One clamp leaves one edge, whose local polytope is that of its joint distributions: L^(i) is the marginals of all joint distributions p of the three
-    variables, and the objective is concave in p.  Mirror ascent.
+    One clamp leaves one edge, whose local polytope is that of its joint distributions: L^(i) is the marginals of all
+    joint distributions p of the three variables, and the objective is concave in p.  Mirror ascent.
     """
     states = np.array(list(product((0, 1), repeat=3)))
     scores = np.array([model.score(x) for x in states])
@@ -132,10 +156,17 @@ def best_mixture(model: Model, rho: Floats) -> float:
 
     for _ in range(STEPS):
         single = [logs([i]) for i in range(3)]
-        gradient = scores - sum(single) - sum(r * (logs([i, j]) - single[i] - single[j]) for r, (i, j) in zip(rho, model.edges.tolist(), strict=True))
+        gradient = (
+            scores
+            - sum(single)
+            - sum(
+                r * (logs([i, j]) - single[i] - single[j]) for r, (i, j) in zip(rho, model.edges.tolist(), strict=True)
+            )
+        )
         log_p = log_p + RATE * gradient
-        log_p = log_p - combined(log_p)
-    # at the maximum, score - sum log T_i - sum rho log(T_ij / T_i T_j) is the same for all states, and its mean is the objective
+        log_p = log_p - log_sum_exp(log_p)
+    # at the maximum, score - sum log T_i - sum rho log(T_ij / T_i T_j) is the same for all states, and its mean is the
+    # objective
     return float(np.exp(log_p) @ gradient)
 
 
@@ -153,10 +184,34 @@ CLAIMS = (
         lamp,
         ("lamp",),
     ),
-    Claim("c4-symmetric", "A ring of four is balanced: its errors are symmetric in W.", "Section 5.2, Figure 2", ring_of_four, ("symmetric",)),
-    Claim("attraction", "At strong attraction MF and Bethe end log 2 too low, and TRW is right.", "Section 5.2, Figure 2", attraction, ("symmetric",)),
-    Claim("frustration", "On frustrated cycles Bethe and TRW err without bound as W grows, MF does not.", "Section 5.2, Figure 2", frustration, ("symmetric",)),
-    Claim("one-clamp", "After one clamp almost no error is left where no frustrated cycle is.", "Sections 5.2 and 5.3, Figure 2", one_clamp, ("symmetric",)),
+    Claim(
+        "c4-symmetric",
+        "A ring of four is balanced: its errors are symmetric in W.",
+        "Section 5.2, Figure 2",
+        ring_of_four,
+        ("symmetric",),
+    ),
+    Claim(
+        "attraction",
+        "At strong attraction MF and Bethe end log 2 too low, and TRW is right.",
+        "Section 5.2, Figure 2",
+        attraction,
+        ("symmetric",),
+    ),
+    Claim(
+        "frustration",
+        "On frustrated cycles Bethe and TRW err without bound as W grows, MF does not.",
+        "Section 5.2, Figure 2",
+        frustration,
+        ("symmetric",),
+    ),
+    Claim(
+        "one-clamp",
+        "After one clamp almost no error is left where no frustrated cycle is.",
+        "Sections 5.2 and 5.3, Figure 2",
+        one_clamp,
+        ("symmetric",),
+    ),
     Claim(
         "barbell",
         "On the barbell maxW and Mpower stay in the attractive clump; with entropies, or looking for frustrated cycles, two clamps gain more.",

@@ -5,11 +5,11 @@ from collections.abc import Collection
 
 import numpy as np
 
+from clampz.model.tables import Floats
 from clampz.paper.families import Family
 from clampz.paper.measures import METHODS, TITLES, Mean, Measures, stratified
 from clampz.paper.settings import HEURISTICS, MAX_CLAMPS
 from clampz.paper.verdicts import Claim, Verdict, explained, no_data, together
-from clampz.tables import Floats
 
 SELECTOR = "maxW+TRE"
 # What competes for accuracy per second.
@@ -25,12 +25,19 @@ def log_seconds(m: Measures, family: Family, method: str, selector: str, clamps:
 
 def mf_is_fastest(m: Measures) -> Verdict:
     families = m.families("times")
-    found = {o: stratified([log_seconds(m, f, o, "none", 0) - log_seconds(m, f, "mf", "none", 0) for f in families]) for o in ("bethe", "trw")}
+    found = {
+        o: stratified([log_seconds(m, f, o, "none", 0) - log_seconds(m, f, "mf", "none", 0) for f in families])
+        for o in ("bethe", "trw")
+    }
     if not any(mean.num_runs for mean in found.values()):
         return no_data("times")
     text = ", ".join(f"{TITLES[other]} takes {times(mean)} as long" for other, mean in found.items())
     holds = together(mean.above() for mean in found.values())
-    return Verdict(f"without clamps, against MF: {text}", holds, explained(holds, found["trw"].num_runs, f"MF is not the fastest here. {OURS}"))
+    return Verdict(
+        f"without clamps, against MF: {text}",
+        holds,
+        explained(holds, found["trw"].num_runs, f"MF is not the fastest here. {OURS}"),
+    )
 
 
 def times(mean: Mean) -> str:
@@ -63,19 +70,33 @@ def best_per_second(m: Measures) -> Verdict:
     order = sorted((name for name in RIVALS if found[name].num_runs), key=lambda name: found[name].value)
     if SELECTOR not in order or len(order) < 2:
         return no_data("times of the heuristics")
-    rivals = {name: stratified([a - b for a, b in zip(left[name], left[SELECTOR], strict=True)]) for name in order if name != SELECTOR}
+    rivals = {
+        name: stratified([a - b for a, b in zip(left[name], left[SELECTOR], strict=True)])
+        for name in order
+        if name != SELECTOR
+    }
     holds = together(mean.above() for mean in rivals.values())
     shown = [name for name in order if name in (*order[:3], SELECTOR, "pseudo-greedy", "greedy")]
-    text = "error left at a moment, on average over the logarithm of time: " + ", ".join(f"{name} {found[name].percent()}" for name in shown)
-    firsts = {method: min(groups, key=lambda name: stratified(groups[name]).value) for method, groups in by_method.items() if groups[SELECTOR]}
+    text = "error left at a moment, on average over the logarithm of time: " + ", ".join(
+        f"{name} {found[name].percent()}" for name in shown
+    )
+    firsts = {
+        method: min(groups, key=lambda name: stratified(groups[name]).value)
+        for method, groups in by_method.items()
+        if groups[SELECTOR]
+    }
     text += f"; first by method: {', '.join(f'{TITLES[method]} {name}' for method, name in firsts.items())}"
     ahead = [name for name, mean in rivals.items() if mean.below()]
     level = [name for name, mean in rivals.items() if mean.below() is None]
     if ahead:
         return Verdict(
-            text, holds, f"Ahead of it: {', '.join(ahead)}. Entropies take a solve of TRW at every step, which MF and Bethe do not need otherwise. {OURS}"
+            text,
+            holds,
+            f"Ahead of it: {', '.join(ahead)}. Entropies take a solve of TRW at every step, which MF and Bethe do not need otherwise. {OURS}",
         )
-    return Verdict(text, holds, f"Cannot be told from {', '.join(level)} with {found[SELECTOR].num_runs} runs." if level else "")
+    return Verdict(
+        text, holds, f"Cannot be told from {', '.join(level)} with {found[SELECTOR].num_runs} runs." if level else ""
+    )
 
 
 def mf_best_on_complete(m: Measures) -> Verdict:
@@ -113,9 +134,14 @@ def clamping_saves_time(m: Measures) -> Verdict:
         return no_data("times of complete10[-6,6]")
     found = [against_none(target, "trw", k) for k in range(1, MAX_CLAMPS + 1)]
     shown = ", ".join(f"{k}: {times(mean)}" for k, mean in enumerate(found, 1) if mean.num_runs)
-    best = min((mean for mean in found if mean.num_runs), key=lambda mean: mean.value, default=Mean(math.nan, math.inf, 0))
+    best = min(
+        (mean for mean in found if mean.num_runs), key=lambda mean: mean.value, default=Mean(math.nan, math.inf, 0)
+    )
     elsewhere = [
-        f"{TITLES[method]} on {f.title}" for f in families for method in METHODS if any(against_none(f, method, k).below() for k in range(1, MAX_CLAMPS + 1))
+        f"{TITLES[method]} on {f.title}"
+        for f in families
+        for method in METHODS
+        if any(against_none(f, method, k).below() for k in range(1, MAX_CLAMPS + 1))
     ]
     text = f"TRW on K10, [-6,6], all branches of k clamps by maxW against no clamp, k = {shown}"
     text += f"; some k takes less in {len(elsewhere)} of {3 * len(families)} pairs of method and family"
@@ -132,11 +158,20 @@ def greedy_is_slow(m: Measures) -> Verdict:
     if not found.num_runs:
         return no_data("times of greedy")
     holds = found.above()
-    return Verdict(f"for 3 clamps greedy takes {times(found)} as long as pseudo-greedy", holds, explained(holds, found.num_runs, OURS))
+    return Verdict(
+        f"for 3 clamps greedy takes {times(found)} as long as pseudo-greedy",
+        holds,
+        explained(holds, found.num_runs, OURS),
+    )
 
 
 def _mean_lead(m: Measures, family: Family, methods: Collection[str]) -> Floats:
-    return np.asarray(np.mean([log_seconds(m, family, x, "greedy", 3) - log_seconds(m, family, x, "pseudo-greedy", 3) for x in methods], axis=0))
+    return np.asarray(
+        np.mean(
+            [log_seconds(m, family, x, "greedy", 3) - log_seconds(m, family, x, "pseudo-greedy", 3) for x in methods],
+            axis=0,
+        )
+    )
 
 
 CLAIMS = (
@@ -162,5 +197,7 @@ CLAIMS = (
         clamping_saves_time,
         ("times-mixed-6",),
     ),
-    Claim("greedy-slow", "Greedy takes the longest.", "Section 6.1", greedy_is_slow, ("complete-main", "times-mixed-6")),
+    Claim(
+        "greedy-slow", "Greedy takes the longest.", "Section 6.1", greedy_is_slow, ("complete-main", "times-mixed-6")
+    ),
 )

@@ -1,11 +1,13 @@
-"""`clampz paper`: make the runs that the chosen figures need, keep them, and write the plain table, the figures and the report.
+"""`clampz paper`: make the runs that the chosen figures need, keep them, and write the plain table, the figures and the
+report.
 
     results.sqlite      every run, as it is made (`clampz.paper.store`)
     results.csv.gz      the same as a plain table, once all are made
     figures/            each figure, PNG and PDF
     report.html         the figures beside what the paper says of them, and its claims with verdicts
 
-Runs that a folder already has are not made again, so the same command goes on where it was stopped, and `--quick` is a beginning of the whole.
+Runs that a folder already has are not made again, so the same command goes on where it was stopped, and `--quick` is a
+beginning of the whole.
 """
 
 import argparse
@@ -21,7 +23,21 @@ from clampz.cli import INTERRUPTED, OK, CommandError, ctrl_c_ends, need
 from clampz.errors import OptionError
 from clampz.paper.families import FAMILIES, Family, families
 from clampz.paper.figures import PaperFigure, figures_named
-from clampz.paper.running import Bar, Display, Lines, Outcome, Summary, as_clock, connected, cost, in_order, make_runs, num_cores, on_cluster, on_cores
+from clampz.paper.running import (
+    Bar,
+    Display,
+    Lines,
+    Outcome,
+    Summary,
+    as_clock,
+    connected,
+    cost,
+    in_order,
+    make_runs,
+    num_cores,
+    on_cluster,
+    on_cores,
+)
 from clampz.paper.runs import Task
 from clampz.paper.settings import SETTINGS
 from clampz.paper.store import Store, StoreError, only_one
@@ -57,7 +73,11 @@ def paper(args: argparse.Namespace) -> int:
         store.make()
         tell_beginning(args, store, len(tasks), len(missing), client)
         try:
-            summary = make_runs(outcomes_of(missing, args.jobs or num_cores(), client), missing, store, display()) if missing else Summary(0, [], False, 0.0)
+            summary = (
+                make_runs(outcomes_of(missing, args.jobs or num_cores(), client), missing, store, display())
+                if missing
+                else Summary(0, [], False, 0.0)
+            )
             if tell_end(args, summary, len(missing)):
                 return INTERRUPTED if summary.interrupted else INCOMPLETE
             with disk_errors():
@@ -107,8 +127,11 @@ def chosen_tasks(args: argparse.Namespace, figures: Sequence[PaperFigure]) -> li
     ]
 
 
-def chosen_families(graphs: Sequence[str] | None, sizes: Sequence[int] | None, weights: Sequence[str] | None) -> list[Family]:
-    """Those that are of one of the graphs, one of the sizes and one of the ranges of weights; a graph need not have every size."""
+def chosen_families(
+    graphs: Sequence[str] | None, sizes: Sequence[int] | None, weights: Sequence[str] | None
+) -> list[Family]:
+    """Those that are of one of the graphs, one of the sizes and one of the ranges of weights; a graph need not have
+    every size."""
     found = set[Family]()
     for name in graphs or ():
         families(name)
@@ -150,7 +173,8 @@ def check_folder(folder: Path) -> None:
 
 
 def outcomes_of(tasks: Sequence[Task], jobs: int, client: Any) -> Iterator[Outcome | None]:
-    """Make runs on the cluster, if there is one, or here: first those whose time does not matter, then the others, one to two cores."""
+    """Make runs on the cluster, if there is one, or here: first those whose time does not matter, then the others, one
+    to two cores."""
     if client is not None:
         yield from on_cluster(client, tasks)
         return
@@ -174,7 +198,9 @@ def disk_errors() -> Iterator[None]:
     except StoreError:
         raise
     except OSError as error:
-        raise CommandError(f"{error.filename or 'writing'}: {error.strerror or error}; every finished run is kept") from None
+        raise CommandError(
+            f"{error.filename or 'writing'}: {error.strerror or error}; every finished run is kept"
+        ) from None
 
 
 # -- what is said --------------------------------------------------------------------------------------------------------------------
@@ -187,7 +213,9 @@ def tell(text: str) -> None:
 def tell_beginning(args: argparse.Namespace, store: Store, num_tasks: int, num_missing: int, client: Any) -> None:
     older = [version for version in store.versions() if version != store.version]
     if older:
-        tell(f"{args.out} has runs of clampz {', '.join(older)} with the same settings: they are kept, each with its version")
+        tell(
+            f"{args.out} has runs of clampz {', '.join(older)} with the same settings: they are kept, each with its version"
+        )
     if not num_missing:
         tell(f"all {counted(num_tasks)} are in {args.out}" if num_tasks else "no runs are needed")
         return
@@ -204,10 +232,14 @@ def tell_end(args: argparse.Namespace, summary: Summary, num_missing: int) -> bo
     """Say how it went; whether that was it."""
     for outcome in summary.failures:
         task = outcome.task
-        tell(f"clampz paper: no run {task.run} of {task.family} ({task.part}, settings {task.settings!r}): {outcome.error}")
+        tell(
+            f"clampz paper: no run {task.run} of {task.family} ({task.part}, settings {task.settings!r}): {outcome.error}"
+        )
     if summary.interrupted or summary.gave_up:
         why = "stopped" if summary.interrupted else f"given up after {len(summary.failures)} failures"
-        tell(f"{why}; {summary.num_made} of {counted(num_missing)} made, and kept in {args.out}. To go on:\n    {as_command(args)}")
+        tell(
+            f"{why}; {summary.num_made} of {counted(num_missing)} made, and kept in {args.out}. To go on:\n    {as_command(args)}"
+        )
         return True
     if num_missing:
         tell(f"{counted(summary.num_made)} made in {as_clock(summary.seconds)}")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clampz import generators
-from clampz.approximations.exact import exact
-from clampz.clamping import clamp
+from clampz.clamping.growth import clamp
+from clampz.elimination.exact import exact
 from clampz.model import Model
+from clampz.model.tables import Floats
 from clampz.paper.panels import DPI, LEGEND, METHOD_TITLES, PAGE, SMALL, TEXT, finish, write_title
 from clampz.paper.table import Table
 from clampz.plotting import ATTRACTIVE, DASHES, INK, REPULSIVE, SOFT, plot_model
-from clampz.tables import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,16 @@ def lamp(_: Table) -> "Figure":
         plot_model(model, ax, LAMP, clamped=result.variables, core=ax is stripped, names=True)
         where = "in the core, maxW" if ax is stripped else "on the whole lamp, maxW"
         ax.set_title(f"{where} clamps $X_{{{result.variables[0] + 1}}}$", fontsize=TEXT, color=INK)
-        ax.text(0.5, 0.0, f"TRW falls by {gain:.3f} nats", transform=ax.transAxes, ha="center", va="top", fontsize=SMALL + 0.5, color=SOFT)
+        ax.text(
+            0.5,
+            0.0,
+            f"TRW falls by {gain:.3f} nats",
+            transform=ax.transAxes,
+            ha="center",
+            va="top",
+            fontsize=SMALL + 0.5,
+            color=SOFT,
+        )
     write_title(figure, "A model and its core (W = 2 on every edge)")
     return figure
 
@@ -68,7 +77,8 @@ def lamp(_: Table) -> "Figure":
 def symmetric_errors(graph: str, method: str) -> Floats:
     """(weights, 2) the error before and after one clamp.
 
-    Mean field and Bethe from their several starts: from the symmetric one alone they would stay at a saddle.  TRW with the weights of what is left.
+    Mean field and Bethe from their several starts: from the symmetric one alone they would stay at a saddle.  TRW with
+    the weights of what is left.
     """
     found = np.empty((len(WEIGHTS), 2))
     options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}
@@ -94,10 +104,28 @@ def symmetric(_: Table) -> "Figure":
             ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
             if method != "trw" and not clamps:
                 ax.axhline(-math.log(2), color=SOFT, linewidth=0.6, linestyle=DASHES, zorder=0.5)
-                ax.annotate("−log 2", (REACH, -math.log(2)), (0, -3), textcoords="offset points", fontsize=SMALL, color=SOFT, ha="right", va="top")
+                ax.annotate(
+                    "−log 2",
+                    (REACH, -math.log(2)),
+                    (0, -3),
+                    textcoords="offset points",
+                    fontsize=SMALL,
+                    color=SOFT,
+                    ha="right",
+                    va="top",
+                )
             for number, (graph, style) in enumerate(SYMMETRIC_STYLES.items()):
                 errors = symmetric_errors(graph, method)[:, clamps]
-                ax.plot(WEIGHTS, errors, linewidth=1.1, markersize=3.6, markevery=(number, 6), markerfacecolor="white", label=graph, **style)
+                ax.plot(
+                    WEIGHTS,
+                    errors,
+                    linewidth=1.1,
+                    markersize=3.6,
+                    markevery=(number, 6),
+                    markerfacecolor="white",
+                    label=graph,
+                    **style,
+                )
             finish(ax, f"{METHOD_TITLES[method]}, {'after one clamp' if clamps else 'before clamping'}")
             ax.set_xlim(-REACH, REACH)
             ax.set_xticks([-8, -4, 0, 4, 8])
@@ -107,7 +135,10 @@ def symmetric(_: Table) -> "Figure":
             ax.set_ylim(low - 0.05 * (high - low), high)
     for ax in axes[-1]:
         ax.set_xlabel("W of every edge", fontsize=TEXT, color=INK)
-    handles = [Line2D([], [], linewidth=1.1, markersize=3.6, markerfacecolor="white", label=graph, **style) for graph, style in SYMMETRIC_STYLES.items()]
+    handles = [
+        Line2D([], [], linewidth=1.1, markersize=3.6, markerfacecolor="white", label=graph, **style)
+        for graph, style in SYMMETRIC_STYLES.items()
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), **LEGEND)
     write_title(figure, "Symmetric models with uniform edge weights, before and after one clamp")
     figure.supylabel("error of log Z (nats)", fontsize=TEXT, color=INK)
@@ -122,20 +153,34 @@ def barbell(_: Table) -> "Figure":
     model, truth = generators.barbell(), exact(generators.barbell()).log_z
     figure = Figure(figsize=(PAGE, 2.45), dpi=DPI, facecolor="white", layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1.15, 0.8))
-    styles: dict[str, dict[str, Any]] = {"maxW": {"linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"}, "maxW+TRE": {"linestyle": "solid", "marker": "^"}}
+    styles: dict[str, dict[str, Any]] = {
+        "maxW": {"linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"},
+        "maxW+TRE": {"linestyle": "solid", "marker": "^"},
+    }
     for ax, (select, style) in zip((left, middle), styles.items(), strict=True):
         result = clamp(model, "trw", k=3, select=select, reweight=True)
         plot_model(model, ax, BARBELL, clamped=result.variables[:2], core=False, names=True)
         chosen = " then ".join(f"$X_{{{i + 1}}}$" for i in result.variables[:2])
         ax.set_title(f"{select} clamps {chosen}", fontsize=TEXT, color=INK, pad=3.5)
-        right.plot(range(4), [step.log_z - truth for step in result.steps], color=INK, linewidth=1.1, markersize=4.2, label=select, **style)
+        right.plot(
+            range(4),
+            [step.log_z - truth for step in result.steps],
+            color=INK,
+            linewidth=1.1,
+            markersize=4.2,
+            label=select,
+            **style,
+        )
     finish(right, "TRW's error (nats)")
     right.set(xticks=range(4), ylim=(0, None))
     right.set_xlabel("clamps", fontsize=TEXT, color=INK)
     handles = [
         Line2D([], [], color=ATTRACTIVE, linewidth=2.2, label="attractive, W = 6"),
         Line2D([], [], color=REPULSIVE, linewidth=2.2, linestyle=DASHES, label="repulsive, W = −6"),
-        *(Line2D([], [], color=INK, linewidth=1.1, markersize=4.2, label=select, **style) for select, style in styles.items()),
+        *(
+            Line2D([], [], color=INK, linewidth=1.1, markersize=4.2, label=select, **style)
+            for select, style in styles.items()
+        ),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, **LEGEND)
     write_title(figure, "A clump and a frustrated cycle")

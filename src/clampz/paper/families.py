@@ -1,4 +1,5 @@
-"""The 44 families of random models in the paper, each run of which is reproducible from the family's name and its number.
+"""The 44 families of random models in the paper, each run of which is reproducible from the family's name and its
+number.
 
 All have theta ~ U[-2, 2].  Grids are toroidal; the random graphs have 4 neighbours per variable, on average or exactly.
 """
@@ -17,7 +18,12 @@ Graph = Literal["grid", "er", "regular", "complete"]
 
 THETA = (-2.0, 2.0)
 WEIGHTS = ((0.0, 2.0), (0.0, 6.0), (-6.0, 6.0), (-12.0, 12.0))
-SIZES: dict[Graph, tuple[int, ...]] = {"grid": (25, 49, 81), "er": (25, 49, 81), "regular": (25, 49, 81), "complete": (10, 15)}
+SIZES: dict[Graph, tuple[int, ...]] = {
+    "grid": (25, 49, 81),
+    "er": (25, 49, 81),
+    "regular": (25, 49, 81),
+    "complete": (10, 15),
+}
 DEGREE = 4
 
 
@@ -44,7 +50,12 @@ class Family:
     def title(self) -> str:
         """As figures call it."""
         side = math.isqrt(self.size)
-        kind = {"grid": f"{side}x{side} grid", "er": f"random {self.size}", "regular": f"{DEGREE}-regular {self.size}", "complete": f"K{self.size}"}
+        kind = {
+            "grid": f"{side}x{side} grid",
+            "er": f"random {self.size}",
+            "regular": f"{DEGREE}-regular {self.size}",
+            "complete": f"K{self.size}",
+        }
         return f"{kind[self.graph]}, {self._range}"
 
     @property
@@ -73,7 +84,9 @@ class Family:
         return generators.complete(self.size, **drawing)
 
 
-FAMILIES = tuple(Family(graph, size, weights) for graph, sizes in SIZES.items() for size in sizes for weights in WEIGHTS)
+FAMILIES = tuple(
+    Family(graph, size, weights) for graph, sizes in SIZES.items() for size in sizes for weights in WEIGHTS
+)
 _BY_NAME = {family.name: family for family in FAMILIES}
 
 
@@ -89,7 +102,8 @@ def family_named(name: str) -> Family:
 
 
 def families(graph: str | None = None, size: int | None = None, weights: Sequence[float] | None = None) -> list[Family]:
-    """All families, or those of one kind of graph, one size, one range of weights; `graph` may also be a family's whole name.
+    """All families, or those of one kind of graph, one size, one range of weights; `graph` may also be a family's whole
+    name.
 
     >>> [family.name for family in families("complete", weights=(0, 6))]
     ['complete10[0,6]', 'complete15[0,6]']
@@ -102,7 +116,9 @@ def families(graph: str | None = None, size: int | None = None, weights: Sequenc
         found = [family for family in FAMILIES if graph in (None, family.graph)]
     sizes, ranges = sorted({family.size for family in found}), list(dict.fromkeys(family.weights for family in found))
     if size is not None and size not in sizes:
-        raise OptionError(f"size: expected one of {', '.join(map(str, sizes))}{f' for {graph}' if graph else ''}, found {size!r}")
+        raise OptionError(
+            f"size: expected one of {', '.join(map(str, sizes))}{f' for {graph}' if graph else ''}, found {size!r}"
+        )
     if weights is not None and tuple(map(float, weights)) not in ranges:
         known = "  ".join("{:g},{:g}".format(*pair) for pair in ranges)
         raise OptionError(f"weights: expected one of {known}, found {','.join(f'{w:g}' for w in weights)}")

@@ -1,6 +1,7 @@
 """The figures of the paper, by name: what each is drawn from, and what the paper says of it.
 
-A figure is drawn from whatever runs there are: families without any are left out, and an empty table gives a figure that says so.
+A figure is drawn from whatever runs there are: families without any are left out, and an empty table gives a figure
+that says so.
 """
 
 from collections.abc import Callable, Iterable
@@ -51,13 +52,18 @@ class PaperFigure:
 
 
 def figures_named(names: Iterable[str]) -> list[PaperFigure]:
-    """The figures of these names, each of which may also be a group ("errors", "zoom", "times", ...) or "all"; none are all.
+    """The figures of these names, each of which may also be a group ("errors", "zoom", "times", ...) or "all"; none are
+    all.
 
     >>> [figure.name for figure in figures_named(["success", "zoom"])][:2]
     ['zoom-mixed-6', 'zoom-mixed-12']
     """
     wanted = list(names) or ["all"]
-    known = [*FIGURES, *dict.fromkeys(figure.group for figure in FIGURES.values() if figure.group not in FIGURES), "all"]
+    known = [
+        *FIGURES,
+        *dict.fromkeys(figure.group for figure in FIGURES.values() if figure.group not in FIGURES),
+        "all",
+    ]
     for name in wanted:
         if name not in known:
             raise unknown_name("figure", name, known)
@@ -73,7 +79,9 @@ def save(figure: "Figure", path: Path) -> None:
 
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=DPI)
-        image = Image.open(buffer).convert("RGB").quantize(NUM_COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        image = (
+            Image.open(buffer).convert("RGB").quantize(NUM_COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        )
         image.putpalette([255 if value >= 252 else value for value in image.getpalette() or []])  # white is white again
         image.save(path, format="png", optimize=True, dpi=(DPI, DPI))
     else:
@@ -92,33 +100,51 @@ def range_title(weights: tuple[float, float]) -> str:
 def errors_main(table: Table) -> "Figure":
     """Grids and random graphs at three sizes, attractive and mixed."""
     columns = [("grid", (0.0, 6.0)), ("er", (0.0, 6.0)), ("grid", (-6.0, 6.0)), ("er", (-6.0, 6.0))]
-    cells = {(row, c): errors_cell(table, Family(graph, n, W)) for row, n in enumerate((81, 49, 25)) for c, (graph, W) in enumerate(columns)}  # type: ignore[arg-type]
+    cells = {
+        (row, c): errors_cell(table, Family(graph, n, W))
+        for row, n in enumerate((81, 49, 25))
+        for c, (graph, W) in enumerate(columns)
+    }  # type: ignore[arg-type]
     return panel_figure("Error against clamps: grids and random graphs", cells)
 
 
 def complete_main(table: Table) -> "Figure":
     """Complete graphs, and the time that clamping takes on a grid."""
-    cells = {(0, c): errors_cell(table, Family("complete", 15, W)) for c, W in enumerate(((0.0, 6.0), (-6.0, 6.0), (-12.0, 12.0)))}
+    cells = {
+        (0, c): errors_cell(table, Family("complete", 15, W))
+        for c, W in enumerate(((0.0, 6.0), (-6.0, 6.0), (-12.0, 12.0)))
+    }
     cells[0, 3] = times_cell(table, Family("grid", 49, (-6.0, 6.0)))
     return panel_figure("Error against clamps on K15, and against time on a grid", cells)
 
 
 def all_of_range(table: Table, weights: tuple[float, float], kind: str) -> "Figure":
-    """Every family of one range of weights: grids, 4-regular, random and complete graphs in columns, the largest above."""
+    """Every family of one range of weights: grids, 4-regular, random and complete graphs in columns, the largest
+    above."""
     cells = {}
     for family in FAMILIES:
         if family.weights == weights:
             row = {81: 0, 49: 1, 25: 2, 15: 1, 10: 2}[family.size]
             column = {"grid": 0, "regular": 1, "er": 2, "complete": 3}[family.graph]
             title = family.title.split(",")[0]
-            cells[row, column] = times_cell(table, family, title) if kind == "times" else errors_cell(table, family, title, zoom=kind == "zoom")
-    what = {"errors": "Error against clamps", "zoom": "Error against clamps near Bethe's", "times": "Error against time"}[kind]
+            cells[row, column] = (
+                times_cell(table, family, title)
+                if kind == "times"
+                else errors_cell(table, family, title, zoom=kind == "zoom")
+            )
+    what = {
+        "errors": "Error against clamps",
+        "zoom": "Error against clamps near Bethe's",
+        "times": "Error against time",
+    }[kind]
     return panel_figure(f"{what}: {range_title(weights)}", cells)
 
 
 def _ranged(kind: str, weights: tuple[float, float], says: str) -> PaperFigure:
     name = f"{kind}-{range_title(weights).split()[0]}-{weights[1]:g}"
-    what = {"errors": "Error against clamps", "zoom": "The same, zoomed in on Bethe", "times": "Error against time"}[kind]
+    what = {"errors": "Error against clamps", "zoom": "The same, zoomed in on Bethe", "times": "Error against time"}[
+        kind
+    ]
     return PaperFigure(
         name=name,
         group=kind,
@@ -136,9 +162,15 @@ _ERRORS_SAY = {
     WEIGHTS[
         2
     ]: "Bethe is mostly the most accurate; clamping helps, and more on random graphs, where some variables have many neighbours, than on regular ones.",
-    WEIGHTS[3]: "The stronger the edges, the more clamping gains; where they are also dense, mean field competes with Bethe and can be far better.",
-    WEIGHTS[0]: "The paper takes this range because weights of this size tend to be hard for Bethe; it says no more of this figure.",
-    WEIGHTS[1]: "The paper says no more of this figure than of all: Bethe is mostly the most accurate, and clamping gains the more the stronger the edges.",
+    WEIGHTS[
+        3
+    ]: "The stronger the edges, the more clamping gains; where they are also dense, mean field competes with Bethe and can be far better.",
+    WEIGHTS[
+        0
+    ]: "The paper takes this range because weights of this size tend to be hard for Bethe; it says no more of this figure.",
+    WEIGHTS[
+        1
+    ]: "The paper says no more of this figure than of all: Bethe is mostly the most accurate, and clamping gains the more the stronger the edges.",
 }
 _TIMES_SAY = (
     "Mean field is the fastest; greedy takes the longest and gains little over pseudo-greedy; maxW+TRE gives the most for its time. On complete graphs mean "
@@ -203,11 +235,17 @@ FIGURES: dict[str, PaperFigure] = {
             "on frustrated cycles. On a sparse model greedy takes much longer than pseudo-greedy for little gain, and maxW+TRE gets the most out of its "
             "time.",
             ("errors", "times"),
-            (*(f for f in FAMILIES if f.graph == "complete" and f.size == 15 and f.weights != (0.0, 2.0)), Family("grid", 49, (-6.0, 6.0))),
+            (
+                *(f for f in FAMILIES if f.graph == "complete" and f.size == 15 and f.weights != (0.0, 2.0)),
+                Family("grid", 49, (-6.0, 6.0)),
+            ),
             complete_main,
         ),
         *(_ranged("errors", weights, _ERRORS_SAY[weights]) for weights in _ORDER),
-        *(_ranged("zoom", weights, "The same runs, so close that the selectors can be told apart for Bethe.") for weights in _ORDER),
+        *(
+            _ranged("zoom", weights, "The same runs, so close that the selectors can be told apart for Bethe.")
+            for weights in _ORDER
+        ),
         *(_ranged("times", weights, _TIMES_SAY + (_K10_SAYS if weights == (-6.0, 6.0) else "")) for weights in _ORDER),
         PaperFigure(
             "histogram",

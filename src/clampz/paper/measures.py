@@ -1,7 +1,7 @@
 """What the claims are judged by: errors and times of a table as arrays, and means with their standard errors.
 
-Runs are random, families are not: a mean over several families is the mean of theirs, and its standard error comes from the spread of the runs within each.
-Differences are taken run by run where both sides come from the same models.
+Runs are random, families are not: a mean over several families is the mean of theirs, and its standard error comes from
+the spread of the runs within each. Differences are taken run by run where both sides come from the same models.
 """
 
 import math
@@ -11,10 +11,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from clampz.model.tables import Floats
 from clampz.paper.families import FAMILIES, Family
 from clampz.paper.settings import MAX_CLAMPS, settings_named
 from clampz.paper.table import Table
-from clampz.tables import Floats
 
 METHODS = ("mf", "bethe", "trw")
 TITLES = {"mf": "MF", "bethe": "Bethe", "trw": "TRW"}
@@ -69,7 +69,8 @@ class Mean:
 
 
 def stratified(groups: Sequence[Floats]) -> Mean:
-    """The mean over groups of the mean over their runs; runs that are nan are left out, and so are groups without runs."""
+    """The mean over groups of the mean over their runs; runs that are nan are left out, and so are groups without
+    runs."""
     kept = [group for group in map(_finite, groups) if len(group)]
     found = combination(kept, [1 / len(kept)] * len(kept)) if kept else Mean(math.nan, math.inf, 0)
     if not math.isfinite(found.error) and len(kept) > MIN_FREEDOM:
@@ -91,7 +92,9 @@ def combination(groups: Sequence[Floats], weights: Sequence[float]) -> Mean:
     spreads = [float(group.var(ddof=1)) for group in kept if len(group) > 1]
     # a group of one run has no spread of its own: it gets the others'
     variances = [float(group.var(ddof=1)) / len(group) if len(group) > 1 else float(np.mean(spreads)) for group in kept]
-    return Mean(value, math.sqrt(sum(w * w * variance for w, variance in zip(weights, variances, strict=True))), num_runs)
+    return Mean(
+        value, math.sqrt(sum(w * w * variance for w, variance in zip(weights, variances, strict=True))), num_runs
+    )
 
 
 def _finite(group: Floats) -> Floats:
@@ -100,7 +103,10 @@ def _finite(group: Floats) -> Floats:
 
 def ratio(parts: Sequence[Floats], wholes: Sequence[Floats]) -> Mean:
     """The mean of the parts over that of the wholes, each as `stratified` has it; paired run by run."""
-    paired = [(np.where(np.isfinite(b), a, math.nan), np.where(np.isfinite(a), b, math.nan)) for a, b in zip(parts, wholes, strict=True)]
+    paired = [
+        (np.where(np.isfinite(b), a, math.nan), np.where(np.isfinite(a), b, math.nan))
+        for a, b in zip(parts, wholes, strict=True)
+    ]
     above, below = stratified([a for a, _ in paired]), stratified([b for _, b in paired])
     if above.num_runs == 0 or below.value == 0:
         return Mean(math.nan, math.inf, 0)
@@ -109,7 +115,8 @@ def ratio(parts: Sequence[Floats], wholes: Sequence[Floats]) -> Mean:
 
 
 class Measures:
-    """Errors and times of one table's runs under one settings, as (runs, clamps from 0 to 5) arrays, nan where there is no row."""
+    """Errors and times of one table's runs under one settings, as (runs, clamps from 0 to 5) arrays, nan where there is
+    no row."""
 
     def __init__(self, table: Table, settings: str = "paper") -> None:
         self.table, self.settings = table, settings
@@ -123,7 +130,9 @@ class Measures:
         """By how much a sum over branches may be off its optimum, in nats, without anything being amiss."""
         return {"mf": NOTHING, "bethe": NOTHING, "trw": max(NOTHING, settings_named(self.settings).trw.tol)}
 
-    def families(self, part: str = "errors", *, mixed: bool | None = None, graphs: Collection[str] | None = None) -> list[Family]:
+    def families(
+        self, part: str = "errors", *, mixed: bool | None = None, graphs: Collection[str] | None = None
+    ) -> list[Family]:
         """Those of which there are runs."""
         found = [family for family in FAMILIES if self.table.runs(family.name, settings=self.settings, part=part)]
         return [f for f in found if mixed in (None, f.mixed) and (graphs is None or f.graph in graphs)]
@@ -148,7 +157,8 @@ class Measures:
         return np.asarray(errors[:, 0] - errors[:, clamps])
 
     def _agreement(self, family: Family, method: str, heuristic: str) -> Floats:
-        """(runs, steps 1 to 5) 1 where the heuristic, asked at pseudo-greedy's own state, chooses what that does, else 0."""
+        """(runs, steps 1 to 5) 1 where the heuristic, asked at pseudo-greedy's own state, chooses what that does, else
+        0."""
         runs = self.table.runs(family.name, settings=self.settings)
         found = np.full((len(runs), MAX_CLAMPS + 1), math.nan)
         for run, clamps, agreeing in self._agreeing.get((family.name, method), ()):
@@ -167,7 +177,8 @@ class Measures:
         return found
 
     def over_time(self, family: Family, method: str, selector: str, times: Floats) -> Floats:
-        """(runs, times) the error that each run has by then: that of the most clamps whose mean time over the family is within; nan before the first."""
+        """(runs, times) the error that each run has by then: that of the most clamps whose mean time over the family is
+        within; nan before the first."""
         errors, seconds = self.error(family, method, selector, "times"), self.seconds(family, method, selector)
         there = np.isfinite(seconds).any(axis=0)
         reached = np.where(there, np.nanmean(np.where(there, seconds, 0.0), axis=0), math.inf)
@@ -175,12 +186,18 @@ class Measures:
         return np.asarray(np.where(clamps >= 0, errors[:, np.maximum(clamps, 0)], math.nan))
 
     def times(self, family: Family, methods: Sequence[str], selectors: Sequence[str]) -> Floats:
-        """Points in time from when every method has its first value to when the last selector has made its last clamp."""
+        """Points in time from when every method has its first value to when the last selector has made its last
+        clamp."""
         begin = [self.seconds(family, method, "none")[:, 0] for method in methods]
         if not all(np.isfinite(seconds).any() for seconds in begin):
             return np.empty(0)
         first = [float(np.nanmean(seconds)) for seconds in begin]
-        last = [float(np.nanmax(np.nanmean(self.seconds(family, m, s), axis=0))) for m in methods for s in selectors if self._timed(family, m, s)]
+        last = [
+            float(np.nanmax(np.nanmean(self.seconds(family, m, s), axis=0)))
+            for m in methods
+            for s in selectors
+            if self._timed(family, m, s)
+        ]
         return np.geomspace(max(first), max(last), NUM_TIMES) if last and min(first) > 0 else np.empty(0)
 
     def _timed(self, family: Family, method: str, selector: str) -> bool:

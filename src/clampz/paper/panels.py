@@ -1,6 +1,7 @@
 """Panels of errors: one family each, TRW above, Bethe in the middle, mean field below, a line per selector.
 
-Methods are told apart by colour, of different lightness, and by where they lie; selectors by line and marker.  So the panels read in greyscale too.
+Methods are told apart by colour, of different lightness, and by where they lie; selectors by line and marker.  So the
+panels read in greyscale too.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.model.tables import Floats
 from clampz.paper.families import Family
 from clampz.paper.table import Table
 from clampz.plotting import FAINT, INK, SOFT
-from clampz.tables import Floats
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 # In points.
 TITLE, TEXT, SMALL = 9.5, 8.0, 7.0
-# In inches: the width of a whole page's figure, what its rows need besides the panels, and the height of the tallest panel.
+# In inches: the width of a whole page's figure, what its rows need besides the panels, and the height of the tallest
+# panel.
 PAGE, HEAD, FOOT, TALLEST = 7.4, 0.35, 0.3, 2.2
 DPI = 180
 
@@ -32,7 +34,14 @@ PLACES = {"trw": "above", "bethe": "between", "mf": "below"}
 # Opacity of a band, and of its entry in the legend: several lie on each other.
 BAND, BAND_ENTRY = 0.07, 0.3
 ERROR = "error of log Z (nats)"
-LEGEND: dict[str, Any] = {"frameon": False, "fontsize": SMALL + 0.5, "labelcolor": INK, "handlelength": 2.8, "columnspacing": 1.4, "handletextpad": 0.6}
+LEGEND: dict[str, Any] = {
+    "frameon": False,
+    "fontsize": SMALL + 0.5,
+    "labelcolor": INK,
+    "handlelength": 2.8,
+    "columnspacing": 1.4,
+    "handletextpad": 0.6,
+}
 
 
 class Line(NamedTuple):
@@ -48,15 +57,52 @@ _HOLLOW = {"markerfacecolor": "none", "markeredgewidth": 0.9}
 LINES = (
     Line("worst of ten", "paper", "worst", {"linestyle": (0, (1.0, 1.2)), "linewidth": 1.2}),
     Line("best of ten", "paper", "best", {"linestyle": (0, (4.0, 1.5)), "linewidth": 1.2}),
-    Line("maxW", "paper", "maxW", {"linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "linewidth": 0.9, "marker": "x", "markersize": 4.0, "markeredgewidth": 0.9}),
-    Line("maxW+TRE", "paper", "maxW+TRE", {"linestyle": "solid", "linewidth": 0.9, "marker": "^", "markersize": 3.6, "markeredgewidth": 0.0}),
-    Line("pseudo-greedy", "paper", "pseudo-greedy", {"linestyle": "solid", "linewidth": 0.9, "marker": ".", "markersize": 4.5, "markeredgewidth": 0.0}),
-    Line("greedy", "paper", "greedy", {"linestyle": "solid", "linewidth": 0.7, "marker": "o", "markersize": 6.0, **_HOLLOW}),
-    Line("ours: maxW+TRE", "ours", "maxW+TRE", {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "D", "markersize": 3.6, **_HOLLOW}),
-    Line("ours: pseudo-greedy", "ours", "pseudo-greedy", {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "s", "markersize": 5.0, **_HOLLOW}),
+    Line(
+        "maxW",
+        "paper",
+        "maxW",
+        {
+            "linestyle": (0, (6.0, 1.3, 1.2, 1.3)),
+            "linewidth": 0.9,
+            "marker": "x",
+            "markersize": 4.0,
+            "markeredgewidth": 0.9,
+        },
+    ),
+    Line(
+        "maxW+TRE",
+        "paper",
+        "maxW+TRE",
+        {"linestyle": "solid", "linewidth": 0.9, "marker": "^", "markersize": 3.6, "markeredgewidth": 0.0},
+    ),
+    Line(
+        "pseudo-greedy",
+        "paper",
+        "pseudo-greedy",
+        {"linestyle": "solid", "linewidth": 0.9, "marker": ".", "markersize": 4.5, "markeredgewidth": 0.0},
+    ),
+    Line(
+        "greedy",
+        "paper",
+        "greedy",
+        {"linestyle": "solid", "linewidth": 0.7, "marker": "o", "markersize": 6.0, **_HOLLOW},
+    ),
+    Line(
+        "ours: maxW+TRE",
+        "ours",
+        "maxW+TRE",
+        {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "D", "markersize": 3.6, **_HOLLOW},
+    ),
+    Line(
+        "ours: pseudo-greedy",
+        "ours",
+        "pseudo-greedy",
+        {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "s", "markersize": 5.0, **_HOLLOW},
+    ),
 )
 
-# The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and whether standard errors are bars.
+# The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and
+# whether standard errors are bars.
 Drawn = set[str]
 UNSIGNED, BARS = "unsigned", "bars"
 
@@ -98,7 +144,8 @@ def mean_over_runs(values: Floats) -> Mean:
 
 
 def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None = None, zoom: bool = False) -> Drawn:
-    """Mean error against the number of clamps, with bands of a standard error; zoomed in, only Bethe has bands, and the axis goes as far as they do."""
+    """Mean error against the number of clamps, with bands of a standard error; zoomed in, only Bethe has bands, and the
+    axis goes as far as they do."""
     drawn: Drawn = set()
     extent: list[Floats] = []
     for method in METHODS:
@@ -132,18 +179,25 @@ def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None =
 
 
 def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> Drawn:
-    """Mean error against the mean time up to it, a point per number of clamps; best and worst take no time of their own and are not here."""
+    """Mean error against the mean time up to it, a point per number of clamps; best and worst take no time of their own
+    and are not here."""
     drawn: Drawn = set()
     for method in METHODS:
         for line in LINES:
             if line.selector in ("best", "worst"):
                 continue
-            times, _, count = mean_over_runs(table.curve(family.name, method, line.selector, settings=line.settings, part="times", column="seconds"))
+            times, _, count = mean_over_runs(
+                table.curve(family.name, method, line.selector, settings=line.settings, part="times", column="seconds")
+            )
             if not len(count) > 1 or not count[1:].any():
                 continue
-            mean, error, _ = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings, part="times"))
+            mean, error, _ = mean_over_runs(
+                table.shown(family.name, method, line.selector, settings=line.settings, part="times")
+            )
             colour = METHOD_COLOURS[method]
-            ax.errorbar(times, mean, np.nan_to_num(error), fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.6, zorder=1)
+            ax.errorbar(
+                times, mean, np.nan_to_num(error), fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.6, zorder=1
+            )
             ax.plot(times, mean, color=colour, zorder=2 + 0.1 * LINES.index(line), **line.style)
             drawn |= {line.label, method}
     if family.mixed and "bethe" in drawn:
@@ -175,7 +229,9 @@ def few_log_ticks(ax: "Axes") -> None:
     low, high = ax.get_xlim()
     subs = (1.0,) if np.floor(np.log10(high)) - np.ceil(np.log10(low)) >= 1 else (1.0, 3.0)
     ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=5))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if 1e-3 <= value < 1e4 else f"$10^{{{round(np.log10(value))}}}$"))
+    ax.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:g}" if 1e-3 <= value < 1e4 else f"$10^{{{round(np.log10(value))}}}$")
+    )
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlim(low, high)
 
@@ -207,8 +263,16 @@ def times_cell(table: Table, family: Family, title: str | None = None) -> Cell:
     return Cell(title, present, lambda ax: draw_times(ax, table, family, title=title), "seconds")
 
 
-def panel_figure(title: str, cells: Mapping[tuple[int, int], Cell], *, ylabel: str = ERROR, handles: Handles | None = None, num_lines: int = 3) -> "Figure":
-    """A figure of panels by row and column, with one legend: in a place that no panel is meant for, or below in so many lines.
+def panel_figure(
+    title: str,
+    cells: Mapping[tuple[int, int], Cell],
+    *,
+    ylabel: str = ERROR,
+    handles: Handles | None = None,
+    num_lines: int = 3,
+) -> "Figure":
+    """A figure of panels by row and column, with one legend: in a place that no panel is meant for, or below in so many
+    lines.
 
     Rows and columns without any runs are left out; a panel without runs among others says so.
     """
@@ -220,8 +284,16 @@ def panel_figure(title: str, cells: Mapping[tuple[int, int], Cell], *, ylabel: s
         return empty_figure(title)
     width = {1: 3.6, 2: 3.0, 3: PAGE / 3}.get(len(columns), PAGE / len(columns))
     free = [(r, c) for r in range(len(rows)) for c in range(len(columns)) if (rows[r], columns[c]) not in cells]
-    size = (max(width * len(columns), 4.6), min(0.9 * width, TALLEST) * len(rows) + HEAD + (0.2 if free else FOOT + 0.15 * num_lines))
-    figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout=ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.03))
+    size = (
+        max(width * len(columns), 4.6),
+        min(0.9 * width, TALLEST) * len(rows) + HEAD + (0.2 if free else FOOT + 0.15 * num_lines),
+    )
+    figure = Figure(
+        figsize=size,
+        dpi=DPI,
+        facecolor="white",
+        layout=ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.03),
+    )
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
     seen: Drawn = set()
     for (r, c), ax in np.ndenumerate(axes):
@@ -239,7 +311,9 @@ def panel_figure(title: str, cells: Mapping[tuple[int, int], Cell], *, ylabel: s
     entries = (handles or line_handles)(seen)
     if free:
         compact = LEGEND | {"handlelength": 2.4, "labelspacing": 0.5 if len(entries) <= 10 else 0.2}
-        legend = axes[free[0]].legend(handles=entries, loc="upper right", bbox_to_anchor=(1.03, 1.12), borderaxespad=0.0, **compact)
+        legend = axes[free[0]].legend(
+            handles=entries, loc="upper right", bbox_to_anchor=(1.03, 1.12), borderaxespad=0.0, **compact
+        )
         legend.set_in_layout(False)
     else:
         for ncols in range(-(-len(entries) // num_lines), 0, -1):
@@ -258,7 +332,11 @@ def line_handles(seen: Drawn) -> list["Artist"]:
     from matplotlib.patches import Patch
 
     places = PLACES | ({"bethe": "mixed: |error|"} if UNSIGNED in seen else {})
-    found: list[Artist] = [Line2D([], [], color=METHOD_COLOURS[m], linewidth=3.0, label=f"{METHOD_TITLES[m]} ({places[m]})") for m in METHODS if m in seen]
+    found: list[Artist] = [
+        Line2D([], [], color=METHOD_COLOURS[m], linewidth=3.0, label=f"{METHOD_TITLES[m]} ({places[m]})")
+        for m in METHODS
+        if m in seen
+    ]
     order = sorted(reversed(LINES), key=lambda line: line.settings != "paper")
     found += [Line2D([], [], color=INK, label=line.label, **line.style) for line in order if line.label in seen]
     if any(line.selector in ("best", "worst") and line.label in seen for line in LINES) or BARS not in seen:

@@ -1,10 +1,12 @@
-"""Figures that pool families: the sign of Bethe's error, who agrees with pseudo-greedy, and greedy against optimal sequences."""
+"""Figures that pool families: the sign of Bethe's error, who agrees with pseudo-greedy, and greedy against optimal
+sequences."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clampz.model.tables import Floats
 from clampz.paper.families import FAMILIES, WEIGHTS, Family
 from clampz.paper.panels import (
     BAND,
@@ -27,7 +29,6 @@ from clampz.paper.panels import (
 )
 from clampz.paper.table import HEURISTICS, Table, is_mixed
 from clampz.plotting import FAINT, INK, SOFT
-from clampz.tables import Floats
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -53,7 +54,13 @@ ASIDE = 0.16
 MAX_OPTIMAL = 25
 SEQUENCES: dict[str, dict[str, Any]] = {
     "optimal": {"linestyle": "solid", "marker": ".", "markersize": 5.0},
-    "greedy": {"linestyle": (0, (4.0, 1.5)), "marker": "o", "markersize": 6.5, "markerfacecolor": "none", "markeredgewidth": 0.9},
+    "greedy": {
+        "linestyle": (0, (4.0, 1.5)),
+        "marker": "o",
+        "markersize": 6.5,
+        "markerfacecolor": "none",
+        "markeredgewidth": 0.9,
+    },
 }
 
 
@@ -76,14 +83,34 @@ def histogram(table: Table) -> "Figure":
     for clamps, ax in enumerate(axes):
         values = errors[:, clamps]
         shares, place = np.histogram(values, edges)[0] / len(values), np.arange(len(edges) - 1) - zero
-        ax.bar(place[zero:], shares[zero:], 1.0, align="edge", color=METHOD_COLOURS["trw"], edgecolor="white", linewidth=0.4)
-        ax.bar(place[:zero], shares[:zero], 1.0, align="edge", color="white", edgecolor=INK, linewidth=0.6, hatch="//////")
+        ax.bar(
+            place[zero:],
+            shares[zero:],
+            1.0,
+            align="edge",
+            color=METHOD_COLOURS["trw"],
+            edgecolor="white",
+            linewidth=0.4,
+        )
+        ax.bar(
+            place[:zero], shares[:zero], 1.0, align="edge", color="white", edgecolor=INK, linewidth=0.6, hatch="//////"
+        )
         ax.axvline(0.0, color=INK, linewidth=0.8)
         finish(ax, {0: "before clamping", 1: "1 clamp"}.get(clamps, f"{clamps} clamps"), counted(len(values)))
-        labelled = {k - zero: f"{edge:g}".replace("-", "−") for k, edge in enumerate(edges) if edge == 0 or f"{abs(edge):g}".strip("0.") == "1"}
+        labelled = {
+            k - zero: f"{edge:g}".replace("-", "−")
+            for k, edge in enumerate(edges)
+            if edge == 0 or f"{abs(edge):g}".strip("0.") == "1"
+        }
         ax.set_xticks(list(labelled), list(labelled.values()))
-        text = f"too high {np.mean(values > 0):.0%}\nmean {values.mean():+.2f}\nmedian {np.median(values):+.2f}".replace("-", "−")
-        ax.text(0.98, 0.97, text, transform=ax.transAxes, ha="right", va="top", fontsize=TEXT, color=INK, linespacing=1.4)
+        text = (
+            f"too high {np.mean(values > 0):.0%}\nmean {values.mean():+.2f}\nmedian {np.median(values):+.2f}".replace(
+                "-", "−"
+            )
+        )
+        ax.text(
+            0.98, 0.97, text, transform=ax.transAxes, ha="right", va="top", fontsize=TEXT, color=INK, linespacing=1.4
+        )
         ax.set_xlabel("error of log Z (nats; bins widen)", fontsize=TEXT, color=INK)
     axes[0].set_ylim(0, 1.45 * axes[0].get_ylim()[1])  # room for the text
     axes[0].set_ylabel("share of runs", fontsize=TEXT, color=INK)
@@ -119,11 +146,14 @@ def success(table: Table) -> "Figure":
             title = f"{METHOD_TITLES[method]}, {'mixed' if mixed else 'attractive'}"
             cells[row, column] = Cell(title, bool(len(rows)), partial(_draw_success, rows=rows, title=title), "clamp")
     title = "How often each heuristic agrees with pseudo-greedy"
-    return panel_figure(title, cells, ylabel="share of runs that agree, ± standard error", handles=_success_handles, num_lines=2)
+    return panel_figure(
+        title, cells, ylabel="share of runs that agree, ± standard error", handles=_success_handles, num_lines=2
+    )
 
 
 def agreement(rows: Table) -> tuple[Floats, Floats]:
-    """(heuristics, steps) of pseudo-greedy's rows the share that agrees with each heuristic, and (steps,) their number."""
+    """(heuristics, steps) of pseudo-greedy's rows the share that agrees with each heuristic, and (steps,) their
+    number."""
     clamps = rows.column("clamps")
     steps = int(clamps.max(initial=0))
     num = np.bincount(clamps, minlength=steps + 1)[1:].astype(np.float64)
@@ -137,15 +167,20 @@ def agreement(rows: Table) -> tuple[Floats, Floats]:
 
 
 def optimal(table: Table) -> "Figure":
-    """Mean errors of greedy and of optimal sequences, pooled over the families they were run for; in the corner, how much farther off greedy is in the end."""
+    """Mean errors of greedy and of optimal sequences, pooled over the families they were run for; in the corner, how
+    much farther off greedy is in the end."""
     cells = {}
     for column, weights in enumerate(WEIGHTS):
         families = [f for f in FAMILIES if f.weights == weights and f.size <= MAX_OPTIMAL]
         present = any(table.runs(f.name, part="optimal") for f in families)
         for row, method in enumerate(("trw", "bethe", "mf")):
             title = f"{METHOD_TITLES[method]}, [{weights[0]:g},{weights[1]:g}]"
-            cells[row, column] = Cell(title, present, partial(_draw_optimal, table=table, families=families, method=method, title=title))
-    return panel_figure(f"Greedy against optimal sequences, up to {MAX_OPTIMAL} variables", cells, handles=_optimal_handles, num_lines=1)
+            cells[row, column] = Cell(
+                title, present, partial(_draw_optimal, table=table, families=families, method=method, title=title)
+            )
+    return panel_figure(
+        f"Greedy against optimal sequences, up to {MAX_OPTIMAL} variables", cells, handles=_optimal_handles, num_lines=1
+    )
 
 
 def _draw_success(ax: "Axes", rows: Table, title: str) -> Drawn:
@@ -173,7 +208,15 @@ def _success_style(name: str) -> dict[str, Any]:
     base = BASES[name.removesuffix(TRE)]
     if name.endswith(TRE):
         return {**base, "linestyle": "solid", "linewidth": 1.2, "markersize": 4.2, "markeredgewidth": 0.0, "zorder": 3}
-    return {**base, "linestyle": (0, (3.5, 1.5)), "linewidth": 0.9, "markersize": 4.2, "markerfacecolor": "white", "markeredgewidth": 0.9, "zorder": 2}
+    return {
+        **base,
+        "linestyle": (0, (3.5, 1.5)),
+        "linewidth": 0.9,
+        "markersize": 4.2,
+        "markerfacecolor": "white",
+        "markeredgewidth": 0.9,
+        "zorder": 2,
+    }
 
 
 def _success_handles(_: Drawn) -> "list[Artist]":
@@ -191,13 +234,23 @@ def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str,
         if not curves:
             return set()
         width = max(curve.shape[1] for curve in curves)
-        pooled = np.concatenate([np.pad(curve, ((0, 0), (0, width - curve.shape[1])), constant_values=np.nan) for curve in curves])
+        pooled = np.concatenate(
+            [np.pad(curve, ((0, 0), (0, width - curve.shape[1])), constant_values=np.nan) for curve in curves]
+        )
         num = len(pooled)
         means[selector] = mean_over_runs(pooled)
     for selector, (mean, error, count) in means.items():
         clamps, band = np.arange(len(mean)), np.nan_to_num(error)
         known = count > 0
-        ax.fill_between(clamps[known], (mean - band)[known], (mean + band)[known], color=METHOD_COLOURS[method], alpha=BAND, linewidth=0, zorder=1)
+        ax.fill_between(
+            clamps[known],
+            (mean - band)[known],
+            (mean + band)[known],
+            color=METHOD_COLOURS[method],
+            alpha=BAND,
+            linewidth=0,
+            zorder=1,
+        )
         ax.plot(clamps[known], mean[known], color=METHOD_COLOURS[method], linewidth=1.0, **SEQUENCES[selector])
     ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
     ax.set_xticks(range(4))
@@ -207,7 +260,13 @@ def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str,
     behind = abs(means["greedy"].mean[last]) - abs(means["optimal"].mean[last])
     low = means["greedy"].mean[last] < 0
     corner: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "fontsize": TEXT - 0.5, "color": INK}
-    ax.text(0.97, 0.06 if low else 0.94, f"greedy {behind:+.3f} at {last}".replace("-", "−"), va="bottom" if low else "top", **corner)
+    ax.text(
+        0.97,
+        0.06 if low else 0.94,
+        f"greedy {behind:+.3f} at {last}".replace("-", "−"),
+        va="bottom" if low else "top",
+        **corner,
+    )
     return {*SEQUENCES, method, *([UNSIGNED] if families[0].mixed else [])}
 
 
@@ -215,6 +274,9 @@ def _optimal_handles(seen: Drawn) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    found: list[Artist] = [Line2D([], [], color=INK, linewidth=1.0, label=f"{selector} sequences", **style) for selector, style in SEQUENCES.items()]
+    found: list[Artist] = [
+        Line2D([], [], color=INK, linewidth=1.0, label=f"{selector} sequences", **style)
+        for selector, style in SEQUENCES.items()
+    ]
     found.append(Patch(color=SOFT, alpha=BAND_ENTRY, linewidth=0, label="standard error"))
     return [*found, Patch(facecolor="none", label="Bethe, mixed: |error|")] if UNSIGNED in seen else found

@@ -1,6 +1,7 @@
 """The report: one page with the paper's claims and our verdicts, and every figure beside what the paper says of it.
 
-The page needs nothing but itself: pictures are inside it, and there is no script.  Everything that is not written here is escaped.
+The page needs nothing but itself: pictures are inside it, and there is no script.  Everything that is not written here
+is escaped.
 """
 
 import base64
@@ -45,7 +46,8 @@ Checked = Sequence[tuple[Claim, Verdict]]
 
 
 def write_report(table: Table, folder: Path, names: Iterable[str] | None = None) -> Path:
-    """Draw these figures, or all, as far as the table has runs for them; write them to `folder/figures`, and `folder/report.html`, whose path is returned."""
+    """Draw these figures, or all, as far as the table has runs for them; write them to `folder/figures`, and
+    `folder/report.html`, whose path is returned."""
     chosen = figures_named([] if names is None else names)
     drawn = [figure for figure in chosen if drawable(figure, table)]
     pictures = {figure.name: draw(figure, table, folder / "figures") for figure in drawn}
@@ -58,7 +60,10 @@ def write_report(table: Table, folder: Path, names: Iterable[str] | None = None)
 def drawable(figure: PaperFigure, table: Table) -> bool:
     """Whether the table has any run that the figure shows."""
     return not figure.parts or any(
-        table.runs(family.name, settings=settings, part=part) for family in figure.families for part in figure.parts for settings in SETTINGS
+        table.runs(family.name, settings=settings, part=part)
+        for family in figure.families
+        for part in figure.parts
+        for settings in SETTINGS
     )
 
 
@@ -242,7 +247,11 @@ def _claims(checked: Checked) -> str:
         rows.append(f'<tr class="group"><th scope="colgroup" colspan="5">{_text(title)}</th></tr>')
         for claim in members:
             verdict = verdicts[claim.name]
-            why = f'<td>{_measured(verdict)}</td><td class="why">{_text(verdict.note)}</td>' if verdict.note else f'<td colspan="2">{_measured(verdict)}</td>'
+            why = (
+                f'<td>{_measured(verdict)}</td><td class="why">{_text(verdict.note)}</td>'
+                if verdict.note
+                else f'<td colspan="2">{_measured(verdict)}</td>'
+            )
             rows.append(
                 f'<tr id="claim-{_text(claim.name)}"><th scope="row">{_text(claim.text)}</th><td class="where">{_text(claim.where)}</td>'
                 f'<td class="said">{_verdict(verdict)}</td>{why}</tr>'
@@ -277,11 +286,17 @@ def _disagreements(checked: Checked) -> str:
 
 
 def _figures(table: Table, checked: Checked, figures: Sequence[PaperFigure], pictures: dict[str, bytes]) -> str:
-    shown = "\n".join(_figure(table, checked, figure, pictures[figure.name]) for figure in figures if figure.name in pictures)
+    shown = "\n".join(
+        _figure(table, checked, figure, pictures[figure.name]) for figure in figures if figure.name in pictures
+    )
     absent = [figure.title for figure in figures if figure.name not in pictures]
     left_out = f'<p class="soft">Not drawn, for want of runs: {_text("; ".join(absent))}.</p>' if absent else ""
     others = len(FIGURES) - len(figures)
-    asked = f'<p class="soft">{others} other figure{"s were" if others > 1 else " was"} not asked for.</p>' if others else ""
+    asked = (
+        f'<p class="soft">{others} other figure{"s were" if others > 1 else " was"} not asked for.</p>'
+        if others
+        else ""
+    )
     return f"""<section id="figures" aria-labelledby="figures-title">
 <h2 id="figures-title">The figures</h2>
 <p>Errors are the approximate log Z less the exact one, in nats. Each picture is also in the folder <code>figures</code>, as PNG and PDF.</p>
@@ -342,11 +357,15 @@ def _numbers(table: Table, figure: PaperFigure) -> str:
         cells = []
         for method in METHODS:
             errors = table.shown(family.name, method, "maxW+TRE")
-            before, after = (stratified([errors[:, k]]) if errors.shape[1] > k else stratified([]) for k in (0, MAX_CLAMPS))
+            before, after = (
+                stratified([errors[:, k]]) if errors.shape[1] > k else stratified([]) for k in (0, MAX_CLAMPS)
+            )
             shown = [_minus(f"{mean.value:+.2f}") for mean in (before, after) if mean.num_runs]
             cells.append(" → ".join(shown) or "–")
         if any(cell != "–" for cell in cells):
-            rows.append(f'<tr><th scope="row">{_text(family.title)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
+            rows.append(
+                f'<tr><th scope="row">{_text(family.title)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+            )
     if not rows:
         return ""
     head = "".join(f'<th scope="col">{TITLES[method]}</th>' for method in METHODS)
@@ -366,7 +385,9 @@ def _runs(table: Table) -> str:
     present = [family for family in FAMILIES if any(family in found for found in counts.values())]
     open_branches = {method: _unconverged_by_family(table, method) for method in METHODS}
     titles = [f"{part}{'' if settings == 'paper' else ', our settings'}" for settings, part in columns]
-    head = "".join(f'<th scope="col">{_text(title)}</th>' for title in [*titles, *(f"{TITLES[m]} not converged" for m in METHODS)])
+    head = "".join(
+        f'<th scope="col">{_text(title)}</th>' for title in [*titles, *(f"{TITLES[m]} not converged" for m in METHODS)]
+    )
     body = "\n".join(
         f'<tr><th scope="row">{_text(family.title)}</th>{"".join(f"<td>{counts[column].get(family, 0)}</td>" for column in columns)}'
         f"{''.join(f'<td>{open_branches[m].get(family.name, 0.0):.1%}</td>' for m in METHODS)}</tr>"
@@ -396,7 +417,9 @@ mean field from one random start, Bethe from a uniform one, TRW with the uniform
 def _unconverged_by_family(table: Table, method: str) -> dict[str, float]:
     chosen = table.where(method=method)
     families, codes = np.unique(chosen.column("family").astype(str), return_inverse=True)
-    shares: Iterable[float] = np.bincount(codes, weights=~chosen.column("converged")) / np.bincount(codes) if len(families) else []
+    shares: Iterable[float] = (
+        np.bincount(codes, weights=~chosen.column("converged")) / np.bincount(codes) if len(families) else []
+    )
     return dict(zip(families.tolist(), map(float, shares), strict=True))
 
 
@@ -404,9 +427,15 @@ def _settings(name: str) -> str:
     described = SETTINGS[name].described()
     rows = []
     for method in METHODS:
-        options = ", ".join(f"{option} = {described[method][option]}" for option in OPTIONS if option in described[method])
+        options = ", ".join(
+            f"{option} = {described[method][option]}" for option in OPTIONS if option in described[method]
+        )
         rows.append(f'<tr><th scope="row">{TITLES[method]}</th><td><code>{_text(options)}</code></td></tr>')
-    starts = "a branch also starts at its parent’s solution" if SETTINGS[name].warm_starts else "no branch starts at its parent’s solution"
+    starts = (
+        "a branch also starts at its parent’s solution"
+        if SETTINGS[name].warm_starts
+        else "no branch starts at its parent’s solution"
+    )
     body = "\n".join(rows)
     return f"""<div class="scroll" tabindex="0" role="group" aria-label="{_text(SETTINGS_TITLES.get(name, name))}"><table>
 <caption>With {_text(SETTINGS_TITLES.get(name, name))}: {_text(starts)}.</caption>
@@ -441,9 +470,15 @@ def command_for(table: Table, figures: Sequence[PaperFigure]) -> str:
     if len(figures) < len(FIGURES):
         words += [f"--figure {figure.name}" for figure in figures]
     if families and len(families) < len(FAMILIES):
-        whole = [graph for graph in ("grid", "er", "regular", "complete") if {f for f in FAMILIES if f.graph == graph} <= families]
+        whole = [
+            graph
+            for graph in ("grid", "er", "regular", "complete")
+            if {f for f in FAMILIES if f.graph == graph} <= families
+        ]
         words += [f"--family {graph}" for graph in whole]
-        words += [f"--family '{family.name}'" for family in FAMILIES if family in families and family.graph not in whole]
+        words += [
+            f"--family '{family.name}'" for family in FAMILIES if family in families and family.graph not in whole
+        ]
     if any(settings == "ours" for settings, _ in counts):
         words.append("--ours")
     return re.sub(r"\s+", " ", " ".join(words))

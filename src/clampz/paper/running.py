@@ -1,8 +1,9 @@
 """Make runs, on the cores of this machine or on a Dask cluster, and keep each as soon as it is made.
 
-Runs are independent of each other, so both places are generators of outcomes: `on_cores` and `on_cluster` hand out tasks and yield what comes back, and None
-whenever nothing did for a moment.  `make_runs` takes what they yield, and is the only one that writes.  A worker that is lost costs the run it was making,
-which is made again; a run that fails is reported, and the others go on.
+Runs are independent of each other, so both places are generators of outcomes: `on_cores` and `on_cluster` hand out
+tasks and yield what comes back, and None whenever nothing did for a moment.  `make_runs` takes what they yield, and is
+the only one that writes.  A worker that is lost costs the run it was making, which is made again; a run that fails is
+reported, and the others go on.
 """
 
 import asyncio
@@ -43,11 +44,21 @@ MAX_FAILURES = 10
 ANSWER_SECONDS = 10.0
 GONE = "the scheduler has gone, or has forgotten its tasks; every finished run is kept: run the same command again"
 # Kernels and linear algebra of a worker stay on its own core.
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS")}
+ONE_THREAD = {
+    name: "1"
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    )
+}
 
 
 class ClusterError(ClampzError, RuntimeError):
-    """A cluster that cannot be used: its scheduler does not answer or has gone, or its workers have another version of clampz."""
+    """A cluster that cannot be used: its scheduler does not answer or has gone, or its workers have another version of
+    clampz."""
 
 
 class Outcome(NamedTuple):
@@ -122,7 +133,8 @@ def ctrl_c_asks() -> Iterator[threading.Event]:
 def in_order(tasks: Iterable[Task]) -> list[Task]:
     """First a short one, which compiles the kernels if they are not; then round by round, in each the long ones first.
 
-    So every family has about as many runs as any other at any time, and the last runs are short: the cores end together.  Times come last, by themselves.
+    So every family has about as many runs as any other at any time, and the last runs are short: the cores end
+    together.  Times come last, by themselves.
     """
     rounds = sorted(tasks, key=lambda task: (task.part == "times", task.run, -cost(task), task))
     others = [task for task in rounds if task.part != "times"] or rounds
@@ -134,12 +146,18 @@ def in_order(tasks: Iterable[Task]) -> list[Task]:
 
 
 def cost(task: Task) -> float:
-    """About how many seconds a run takes on one core, fitted to measured ones; they differ by a factor of three within a family."""
+    """About how many seconds a run takes on one core, fitted to measured ones; they differ by a factor of three within
+    a family."""
     family = family_named(task.family)
     dense = family.graph == "complete"
     size = 0.4 * math.pow(family.size / 10, 6.5) if dense else 5.0 * math.pow(family.size / 81, 2.5)
     if task.part == "optimal":  # on attractive models Bethe judges by itself, whatever their weights
-        return size * 1.4 * family.size * ((1.5 if dense else 4.0) if family.weights[1] > 6 else 1.0 if family.mixed else 1.3)
+        return (
+            size
+            * 1.4
+            * family.size
+            * ((1.5 if dense else 4.0) if family.weights[1] > 6 else 1.0 if family.mixed else 1.3)
+        )
     sweeps = {2.0: 0.3, 6.0: 1.0, 12.0: 1.5 if dense else 4.0}[family.weights[1]]
     return size * sweeps * (1.5 if task.part == "times" else 1.0)
 
@@ -160,7 +178,8 @@ def num_cores() -> int:
 def on_cores(tasks: Sequence[Task], jobs: int, perform: Perform = perform) -> Iterator[Outcome | None]:
     """Make runs in `jobs` processes.  The first run is made alone: what it compiles, the others find on disk.
 
-    Not an executor of the standard library: those give up all runs when one worker dies, and leave their workers behind when they are killed themselves.
+    Not an executor of the standard library: those give up all runs when one worker dies, and leave their workers behind
+    when they are killed themselves.
     """
     waiting, deaths, warm = deque(tasks), Counter[Task](), False
     idle = [_start(perform) for _ in range(min(jobs, len(tasks)))]
@@ -186,7 +205,11 @@ def on_cores(tasks: Sequence[Task], jobs: int, perform: Perform = perform) -> It
                         waiting.appendleft(task)
                         continue
                     code = worker.process.exitcode
-                    outcome = Outcome(task, None, f"its process died {deaths[task]} times (exit code {code}{': out of memory?' if code == -9 else ''})")
+                    outcome = Outcome(
+                        task,
+                        None,
+                        f"its process died {deaths[task]} times (exit code {code}{': out of memory?' if code == -9 else ''})",
+                    )
                 else:
                     idle.append(worker)
                     warm = True
@@ -288,16 +311,22 @@ def connected(address: str, seconds: float = ANSWER_SECONDS) -> Iterator[Any]:
     try:
         distributed: Any = import_module("distributed")
     except ModuleNotFoundError:
-        raise ClusterError("a cluster needs Dask, and distributed is not installed: pip install 'clampz[cluster]'") from None
+        raise ClusterError(
+            "a cluster needs Dask, and distributed is not installed: pip install 'clampz[cluster]'"
+        ) from None
     quiet = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # Dask logs tracebacks; what goes wrong is said below, in one line
     try:
         try:
-            asyncio.run(_answered(address, seconds))  # a client that fails would complain for itself, when it is collected
+            asyncio.run(
+                _answered(address, seconds)
+            )  # a client that fails would complain for itself, when it is collected
             client = distributed.Client(address, timeout=seconds, set_as_default=False)
         except Exception as error:  # whatever comes of reading what somebody else says as Dask's protocol; a web server's answer is a MemoryError
             reason = "" if isinstance(error, MemoryError) else " ".join(str(error).split())
-            raise ClusterError(f"--scheduler {address}: no Dask scheduler answers there within {seconds:g} s{f' ({reason})' if reason else ''}") from None
+            raise ClusterError(
+                f"--scheduler {address}: no Dask scheduler answers there within {seconds:g} s{f' ({reason})' if reason else ''}"
+            ) from None
         try:
             yield client
         finally:
@@ -307,7 +336,8 @@ def connected(address: str, seconds: float = ANSWER_SECONDS) -> Iterator[Any]:
 
 
 async def _answered(address: str, seconds: float) -> None:
-    """Return once somebody who speaks Dask's protocol has answered; Dask itself would wait for ever for one who listens and says nothing."""
+    """Return once somebody who speaks Dask's protocol has answered; Dask itself would wait for ever for one who listens
+    and says nothing."""
     comm = await asyncio.wait_for(import_module("distributed.comm").connect(address, timeout=seconds), 1.1 * seconds)
     await comm.close()
 
@@ -317,7 +347,9 @@ def on_cluster(client: Any, tasks: Sequence[Task], perform: Perform = perform) -
     distributed: Any = import_module("distributed")
     name = f"clampz-paper-{uuid.uuid4().hex[:8]}"
     futures = {
-        client.submit(_perform_there, perform, task, key=f"{name}-{number}", priority=-number, retries=MAX_RETRIES, pure=False): task
+        client.submit(
+            _perform_there, perform, task, key=f"{name}-{number}", priority=-number, retries=MAX_RETRIES, pure=False
+        ): task
         for number, task in enumerate(tasks)
     }
     completed = distributed.as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
@@ -340,7 +372,9 @@ def on_cluster(client: Any, tasks: Sequence[Task], perform: Perform = perform) -
                     continue
                 version, finished = result
                 if version != clampz.__version__:
-                    raise ClusterError(f"the workers have clampz {version}, and this is {clampz.__version__}: two versions would be mixed")
+                    raise ClusterError(
+                        f"the workers have clampz {version}, and this is {clampz.__version__}: two versions would be mixed"
+                    )
                 yield Outcome(task, finished)
                 future.release()
     finally:
@@ -359,8 +393,9 @@ def _perform_there(perform: Perform, task: Task) -> tuple[str, Finished]:
 class Pace:
     """How quickly runs are made, and how long the rest will take.
 
-    A family's runs take about the time of those before; of families not yet seen, what their costs say.  Seconds of work are made into seconds of waiting
-    by how many of the former have come per second of the latter, so that it does not matter who works.
+    A family's runs take about the time of those before; of families not yet seen, what their costs say.  Seconds of
+    work are made into seconds of waiting by how many of the former have come per second of the latter, so that it does
+    not matter who works.
     """
 
     def __init__(self, tasks: Sequence[Task], now: Callable[[], float] = time.monotonic) -> None:

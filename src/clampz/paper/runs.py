@@ -1,7 +1,8 @@
 """Runs: the experiments of the paper on one model.
 
-All selectors advance together, one clamp at a time: what they need solved at a step is one batch for each method, and a set of clamped variables that several
-selectors come to is solved once.  Only where times are taken does each selector run alone.
+All selectors advance together, one clamp at a time: what they need solved at a step is one batch for each method, and a
+set of clamped variables that several selectors come to is solved once.  Only where times are taken does each selector
+run alone.
 """
 
 import time
@@ -13,16 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz import generators
-from clampz.approximations.exact import exact
 from clampz.approximations.registry import METHODS
-from clampz.branching import combined
-from clampz.clamping import CRITERIA, Growth
+from clampz.clamping.growth import CRITERIA, Growth
+from clampz.clamping.selectors.registry import TRE
+from clampz.elimination.exact import exact
 from clampz.errors import unknown_name
 from clampz.model import Model
+from clampz.numerics import log_sum_exp
 from clampz.paper.families import family_named
 from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL, Settings, settings_named
 from clampz.paper.solving import Recorded, Set, Solver, Sum, clock
-from clampz.selection.registry import TRE
 
 # What rows call the methods.
 LABELS = {"mean_field": "mf", "bethe": "bethe", "trw": "trw"}
@@ -41,14 +42,14 @@ class Task:
 class Row(NamedTuple):
     """What one method has after so many clamps chosen by one selector.
 
-    method      "mf", "bethe" or "trw"
-    selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before the first clamp
-    variable    the one clamped in this step; None before the first, and for "optimal", whose sets are chosen whole
-    log_z       the raw sum over the branches: of the certified bounds of mean field and TRW, of the values of Bethe
-    converged   whether every branch has
-    seconds     in the part "times": of choosing so many variables and solving the branches they make, as if for this row alone; with warm starts, which need
+    method      "mf", "bethe" or "trw" selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before
+    the first clamp variable    the one clamped in this step; None before the first, and for "optimal", whose sets are
+    chosen whole log_z       the raw sum over the branches: of the certified bounds of mean field and TRW, of the values
+    of Bethe converged   whether every branch has seconds     in the part "times": of choosing so many variables and
+    solving the branches they make, as if for this row alone; with warm starts, which need
                 them, of all the steps up to here
-    agree       for "pseudo-greedy" at the paper's settings: the heuristics that choose the same variable at its state, separated by commas
+    agree       for "pseudo-greedy" at the paper's settings: the heuristics that choose the same variable at its state,
+    separated by commas
     """
 
     method: str
@@ -90,7 +91,9 @@ def perform(task: Task, threads: int = 1) -> Finished:
     if task.part == "optimal":
         rows = _optimal(model, settings, family.mixed, threads)
     elif settings.warm_starts:
-        rows = _with_warm_starts(model, settings, family.mixed, 1 if task.part == "times" else threads, timed=task.part == "times")
+        rows = _with_warm_starts(
+            model, settings, family.mixed, 1 if task.part == "times" else threads, timed=task.part == "times"
+        )
     elif task.part == "times":
         rows = _times(model, settings, family.mixed)
     else:
@@ -144,7 +147,9 @@ class Path:
     max_clamps: int
     report_all: bool = True
     steps: list[Step] = field(default_factory=list)
-    waiting: dict[int, tuple[str, ...]] = field(default_factory=dict)  # the variables to be tried in this step, with the heuristics that chose them
+    waiting: dict[int, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # the variables to be tried in this step, with the heuristics that chose them
 
     @property
     def clamped(self) -> Set:
@@ -160,14 +165,19 @@ class Path:
             if self.uses_entropy:
                 solver.solve("trw", [self.clamped])
             choices = solver.choices(self.heuristics, self.clamped)
-            self.waiting = {variable: tuple(name for name in choices if choices[name] == variable) for variable in choices.values()}
+            self.waiting = {
+                variable: tuple(name for name in choices if choices[name] == variable) for variable in choices.values()
+            }
         else:
-            self.waiting = {variable: () for variable in range(solver.model.num_variables) if variable not in self.clamped}
+            self.waiting = {
+                variable: () for variable in range(solver.model.num_variables) if variable not in self.clamped
+            }
         if len(self.waiting) == 1:
             self._clamp(*self.waiting)
 
     def asks(self, method: str, *, ending: bool) -> list[Set]:
-        """The sets that a method is to solve now: those to be tried, if it has a say in the choice; else where the path has come to, if it reports on that."""
+        """The sets that a method is to solve now: those to be tried, if it has a say in the choice; else where the path
+        has come to, if it reports on that."""
         if self.waiting:
             return self._tried() if method in CRITERIA[self.criterion][0] else []
         entropy_next = method == "trw" and self.uses_entropy and not ending
@@ -175,7 +185,8 @@ class Path:
         return [self.clamped] if reported or entropy_next else []
 
     def decide(self, solver: Solver, asked: Sequence[str]) -> None:
-        """Take the best of what is tried, the first of those that tie, as soon as the methods that judge have all been asked."""
+        """Take the best of what is tried, the first of those that tie, as soon as the methods that judge have all been
+        asked."""
         needed, merit = CRITERIA[self.criterion]
         if self.waiting and set(needed) <= set(asked):
             merits = [merit(*(solver.sum(method, clamped).log_z for method in needed)) for clamped in self._tried()]
@@ -194,7 +205,8 @@ def _with(clamped: Set, variable: int) -> Set:
 
 
 def own_criterion(method: str, mixed: bool) -> str:
-    """What greedy selectors make best for a method: its own sum, but for Bethe on mixed models, where higher is not better, TRW's."""
+    """What greedy selectors make best for a method: its own sum, but for Bethe on mixed models, where higher is not
+    better, TRW's."""
     return "trw" if mixed and method == "bethe" else LABELS[method]
 
 
@@ -209,24 +221,31 @@ def all_paths(settings: Settings, mixed: bool) -> list[Path]:
         paths.append(Path("pseudo-greedy", HEURISTICS, criterion, tuple(methods), MAX_CLAMPS))
         paths.append(Path("greedy", (), criterion, tuple(methods), MAX_GREEDY))
     if mixed:
-        paths += [Path(f"pseudo-greedy ({criterion})", HEURISTICS, criterion, ("bethe",), MAX_CLAMPS) for criterion in ("mf", "gap")]
+        paths += [
+            Path(f"pseudo-greedy ({criterion})", HEURISTICS, criterion, ("bethe",), MAX_CLAMPS)
+            for criterion in ("mf", "gap")
+        ]
     return paths
 
 
 def grow(solver: Solver, paths: list[Path], order: Sequence[str]) -> None:
-    """Bring paths to their end, a step of all of them at a time; at each, the methods are asked in this order, and each once."""
+    """Bring paths to their end, a step of all of them at a time; at each, the methods are asked in this order, and each
+    once."""
     for count in range(1, 1 + max(path.max_clamps for path in paths)):
         live = [path for path in paths if path.max_clamps >= count]
         for path in live:
             path.begin(solver)
         for position, method in enumerate(order, start=1):
-            solver.solve(method, [clamped for path in live for clamped in path.asks(method, ending=path.max_clamps == count)])
+            solver.solve(
+                method, [clamped for path in live for clamped in path.asks(method, ending=path.max_clamps == count)]
+            )
             for path in live:
                 path.decide(solver, order[:position])
 
 
 def _order(mixed: bool) -> tuple[str, ...]:
-    """Mean field guides only itself; on mixed models TRW guides Bethe, on others its entropies wait for what Bethe chooses."""
+    """Mean field guides only itself; on mixed models TRW guides Bethe, on others its entropies wait for what Bethe
+    chooses."""
     return ("mean_field", "trw", "bethe") if mixed else ("mean_field", "bethe", "trw")
 
 
@@ -246,7 +265,8 @@ def _errors(model: Model, settings: Settings, mixed: bool, threads: int) -> list
 
 
 def _times(model: Model, settings: Settings, mixed: bool) -> list[Row]:
-    """Each selector and number of clamps alone, with one thread: what choosing takes, and solving the branches that it ends with.
+    """Each selector and number of clamps alone, with one thread: what choosing takes, and solving the branches that it
+    ends with.
 
     Only the seconds of the very same batch are taken over from one to the next.
     """
@@ -265,7 +285,16 @@ def _times(model: Model, settings: Settings, mixed: bool) -> list[Row]:
                 timed = Path(path.selector, path.heuristics, path.criterion, (method,), count, report_all=False)
                 grow(alone, [timed], _order(mixed))
                 last = timed.steps[-1]
-                rows.append(_row(method, path.selector, last.clamped, last.variable, alone.sum(method, last.clamped), seconds=alone.seconds))
+                rows.append(
+                    _row(
+                        method,
+                        path.selector,
+                        last.clamped,
+                        last.variable,
+                        alone.sum(method, last.clamped),
+                        seconds=alone.seconds,
+                    )
+                )
     return rows
 
 
@@ -298,15 +327,36 @@ def _with_warm_starts(model: Model, settings: Settings, mixed: bool, threads: in
     for method in LABELS:
         for selector in (*settings.heuristics, "pseudo-greedy"):
             began = clock()
-            growth = Growth(model, METHODS[method], settings.options(method, threads), own_criterion(method, mixed), settings.reweight, None, None)
+            growth = Growth(
+                model,
+                METHODS[method],
+                settings.options(method, threads),
+                own_criterion(method, mixed),
+                settings.reweight,
+                None,
+                None,
+            )
             for count in range(MAX_CLAMPS + 1):
                 if count:
                     growth.clamp_next(selector, None, False)
                 seconds = clock() - began
                 found, step = growth.result(selector).branches, growth.steps[-1]
-                total = Sum(combined(found.value if method == "bethe" else found.log_z), int(np.count_nonzero(~found.converged)), len(found))
+                total = Sum(
+                    log_sum_exp(found.value if method == "bethe" else found.log_z),
+                    int(np.count_nonzero(~found.converged)),
+                    len(found),
+                )
                 if count or selector == settings.heuristics[0]:
-                    rows.append(_row(method, selector if count else "none", step.variables, step.variable, total, seconds=seconds if timed else None))
+                    rows.append(
+                        _row(
+                            method,
+                            selector if count else "none",
+                            step.variables,
+                            step.variable,
+                            total,
+                            seconds=seconds if timed else None,
+                        )
+                    )
     return rows
 
 
@@ -330,7 +380,14 @@ def _rows(solver: Solver, path: Path, method: str) -> Iterable[Row]:
 
 
 def _row(
-    method: str, selector: str, clamped: Sequence[int], variable: int | None, found: Sum, agree: tuple[str, ...] = (), *, seconds: float | None = None
+    method: str,
+    selector: str,
+    clamped: Sequence[int],
+    variable: int | None,
+    found: Sum,
+    agree: tuple[str, ...] = (),
+    *,
+    seconds: float | None = None,
 ) -> Row:
     return Row(
         method=LABELS[method],

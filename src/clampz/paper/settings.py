@@ -6,9 +6,9 @@ from typing import Any
 from clampz.approximations.bethe import BetheOptions
 from clampz.approximations.mean_field import MeanFieldOptions
 from clampz.approximations.trw import TRWOptions
+from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
-from clampz.limits import Options
-from clampz.selection import selectors
+from clampz.options import Options
 
 PARTS = ("errors", "times", "optimal")
 HEURISTICS = tuple(selectors())
@@ -25,7 +25,8 @@ class Settings:
     warm_starts
         Whether a branch starts at its parent's solution as well.
     reweight
-        What becomes of TRW's edge weights after a clamp.  With warm starts: the better of the parent's, restricted, and new ones.  Without: always new ones.
+        What becomes of TRW's edge weights after a clamp.  With warm starts: the better of the parent's, restricted, and
+        new ones.  Without: always new ones.
     heuristics
         The selectors that are run from the start.
     parts
@@ -56,9 +57,10 @@ class Settings:
 
 
 # The paper's, in libDAI: MF[tol=1e-7,maxiter=10000,init=RANDOM], from the same random start in every branch;
-# HAK[doubleloop=1,init=UNIFORM,tol=1e-7,maxiter=10000]; TRWBP[tol=1e-7,maxiter=10000,nrtrees=1000], with spanning trees drawn anew for the graph that is left.
-# libDAI's tolerance is a change of beliefs.  Our TRW's is the certificate's slack in nats, how far the bound may be above its limit: a thousandth, where errors
-# are of whole nats.  On strong complete graphs the slack falls like one over the number of sweeps, and a tenth of it takes ten times as long.
+# HAK[doubleloop=1,init=UNIFORM,tol=1e-7,maxiter=10000]; TRWBP[tol=1e-7,maxiter=10000,nrtrees=1000], with spanning trees
+# drawn anew for the graph that is left. libDAI's tolerance is a change of beliefs.  Our TRW's is the certificate's
+# slack in nats, how far the bound may be above its limit: a thousandth, where errors are of whole nats.  On strong
+# complete graphs the slack falls like one over the number of sweeps, and a tenth of it takes ten times as long.
 PAPER = Settings(
     name="paper",
     mf=MeanFieldOptions(tol=1e-7, max_iter=10_000, num_starts=1),

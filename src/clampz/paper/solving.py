@@ -1,7 +1,7 @@
 """Solver: one model, clamped at many sets of variables, each solved once per method whoever asks for it.
 
-The sum over the joint states of a set does not depend on the order in which its variables were clamped.  All sets that are asked for together are laid out as
-one batch of lanes, 2^k for a set of k variables.
+The sum over the joint states of a set does not depend on the order in which its variables were clamped.  All sets that
+are asked for together are laid out as one batch of lanes, 2^k for a set of k variables.
 """
 
 import time
@@ -12,19 +12,20 @@ import numpy as np
 from scipy.special import entr
 
 from clampz.approximations.registry import METHODS
-from clampz.batch import Batch
-from clampz.branching import combined
+from clampz.clamping.selectors import choose, scores
+from clampz.clamping.selectors.registry import TRE
 from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.tables import Floats
+from clampz.numerics import log_sum_exp
 from clampz.paper.settings import Settings
-from clampz.selection import choose, scores
-from clampz.selection.registry import TRE
-from clampz.tables import Floats
 
 Set = tuple[int, ...]  # variables clamped together, in increasing order
 
 # Lanes solved in one call: enough to fill any block of the engine, and a few tens of megabytes at most.
 MAX_LANES = 2048
-# Seconds of computing by the thread that asks: with one thread that is what a machine without other work would take, and other work does not disturb it.
+# Seconds of computing by the thread that asks: with one thread that is what a machine without other work would take,
+# and other work does not disturb it.
 clock = time.thread_time
 
 
@@ -49,8 +50,8 @@ Recorded = dict[tuple[str, tuple[Set, ...]], tuple[list[Sum], float]]
 class Solver:
     """Solves sets of clamped variables, and asks the heuristics at them; keeps what it has found.
 
-    `seconds` is what all that took on one thread.  Solvers that share a record of batches take each other's results for the same batch, and the seconds of the
-    first: for timing many selectors that choose alike, each as if it ran alone.
+    `seconds` is what all that took on one thread.  Solvers that share a record of batches take each other's results for
+    the same batch, and the seconds of the first: for timing many selectors that choose alike, each as if it ran alone.
     """
 
     def __init__(self, model: Model, settings: Settings, threads: int = 1, recorded: Recorded | None = None) -> None:
@@ -91,19 +92,29 @@ class Solver:
                 self._scores[plain, clamped] = scores(self.model, plain, clamped=clamped)
             values = self._scores[plain, clamped]
             entropy = self.sum("trw", clamped).entropy if name != plain else None
-            found[name] = choose(self.model, values if entropy is None else values * entropy, clamped=clamped, entropy=entropy).variable
+            found[name] = choose(
+                self.model, values if entropy is None else values * entropy, clamped=clamped, entropy=entropy
+            ).variable
         self.seconds += clock() - began
         return found
 
     def _solved(self, method: str, sets: tuple[Set, ...]) -> list[Sum]:
         size = max(1, MAX_LANES >> len(sets[0]))
-        return [found for first in range(0, len(sets), size) for found in self._solved_together(method, sets[first : first + size])]
+        return [
+            found
+            for first in range(0, len(sets), size)
+            for found in self._solved_together(method, sets[first : first + size])
+        ]
 
     def _solved_together(self, method: str, sets: tuple[Set, ...]) -> list[Sum]:
-        estimates = METHODS[method](clamped_lanes(self.model, sets), options=self.settings.options(method, self.threads))
+        estimates = METHODS[method](
+            clamped_lanes(self.model, sets), options=self.settings.options(method, self.threads)
+        )
         log_z = (estimates.value if method == "bethe" else estimates.log_z).reshape(len(sets), -1)
         left = np.count_nonzero(~estimates.converged.reshape(log_z.shape), axis=1)
-        sums = [Sum(combined(branches), int(count), len(branches)) for branches, count in zip(log_z, left, strict=True)]
+        sums = [
+            Sum(log_sum_exp(branches), int(count), len(branches)) for branches, count in zip(log_z, left, strict=True)
+        ]
         if method != "trw":
             return sums
         weights = np.exp(log_z - np.array([[found.log_z] for found in sums]))

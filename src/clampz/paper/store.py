@@ -2,12 +2,14 @@
 
     pandas.read_sql("select * from results", sqlite3.connect("results.sqlite"))
 
-is everything, one row per run, method, selector and number of clamps, with the seed and the version that made it.  The name in its column `settings` says how
-the methods were set: the table `settings` has the options of each name, as JSON, once and for all.
+is everything, one row per run, method, selector and number of clamps, with the seed and the version that made it.  The
+name in its column `settings` says how the methods were set: the table `settings` has the options of each name, as JSON,
+once and for all.
 
-A finished run is one transaction, so it is there whole or not at all, whenever the program is killed; its key is unique, so it is never there twice.  The file
-keeps a rollback journal, not a write-ahead log: it works in network folders too, and after each run the one file is all there is, so that it may be copied
-at any time but during a write.  That costs a few milliseconds per run.
+A finished run is one transaction, so it is there whole or not at all, whenever the program is killed; its key is
+unique, so it is never there twice.  The file keeps a rollback journal, not a write-ahead log: it works in network
+folders too, and after each run the one file is all there is, so that it may be copied at any time but during a write.
+That costs a few milliseconds per run.
 """
 
 import contextlib
@@ -72,12 +74,22 @@ create view results as
         rows.seconds as seconds, agree, num_variables, num_edges, seed, version
     from runs join rows on rows.run_id = runs.id;
 """
-# A plain table of a million rows is to stay near 10 MB, which all the digits of a sum would make 15; the tolerances of the methods are at or above this one.
+# A plain table of a million rows is to stay near 10 MB, which all the digits of a sum would make 15; the tolerances of
+# the methods are at or above this one.
 EXPORTED_DECIMALS = 8
 EXPORTED = (
     *("settings", "part", "family", "run", "method", "selector", "clamps", "variable"),
     *(f"round({name}, {EXPORTED_DECIMALS}) as {name}" for name in ("log_z", "exact", "error")),
-    *("converged", "num_branches", "round(seconds, 6) as seconds", "agree", "num_variables", "num_edges", "seed", "version"),
+    *(
+        "converged",
+        "num_branches",
+        "round(seconds, 6) as seconds",
+        "agree",
+        "num_variables",
+        "num_edges",
+        "seed",
+        "version",
+    ),
 )
 # Selectors that came to the same set stand side by side, and the same numbers with them: that compresses best.
 EXPORTED_ORDER = "settings, part, family, run, method, clamps, selector"
@@ -102,10 +114,17 @@ class Store:
     settings
         What each name of settings stands for now: a file in which one of them stands for something else is refused.
     version
-        Of clampz.  A file with runs of a newer one is refused; runs of older ones are kept as long as the settings are the same, each with its version.
+        Of clampz.  A file with runs of a newer one is refused; runs of older ones are kept as long as the settings are
+        the same, each with its version.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, settings: Mapping[str, Mapping[str, Any]] | None = None, version: str = clampz.__version__) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        version: str = clampz.__version__,
+    ) -> None:
         self.path, self.version = Path(path), version
         described = {name: each.described() for name, each in SETTINGS.items()} if settings is None else settings
         self._options = {name: _as_json(each) for name, each in described.items()}
@@ -120,7 +139,8 @@ class Store:
 
     @classmethod
     def check(cls, path: str | os.PathLike[str]) -> set[Task]:
-        """The tasks done in a file, which need not exist: none then.  Refuses what opening would refuse, and makes nothing."""
+        """The tasks done in a file, which need not exist: none then.  Refuses what opening would refuse, and makes
+        nothing."""
         path = Path(path)
         if not path.exists():
             return set()
@@ -130,23 +150,42 @@ class Store:
     def done(self) -> set[Task]:
         """The tasks whose runs are there."""
         with self._errors():
-            return {Task(*row) for row in self._connection.execute("select settings, part, family, run from runs")} if self._is_made() else set()
+            return (
+                {Task(*row) for row in self._connection.execute("select settings, part, family, run from runs")}
+                if self._is_made()
+                else set()
+            )
 
     def versions(self) -> list[str]:
         """The versions of clampz that made the runs, the oldest first."""
         with self._errors():
-            found = [version for (version,) in self._connection.execute("select distinct version from runs")] if self._is_made() else []
+            found = (
+                [version for (version,) in self._connection.execute("select distinct version from runs")]
+                if self._is_made()
+                else []
+            )
         return sorted(found, key=_as_numbers)
 
     def add(self, finished: Finished) -> bool:
         """Keep a run for good; False if it is there already, and then nothing changes."""
         task = finished.task
         with self._errors(), self._transaction() as execute:
-            execute("insert into settings values (?, ?) on conflict (name) do nothing", (task.settings, self._options[task.settings]))
+            execute(
+                "insert into settings values (?, ?) on conflict (name) do nothing",
+                (task.settings, self._options[task.settings]),
+            )
             added = execute(
                 "insert into runs values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (settings, part, family, run) do nothing",
                 (
-                    *(task.settings, task.part, task.family, int(task.run), int(finished.seed), int(finished.num_variables), int(finished.num_edges)),
+                    *(
+                        task.settings,
+                        task.part,
+                        task.family,
+                        int(task.run),
+                        int(finished.seed),
+                        int(finished.num_variables),
+                        int(finished.num_edges),
+                    ),
                     *(float(finished.exact), float(finished.seconds), self.version),
                 ),
             )
@@ -156,8 +195,20 @@ class Store:
                 execute(
                     "insert into rows values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
-                        *(added.lastrowid, row.method, row.selector, int(row.clamps), None if row.variable is None else int(row.variable)),
-                        *(float(row.log_z), int(row.converged), int(row.num_branches), None if row.seconds is None else float(row.seconds), row.agree),
+                        *(
+                            added.lastrowid,
+                            row.method,
+                            row.selector,
+                            int(row.clamps),
+                            None if row.variable is None else int(row.variable),
+                        ),
+                        *(
+                            float(row.log_z),
+                            int(row.converged),
+                            int(row.num_branches),
+                            None if row.seconds is None else float(row.seconds),
+                            row.agree,
+                        ),
                     ),
                 )
         return True
@@ -205,21 +256,31 @@ class Store:
     def _open(self) -> None:
         execute = self._connection.execute
         if self._is_made():
-            (application,), (schema,) = execute("pragma application_id").fetchone(), execute("pragma user_version").fetchone()
+            (application,), (schema,) = (
+                execute("pragma application_id").fetchone(),
+                execute("pragma user_version").fetchone(),
+            )
             if application != APPLICATION:
-                raise StoreError(f"{self.path}: expected a file made by clampz paper, found another database; nothing was changed")
+                raise StoreError(
+                    f"{self.path}: expected a file made by clampz paper, found another database; nothing was changed"
+                )
             if schema > SCHEMA_VERSION:
-                raise StoreError(f"{self.path} was made by a newer version of clampz than this one, {self.version}; nothing was changed")
+                raise StoreError(
+                    f"{self.path} was made by a newer version of clampz than this one, {self.version}; nothing was changed"
+                )
             newest = max(self.versions(), key=_as_numbers, default=self.version)
             if _as_numbers(newest) > _as_numbers(self.version):
-                raise StoreError(f"{self.path} has runs of clampz {newest}, newer than this one, {self.version}; nothing was changed")
+                raise StoreError(
+                    f"{self.path} has runs of clampz {newest}, newer than this one, {self.version}; nothing was changed"
+                )
             for name, options in execute("select name, options from settings"):
                 if options != self._options.get(name):
                     raise StoreError(
                         f"{self.path} has runs of other settings under the name {name!r} ({_difference(options, self._options.get(name))}); "
                         "nothing was changed: choose another folder"
                     )
-        # journal_mode=delete is what SQLite does by itself unless the file says otherwise; "extra" also makes the end of a journal durable
+        # journal_mode=delete is what SQLite does by itself unless the file says otherwise; "extra" also makes the end
+        # of a journal durable
         execute("pragma synchronous = extra")
         execute("pragma foreign_keys = on")
 
@@ -269,7 +330,8 @@ def written_beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Hold a folder for oneself: refuse it while another process holds it.  The lock ends with the process, however that ends, and leaves no file behind."""
+    """Hold a folder for oneself: refuse it while another process holds it.  The lock ends with the process, however
+    that ends, and leaves no file behind."""
     if fcntl is None:
         yield
         return

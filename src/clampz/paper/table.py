@@ -29,9 +29,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clampz.clamping.selectors import selectors
 from clampz.errors import FormatError, OptionError, unknown_name
-from clampz.selection import selectors
-from clampz.tables import Floats, Integers
+from clampz.model.tables import Floats, Integers
 
 TEXTS = ("settings", "part", "family", "method", "selector", "agree")
 COLUMNS: dict[str, type] = {
@@ -86,7 +86,8 @@ class Table:
     """
 
     def __init__(self, columns: Mapping[str, ArrayLike] | None = None) -> None:
-        """Columns by name; those that are not given are empty texts, -1 or nan ("paper" and "errors" for settings and part)."""
+        """Columns by name; those that are not given are empty texts, -1 or nan ("paper" and "errors" for settings and
+        part)."""
         given = {} if columns is None else dict(columns)
         for name in given:
             if name not in COLUMNS:
@@ -100,7 +101,8 @@ class Table:
 
     @classmethod
     def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-        """Rows as a database or a file gives them, None for what is missing; columns that the table does not have are passed over."""
+        """Rows as a database or a file gives them, None for what is missing; columns that the table does not have are
+        passed over."""
         builder = _Builder(names)
         iterator = iter(rows)
         while chunk := list(islice(iterator, CHUNK)):
@@ -174,7 +176,9 @@ class Table:
         """The rows whose columns have these values: `table.where(method="trw", clamps=[1, 2])`."""
         mask = np.ones(len(self), dtype=np.bool_)
         for name, condition in conditions.items():
-            wanted: list[Any] = [condition] if isinstance(condition, str) or not isinstance(condition, Collection) else list(condition)
+            wanted: list[Any] = (
+                [condition] if isinstance(condition, str) or not isinstance(condition, Collection) else list(condition)
+            )
             if name not in COLUMNS:
                 raise unknown_name("column", name, COLUMNS)
             if name in TEXTS:
@@ -186,29 +190,50 @@ class Table:
 
     def take(self, rows: Integers) -> "Table":
         """These rows."""
-        return Table._of({name: Texts(c.codes[rows], c.names) if isinstance(c, Texts) else c[rows] for name, c in self._columns.items()})
+        return Table._of(
+            {
+                name: Texts(c.codes[rows], c.names) if isinstance(c, Texts) else c[rows]
+                for name, c in self._columns.items()
+            }
+        )
 
     def runs(self, family: str, *, settings: str = "paper", part: str = "errors") -> list[int]:
         """The numbers of the runs of a family that there are, sorted: the rows of its curves."""
         rows = self._groups.get((settings, part, family))
         return [] if rows is None else rows.runs.tolist()
 
-    def curve(self, family: str, method: str, selector: str, *, settings: str = "paper", part: str = "errors", column: str = "error") -> Floats:
+    def curve(
+        self,
+        family: str,
+        method: str,
+        selector: str,
+        *,
+        settings: str = "paper",
+        part: str = "errors",
+        column: str = "error",
+    ) -> Floats:
         """(runs, clamps from 0 on) a column of one selector's rows, by default the error; nan where there is no row.
 
-        With 0 clamps all selectors are one.  The rows are those of `runs`, whatever the selector: curves of a family can be compared run by run.
+        With 0 clamps all selectors are one.  The rows are those of `runs`, whatever the selector: curves of a family
+        can be compared run by run.
         """
         group = self._groups.get((settings, part, family))
         if group is None:
             return np.empty((0, 1))
-        chosen = group.rows[self._is(group.rows, "method", method) & (self._is(group.rows, "selector", selector) | self._is(group.rows, "selector", "none"))]
+        chosen = group.rows[
+            self._is(group.rows, "method", method)
+            & (self._is(group.rows, "selector", selector) | self._is(group.rows, "selector", "none"))
+        ]
         clamps = self._array("clamps")[chosen]
         found = np.full((len(group.runs), int(clamps.max(initial=0)) + 1), math.nan)
         found[np.searchsorted(group.runs, self._array("run")[chosen]), clamps] = self._array(column)[chosen]
         return found
 
-    def shown(self, family: str, method: str, selector: str, *, settings: str = "paper", part: str = "errors") -> Floats:
-        """(runs, clamps from 0 on) the errors as the paper's figures have them: of Bethe on mixed models without the sign.
+    def shown(
+        self, family: str, method: str, selector: str, *, settings: str = "paper", part: str = "errors"
+    ) -> Floats:
+        """(runs, clamps from 0 on) the errors as the paper's figures have them: of Bethe on mixed models without the
+        sign.
 
         Besides the selectors there are "best" and "worst", see `extreme`.
         """
@@ -219,14 +244,25 @@ class Table:
         )
         return np.abs(errors) if method == "bethe" and is_mixed(family) else errors
 
-    def extreme(self, family: str, method: str, which: Literal["best", "worst"], *, settings: str = "paper", part: str = "errors") -> Floats:
-        """(runs, clamps from 0 on) in each run, for each number of clamps, the signed error of the best or the worst of the ten heuristics.
+    def extreme(
+        self,
+        family: str,
+        method: str,
+        which: Literal["best", "worst"],
+        *,
+        settings: str = "paper",
+        part: str = "errors",
+    ) -> Floats:
+        """(runs, clamps from 0 on) in each run, for each number of clamps, the signed error of the best or the worst of
+        the ten heuristics.
 
         Best is TRW's lowest, mean field's highest, and of Bethe the one nearest to the truth; worst is the other end.
         """
         found = [self.curve(family, method, name, settings=settings, part=part) for name in HEURISTICS]
         width = max(errors.shape[1] for errors in found)
-        errors = np.stack([np.pad(errors, ((0, 0), (0, width - errors.shape[1])), constant_values=math.nan) for errors in found])
+        errors = np.stack(
+            [np.pad(errors, ((0, 0), (0, width - errors.shape[1])), constant_values=math.nan) for errors in found]
+        )
         badness = {"trw": errors, "mf": -errors}.get(method, np.abs(errors))
         badness = np.where(np.isnan(errors), math.inf if which == "best" else -math.inf, badness)
         chosen = badness.argmin(axis=0) if which == "best" else badness.argmax(axis=0)
@@ -301,10 +337,14 @@ class _Builder:
             if place is None:
                 values: list[Any] = [missing] * size
             else:
-                values = [missing if value is None or (value == "" and kind is not str) else value for value in columns[place]]
+                values = [
+                    missing if value is None or (value == "" and kind is not str) else value for value in columns[place]
+                ]
             if kind is str:
                 codes = self.codes[name]
-                self.parts[name].append(np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int32))
+                self.parts[name].append(
+                    np.array([codes.setdefault(value, len(codes)) for value in values], dtype=np.int32)
+                )
             else:
                 as_numbers = [int(value) for value in values] if kind is bool else values
                 self.parts[name].append(np.array(as_numbers, dtype=np.float64).astype(DTYPES[kind]))

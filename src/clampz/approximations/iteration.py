@@ -1,0 +1,293 @@
+"""The loop that mean field, Bethe and TRW share: sweep, look, let finished lanes go, until none is left or a limit is
+reached.
+
+Every decision about a lane (when to look, whether it is done, how much to damp it) follows from that lane's own
+history, so a lane ends up with the same numbers in any batch.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.messages import FULL_LANES
+from clampz.model.tables import Floats, Integers
+from clampz.numerics import EPS, ROUNDINGS
+from clampz.options import Options
+from clampz.watch import Progress, StoppedBy, Watch
+from clampz.workers import MIN_RANGE, Workers, lane_blocks, padded
+
+# The lanes are looked at after 1, 2, 4, 7, 11, ... sweeps, each time half as many later again, and at the latest after
+# so many: a look costs as much as five to ten sweeps.
+MAX_INTERVAL = 50
+# Seconds of sweeps between two questions to the watch whether to stop.
+PACE = 0.05
+# Starts that lead to the same optimum differ in their last digits, and which of them is highest should not depend on
+# rounding.
+TIE = 1e-11
+
+
+class Evaluation(NamedTuple):
+    """What a look at the lanes shows, one entry per lane.
+
+    value is the approximation's log Z if the point is a fixed point; value + slack is an upper bound for any messages
+    if the edge weights are TRW's; drift is the largest disagreement between a pairwise belief's marginal and the belief
+    itself, in probability; rounding bounds the error made.
+    """
+
+    value: Floats
+    slack: Floats
+    drift: Floats
+    rounding: Floats
+
+    @classmethod
+    def summed(cls, parts: list[Floats], constant: Floats, magnitude: Floats) -> "Evaluation":
+        """From the kernels' (value, slack, drift, magnitude, carries) of all nodes and edges, part by part; `magnitude`
+        is what went into the constant."""
+        together = np.stack([np.zeros((6, len(constant))), *parts])
+        value, slack, _, size, value_carry, slack_carry = together.sum(axis=0)
+        rounding = (ROUNDINGS + len(parts)) * EPS * (size + magnitude)
+        return cls(value + value_carry + constant, slack + slack_carry, together[:, 2].max(axis=0), rounding)
+
+
+class Lanes(ABC):
+    """A block of lanes that can be swept.
+
+    Attributes
+    ----------
+    problem
+        What is solved.
+    point
+        (rows, B) what the sweeps update: messages, or mean-field probabilities.
+    keep
+        (B,) 1 - damping of each lane.
+    workers
+        Threads for a block that is alone.
+    """
+
+    problem: Any
+    point: Floats
+    keep: Floats
+    workers: Workers
+
+    @property
+    def num_lanes(self) -> int:
+        return int(self.point.shape[1])
+
+    @abstractmethod
+    def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
+        """Some of the lanes, as a block of its own with copies of their points."""
+
+    @abstractmethod
+    def sweep(self, num_sweeps: int) -> None:
+        """Update everything once, so many times."""
+
+    def rebase(self) -> None:  # noqa: B027 (most methods have no outer loop)
+        """The outer step of a double loop."""
+
+    @abstractmethod
+    def evaluate(self) -> Evaluation:
+        """Look at the lanes."""
+
+
+@dataclass
+class Ending:
+    """How each lane of a run ended; filled in as lanes finish.  `upper` is the lowest value + slack seen on the way."""
+
+    value: Floats
+    rounding: Floats
+    upper: Floats
+    residual: Floats
+    num_iter: Integers
+    stopped_by: NDArray[np.object_]
+    point: Floats
+
+    @classmethod
+    def pending(cls, lanes: Lanes) -> "Ending":
+        """No lane has ended yet; each is where it stands."""
+        value, rounding, upper, residual = np.full((4, lanes.num_lanes), np.inf)
+        num_iter = np.zeros(lanes.num_lanes, dtype=np.int64)
+        return cls(
+            value, rounding, upper, residual, num_iter, np.full(lanes.num_lanes, None, dtype=object), lanes.point.copy()
+        )
+
+    def put(self, where: Integers, other: "Ending", taken: Integers | None = None) -> None:
+        """Copy lanes of another ending (all, or those `taken`) to lanes `where` of this one."""
+        chosen = slice(None) if taken is None else taken
+        for name, mine in vars(self).items():
+            mine[..., where] = getattr(other, name)[..., chosen]
+
+    def because(self, reason: StoppedBy | None) -> NDArray[np.bool_]:
+        """(B,) the lanes that ended for this reason; None: those that a policy gave up on."""
+        return np.array([found == reason for found in self.stopped_by], dtype=np.bool_)
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        return self.because("tol")
+
+
+# Called after each look with the block, the numbers of the lanes still running in it, their residuals and the sweep
+# count: may damp them, and says which of them to give up on; those end with `stopped_by` None.
+Policy = Callable[[Any, Integers, Floats, int], NDArray[np.bool_]]
+
+
+class Stagnation:
+    """How long each lane has made no progress: its residual has not fallen to `share` of its best."""
+
+    def __init__(self, num_lanes: int, share: float) -> None:
+        self.share = share
+        self.best = np.full(num_lanes, np.inf)
+        self.since = np.zeros(num_lanes, dtype=np.int64)
+
+    def waited(self, running: Integers, residual: Floats, num_iter: int) -> Integers:
+        """Sweeps since the last progress of the lanes running."""
+        better = residual <= self.share * self.best[running]
+        self.best[running[better]] = residual[better]
+        self.since[running[better]] = num_iter
+        return num_iter - self.since[running]
+
+
+def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_block: int | None = None) -> Ending:
+    """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
+
+    A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending.
+    """
+    workers = lanes.workers
+    possible = np.flatnonzero(lanes.problem.constant > -np.inf)
+    num_threads = workers.num_threads if lanes.point.size >= MIN_RANGE else 1
+    blocks = [possible[block] for block in lane_blocks(len(possible), num_threads, max_block)]
+    if len(blocks) == 1 and len(possible) == lanes.num_lanes:
+        return solve(lanes, possible)
+    inside = workers if len(blocks) == 1 else Workers(1)
+    ending = Ending.pending(lanes)
+
+    def run(block: Integers) -> None:
+        ending.put(block, solve(lanes.take(block, inside), block))
+
+    if len(blocks) == 1:
+        run(blocks[0])
+    else:
+        workers.map(run, blocks)
+    return ending
+
+
+def best_of(values: Floats, num_lanes: int) -> Integers:
+    """For lanes that each ran from several starts, in a row: which of all of them is the best of each lane; the first
+    of those that tie."""
+    starts = values.reshape(num_lanes, -1)
+    top = starts.max(axis=1, keepdims=True)
+    near = starts >= np.where(np.isfinite(top), top - TIE * (1 + np.abs(top)), top)
+    best: Integers = np.arange(num_lanes) * starts.shape[1] + np.argmax(near, axis=1)
+    return best
+
+
+def iterate(
+    lanes: Lanes,
+    options: Options,
+    watch: Watch,
+    *,
+    method: str,
+    residual_of: Callable[[Evaluation], Floats],
+    policy: Policy | None = None,
+    upper: bool = False,
+    inner: int | None = None,
+    begun: Integers | None = None,
+    max_iter: int | None = None,
+    full: bool | None = None,
+) -> Ending:
+    """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are
+    used up.
+
+    Parameters
+    ----------
+    upper
+        What the progress callback is told is the bound value + slack, not the value.
+    inner
+        Sweeps between two outer steps (`rebase`), for Bethe's double loop.
+    begun
+        (B,) sweeps that each lane has made before, which count towards the limit; it then stops at the last look that
+        is within.
+    max_iter
+        A limit other than that of the options.
+    full
+        Whether these are lanes of a block that fills the vector registers, where their own number does not tell:
+        kernels round differently for few lanes.
+    """
+    ending = Ending.pending(lanes)
+    num_lanes = lanes.num_lanes
+    full = num_lanes >= FULL_LANES if full is None else full
+    running = np.arange(num_lanes)
+    most = options.max_iter if max_iter is None else max_iter
+    before = np.zeros(num_lanes, dtype=np.int64) if begun is None else begun
+    block = lanes if len(padded(running, full)) == num_lanes else lanes.take(padded(running, full))
+    num_iter, pace = 0, 1
+    while running.size:
+        num_iter, pace = _advance(block, num_iter, min(next_look(num_iter), most), inner, pace, watch)
+        look = block.evaluate()
+        residual = residual_of(look)[: running.size]
+        ending.upper[running] = np.fmin(
+            ending.upper[running], (look.value + look.slack + look.rounding)[: running.size]
+        )
+        done = residual <= options.tol
+        leaving = done if policy is None else done | policy(block, running, residual, num_iter)
+        stop = watch.stopped_by if watch.must_stop() else None
+        spent = num_iter >= most if begun is None else before[running] + next_look(num_iter) > most
+        out = np.flatnonzero(leaving | spent | (stop is not None))
+        if out.size:
+            where = running[out]
+            ending.value[where], ending.rounding[where], ending.residual[where] = (
+                look.value[out],
+                look.rounding[out],
+                residual[out],
+            )
+            ending.num_iter[where] = before[where] + num_iter
+            ending.stopped_by[where] = stop
+            if stop is None:
+                ending.stopped_by[running[np.broadcast_to(spent, running.shape)]] = "max_iter"
+            ending.stopped_by[running[done]] = "tol"
+            ending.point[:, where] = block.point[:, out]
+        if watch.listening:
+            worst = int(np.argmax(residual))
+            watch.report(
+                Progress(
+                    method=method,
+                    num_iter=int(before[running[worst]]) + num_iter,
+                    residual=float(residual[worst]),
+                    log_z=float(ending.upper[running[worst]] if upper else look.value[worst]),
+                    num_lanes=num_lanes,
+                    num_finished=num_lanes - running.size + out.size,
+                    seconds=watch.seconds,
+                )
+            )
+        if out.size:
+            kept = np.delete(np.arange(running.size), out)
+            running = running[kept]
+            if running.size:
+                block = block.take(padded(kept, full))
+    return ending
+
+
+def next_look(num_iter: int) -> int:
+    """The sweep after which the lanes are looked at next."""
+    return num_iter + min(MAX_INTERVAL, 1 + num_iter // 2)
+
+
+def _advance(block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, watch: Watch) -> tuple[int, int]:
+    """Sweep up to `target` sweeps in all, or until the watch says stop; returns how many it is now, and how many to
+    make before asking it again."""
+    while num_iter < target:
+        step = min(pace if inner is None else inner, target - num_iter)
+        began = time.perf_counter()
+        block.sweep(step)
+        num_iter += step
+        if inner is not None:
+            block.rebase()
+        elif step == pace and (time.perf_counter() - began) * 2 < PACE:
+            pace *= 2
+        if watch.must_stop():
+            break
+    return num_iter, pace

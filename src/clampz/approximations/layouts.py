@@ -1,0 +1,302 @@
+"""A batch as the kernels want it: rows in slot order, clamped variables worked into the others' potentials.
+
+`BinaryProblem` holds log-odds and weights, for models of two states each with finite pairwise potentials;
+`TableProblem` holds tables, for all others. Mean field and message passing start from the same problem.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from clampz._kernels import messages_general
+from clampz._kernels.mean_field_factors import FactorGraph
+from clampz._kernels.messages import ADDITIONS_COVERED, MessageGraph
+from clampz._kernels.messages_general import StateGraph
+from clampz.model import BinaryForm, Model
+from clampz.model.batch import Batch
+from clampz.model.equivalent import Equivalent
+from clampz.model.tables import Floats, Integers, columns, lane_sums, offsets, ranges
+from clampz.model.topology import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryProblem:
+    """Lanes of a binary model.
+
+    Attributes
+    ----------
+    W
+        (m,) edge weights.
+    theta
+        (n, B) log-odds of the unary potentials by slot; 0 where clamped.
+    constant
+        (B,) everything that depends on no free variable; -inf where the lane has Z = 0.
+    free
+        (n, B) 1 where free and 0 where clamped, by slot; (0, 0) if no lane has a clamped variable.
+    clamped_to
+        (n, B) the state of the clamped variables, by slot; empty like `free`.
+    magnitude
+        (B,) the absolute terms that went into the log-odds and the constant, some of which cancel: what the rounding
+        error made on the way is proportional to.
+    """
+
+    topology: Topology
+    graph: MessageGraph
+    W: Floats
+    theta: Floats
+    constant: Floats
+    free: Floats
+    clamped_to: Floats
+    magnitude: Floats
+
+    @classmethod
+    def from_batch(cls, batch: Batch, form: BinaryForm) -> Self:
+        """A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
+        the edge is masked."""
+        model, topology = batch.model, batch.model.topology
+        low, high = np.moveaxis(batch.unary.reshape(-1, 2, batch.num_lanes), 1, 0)
+        shift = form.theta[:, None]
+        clamped = batch.num_possible <= 1
+        state = (high > -np.inf) & clamped
+        own = np.where(
+            state, high + shift, low
+        )  # what each variable adds to the constant: its clamped state, or state 0
+        constant = model.constant + form.constant + lane_sums(own)
+        with np.errstate(invalid="ignore"):
+            theta = np.where(clamped, 0.0, high - low + shift)
+        free = clamped_to = np.empty((0, 0))
+        if clamped.any():
+            half = form.W[:, None] / 2
+            for i, j in (model.edges.T, model.edges.T[::-1]):
+                fixed = clamped[i] & ~clamped[j]
+                np.add.at(theta, j, np.where(fixed, np.where(state[i], half, -half), 0.0))
+                constant += lane_sums(np.where(fixed & ~state[i], half, 0.0))
+            i, j = model.edges.T
+            agree = clamped[i] & clamped[j] & (state[i] == state[j])
+            constant += lane_sums(np.where(agree, half, 0.0))
+            free = np.ascontiguousarray(~clamped[topology.variable_of], dtype=np.float64)
+            clamped_to = np.ascontiguousarray(state[topology.variable_of], dtype=np.float64)
+        # theta and the constant are sums over as many tables as a variable has neighbours, one after another
+        additions = 1.0 + float(topology.degrees.max(initial=0)) / ADDITIONS_COVERED
+        unary = np.where(np.isfinite(batch.unary), np.abs(batch.unary), 0.0).sum(axis=0)
+        magnitude = abs(model.constant) + unary + additions * float(np.abs(model.pairwise.flat).sum())
+        graph = MessageGraph(topology.start, topology.tail, topology.reverse, topology.message_of_edge)
+        return cls(
+            topology,
+            graph,
+            form.W,
+            np.ascontiguousarray(theta[topology.variable_of]),
+            constant,
+            free,
+            clamped_to,
+            magnitude,
+        )
+
+    @property
+    def num_lanes(self) -> int:
+        return len(self.constant)
+
+    def take(self, lanes: Integers) -> "BinaryProblem":
+        """Some of the lanes."""
+        free, clamped_to = (columns(a, lanes) if a.size else a for a in (self.free, self.clamped_to))
+        return replace(
+            self,
+            theta=columns(self.theta, lanes),
+            constant=self.constant[lanes],
+            free=free,
+            clamped_to=clamped_to,
+            magnitude=self.magnitude[lanes],
+        )
+
+    def join(self, others: Sequence["BinaryProblem"]) -> "BinaryProblem":
+        """These lanes followed by those of others on the same graph."""
+        parts = [self, *others]
+        masked = any(part.free.size for part in parts)
+        free = [part.free if part.free.size else np.ones_like(part.theta) for part in parts] if masked else [self.free]
+        clamped_to = (
+            [part.clamped_to if part.free.size else np.zeros_like(part.theta) for part in parts]
+            if masked
+            else [self.clamped_to]
+        )
+        return replace(
+            self,
+            theta=np.concatenate([part.theta for part in parts], axis=1),
+            constant=np.concatenate([part.constant for part in parts]),
+            magnitude=np.concatenate([part.magnitude for part in parts]),
+            free=np.concatenate(free, axis=1) if masked else self.free,
+            clamped_to=np.concatenate(clamped_to, axis=1) if masked else self.clamped_to,
+        )
+
+    def marginals(self, high: Floats, low: Floats) -> Floats:
+        """(S, B) marginals in the order of the variables, from the probabilities of the two states by slot; clamped
+        ones have their state."""
+        if self.free.size:
+            high = np.where(self.free > 0, high, self.clamped_to)
+            low = np.where(self.free > 0, low, 1.0 - self.clamped_to)
+        return np.stack([low, high], axis=1)[self.topology.slot_of].reshape(-1, high.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class TableProblem:
+    """Lanes of a model of any number of labels, arc-consistent.
+
+    Attributes
+    ----------
+    rows
+        (S,) the row of the model's unary potentials that each row here comes from.
+    table
+        (tables,) log pairwise potentials, once per message.
+    theta
+        (S, B) log unary potentials, states in slot order; -inf where the state is ruled out or has no partner in some
+        neighbour.
+    constant
+        (B,) the model's constant; -inf where some variable has no state left, so that Z = 0.
+    """
+
+    model: Model
+    graph: StateGraph
+    rows: Integers
+    table: Floats
+    theta: Floats
+    constant: Floats
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Self:
+        """Lay out the tables once per message and remove states without support."""
+        model, topology = batch.model, batch.model.topology
+        num_states = model.num_states[topology.variable_of]
+        heads = topology.tail[topology.reverse]
+        graph = StateGraph(
+            start=topology.start,
+            tail=topology.tail,
+            reverse=topology.reverse,
+            message_of_edge=topology.message_of_edge,
+            state_start=offsets(num_states),
+            entry_start=offsets(num_states[heads]),
+            table_start=offsets(num_states[heads] * num_states[topology.tail]),
+        )
+        rows = ranges(model.unary.start[:-1][topology.variable_of], num_states)
+        table = np.empty(graph.table_start[-1])
+        messages_general.fill_tables(model.pairwise.flat, model.pairwise.start, graph, table)
+        theta = batch.unary[rows]
+        possible = theta > -np.inf
+        if np.isinf(table).any():
+            messages_general.arc_consistency(possible, graph, table)
+        empty = np.zeros(batch.num_lanes, dtype=np.bool_)
+        if len(rows):
+            empty = np.asarray(np.logical_or.reduceat(possible, graph.state_start[:-1], axis=0).all(axis=0))
+            empty = ~empty
+        return cls(
+            model, graph, rows, table, np.where(possible, theta, -np.inf), np.where(empty, -np.inf, model.constant)
+        )
+
+    @property
+    def topology(self) -> Topology:
+        return self.model.topology
+
+    @property
+    def magnitude(self) -> Floats:
+        """(B,) the absolute terms of the constant; tables are used as they are."""
+        return np.where(np.isfinite(self.constant), np.abs(self.constant), 0.0)
+
+    @property
+    def num_lanes(self) -> int:
+        return len(self.constant)
+
+    def take(self, lanes: Integers) -> "TableProblem":
+        """Some of the lanes."""
+        return replace(self, theta=columns(self.theta, lanes), constant=self.constant[lanes])
+
+    def join(self, others: Sequence["TableProblem"]) -> "TableProblem":
+        """These lanes followed by those of others on the same graph."""
+        parts = [self, *others]
+        return replace(
+            self,
+            theta=np.concatenate([part.theta for part in parts], axis=1),
+            constant=np.concatenate([part.constant for part in parts]),
+        )
+
+    def in_variable_order(self, rows: Floats) -> Floats:
+        """(S, B) rows in slot order put in the order of the variables."""
+        out = np.empty_like(rows)
+        out[self.rows] = rows
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class FactorProblem:
+    """Lanes of a model with factors of any size, for mean field; states that cannot be are ruled out as in its pairwise
+    equivalent.
+
+    Attributes
+    ----------
+    pairwise
+        The equivalent.
+    graph, table
+        Edges and larger factors alike, as `_kernels.mean_field_factors` has them.
+    theta
+        (S, B) log unary potentials in variable order; -inf where the state is ruled out.
+    constant
+        (B,) the model's constant; -inf where Z = 0.
+    """
+
+    pairwise: TableProblem
+    graph: FactorGraph
+    table: Floats
+    theta: Floats
+    constant: Floats
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Self:
+        model, larger = batch.model, batch.model.factors
+        pairwise = TableProblem.from_batch(Equivalent.of(model).batch(batch))
+        m = model.num_edges
+        variables = np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int64)
+        scope_start = np.concatenate([2 * np.arange(m), 2 * m + larger.scope_start])
+        factor = np.repeat(np.arange(m + len(larger)), np.diff(scope_start))
+        order = np.argsort(variables, kind="stable")
+        graph = FactorGraph(
+            state_start=model.unary.start,
+            scope_start=scope_start,
+            variables=variables,
+            table_start=np.concatenate([model.pairwise.start[:-1], len(model.pairwise.flat) + larger.start]),
+            at=offsets(np.bincount(variables, minlength=model.num_variables)),
+            factor=factor[order],
+            place=(np.arange(len(variables)) - scope_start[factor])[order],
+        )
+        theta = pairwise.in_variable_order(pairwise.theta)[: len(batch.unary)]
+        return cls(pairwise, graph, np.concatenate([model.pairwise.flat, larger.flat]), theta, pairwise.constant)
+
+    @property
+    def rows(self) -> Integers:
+        """(S,) the row of the model's unary potentials that each row here comes from."""
+        return np.arange(len(self.theta))
+
+    @property
+    def magnitude(self) -> Floats:
+        """(B,) the absolute terms of the constant."""
+        return self.pairwise.magnitude
+
+    @property
+    def num_lanes(self) -> int:
+        return len(self.constant)
+
+    def take(self, lanes: Integers) -> "FactorProblem":
+        """Some of the lanes."""
+        return replace(
+            self, pairwise=self.pairwise.take(lanes), theta=columns(self.theta, lanes), constant=self.constant[lanes]
+        )
+
+    def in_variable_order(self, rows: Floats) -> Floats:
+        return rows
+
+
+Problem = BinaryProblem | TableProblem
+
+
+def problem_of(batch: Batch) -> Problem:
+    """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables."""
+    form = batch.model.pair_form
+    return TableProblem.from_batch(batch) if form is None else BinaryProblem.from_batch(batch, form)

@@ -1,0 +1,182 @@
+"""MessageLanes: the state of a block of lanes that pass messages, and what can be done with it.
+
+`BinaryLanes` holds log-odds, `GeneralLanes` tables; the loops over them are the same, for their kernels have the same
+names and arguments.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+
+from clampz.approximations.iteration import Evaluation, Lanes
+from clampz.approximations.layouts import Problem
+from clampz.model.tables import Floats, Integers, columns
+from clampz.model.topology import Indices
+from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks
+
+# Probabilities are taken to be at least this when messages are made from them, so that their logarithms are finite.
+TINY = 1e-12
+
+
+class MessageLanes(Lanes):
+    """Messages of a block of lanes.
+
+    Attributes
+    ----------
+    point
+        (rows, B) the messages.
+    total
+        (rows, B) the beliefs they lead to, kept in step with them.
+    keep
+        (B,) 1 - damping of each lane.
+    rho
+        (m, 1) or (m, B) the edge counting numbers.
+    inertia
+        (n,) c_i of Bethe's inner loop by slot; 1 for TRW.
+    potentials
+        The kernels' view of the edges under these counting numbers.
+    """
+
+    kernels: ModuleType
+    potentials: Any
+
+    def __init__(self, problem: Problem, num_rows: int, workers: Workers) -> None:
+        self.problem = problem
+        self.topology = problem.topology
+        self.workers = workers
+        self.point = np.zeros((num_rows, problem.num_lanes))
+        self.total = problem.theta.copy()
+        self.keep = np.ones(problem.num_lanes)
+        self.set_counting(np.ones((self.topology.num_edges, 1)))
+
+    def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
+        """Some of the lanes, as a block of its own with copies of their messages."""
+        taken = object.__new__(type(self))
+        taken.__dict__.update(self.__dict__)
+        taken.problem, taken.workers = self.problem.take(lanes), workers or self.workers
+        taken.point, taken.total, taken.keep = columns(self.point, lanes), columns(self.total, lanes), self.keep[lanes]
+        taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
+        taken.potentials = self._take_potentials(lanes, taken.problem)
+        return taken
+
+    def join(self, others: Sequence["MessageLanes"]) -> Self:
+        """These lanes followed by those of others on the same graph."""
+        parts: list[MessageLanes] = [self, *others]
+        joined = object.__new__(type(self))
+        joined.__dict__.update(self.__dict__)
+        joined.problem = self.problem.join([part.problem for part in others])
+        joined.point, joined.total = (
+            np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
+        )
+        joined.keep = np.concatenate([part.keep for part in parts])
+        shared = all(part.rho.shape[1] == 1 and np.array_equal(part.rho, self.rho) for part in parts)
+        spread = [np.broadcast_to(part.rho, (len(part.rho), part.num_lanes)) for part in parts]
+        joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1))
+        return joined
+
+    @abstractmethod
+    def _take_potentials(self, lanes: Integers, problem: Any) -> Any:
+        """The kernels' view of the edges for some of the lanes."""
+
+    # -- weights ------------------------------------------------------------------------------------------------------------
+
+    def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
+        """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
+        the messages anew."""
+        self.rho = rho
+        if inertia is None:
+            self.inertia, gain = np.ones(self.topology.num_variables), None
+        else:  # Bethe's total is a mean over c_i of what TRW's would be
+            self.inertia = np.ascontiguousarray(inertia[self.topology.variable_of])
+            gain = 1 / np.repeat(self.inertia, np.diff(self.topology.start))[:, None]
+        self.potentials = self._potentials(gain)
+        self._refresh(self.total, np.ones_like(self.inertia))
+        self._along_pendants(self.topology.pendant_up)
+
+    @abstractmethod
+    def _potentials(self, gain: Floats | None) -> Any:
+        """The kernels' view of the edges; gain (2m, 1), or rho of each message if None."""
+
+    # -- iterations -----------------------------------------------------------------------------------------------------------
+
+    def sweep(self, num_sweeps: int) -> None:
+        """Update every message of the core, colour class by colour class."""
+        arrays = (self.point, self.total, self.potentials, self.keep, self.problem.graph)
+        classes = self.topology.class_start
+        if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
+            self.kernels.sweep_classes(classes, num_sweeps, *arrays)
+            return
+        for _ in range(num_sweeps):
+            for first, last in pairwise(classes):
+                self.workers.map(
+                    lambda part: self.kernels.update_slots(part[0], part[1], *arrays),
+                    cut(first, last, self.workers.num_threads),
+                )
+
+    def rebase(self) -> None:
+        """Bethe's outer step: beliefs move to where the inner loop's messages lead, damped by the inertia c_i."""
+        self._refresh(self.total, self.inertia)
+
+    def _refresh(self, total: Floats, inertia: Floats) -> None:
+        def run(part: tuple[int, int]) -> None:
+            self.kernels.refresh_totals(
+                *part, self.problem.theta, self.point, total, self.potentials, inertia, self.problem.graph
+            )
+
+        self.workers.map(run, sum_blocks(self.topology.num_variables))
+
+    def _along_pendants(self, messages: Indices) -> None:
+        if len(messages):
+            heads = self.topology.tail[self.topology.reverse[messages]]
+            self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.problem.graph)
+
+    def evaluate(self) -> Evaluation:
+        """Value, slack, drift and rounding at the current messages, those away from the core brought up to date
+        first."""
+        self._along_pendants(self.topology.pendant_down)
+        total = self.total.copy()
+        self._refresh(total, np.ones_like(self.inertia))
+        if (self.inertia == 1).all():
+            self.total = total
+        n, m = self.topology.num_variables, self.topology.num_edges
+        log_norm = np.empty((n, self.num_lanes))
+        arrays = (self.point, total, self.potentials, self.problem.graph, log_norm)
+
+        def nodes(part: tuple[int, int]) -> Floats:
+            out = np.zeros((6, self.num_lanes))
+            self.kernels.node_terms(*part, self.problem.theta, *arrays, out)
+            return out
+
+        def edges(part: tuple[int, int]) -> Floats:
+            out = np.zeros((6, self.num_lanes))
+            self.kernels.edge_terms(*part, *arrays, out)
+            return out
+
+        parts = self.workers.map(nodes, sum_blocks(n)) + self.workers.map(edges, sum_blocks(m))
+        return Evaluation.summed(parts, self.problem.constant, self.problem.magnitude)
+
+    @abstractmethod
+    def mutual_information(self) -> Floats:
+        """(m, B) mutual information of the pairwise beliefs."""
+
+    # -- starts and results -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def messages_from(self, marginals: Floats) -> Floats:
+        """The messages (rows, B) that beliefs of these marginals (S, B) would send without hearing back."""
+
+    def start_at(self, messages: Floats) -> None:
+        """Begin with these messages."""
+        self.point = np.ascontiguousarray(messages)
+
+    @abstractmethod
+    def marginals(self) -> Floats:
+        """(S, B) beliefs in the order of the variables."""
+
+    @abstractmethod
+    def pairwise(self, lane: int) -> Floats:
+        """Pairwise beliefs of a lane, laid out as the model's pairwise tables."""

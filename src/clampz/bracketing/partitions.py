@@ -1,0 +1,106 @@
+"""Partitions of a model into parts that are narrow enough to be eliminated within a limit of table entries."""
+
+import heapq
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels import elimination_order as orders
+from clampz.model import Model
+from clampz.model.tables import Floats, Integers
+
+
+def never() -> bool:
+    return False
+
+
+def parts_of(
+    model: Model, limit: float, weight: Floats | None = None, must_stop: Callable[[], bool] = never
+) -> Integers:
+    """(n,) a number for each variable: those of the same number form a part whose elimination makes at most `limit`
+    table entries.
+
+    Parts are merged two at a time, those tied most strongly first (or by `weight` of the edges), with all edges between
+    them, until none fit or time is up.
+    """
+    n = model.num_variables
+    edges = model.edges.astype(np.int64)
+    weight = np.tanh(model.strength / 4) if weight is None else weight
+    log_states = np.log2(model.num_states)
+    members: list[list[int]] = [[i] for i in range(n)]
+    inside: list[list[int]] = [[] for _ in range(n)]
+    between: list[dict[int, list[int]]] = [{} for _ in range(n)]
+    for k, (i, j) in enumerate(edges.tolist()):
+        between[i][j] = between[j][i] = [k]
+    heap = [(-float(weight[k]), i, j) for k, (i, j) in enumerate(edges.tolist())]
+    heapq.heapify(heap)
+    alive = np.ones(n, dtype=np.bool_)
+    while heap and not must_stop():
+        key, a, b = heapq.heappop(heap)
+        ties = between[a].get(b) if alive[a] and alive[b] else None
+        if ties is None or key != -float(weight[ties].sum()):
+            continue
+        together, kept = members[a] + members[b], inside[a] + inside[b] + ties
+        if elimination_entries(edges[kept], log_states, np.array(together), limit) >= limit:
+            continue
+        members[a], inside[a], alive[b] = together, kept, False
+        del between[a][b]
+        for c, others in between[b].items():
+            if c == a:
+                continue
+            del between[c][b]
+            merged = between[a].get(c, []) + others
+            between[a][c] = between[c][a] = merged
+            heapq.heappush(heap, (-float(weight[merged].sum()), min(a, c), max(a, c)))
+    labels = np.empty(n, dtype=np.int64)
+    for number, a in enumerate(np.flatnonzero(alive)):
+        labels[members[a]] = number
+    return labels
+
+
+def with_ties(
+    model: Model, labels: Integers, limit: float, weight: Floats, must_stop: Callable[[], bool] = never
+) -> NDArray[np.bool_]:
+    """(m,) the edges inside the parts, and of those between them, strongest first, as many as the limit allows: the
+    first between two parts is always free."""
+    edges = model.edges.astype(np.int64)
+    log_states = np.log2(model.num_states)
+    i, j = edges.T
+    kept = labels[i] == labels[j]
+    home = np.arange(int(labels.max(initial=-1)) + 1)
+    members = [np.flatnonzero(labels == number) for number in home]
+    inside = [np.flatnonzero(kept & (labels[i] == number)) for number in home]
+    between = np.flatnonzero(~kept)
+    for k in between[np.argsort(-weight[between], kind="stable")]:
+        if must_stop():
+            break
+        a, b = home[labels[i[k]]], home[labels[j[k]]]
+        if a != b:
+            members[a], inside[a] = (
+                np.concatenate([members[a], members[b]]),
+                np.concatenate([inside[a], inside[b], [k]]),
+            )
+            home[home == b] = a
+        elif elimination_entries(edges[np.append(inside[a], k)], log_states, members[a], limit) < limit:
+            inside[a] = np.append(inside[a], k)
+        else:
+            continue
+        kept[k] = True
+    found: NDArray[np.bool_] = kept
+    return found
+
+
+def elimination_entries(edges: Integers, log_states: Floats, variables: Integers, limit: float) -> float:
+    """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on.  Quick: one order, and
+    given up early."""
+    size = len(variables)
+    place = np.empty(len(log_states), dtype=np.int64)
+    place[variables] = np.arange(size)
+    i, j = place[edges].T
+    rows = np.zeros((size, (size + 63) // 64), dtype=np.uint64)
+    one = np.uint64(1)
+    np.bitwise_or.at(rows, (i, j // 64), one << (j % 64).astype(np.uint64))
+    np.bitwise_or.at(rows, (j, i // 64), one << (i % 64).astype(np.uint64))
+    total: float = orders.greedy_order(rows, log_states[variables], 1.0, 1e-3, 0.0, 0, limit)[1]
+    return total

@@ -1,0 +1,215 @@
+"""Branches: variables fixed to each of their states, and the sums over them.
+
+    log Z = log sum over branches of exp(log Z of the branch),
+
+exactly; with TRW sub-estimates the sum can only fall (Theorem 2 of [WD16]), with mean field only rise (Theorem 4), so
+each stays a bound and tightens. A branch is a lane: one call solves all of them.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clampz.errors import EvidenceError, OptionError
+from clampz.model import Model, Variable
+from clampz.model.batch import Batch
+from clampz.model.equivalent import Equivalent
+from clampz.model.results import Bound, Estimate, Estimates
+from clampz.model.tables import Floats, Integers, UnaryTables, columns, read_only
+from clampz.options import Options, memory_allowed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
+# clamping will need.
+ARRAYS_PER_LANE = 12
+
+
+def branches(model: Model, variables: Sequence[Variable]) -> Batch:
+    """Fix `variables` to each joint state: one lane per state, the last variable's changing fastest, all on one
+    topology.
+
+    log Z(model) = logsumexp over lanes, exactly; with TRW sub-estimates the sum can only fall (Theorem 2 of [WD16]),
+    with mean field only rise (Theorem 4), so each stays a bound and tightens.
+
+    >>> branches(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)]), [0]).num_lanes
+    2
+    """
+    chosen = checked_variables(model, variables)
+    check_memory(model, math.prod(int(model.num_states[i]) for i in chosen), f"{len(chosen)} clamped variables")
+    batch = Batch(model, model.unary.flat[:, None])
+    for i in chosen:
+        batch, _ = split(batch, np.full(batch.num_lanes, i))
+    return batch
+
+
+def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
+    """Clamp lane b at `variables[b]` (-1: leave it) to each of its states that are left; also returns the lane that
+    each new one comes from.
+
+    The lanes of one parent follow each other, in the order of its states.
+    """
+    start = batch.model.unary.start
+    rows, parents = [], []
+    for b, i in enumerate(variables):
+        if i < 0:
+            rows.append(np.array([-1]))
+        else:
+            possible = np.flatnonzero(batch.unary[start[i] : start[i + 1], b] > -np.inf)
+            rows.append(start[i] + (possible if possible.size else np.array([0])))
+        parents.append(np.full(len(rows[-1]), b))
+    row, parent = np.concatenate(rows), np.concatenate(parents)
+    unary = columns(batch.unary, parent)
+    for lane in np.flatnonzero(row >= 0):
+        i = variables[parent[lane]]
+        kept = unary[row[lane], lane]
+        unary[start[i] : start[i + 1], lane] = -np.inf
+        unary[row[lane], lane] = kept
+    return Batch(batch.model, unary), parent
+
+
+def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
+    """Indices of variables to clamp: known, and each only once."""
+    if isinstance(variables, str) or not isinstance(variables, Iterable):
+        raise EvidenceError(f"variables: expected a list of variables to clamp, found {variables!r}")
+    variables = list(variables)
+    chosen = [model.variable_index(v) for v in variables]
+    for position, i in enumerate(chosen):
+        if i in chosen[:position]:
+            raise EvidenceError(f"variable {variables[position]!r} is to be clamped twice")
+    return chosen
+
+
+def check_memory(model: Model, num_lanes: int, what: str, limit: int | None = None) -> None:
+    """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
+    solved = Equivalent.of(model).model if model.factors else model
+    per_lane = 8 * ARRAYS_PER_LANE * (len(solved.unary.flat) + 2 * int(solved.num_states[solved.edges].sum()))
+    needed, allowed = num_lanes * per_lane, memory_allowed(limit)
+    if needed > allowed:
+        raise OptionError(
+            f"{what} make {num_lanes:,} branches, which need about {needed:,} bytes, and {allowed:,} are allowed: "
+            "clamp fewer variables, or condition on some of them instead"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a clamping: what was clamped, why, and what it brought.
+
+    `variable` is the new one (None where branches chose differently), `variables` all that are clamped by now; `score`
+    is what the selector gave it; `seconds` is what the step took, choice included.
+    """
+
+    variable: int | None
+    variables: tuple[int, ...]
+    selector: str
+    score: float
+    log_z: float
+    lower: float
+    upper: float
+    num_branches: int
+    seconds: float
+    converged: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Clamped:
+    """What clamping some variables gives: like an `Estimate`, with the way to it.
+
+    Attributes
+    ----------
+    log_z, bound, lower, upper
+        Sums over the branches, and what they are.
+    variables
+        The variables clamped, in order; with `per_branch` those of any branch, in the order in which they first came
+        up.
+    steps
+        For 0, 1, ... clamps: what was chosen, by which selector, and what it brought.
+    branches
+        The estimates of the branches, one per lane.
+    batch
+        The branches themselves.
+    select, options
+        The selector asked for ("given" for the caller's variables), and the method's options.
+    """
+
+    method: str
+    model: Model
+    bound: Bound | None
+    variables: tuple[int, ...]
+    steps: tuple[Step, ...]
+    branches: Estimates
+    batch: Batch
+    select: str
+    options: Options
+
+    @property
+    def log_z(self) -> float:
+        return self.steps[-1].log_z
+
+    @property
+    def lower(self) -> float:
+        return self.steps[-1].lower
+
+    @property
+    def upper(self) -> float:
+        return self.steps[-1].upper
+
+    @property
+    def converged(self) -> bool:
+        """Whether every branch has converged."""
+        return bool(self.branches.converged.all())
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(branches,) the share of each branch in the sum: its estimated probability."""
+        return branch_weights(self.branches)
+
+    @cached_property
+    def marginals(self) -> UnaryTables:
+        """`marginals[i]`: the branches' marginals mixed with their weights; for a clamped variable that is its states'
+        share of Z."""
+        return UnaryTables(read_only(mixed_marginals(self.branches)), self.model.unary.start)
+
+    def marginal(self, variable: Variable) -> Floats:
+        """Marginal of one variable, by index or name."""
+        return self.marginals[self.model.variable_index(variable)]
+
+    def plot(self, exact: "Estimate | Clamped | float | None" = None, ax: "Axes | None" = None) -> "Axes":
+        """Draw log Z against the number of clamps, with the variables clamped: see `clampz.plotting.plot_clamped`,
+        which also draws several results."""
+        from clampz.plotting import plot_clamped
+
+        return plot_clamped(self, exact, ax)
+
+    def __repr__(self) -> str:
+        kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
+        done = "all converged" if self.converged else f"{int(np.count_nonzero(~self.branches.converged))} not converged"
+        first = self.steps[0].log_z
+        return (
+            f"Clamped({self.method}: log Z = {self.log_z:.10g} ({kind}), {first:.10g} before; "
+            f"{len(self.variables)} variables clamped, {len(self.branches)} branches, {done})"
+        )
+
+
+def branch_weights(estimates: Estimates) -> Floats:
+    """(B,) each branch's share of the sum; even shares if Z = 0."""
+    if not np.isfinite(estimates.log_z).any():
+        return np.full(len(estimates), 1 / len(estimates))
+    weights = np.exp(estimates.log_z - estimates.log_z.max())
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def mixed_marginals(estimates: Estimates) -> Floats:
+    """(S,) the branches' marginals, mixed with their weights; branches with Z = 0 have none and count for nothing."""
+    weights = branch_weights(estimates)
+    some = weights > 0
+    mixed: Floats = estimates.marginals_flat[:, some] @ weights[some]
+    return mixed

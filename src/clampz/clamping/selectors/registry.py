@@ -1,0 +1,190 @@
+"""The selectors by name: a new one is a function of the remaining graph in a file of its own, and one line here."""
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
+from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
+from clampz.clamping.selectors.strength import Remaining, m_power, max_w
+from clampz.errors import OptionError, unknown_name
+from clampz.model import Model, Variable
+from clampz.model.tables import Floats
+
+TRE = "+TRE"
+# Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.
+TIE = 1e-12
+
+
+class Selector(NamedTuple):
+    """A way to score variables: the higher, the more is gained by clamping it."""
+
+    name: str
+    score: Callable[[Remaining], Floats]
+    description: str
+    core: bool = True  # whether the graph is stripped to its core first
+    entropy: bool = False  # whether scores are multiplied by singleton entropies
+
+    def with_entropy(self) -> "Selector":
+        return self._replace(
+            name=self.name + TRE,
+            description=f"{self.description}, times the variable's entropy under TRW",
+            entropy=True,
+        )
+
+
+_PLAIN = (
+    Selector("maxW0", max_w, "sum of |W| over the variable's edges", core=False),
+    Selector("maxW", max_w, "sum of |W| over the variable's edges in the core"),
+    Selector("Mpower", m_power, "closed walks through the variable, weighted by tanh|W/4|"),
+    Selector(
+        "frustCycles",
+        frust_cycles,
+        "frustrated cycles through the variable, one per edge outside a maximum spanning tree",
+    ),
+    Selector(
+        "strongCycles", strong_cycles, "cycles through the variable, one per edge outside a maximum spanning tree"
+    ),
+)
+SELECTORS = {selector.name: selector for selector in (*_PLAIN, *(plain.with_entropy() for plain in _PLAIN))}
+
+
+class Choice(NamedTuple):
+    """The variable to clamp, its score, and, where the scores did not decide, what did."""
+
+    variable: int
+    score: float
+    note: str = ""
+
+
+def selectors() -> dict[str, str]:
+    """Every selector by name, with what it scores.
+
+    >>> list(selectors())[:5]
+    ['maxW0', 'maxW', 'Mpower', 'frustCycles', 'strongCycles']
+    >>> selectors()["maxW+TRE"]
+    "sum of |W| over the variable's edges in the core, times the variable's entropy under TRW"
+    """
+    return {name: selector.description for name, selector in SELECTORS.items()}
+
+
+def scores(
+    model: Model, selector: str, *, clamped: Collection[Variable] = (), entropy: ArrayLike | None = None
+) -> Floats:
+    """(n,) a score for every variable, by one of the heuristics of appendix A of [WD16]; higher is better to clamp.
+
+    Scored is the graph of the variables not yet clamped without edges of W = 0, stripped to its core (except by
+    maxW0).  Variables outside it score 0, and so do clamped ones and those with a single possible state.
+
+    Parameters
+    ----------
+    selector
+        One of `selectors()`.
+    clamped
+        Variables clamped before, by index or name.
+    entropy
+        (n,) singleton entropies for the +TRE selectors; the others do not look at them.  By default those of TRW on the
+        whole model.  With clamped variables there is no default: where all branches share a sequence of clamps, pass
+        `singleton_entropies(trw(model, evidence=branches))`.
+
+    >>> from clampz import generators
+    >>> lamp = generators.lamp(weights=2.0)
+    >>> scores(lamp, "maxW0").tolist()
+    [6.0, 6.0, 6.0, 8.0, 4.0, 10.0, 2.0, 2.0, 2.0, 2.0]
+    >>> scores(lamp, "maxW").tolist()
+    [6.0, 6.0, 6.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """
+    chosen = _selector(selector)
+    free = _free(model, clamped)
+    multiplier = None
+    if chosen.entropy:
+        if entropy is None and not free[_possible_states(model) > 1].all():
+            plain = selector.removesuffix(TRE)
+            raise OptionError(
+                f"{selector} with clamped variables: expected `entropy`, singleton entropies averaged over the branches "
+                f"(singleton_entropies(trw(model, evidence=branches))), found None; {plain} needs none"
+            )
+        multiplier = trw_entropies(model) if entropy is None else as_entropies(entropy, model)
+    graph = Remaining.of(model, free, core=chosen.core)
+    out = np.zeros(model.num_variables)
+    out[graph.variables] = chosen.score(graph)
+    return out if multiplier is None else out * multiplier
+
+
+def choose(
+    model: Model, values: ArrayLike, *, clamped: Collection[Variable] = (), entropy: ArrayLike | None = None
+) -> Choice:
+    """The variable with the highest of some scores; of equal ones (to a share of 1e-12) the first.
+
+    Where no variable scores above zero, as on trees, the choice falls back, and `note` says so: on maxW0 (times
+    `entropy`, if given), and where that is zero too on the variable with the most possible states, of those on the
+    highest entropy.
+
+    >>> from clampz import generators
+    >>> model = generators.cycle(5, theta=0, weights=1.0)
+    >>> choose(model, scores(model, "maxW"))
+    Choice(variable=0, score=2.0, note='')
+    >>> choose(model, scores(model, "maxW", clamped=[0]), clamped=[0])
+    Choice(variable=2, score=2.0, note='no variable scores above zero; chosen by maxW0')
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (model.num_variables,):
+        raise OptionError(
+            f"scores: expected a number per variable, shape ({model.num_variables},), found shape {array.shape}"
+        )
+    if np.isnan(array).any():
+        raise OptionError(f"score of variable {int(np.argmax(np.isnan(array)))}: expected a number, found nan")
+    open_to = _unclamped(model, clamped)
+    if not open_to.any():
+        raise OptionError(
+            f"clamped: expected at least one variable left to clamp, found all {model.num_variables} clamped"
+        )
+    weights = None if entropy is None else as_entropies(entropy, model)
+    array = np.where(open_to, array, -np.inf)
+    if array.max() > 0:
+        return _first_of_highest(array)
+    by_strength = scores(model, "maxW0", clamped=clamped) * (1.0 if weights is None else weights)
+    if by_strength.max() > 0:
+        return _first_of_highest(by_strength, "no variable scores above zero; chosen by maxW0")
+    states = np.where(open_to, _possible_states(model), -1)
+    most = states == states.max()
+    if weights is not None:
+        return _first_of_highest(
+            np.where(most, weights, -1.0),
+            "no variable scores above zero, nor by maxW0; chosen by number of states, then entropy",
+        )
+    return _first_of_highest(
+        most.astype(np.float64), "no variable scores above zero, nor by maxW0; chosen by number of states"
+    )._replace(score=0.0)
+
+
+def _first_of_highest(values: Floats, note: str = "") -> Choice:
+    variable = int(np.argmax(values >= values.max() * (1 - TIE)))
+    return Choice(variable, float(values[variable]), note)
+
+
+def _selector(name: str) -> Selector:
+    if name not in SELECTORS:
+        raise unknown_name("selector", name, SELECTORS)
+    return SELECTORS[name]
+
+
+def _possible_states(model: Model) -> NDArray[np.int64]:
+    if model.num_variables == 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.add.reduceat(model.unary.flat > -np.inf, model.unary.start[:-1], dtype=np.int64)
+
+
+def _unclamped(model: Model, clamped: Collection[Variable]) -> NDArray[np.bool_]:
+    if isinstance(clamped, str):
+        raise OptionError(f"clamped: expected a collection of variables, found the string {clamped!r}")
+    mask = np.ones(model.num_variables, dtype=np.bool_)
+    mask[[model.variable_index(variable) for variable in clamped]] = False
+    return mask
+
+
+def _free(model: Model, clamped: Collection[Variable]) -> NDArray[np.bool_]:
+    """Not clamped, and with a choice of states: one state left is a clamp already."""
+    return _unclamped(model, clamped) & (_possible_states(model) > 1)

@@ -1,0 +1,212 @@
+"""Exact inference: log Z and all marginals by variable elimination, for models narrow enough.
+
+One order and one plan serve every lane of a batch; lanes run on as many threads as there are and memory allows.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from clampz.elimination.plans import Elimination, Restriction, Scopes, Sum, Workspace
+from clampz.errors import OptionError
+from clampz.model.batch import Batch
+from clampz.model.results import Estimates
+from clampz.model.starts import Start
+from clampz.model.tables import Floats, Integers
+from clampz.numerics import EPS
+from clampz.options import Options, check_option, memory_allowed
+from clampz.signature import approximation
+from clampz.watch import Progress, Watch
+from clampz.workers import workers
+
+# Pairwise marginals of all lanes are kept up to this many bytes; beyond, a lane that is asked for its pairs is run
+# again.
+KEPT_BYTES = 2**28
+
+# Lanes that store fewer numbers are done before a second thread has got hold of the interpreter.
+LARGE_LANE = 10_000
+
+Z_IS_ZERO = "Z = 0: every configuration has probability zero, so there are no marginals"
+NOT_REACHED = "the run was stopped before this lane"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactOptions(Options):
+    """Options of `exact`; `tol` and `max_iter` have no effect on it, and a limit of time only between the lanes of a
+    batch: lanes not reached are nan.
+
+    Attributes
+    ----------
+    memory
+        Bytes it may use; None for half of what is free.  TooWideError where that is not enough, before anything is
+        allocated.
+    marginals
+        False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and pairwise
+        ones refused.
+    """
+
+    memory: int | None = None
+    marginals: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option(self.memory is None or self.memory >= 0, "memory", "None or a number of bytes >= 0", self.memory)
+
+
+class _Run:
+    """One elimination over the lanes of a batch."""
+
+    def __init__(self, batch: Batch, options: ExactOptions) -> None:
+        model = batch.model
+        self.batch = batch
+        self.wanted = options.marginals
+        larger = model.factors
+        whole = Scopes.of_pairwise(model.num_states, model.edges).followed_by(
+            larger.scope_start, larger.variables, np.diff(larger.start)
+        )
+        # States that no lane allows are cut out, so that evidence makes the model narrower.
+        self.restricted = Restriction.of(whole, batch.possible.any(axis=1))
+        self.elimination = Elimination.of(self.restricted.scopes, options.memory, marginals=self.wanted)
+        self.num_rows, self.num_pairs = len(batch.unary), len(model.pairwise.flat)
+        self.num_kept = len(self.restricted.states)
+        self.state_start = self.restricted.scopes.table_start[: model.num_variables + 1]
+        self.pair_start = self.restricted.scopes.table_start[
+            model.num_variables : model.num_variables + model.num_edges + 1
+        ]
+        values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, larger.flat])
+        self.values = values[self.restricted.entries]
+
+    def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats) -> Sum:
+        """log Z of a lane; writes its marginals into `unary` and `pairs` where these are not empty."""
+        entries, num_kept = self.restricted.entries, self.num_kept
+        values = self.values.copy()
+        values[:num_kept] = self.batch.unary[self.restricted.states, b]
+        marginals = np.empty(num_kept if self.wanted else 0)
+        found = self.elimination.run(values, workspace, marginals)
+        if found.log_z == -np.inf or not self.wanted:
+            unary[:] = pairs[:] = np.nan
+            return found
+        unary[self.restricted.states] = _normalised(marginals, self.state_start)
+        if pairs.size:
+            last = self.pair_start[-1]
+            pairs[entries[num_kept:last] - self.num_rows] = _normalised(
+                workspace.beliefs[num_kept:last], self.pair_start - num_kept
+            )
+        return found
+
+    def num_threads(self, options: ExactOptions) -> int:
+        """How many threads pay, and fit into memory together."""
+        if self.batch.num_lanes == 1 or self.elimination.num_stored < LARGE_LANE:
+            return 1
+        threads = min(options.num_threads, self.batch.num_lanes)
+        return max(1, min(threads, memory_allowed(options.memory) // self.elimination.num_bytes(self.wanted)))
+
+    def pairs_again(self, b: int) -> Floats:
+        pairs = np.zeros(self.num_pairs)
+        self.lane(b, self.elimination.workspace(), np.zeros(self.num_rows), pairs)
+        return pairs
+
+
+def _normalised(tables: Floats, start: Integers) -> Floats:
+    """Tables one after another, each made to add up to 1: what large potentials leave to rounding shows as missing
+    mass."""
+    if len(start) == 1:
+        return tables
+    whole: Floats = tables / np.repeat(np.add.reduceat(tables, start[:-1]), np.diff(start))
+    return whole
+
+
+@dataclass(frozen=True)
+class ExactState:
+    """What `exact` ends with: the pairwise marginals (P, B), or None and the means to compute a lane's again."""
+
+    pairs: Floats | None
+    again: Callable[[int], Floats] | None
+
+    def take(self, lanes: Integers) -> "ExactState":
+        """The state of some of the lanes."""
+        again = self.again
+        return ExactState(
+            None if self.pairs is None else self.pairs[lanes],
+            None if again is None else lambda lane: again(int(lanes[lane])),
+        )
+
+    def join(self, others: Sequence["ExactState"]) -> "ExactState":
+        """The states of these lanes followed by those of others."""
+        parts = [self, *others]
+        if all(part.pairs is not None for part in parts):
+            return ExactState(np.concatenate([part.pairs for part in parts if part.pairs is not None]), None)
+        return ExactState(None, None)
+
+    def pairwise(self, lane: int) -> Floats:
+        if self.pairs is not None:
+            pairs: Floats = self.pairs[lane].copy()
+            return pairs
+        if self.again is None:
+            raise OptionError("pairwise marginals: this run was asked for log Z only (marginals=False)")
+        return self.again(lane)
+
+
+@approximation("exact", ExactOptions, takes_factors=True)
+def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
+    """log Z and all marginals, exactly, by eliminating one variable after another.
+
+    Cost and memory are exponential in the width of the model: TooWideError says, before anything is allocated, how wide
+    it is and what it would take. `lower` and `upper` enclose log Z and differ by a bound on the rounding error only.
+
+    >>> from clampz.model import Model
+    >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
+    2.006409
+    """
+    run = _Run(batch, options)
+    num_lanes = batch.num_lanes
+    keep = options.marginals and run.num_pairs * num_lanes * 8 <= KEPT_BYTES
+    unary = np.zeros((num_lanes, run.num_rows))
+    pairs = np.zeros((num_lanes, run.num_pairs if keep else 0))
+    log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
+
+    def solve(lanes: range) -> None:
+        workspace = run.elimination.workspace(options.marginals)
+        for b in lanes:
+            if b > 0 and watch.must_stop():
+                unary[b] = pairs[b] = np.nan
+                continue
+            found = run.lane(b, workspace, unary[b], pairs[b])
+            log_z[b], error[b] = found.log_z + batch.model.constant, found.error
+            done = int(np.count_nonzero(~np.isnan(log_z)))
+            watch.report(
+                Progress(
+                    method="exact",
+                    num_iter=1,
+                    residual=0.0,
+                    log_z=float(log_z[b]),
+                    num_lanes=num_lanes,
+                    num_finished=done,
+                    seconds=watch.seconds,
+                )
+            )
+
+    threads = run.num_threads(options)
+    with workers(threads) as pool:
+        pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
+    done = ~np.isnan(log_z)
+    stopped_by = watch.stopped_by or "tol"
+    error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
+    return Estimates(
+        method="exact",
+        model=batch.model,
+        log_z=log_z,
+        bound="exact",
+        lower=np.where(done, log_z - error, -np.inf),
+        upper=np.where(done, log_z + error, np.inf),
+        value=log_z,
+        marginals_flat=unary.T,
+        converged=done,
+        num_iter=done.astype(np.int64),
+        residual=np.where(done, 0.0, np.inf),
+        stopped_by=["tol" if d else stopped_by for d in done],
+        options=options,
+        notes=[Z_IS_ZERO if z == -np.inf else "" if d else NOT_REACHED for z, d in zip(log_z, done, strict=True)],
+        state=ExactState(pairs if keep else None, run.pairs_again if options.marginals else None),
+    )

@@ -1,0 +1,105 @@
+"""Coercion of what users pass in: arrays out, or a ModelError that says what was expected, what came, and where."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clampz.errors import ModelError
+from clampz.model.tables import Floats, Integers
+
+# Sums of potentials beyond this would drown what stands for a hard zero in a sum (1e30 in mean field).
+LARGEST_POTENTIAL = 1e20
+
+
+def as_rows(unary: Sequence[ArrayLike] | ArrayLike) -> Sequence[ArrayLike]:
+    """One list of numbers per variable."""
+    if isinstance(unary, np.ndarray) and unary.ndim != 2 and unary.dtype != object:
+        raise ModelError(f"unary: expected one list of numbers per variable, found an array of shape {unary.shape}")
+    if isinstance(unary, Mapping) or not hasattr(unary, "__len__"):
+        raise ModelError(f"unary: expected one list of numbers per variable, found {type(unary).__name__}")
+    return unary  # type: ignore[return-value]
+
+
+def as_pairs(
+    pairwise: Mapping[tuple[Any, Any], ArrayLike] | Iterable[tuple[tuple[Any, Any], ArrayLike]],
+) -> tuple[list[tuple[Any, Any]], list[ArrayLike]]:
+    """The pairs of variables, and their tables."""
+    pairs, tables = [], []
+    for item in pairwise.items() if isinstance(pairwise, Mapping) else pairwise:
+        pair, table = two(item, "pairwise", "a pair of variables and their table")
+        pairs.append(two(pair, "edge", "a pair of variables"))
+        tables.append(table)
+    return pairs, tables
+
+
+def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
+    """The halves of a pair."""
+    if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 2:
+        raise ModelError(f"{where} {item!r:.80}: expected {expected}")
+    return item[0], item[1]
+
+
+def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
+    """A new array of log potentials: no NaN, no +inf, and no -inf either where they must be finite."""
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ModelError(f"{where}: expected numbers in a rectangular array, found {values!r:.80}") from None
+    # (nan fails every comparison)
+    bad = ~((np.abs(array) <= LARGEST_POTENTIAL) | (np.isneginf(array) & (not finite)))
+    if bad.any():
+        place = tuple(int(k) for k in np.argwhere(bad)[0])
+        wanted = f"finite {'numbers' if finite else 'log potentials or -inf (a hard zero)'}, at most {LARGEST_POTENTIAL:g} in size"
+        raise ModelError(f"{where}{list(place) if place else ''}: expected {wanted}, found {array[place]}")
+    return array
+
+
+def as_edges(edges: ArrayLike, num_variables: int) -> Integers:
+    """(m, 2) pairs of variables that exist."""
+    try:
+        array = np.asarray(edges)
+    except ValueError:
+        raise ModelError(f"edges: expected pairs of variables, found {edges!r:.80}") from None
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise ModelError(f"edges: expected integers of shape (edges, 2), found {array.dtype} of shape {array.shape}")
+    bad = np.flatnonzero(((array < 0) | (array >= num_variables)).any(axis=1))
+    if bad.size:
+        raise ModelError(
+            f"edges[{bad[0]}] = {tuple(array[bad[0]].tolist())}: expected variables from 0 to {num_variables - 1}"
+        )
+    return array.astype(np.int64)
+
+
+def as_num_states(num_states: ArrayLike) -> Integers:
+    """(n,) whole numbers >= 1."""
+    array = np.asarray(num_states)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise ModelError(
+            f"num_states: expected a whole number per variable, found {array.dtype} of shape {array.shape}"
+        )
+    if array.min() < 1:
+        raise ModelError(f"num_states[{array.argmin()}]: expected a whole number >= 1, found {array.min()}")
+    return array.astype(np.int64)
+
+
+def as_constant(constant: float) -> float:
+    """A finite number."""
+    try:
+        number = float(constant)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ModelError(f"constant: expected a finite number, found {constant!r}")
+    return number
+
+
+def some(names: Sequence[str], limit: int = 8) -> str:
+    """The first few names, for a message."""
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -1,0 +1,199 @@
+"""The pairwise model that a model with larger factors is equivalent to, exactly: for the methods that pass messages
+along edges.
+
+Each factor of three or more variables becomes an auxiliary variable, after the user's own, whose states are the rows of
+its table that are not hard zeros; an edge to each variable of the scope allows the rows that agree with its state.
+Edges inside a scope are folded into the factor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from clampz.model.batch import Batch
+from clampz.model.factors import Factor
+from clampz.model.model import Model
+from clampz.model.results import Estimate, Estimates
+from clampz.model.tables import Floats, Integers
+from clampz.numerics import EPS
+
+
+@dataclass(frozen=True, eq=False)
+class Equivalent:
+    """A model with larger factors, and the pairwise model that says the same.
+
+    Attributes
+    ----------
+    whole
+        The user's model.
+    model
+        The pairwise one: the same variables first, then one for each larger factor.
+    rows
+        For each factor, (states, arity) the states of its scope that each state of its variable stands for.
+    home
+        (m,) for each edge of the user's model its number in the pairwise one, or -1 - f where it is folded into factor
+        f.
+    rounding
+        Bound on what folding has changed in log Z.
+    """
+
+    whole: Model
+    model: Model
+    rows: tuple[Integers, ...]
+    home: Integers
+    rounding: float
+
+    @classmethod
+    def of(cls, whole: Model) -> "Equivalent":
+        """Made once per model and kept as long as it."""
+        if whole not in _KEPT:
+            _KEPT[whole] = cls._made(whole)
+        return _KEPT[whole]
+
+    @classmethod
+    def _made(cls, whole: Model) -> "Equivalent":
+        n = whole.num_variables
+        edge_of = {pair: k for k, pair in enumerate(map(tuple, whole.edges.tolist()))}
+        home = np.zeros(whole.num_edges, dtype=np.int64)
+        unary, num_states, rows, edges, tables = [whole.unary.flat], [whole.num_states], [], [], []
+        rounding = 0.0
+        for f, factor in enumerate(whole.factors):
+            table, size = _with_edges(whole, factor, edge_of, home, f)
+            rounding += EPS * size
+            allowed = np.argwhere(table > -np.inf)
+            allowed = (
+                allowed if len(allowed) else np.zeros((1, table.ndim), dtype=np.int64)
+            )  # nothing is allowed: one state, and it is impossible
+            rows.append(allowed)
+            unary.append(table[tuple(allowed.T)])
+            num_states.append(np.array([len(allowed)]))
+            for p, i in enumerate(factor.scope):
+                agrees = np.arange(whole.num_states[i])[:, None] == allowed[None, :, p]
+                edges.append((i, n + f))
+                tables.append(np.where(agrees, 0.0, -np.inf).ravel())
+        kept = np.flatnonzero(home == 0)
+        pairs = [whole.pairwise.at(int(k)).ravel() for k in kept]
+        model = Model.from_flat(
+            np.concatenate(num_states),
+            np.concatenate(unary),
+            np.concatenate([whole.edges[kept].astype(np.int64), np.array(edges, dtype=np.int64).reshape(-1, 2)]),
+            np.concatenate([np.empty(0), *pairs, *tables]),
+            constant=whole.constant,
+        )
+        number = {pair: k for k, pair in enumerate(map(tuple, model.edges.tolist()))}
+        home[kept] = [number[tuple(pair)] for pair in whole.edges[kept].tolist()]
+        return cls(whole, model, tuple(rows), home, rounding)
+
+    # -- there ----------------------------------------------------------------------------------------------------------------
+
+    def batch(self, batch: Batch) -> Batch:
+        """The same lanes of the pairwise model."""
+        own = self.model.unary.flat[len(batch.unary) :, None]
+        return Batch(self.model, np.concatenate([batch.unary, np.repeat(own, batch.num_lanes, axis=1)]))
+
+    def marginals(self, marginals: Floats) -> Floats:
+        """(S', B) marginals of all variables from those (S, B) of the user's: a row of a factor has the product of its
+        states, scaled to add up to one."""
+        start, parts = self.whole.unary.start, [marginals]
+        for rows, (scope, _) in zip(self.rows, self.whole.factors, strict=True):
+            weight = np.ones((len(rows), marginals.shape[1]))
+            for p, i in enumerate(scope):
+                weight *= marginals[start[i] + rows[:, p]]
+            total = weight.sum(axis=0)
+            parts.append(np.where(total > 0, weight / np.where(total > 0, total, 1.0), 1 / len(rows)))
+        return np.concatenate(parts)
+
+    # -- and back -------------------------------------------------------------------------------------------------------------
+
+    def back(self, estimates: Estimates) -> Estimates:
+        """Estimates of the pairwise model as those of the user's: of its variables and edges only, bounds widened by
+        what folding may have changed."""
+        lower, upper = estimates.lower - self.rounding, estimates.upper + self.rounding
+        log_z = {"lower": lower, "upper": upper}.get(estimates.bound or "", estimates.log_z)
+        num_rows = len(self.whole.unary.flat)
+        return replace(
+            estimates,
+            model=self.whole,
+            log_z=log_z,
+            lower=lower,
+            upper=upper,
+            marginals_flat=np.ascontiguousarray(estimates.marginals_flat[:num_rows]),
+            state=EquivalentState(self, estimates),
+        )
+
+
+# Equivalents of models that are still in use.
+_KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
+
+
+def _with_edges(
+    whole: Model, factor: Factor, edge_of: dict[tuple[int, ...], int], home: Integers, f: int
+) -> tuple[Floats, float]:
+    """A factor's table with the edges inside its scope that are in no earlier factor added; and the additions into an
+    entry, times how large its terms were."""
+    table, size, additions = factor.table, float(np.abs(factor.table[np.isfinite(factor.table)]).max(initial=0.0)), 0
+    for b in range(len(factor.scope)):
+        for a in range(b):
+            k = edge_of.get((factor.scope[a], factor.scope[b]))
+            if k is None or home[k] != 0:
+                continue
+            home[k] = -1 - f
+            pair = whole.pairwise.at(k)
+            shape = [1] * len(factor.scope)
+            shape[a], shape[b] = pair.shape
+            table = table + pair.reshape(shape)
+            size += float(np.abs(pair[np.isfinite(pair)]).max(initial=0.0))
+            additions += 1
+    return table, additions * size
+
+
+@dataclass(frozen=True, eq=False)
+class EquivalentState:
+    """What a method ended with on the pairwise model."""
+
+    equivalent: Equivalent
+    estimates: Estimates
+
+    def take(self, lanes: Integers) -> "EquivalentState":
+        """The same for some of the lanes."""
+        return EquivalentState(self.equivalent, self.estimates.take(lanes))
+
+    def join(self, others: Sequence["EquivalentState"]) -> "EquivalentState":
+        """These lanes followed by those of others."""
+        return EquivalentState(self.equivalent, self.estimates.join([other.estimates for other in others]))
+
+    @property
+    def rho(self) -> Floats:
+        """The edge weights of TRW, in the order of the pairwise model's edges."""
+        weights: Floats = self.estimates.state.rho
+        return weights
+
+    def pairwise(self, lane: int) -> Floats:
+        """Pairwise marginals of the user's edges: those of the pairwise model, or sums over the rows of the factor that
+        an edge was folded into."""
+        whole, home = self.equivalent.whole, self.equivalent.home
+        found = self.estimates.state.pairwise(lane)
+        start = self.equivalent.model.pairwise.start
+        factors = self.equivalent.model.unary.start[whole.num_variables :]
+        out = []
+        for k, (i, j) in enumerate(whole.edges.tolist()):
+            if home[k] >= 0:
+                out.append(found[start[home[k]] : start[home[k] + 1]])
+                continue
+            f = -1 - int(home[k])
+            scope, rows = whole.factors[f].scope, self.equivalent.rows[f]
+            weight = self.estimates.marginals_flat[factors[f] : factors[f + 1], lane]
+            pair = rows[:, scope.index(i)] * whole.num_states[j] + rows[:, scope.index(j)]
+            out.append(np.bincount(pair, weight, int(whole.num_states[i] * whole.num_states[j])))
+        return np.concatenate([np.empty(0), *out])
+
+
+def equivalent_start(equivalent: Equivalent, start: Estimate | Estimates) -> Estimate | Estimates | Floats:
+    """A start for the pairwise model from estimates of the user's: those of the pairwise model itself where a method
+    ran on it, marginals otherwise."""
+    if isinstance(start.state, EquivalentState) and start.state.equivalent is equivalent:
+        return start.state.estimates if isinstance(start, Estimates) else start.state.estimates[start.lane]
+    flat = start.marginals_flat if isinstance(start, Estimates) else start.marginals.flat[:, None]
+    return equivalent.marginals(np.nan_to_num(flat, nan=0.5))

@@ -1,0 +1,180 @@
+"""Estimate: what a method found about one lane.  Estimates: about a batch of them.
+
+`bound` speaks of `log_z`: "lower" or "upper" where it is a proven bound, "exact", or None where it is only an
+estimate.  `lower` and `upper` always hold, widened by the rounding error made in computing them; they are -inf and inf
+where the method proves nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol, overload
+
+import numpy as np
+
+from clampz.model.model import Model, Variable
+from clampz.model.tables import Floats, Integers, PairTables, UnaryTables, columns, read_only
+from clampz.options import Options
+from clampz.watch import StoppedBy
+
+Bound = Literal["lower", "upper", "exact"]
+
+
+# The arrays of `Estimates` with one entry per lane.
+PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")
+
+
+class PairState(Protocol):
+    """What a method ended with, from which the pairwise marginals of a lane follow when somebody asks for them."""
+
+    def pairwise(self, lane: int) -> Floats:
+        """Pairwise marginals of a lane, laid out as `model.pairwise.flat`."""
+        ...
+
+    def take(self, lanes: Integers) -> "PairState":
+        """The same for some of the lanes."""
+        ...
+
+    def join(self, others: Sequence[Any]) -> "PairState":
+        """These lanes followed by those of others."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate:
+    """A method's log Z with its marginals.
+
+    Attributes
+    ----------
+    log_z
+        The method's answer; for TRW the certified bound.
+    bound
+        What `log_z` is: "lower", "upper", "exact" or None.
+    lower, upper
+        Certified: lower <= log Z <= upper.
+    value
+        The method's own objective at the point reached (for TRW what its fixed point would have, no bound before
+        convergence).
+    marginals, pairwise_marginals
+        `marginals[i][a]` and `pairwise_marginals[i, j][a, b]`.
+    converged, num_iter, residual, stopped_by
+        Whether the tolerance was met, after how many sweeps, what is left of it in nats, and why the run ended.
+    """
+
+    method: str
+    model: Model
+    log_z: float
+    bound: Bound | None
+    lower: float
+    upper: float
+    value: float
+    marginals: UnaryTables
+    converged: bool
+    num_iter: int
+    residual: float
+    stopped_by: StoppedBy
+    options: Options
+    note: str = ""
+    state: Any = field(default=None, repr=False)
+    lane: int = field(default=0, repr=False)
+
+    @cached_property
+    def pairwise_marginals(self) -> PairTables:
+        """`pairwise_marginals[i, j][a, b]`: computed when first asked for."""
+        tables = self.model.pairwise
+        return PairTables(read_only(self.state.pairwise(self.lane)), tables.start, tables.edges, tables.num_states)
+
+    def marginal(self, variable: Variable) -> Floats:
+        """Marginal of one variable, by index or name."""
+        return self.marginals[self.model.variable_index(variable)]
+
+    def __repr__(self) -> str:
+        kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
+        stop = "" if self.stopped_by == "tol" else f" (stopped by {self.stopped_by}), residual {self.residual:.2g}"
+        ending = "converged" if self.converged else f"not converged{stop}"
+        sweeps = (
+            "" if self.bound == "exact" else f", {self.num_iter} sweep{'' if self.num_iter == 1 else 's'}, {ending}"
+        )
+        note = f"; {self.note}" if self.note else ""
+        return f"Estimate({self.method}: log Z = {self.log_z:.10g} ({kind}){sweeps}{note})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimates(Sequence[Estimate]):
+    """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
+    b."""
+
+    method: str
+    model: Model
+    log_z: Floats
+    bound: Bound | None
+    lower: Floats
+    upper: Floats
+    value: Floats
+    marginals_flat: Floats
+    converged: np.ndarray[Any, np.dtype[np.bool_]]
+    num_iter: np.ndarray[Any, np.dtype[np.int64]]
+    residual: Floats
+    stopped_by: Sequence[StoppedBy]
+    options: Options
+    notes: Sequence[str] = ()
+    state: Any = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.log_z)
+
+    @overload
+    def __getitem__(self, index: int) -> Estimate: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Estimate]: ...
+    def __getitem__(self, index: int | slice) -> Estimate | list[Estimate]:
+        if isinstance(index, slice):
+            return [self[b] for b in range(*index.indices(len(self)))]
+        b = range(len(self))[index]
+        return Estimate(
+            method=self.method,
+            model=self.model,
+            log_z=float(self.log_z[b]),
+            bound=self.bound,
+            lower=float(self.lower[b]),
+            upper=float(self.upper[b]),
+            value=float(self.value[b]),
+            marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, b])), self.model.unary.start),
+            converged=bool(self.converged[b]),
+            num_iter=int(self.num_iter[b]),
+            residual=float(self.residual[b]),
+            stopped_by=self.stopped_by[b],
+            options=self.options,
+            note=self.notes[b] if self.notes else "",
+            state=self.state,
+            lane=b,
+        )
+
+    def take(self, lanes: Integers) -> "Estimates":
+        """The estimates of some lanes, in this order; a lane may be taken several times."""
+        arrays: dict[str, Any] = {name: getattr(self, name)[lanes] for name in PER_LANE}
+        return replace(
+            self,
+            marginals_flat=columns(self.marginals_flat, lanes),
+            stopped_by=[self.stopped_by[b] for b in lanes],
+            notes=[self.notes[b] for b in lanes] if self.notes else (),
+            state=self.state.take(lanes),
+            **arrays,
+        )
+
+    def join(self, others: Sequence["Estimates"]) -> "Estimates":
+        """These estimates followed by others of the same model, method and options."""
+        parts = [self, *others]
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_LANE}
+        return replace(
+            self,
+            marginals_flat=np.concatenate([part.marginals_flat for part in parts], axis=1),
+            stopped_by=[reason for part in parts for reason in part.stopped_by],
+            notes=[note for part in parts for note in (part.notes or [""] * len(part))],
+            state=self.state.join([part.state for part in others]),
+            **arrays,
+        )
+
+    def __repr__(self) -> str:
+        done = int(np.count_nonzero(self.converged))
+        return f"Estimates({self.method}: {len(self)} lanes, log Z {self.log_z.min():.6g} to {self.log_z.max():.6g}, {done} converged)"

@@ -1,0 +1,49 @@
+"""Where a run may start: an earlier estimate of the same graph by whatever method, or marginals."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz.errors import OptionError
+from clampz.model.batch import Batch
+from clampz.model.results import Estimate, Estimates
+from clampz.model.tables import Floats
+
+Start = Estimate | Estimates | NDArray[np.float64]
+
+
+def start_marginals(batch: Batch, start: Start) -> Floats:
+    """(S, B) the marginals to start from: those of an earlier estimate, or an array with a row per state of each
+    variable in turn."""
+    if isinstance(start, Estimate | Estimates):
+        check_same_graph(batch, start)
+        return one_per_lane(start.marginals_flat if isinstance(start, Estimates) else start.marginals.flat, batch)
+    num_rows = len(batch.unary)
+    marginals = np.array(start, dtype=np.float64)
+    if marginals.ndim > 1 and marginals.shape[:2] == (
+        batch.model.num_variables,
+        num_rows // max(1, batch.model.num_variables),
+    ):
+        marginals = marginals.reshape(num_rows, *marginals.shape[2:])
+    if marginals.shape[:1] != (num_rows,) or marginals.ndim > 2 or not (marginals >= 0).all():
+        raise OptionError(
+            f"start: expected an estimate, or probabilities of shape ({num_rows},) or ({num_rows}, lanes), found shape {marginals.shape}"
+        )
+    return one_per_lane(marginals, batch)
+
+
+def check_same_graph(batch: Batch, start: Estimate | Estimates) -> None:
+    model, other = batch.model, start.model
+    if not (np.array_equal(model.num_states, other.num_states) and np.array_equal(model.edges, other.edges)):
+        raise OptionError(
+            f"start: expected an estimate of a model with the same variables and edges as {model}, found one of {other}"
+        )
+
+
+def one_per_lane(array: Floats, batch: Batch) -> Floats:
+    """Columns of a start, one per lane: as many as there are, or one for all."""
+    columns = array[:, None] if array.ndim == 1 else array
+    if columns.shape[1] not in (1, batch.num_lanes):
+        raise OptionError(
+            f"start: expected one for all lanes or one for each of {batch.num_lanes}, found {columns.shape[1]}"
+        )
+    return np.repeat(columns, batch.num_lanes // columns.shape[1], axis=1)

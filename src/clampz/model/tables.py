@@ -1,0 +1,154 @@
+"""Ragged tables: many small arrays of different shapes kept end to end in one flat array.
+
+A model of a million variables has a million small unary tables.  As separate arrays they would cost a hundred bytes
+each and a Python loop to touch; here they are one array with an offset per table, and a table is a view that is cut out
+when asked for.
+"""
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def offsets(sizes: NDArray[Any]) -> Integers:
+    """Where each of consecutive pieces of these sizes begins, and where the last one ends.
+
+    >>> offsets(np.array([2, 3, 1])).tolist()
+    [0, 2, 5, 6]
+    """
+    start = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=start[1:])
+    return start
+
+
+def ranges(start: Integers, sizes: Integers) -> Integers:
+    """start[0], start[0] + 1, ... sizes[0] of them, then the same from start[1], and so on.
+
+    >>> ranges(np.array([7, 2]), np.array([2, 3])).tolist()
+    [7, 8, 2, 3, 4]
+    """
+    begin = offsets(sizes)
+    return np.repeat(start - begin[:-1], sizes) + np.arange(begin[-1])
+
+
+def columns(array: Floats, lanes: Integers) -> Floats:
+    """Some columns as an array of its own with contiguous rows (indexing would leave it column by column, and lanes
+    apart)."""
+    return np.take(array, lanes, axis=1)
+
+
+def lane_sums(array: Floats) -> Floats:
+    """(B,) sums over the rows of an (n, B) array, each added up in pairs.
+
+    Along the first axis NumPy adds one row after another, and n equal terms then err by n roundings, all in one
+    direction.
+    """
+    sums: Floats = np.ascontiguousarray(array.T).sum(axis=1)
+    return sums
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, closed to writing."""
+    array.flags.writeable = False
+    return array
+
+
+class UnaryTables(Sequence[Floats]):
+    """One table per variable: `tables[i]` has an entry per state of variable i."""
+
+    __slots__ = ("flat", "start")
+
+    def __init__(self, flat: Floats, start: Integers) -> None:
+        self.flat = flat
+        self.start = start
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Floats: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Floats]: ...
+    def __getitem__(self, index: int | slice) -> Floats | list[Floats]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        return self.flat[self.start[i] : self.start[i + 1]]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All tables as rows of one array, where every variable has as many states."""
+        sizes = np.diff(self.start)
+        if len(sizes) and sizes.min() != sizes.max():
+            raise ValueError(
+                f"variables have {sizes.min()} to {sizes.max()} states: no rectangular array holds their tables"
+            )
+        array = self.flat.reshape(len(sizes), sizes.max(initial=0))
+        return array.astype(dtype) if dtype is not None or copy else array
+
+    def __repr__(self) -> str:
+        return _preview("UnaryTables", len(self), [np.array2string(t, precision=4) for t in self[:4]])
+
+
+class PairTables(Mapping[tuple[int, int], Floats]):
+    """One table per edge: `tables[i, j]` has shape (states of i, states of j), and `tables[j, i]` is its transpose.
+
+    Iteration runs over the edges in the model's order, smaller variable first.
+    """
+
+    __slots__ = ("_keys", "edges", "flat", "num_states", "start")
+
+    def __init__(self, flat: Floats, start: Integers, edges: NDArray[np.int32], num_states: Integers) -> None:
+        self.flat = flat
+        self.start = start
+        self.edges = edges
+        self.num_states = num_states
+        self._keys: Integers | None = None
+
+    def at(self, k: int) -> Floats:
+        """The table of edge number k."""
+        i, j = self.edges[k]
+        return self.flat[self.start[k] : self.start[k + 1]].reshape(self.num_states[i], self.num_states[j])
+
+    def entries(self, chosen: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+        """Every entry of the tables of some edges: its place in `flat`, its edge, and its two states."""
+        place = ranges(self.start[chosen], self.start[chosen + 1] - self.start[chosen])
+        edge = np.repeat(chosen, self.start[chosen + 1] - self.start[chosen])
+        first, second = np.divmod(place - self.start[edge], self.num_states[self.edges[edge, 1]])
+        return place, edge, first, second
+
+    def __getitem__(self, pair: tuple[int, int]) -> Floats:
+        try:
+            i, j = sorted(map(operator.index, pair))
+        except (TypeError, ValueError):
+            raise KeyError(pair) from None
+        if self._keys is None:  # edges are sorted, so that a search replaces a dictionary of millions
+            self._keys = self.edges[:, 0].astype(np.int64) * len(self.num_states) + self.edges[:, 1]
+        key = i * len(self.num_states) + j
+        k = int(np.searchsorted(self._keys, key))
+        if not 0 <= i < j < len(self.num_states) or k == len(self._keys) or self._keys[k] != key:
+            raise KeyError(pair)
+        table = self.at(k)
+        return table if pair[0] == i else table.T
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return ((int(i), int(j)) for i, j in self.edges)
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{(int(i), int(j))}: {np.array2string(self.at(k), precision=4)}" for k, (i, j) in enumerate(self.edges[:2])
+        ]
+        return _preview("PairTables", len(self), shown)
+
+
+def _preview(name: str, num_tables: int, shown: list[str]) -> str:
+    rest = num_tables - len(shown)
+    return f"{name}({', '.join(shown)}{f', and {rest} more' if rest else ''})"

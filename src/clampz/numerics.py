@@ -1,0 +1,22 @@
+"""Numbers that every layer shares: machine precision, what rounding is charged with, and the sum of exponentials."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+EPS = float(np.finfo(np.float64).eps)
+# Roundings per term of a sum, the polynomial exp and log included (each within 5e-16, about two units in the last
+# place).
+ROUNDINGS = 16.0
+
+
+def log_sum_exp(values: NDArray[Any]) -> float:
+    """log of the sum of exponentials; -inf for none.
+
+    >>> log_sum_exp(np.log([1.0, 2.0, 5.0])) == math.log(8.0)
+    True
+    """
+    top = float(values.max(initial=-np.inf))
+    return top if not np.isfinite(top) else top + math.log(float(np.exp(values - top).sum()))

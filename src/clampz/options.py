@@ -1,0 +1,130 @@
+"""Options: those that every method shares, how options are checked and changed, and how memory is given: bytes, or text
+such as "2GB"."""
+
+import math
+import os
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Self
+
+from clampz.errors import OptionError, unknown_name
+
+# Share of the machine's free memory that is used without asking.
+MEMORY_SHARE = 0.5
+UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Limits that every approximation takes.
+
+    Attributes
+    ----------
+    tol
+        In nats: stop when what is left to gain is below it (each method says what it measures).
+    max_iter
+        Sweeps over the model at most.
+    time
+        Seconds at most.
+    threads
+        Threads to use; None for all cores.  No result depends on it.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    time: float = math.inf
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        check_option(is_number(self.tol) and self.tol >= 0, "tol", "a number of nats >= 0", self.tol)
+        check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
+        check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
+        check_option(
+            self.threads is None or (is_whole(self.threads) and self.threads >= 1),
+            "threads",
+            "None or a whole number >= 1",
+            self.threads,
+        )
+
+    @property
+    def num_threads(self) -> int:
+        return self.threads or os.cpu_count() or 1
+
+    def in_branches(self) -> Self:
+        """For sub-models that also start from the solution of the model they come from."""
+        return self
+
+    def with_changes(self, changes: dict[str, Any]) -> Self:
+        """These options with some of them changed; an unknown name is refused with the nearest ones."""
+        known = [field.name for field in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise unknown_name("option", name, known, most=1)
+        try:
+            return replace(self, **changes)
+        except TypeError as error:
+            raise OptionError(f"options {changes!r}: {error}") from None
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number of any integer type, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a real number of any type, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_option(holds: bool, name: str, expected: str, found: object) -> None:
+    if not holds:
+        raise OptionError(f"{name}: expected {expected}, found {found!r}")
+
+
+def as_bytes(memory: int | str) -> int:
+    """A number of bytes, also written as "512MB" or "2GB".
+
+    >>> as_bytes("2GB")
+    2000000000
+    """
+    text = str(memory).strip().upper()
+    number = text.rstrip("KMGTIB ")
+    try:
+        size = float(number) * UNITS[text[len(number) :].strip()]
+    except (KeyError, ValueError):
+        size = -1.0
+    valid = size >= 0 and not isinstance(memory, bool) and math.isfinite(size)
+    check_option(valid, "memory", 'bytes, or text such as "2GB"', memory)
+    return int(size)
+
+
+def bytes_in_words(number: float) -> str:
+    """A number of bytes for people.
+
+    >>> bytes_in_words(84_248), bytes_in_words(2.1e10), bytes_in_words(2.0**80)
+    ('0.084 MB', '21 GB', '1.2e+24 bytes')
+    """
+    if number >= 1e16:
+        return f"{number:.2g} bytes"
+    unit = next((unit for unit in ("TB", "GB") if number >= UNITS[unit]), "MB")
+    size = number / UNITS[unit]
+    return f"{size:.2g} {unit}" if size < 10 else f"{size:,.0f} {unit}"
+
+
+def memory_allowed(memory: int | str | None) -> int:
+    """Bytes that a run may take: `memory`, or a share of what the machine (or its container) has free."""
+    if memory is not None:
+        return as_bytes(memory)
+    free = 2**32
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) * 1024
+        limit, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text().strip() for name in ("max", "current"))
+        if limit != "max":
+            free = min(free, int(limit) - int(used))
+    except OSError:
+        if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names and free == 2**32:
+            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(MEMORY_SHARE * max(free, 0))

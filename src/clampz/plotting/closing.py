@@ -1,0 +1,82 @@
+"""The picture of a bracket that closes."""
+
+import math
+from typing import TYPE_CHECKING
+
+from clampz.bracketing.bracket import Bracket, leaves_of
+from clampz.plotting import INK, SOFT, new_axes, round_outward
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FILL = "#cfd8e6"
+# Seconds below which the time axis does not begin.
+FIRST_MOMENT = 1e-3
+
+
+def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
+    """Draw both bounds over time (log axis), the estimate between them, and what is left of the gap."""
+    ax = new_axes(ax, (6.0, 3.4))
+    points = [point for point in bracket.trace if math.isfinite(point.lower) and math.isfinite(point.upper)]
+    if not points:
+        ax.text(0.5, 0.5, "no finite bracket yet", ha="center", va="center", transform=ax.transAxes, color=SOFT)
+        return ax
+    moments = [max(point.seconds, FIRST_MOMENT) for point in points]
+    end = max(bracket.seconds, moments[-1] * 1.05)
+    moments.append(end)
+    lower, upper = [point.lower for point in points], [point.upper for point in points]
+    lower.append(lower[-1])
+    upper.append(upper[-1])
+    ax.fill_between(moments, lower, upper, step="post", color=FILL, linewidth=0, zorder=1)
+    ax.step(moments, upper, where="post", color=INK, linewidth=1.4, zorder=3)
+    ax.step(moments, lower, where="post", color=INK, linewidth=1.4, linestyle=(0, (4, 1.5)), zorder=3)
+    ax.plot(
+        [end], [bracket.estimate], marker="o", markersize=5, color=INK, markerfacecolor="white", zorder=4, clip_on=False
+    )
+    ax.set_xscale("log")
+    ax.set_xlim(moments[0], end)
+    # early bounds may be many times wider than what matters in the end
+    gap, first = upper[-1] - lower[-1], upper[0] - lower[0]
+    room = min(first, max(30 * gap, 0.1 * first))
+    if room > 0:
+        ax.set_ylim(
+            max(min(lower), lower[-1] - 0.5 * room) - 0.05 * room, min(max(upper), upper[-1] + 0.5 * room) + 0.05 * room
+        )
+    digits = max(2, 2 - math.floor(math.log10(gap))) if gap > 1e-9 else 9
+    low, high = ax.get_ylim()
+    apart = 0.07 * (high - low)
+    place = min(max(bracket.estimate, lower[-1]), upper[-1])
+    labels = [
+        (max(upper[-1], place + apart), f"upper {round_outward(upper[-1], 'upper', digits)}", INK),
+        (place, f"estimate {bracket.estimate:.{digits}f}", SOFT),
+        (min(lower[-1], place - apart), f"lower {round_outward(lower[-1], 'lower', digits)}", INK),
+    ]
+    for height, text, colour in labels:
+        ax.annotate(
+            text,
+            (1.0, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=colour,
+        )
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("")
+    if end < 10 * moments[0]:  # less than a decade: no tick might be labelled
+        ax.set_xticks(
+            [moments[0], (moments[0] * end) ** 0.5, end],
+            [f"{moment:.2g}" for moment in (moments[0], (moments[0] * end) ** 0.5, end)],
+        )
+    ax.set_xlabel("seconds")
+    ax.set_ylabel("log Z")
+    ax.set_title(
+        f"gap {bracket.gap:.3g} nats after {bracket.seconds:.2g} s, {leaves_of(bracket)}",
+        loc="left",
+        fontsize=9,
+        color=INK,
+    )
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return ax

@@ -1,6 +1,0 @@
-"""Which variable to clamp next: the paper's heuristics, by name."""
-
-from clampz.selection.entropy import singleton_entropies
-from clampz.selection.registry import Choice, Selector, choose, scores, selectors
-
-__all__ = ["Choice", "Selector", "choose", "scores", "selectors", "singleton_entropies"]

@@ -1,0 +1,154 @@
+"""Made-up tables of results, in which every claim of the paper that is checked on a table holds unless a test has it
+otherwise."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clampz.paper.families import FAMILIES, Family
+from clampz.paper.settings import HEURISTICS, MAX_CLAMPS
+from clampz.paper.table import Table
+
+METHODS = ("mf", "bethe", "trw")
+MIXED_ONLY = ("pseudo-greedy (mf)", "pseudo-greedy (gap)")
+LENGTHS = {"greedy": 3, "optimal": 3}
+NAMES = [
+    "settings",
+    "part",
+    "family",
+    "run",
+    "method",
+    "selector",
+    "clamps",
+    "log_z",
+    "exact",
+    "error",
+    "converged",
+    "num_branches",
+    "seconds",
+    "agree",
+]
+EXACT = 100.0
+SMALL = tuple(f for f in FAMILIES if f.size in (10, 15, 25, 49))
+
+
+def strength(family: Family) -> float:
+    return {(0.0, 2.0): 1.0, (0.0, 6.0): 2.0, (-6.0, 6.0): 3.0, (-12.0, 12.0): 6.0}[family.weights]
+
+
+def first_error(family: Family, method: str) -> float:
+    """Before clamping."""
+    dense = family.graph == "complete"
+    if method == "bethe":
+        return strength(family) * ((6.0 if dense else 1.0) if family.mixed else -0.9)
+    return strength(family) * {"mf": -2.0, "trw": 14.0 if dense else 4.0}[method]
+
+
+def rate(family: Family, method: str, selector: str, step: int) -> float:
+    """The share of the error that the step-th clamp removes."""
+    base = {"grid": 0.1, "regular": 0.1, "er": 0.15, "complete": 0.25}[family.graph]
+    skill = {"maxW0": 0.8, "maxW": 0.9, "Mpower": 0.9, "frustCycles": 0.7, "strongCycles": 0.75}
+    if selector in MIXED_ONLY:
+        return base * 0.95
+    if selector in LENGTHS or selector == "pseudo-greedy":
+        best = {"pseudo-greedy": 1.2, "greedy": 1.22, "optimal": 1.24}[selector]
+        return base * (best * 1.3 if method == "mf" and selector != "pseudo-greedy" else best)
+    plain = selector.removesuffix("+TRE")
+    return base * skill[plain] * (1.0 if selector == plain else 1.25 if plain == "maxW" else 1.15)
+
+
+def agreement(selector: str, step: int) -> float:
+    """How often a heuristic chooses what pseudo-greedy does."""
+    return {"maxW+TRE": 0.5, "maxW": 0.45 if step == 1 else 0.2}.get(selector, 0.15)
+
+
+def step_seconds(family: Family, method: str, selector: str, step: int) -> float:
+    """Of choosing so many variables and solving the branches; step 0 is the model itself."""
+    first = {"mf": 0.01, "bethe": 0.03, "trw": 0.05}[method]
+    if family.name == "complete10[-6,6]" and method == "trw" and step == 1:
+        return 0.6 * first
+    return first * {"greedy": 100.0, "pseudo-greedy": 10.0}.get(selector, 1.0) * 1.5**step
+
+
+@dataclass
+class Fiction:
+    """What a table is made of; each rule can be replaced."""
+
+    families: Sequence[Family] = SMALL
+    num_runs: int = 8
+    parts: Sequence[str] = ("errors", "times", "optimal")
+    settings: str = "paper"
+    noise: float = 0.06
+    first_error: Callable[[Family, str], float] = first_error
+    rate: Callable[[Family, str, str, int], float] = rate
+    agreement: Callable[[str, int], float] = agreement
+    step_seconds: Callable[[Family, str, str, int], float] = step_seconds
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def table(self) -> Table:
+        rng = np.random.default_rng(0)
+        for part in self.parts:
+            for family in (f for f in self.families if part != "optimal" or f.size <= 25):
+                for run in range(self.num_runs):
+                    self._add(part, family, run, rng)
+        return Table.from_rows(NAMES, self.rows)
+
+    def _add(self, part: str, family: Family, run: int, rng: np.random.Generator) -> None:
+        size = 1 + self.noise * rng.standard_normal()
+        selectors = {
+            "errors": [*HEURISTICS, "pseudo-greedy", "greedy", *MIXED_ONLY],
+            "times": [*HEURISTICS, "pseudo-greedy", "greedy"],
+        }.get(part, ["greedy", "optimal"])
+        for method in METHODS:
+            begin = size * self.first_error(family, method)
+            slowness = 1 + self.noise * abs(rng.standard_normal())
+            self._row(
+                part, family, run, method, "none", 0, begin, slowness * self.step_seconds(family, method, "none", 0)
+            )
+            for selector in selectors:
+                if selector in MIXED_ONLY and not (family.mixed and method == "bethe"):
+                    continue
+                # greedy and optimal are what they are whatever the luck of a run
+                luck = 1.0 if selector in LENGTHS else 1 + self.noise * rng.standard_normal()
+                error = begin
+                for k in range(1, LENGTHS.get(selector, MAX_CLAMPS) + 1):
+                    error *= 1 - luck * self.rate(family, method, selector, k)
+                    seconds = slowness * self.step_seconds(family, method, selector, k)
+                    agree = ",".join(
+                        h for h in HEURISTICS if selector == "pseudo-greedy" and rng.random() < self.agreement(h, k)
+                    )
+                    self._row(part, family, run, method, selector, k, error, seconds, agree)
+
+    def _row(
+        self,
+        part: str,
+        family: Family,
+        run: int,
+        method: str,
+        selector: str,
+        clamps: int,
+        error: float,
+        seconds: float,
+        agree: str = "",
+    ) -> None:
+        timed = seconds if part == "times" else None
+        self.rows.append(
+            (
+                self.settings,
+                part,
+                family.name,
+                run,
+                method,
+                selector,
+                clamps,
+                EXACT + error,
+                EXACT,
+                error,
+                True,
+                2**clamps,
+                timed,
+                agree,
+            )
+        )

@@ -1,0 +1,224 @@
+"""The report: one page that needs nothing but itself, and says what the table says."""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from clampz.errors import ClampzError
+from clampz.paper import report
+from clampz.paper.claims import CLAIMS
+from clampz.paper.families import FAMILIES, family_named
+from clampz.paper.figures import FIGURES
+from clampz.paper.report import command_for, make_page, size_of, word_for, write_report
+from clampz.paper.table import Table
+from clampz.paper.verdicts import Claim, Verdict
+from paper_tables import Fiction
+
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class Page(HTMLParser):
+    """Collects what tests ask about, and refuses tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.images, self.tags, self.words = [], [], [], [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        if "id" in given:
+            self.ids.append(given["id"])
+        if tag == "a":
+            self.links.append(given["href"])
+        if tag == "img":
+            self.images.append(given)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"style", "title"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+NAMES = ["lamp", "complete-main", "histogram", "optimal"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report")
+    chosen = [family_named(name) for name in ("complete15[-12,12]", "complete10[-6,6]", "grid25[-6,6]", "er25[0,6]")]
+    write_report(Fiction(families=chosen, num_runs=4).table(), path, NAMES)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_pictures_are_in_the_folder_and_in_the_page(folder, page):
+    assert sorted(path.name for path in (folder / "figures").iterdir()) == sorted(
+        f"{name}{suffix}" for name in NAMES for suffix in (".png", ".pdf")
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["figures", "report.html"]
+    assert len(page.images) == len(NAMES)
+    for image, name in zip(page.images, NAMES, strict=True):
+        data = base64.b64decode(image["src"].removeprefix("data:image/png;base64,"), validate=True)
+        assert data == (folder / "figures" / f"{name}.png").read_bytes()
+        assert data.startswith(PNG) and (int(image["width"]), int(image["height"])) == size_of(data) > (100, 100)
+        assert FIGURES[name].title.replace("'", "’") in image["alt"]
+        assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_nothing_comes_from_elsewhere(folder, page):
+    for tag, attributes in page.tags:
+        assert tag not in ("script", "iframe", "object", "embed", "base", "form", "video", "audio")
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "href", "srcset", "action", "poster", "data", "background"):
+                assert value.startswith(("data:", "#"))
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", re.sub(r"base64,[A-Za-z0-9+/=]+", "", text))
+
+
+def test_ids_are_unique_and_links_resolve(page):
+    assert len(page.ids) == len(set(page.ids))
+    assert page.links and {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    for attributes in (given for _, given in page.tags if "aria-labelledby" in given):
+        assert attributes["aria-labelledby"] in page.ids
+
+
+def test_semantics(page):
+    tags = [tag for tag, _ in page.tags]
+    for tag in ("main", "header", "nav", "footer", "h1"):
+        assert tag in tags
+    assert tags.count("h1") == tags.count("main") == 1
+    assert dict(next(given for tag, given in page.tags if tag == "html"))["lang"] == "en"
+    assert any(given.get("name") == "viewport" for tag, given in page.tags if tag == "meta")
+    assert all("scope" in given for tag, given in page.tags if tag == "th")
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
+
+
+def test_every_claim_is_there_with_its_verdict(page):
+    assert [f"claim-{claim.name}" for claim in CLAIMS] == [name for name in page.ids if name.startswith("claim-")]
+    for claim in CLAIMS:
+        assert claim.where.replace("'", "’") in page.text
+    assert "does not hold" in page.text and "holds" in page.text and "cannot tell" in page.text
+    against = page.text.split("Where we disagree, and why")[1].split("The figures")[0]
+    assert "The printed equality does not hold" in against
+
+
+def test_what_was_run_is_said(page):
+    assert "Errors: 4 runs of each of 4 families" in page.text
+    assert "The paper made 100 runs" in page.text
+    assert "MF 0 of" in page.text and "1e-07 (MF)" in page.text
+    assert f"{len(FIGURES) - len(NAMES)} other figures were not asked for" in page.text
+
+
+def test_figures_without_runs_are_named(tmp_path):
+    write_report(Table(), tmp_path, ["lamp", "success"])
+    found = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert [path.name for path in sorted((tmp_path / "figures").iterdir())] == ["lamp.pdf", "lamp.png"]
+    assert "Not drawn, for want of runs: Agreement with pseudo-greedy" in found.text
+    assert "only the small examples were computed" in found.text
+
+
+def test_every_figure_is_seen_by_a_claim():
+    assert set(FIGURES) == {name for claim in CLAIMS for name in claim.figures}
+
+
+def test_everything_is_escaped():
+    hostile = '<script>alert("x")</script> & \'</td>'
+    claim = Claim("theorem-1", hostile, hostile, lambda m: Verdict(hostile, False, hostile), ("lamp",))
+    others = [(other, Verdict("1", True)) for other in CLAIMS if other.name != "theorem-1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "GROUPS", {hostile: (claim, *(other for other, _ in others))})
+        text = make_page(
+            Table(), [(claim, Verdict(hostile, False, hostile)), *others], [FIGURES["lamp"]], {"lamp": PNG + bytes(30)}
+        )
+    found = Page(text)
+    assert "script" not in [tag for tag, _ in found.tags]
+    assert found.text.count('alert("x")') >= 6
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("before")
+
+    def full(figure, partial):
+        partial.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        write_report(Table(), tmp_path, ["lamp"])
+    assert path.read_text() == "before"
+    assert list((tmp_path / "figures").iterdir()) == []
+
+
+def test_unknown_figures_are_refused(tmp_path):
+    with pytest.raises(ClampzError, match="success"):
+        write_report(Table(), tmp_path, ["sucess"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words():
+    assert [word_for(Verdict("1", holds))[0] for holds in (True, False, None)] == [
+        "holds",
+        "does not hold",
+        "cannot tell",
+    ]
+    assert word_for(Verdict("–", None, "Not in this table: times."))[0] == "not run"
+
+
+def test_the_command_makes_the_same_table():
+    every = list(FIGURES.values())
+    small = {"num_runs": 1, "parts": ["errors"]}
+    assert command_for(Fiction(families=FAMILIES, **small).table(), every) == "clampz paper --runs 1"
+    grids = [f for f in FAMILIES if f.graph == "grid"]
+    some = Fiction(families=[*grids, family_named("complete10[-6,6]")], settings="ours", **small).table()
+    assert (
+        command_for(some, [FIGURES["success"]])
+        == "clampz paper --runs 1 --figure success --family grid --family 'complete10[-6,6]' --ours"
+    )
+
+
+def test_pictures_are_not_imported_with_the_package():
+    code = "import sys, json, clampz, clampz.paper.claims, clampz.paper.report; print(json.dumps([name in sys.modules for name in ('matplotlib', 'PIL')]))"
+    assert json.loads(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    ) == [False, False]
+
+
+def test_every_figure_has_its_place():
+    table = Fiction(num_runs=2, parts=["errors"]).table()
+    checked = [(claim, Verdict("1", True)) for claim in CLAIMS]
+    found = Page(make_page(table, checked, list(FIGURES.values()), dict.fromkeys(FIGURES, PNG + bytes(30))))
+    assert [name for name in found.ids if name.startswith("figure-")] == [f"figure-{name}" for name in FIGURES]
+    assert found.text.count("What we see") == len(FIGURES) == len(found.images)
+    # the numbers behind the figures of errors: K15, [0,6] in one of the paper's and one of the appendix's
+    row = re.findall(
+        r"K15, \[0,6\] ([−+0-9.]+) → ([−+0-9.]+) ([−+0-9.]+) → ([−+0-9.]+) ([−+0-9.]+) → ([−+0-9.]+)", found.text
+    )
+    errors = [
+        table.curve("complete15[0,6]", method, "maxW+TRE")[:, [0, 5]].mean(axis=0) for method in ("mf", "bethe", "trw")
+    ]
+    assert row == [tuple(f"{value:+.2f}".replace("-", "−") for pair in errors for value in pair)] * 2

@@ -1,0 +1,251 @@
+"""`solve` chooses as the paper recommends, says why, and holds its estimate inside what is proven."""
+
+import math
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz import generators
+from clampz.choosing import dense_and_strong, exact_cost, solve
+from clampz.options import bytes_in_words
+
+EXACT = 1e-9
+# Seconds for the runs here that are not exact, and memory that rules exact inference out.
+SHORT, NO_MEMORY = 0.5, 0
+SEEDS = range(200, 204)
+
+
+def frustrated(num_variables: int = 12) -> cz.Model:
+    return generators.complete(num_variables, weights=(-12, 12), rng=0)
+
+
+def with_larger_factors() -> cz.Model:
+    rng = np.random.default_rng(0)
+    scopes = [tuple(sorted(rng.choice(8, 3, replace=False).tolist())) for _ in range(8)]
+    return cz.Model.from_factors([2] * 8, [(scope, rng.normal(size=(2, 2, 2))) for scope in scopes])
+
+
+def with_zeros() -> cz.Model:
+    differ = np.where(np.eye(3) > 0, -np.inf, 0.0)
+    return cz.Model([np.zeros(3)] * 8, {(i, (i + 1) % 8): differ for i in range(8)})
+
+
+MODELS = {
+    "grid": generators.grid(4, 4, rng=0),
+    "attractive": generators.grid(4, 4, weights=(0, 2), rng=0),
+    "dense and strong": frustrated(),
+    "labels": generators.cycle(6, labels=4, potentials="table", rng=0),
+    "tree": generators.from_graph(4, [(0, 1), (1, 2), (1, 3)], rng=0),
+    "larger factors": with_larger_factors(),
+    "zeros": with_zeros(),
+    "one variable": cz.Model([[0.0, 1.0]]),
+    "none": cz.Model([]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_narrow_model_is_solved_exactly(name):
+    found, exact = solve(MODELS[name]), cz.exact(MODELS[name])
+    assert (found.method, found.bound, found.log_z) == ("exact", "exact", exact.log_z)
+    assert "narrow enough" in found.reason
+    assert found.lower <= found.log_z <= found.upper
+    assert found.converged
+    assert not found.interrupted
+
+
+@pytest.mark.parametrize("clamps", [None, 0, 1])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_wide_model_has_an_estimate_inside_a_bracket_that_holds(name, clamps):
+    model = MODELS[name]
+    truth = cz.exact(model).log_z
+    found = solve(model, memory=NO_MEMORY, k=min(clamps, model.num_variables) if clamps else clamps, time=SHORT)
+    assert found.lower <= truth + EXACT
+    assert truth - EXACT <= found.upper
+    assert found.lower <= found.log_z <= found.upper
+    assert found.method != "exact"
+    assert len(found.marginals) == model.num_variables
+    assert (found.select == "") == (not found.variables)
+    assert found.reason.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("grid", "bethe"), ("attractive", "bethe"), ("dense and strong", "mean_field")]
+)
+def test_bethe_is_the_rule_and_mean_field_for_dense_and_strong_models(name, method):
+    found = solve(MODELS[name], memory=NO_MEMORY, k=0)
+    assert found.method == method
+    assert ("dense" in found.reason) == (method == "mean_field")
+
+
+@pytest.mark.parametrize("size", [10, 15])
+@pytest.mark.parametrize("weights", [(-6, 6), (-12, 12)])
+def test_it_beats_bethe_where_the_paper_says_that_mean_field_does(size, weights):
+    models = [generators.complete(size, weights=weights, rng=seed) for seed in SEEDS]
+    truth = np.array([cz.exact(model).log_z for model in models])
+    ours = np.array([solve(model, memory=NO_MEMORY, k=0).log_z for model in models])
+    bethe = np.array([cz.bethe(model).log_z for model in models])
+    assert np.abs(ours - truth).mean() < 0.5 * np.abs(bethe - truth).mean()
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (generators.complete(15, weights=(-12, 12), rng=0), True),
+        (generators.complete(15, weights=(-6, 6), rng=0), True),
+        (generators.complete(20, weights=(-2, 2), rng=0), False),  # dense, weak
+        (generators.complete(15, weights=(0, 12), rng=0), False),  # attractive
+        (generators.grid(7, 7, weights=(-6, 6), rng=0), False),  # sparse
+        (generators.complete(10, labels=3, weights=(-12, 12), rng=0), True),
+        (generators.grid(5, 5, labels=3, weights=(-12, 12), rng=0), False),
+        (with_zeros(), False),
+        (with_larger_factors(), False),
+        (cz.Model([]), False),
+    ],
+)
+def test_what_is_dense_and_strong(model, expected):
+    assert dense_and_strong(model) is expected
+
+
+def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
+    from dataclasses import replace
+
+    from clampz import choosing
+
+    def far_off(model: cz.Model, **options: object) -> cz.Estimate:
+        return replace(cz.bethe(model), log_z=1e6, bound=None, lower=-math.inf)
+
+    monkeypatch.setattr(choosing, "bethe", far_off)
+    found = solve(MODELS["grid"], memory=NO_MEMORY, k=0)
+    assert (found.log_z, found.bound) == (found.upper, "upper")
+    assert "outside the bracket" in found.reason
+
+
+def test_with_a_time_limit_the_answer_is_a_bracket_and_an_estimate_inside_it():
+    model = generators.grid(14, 14, weights=(-6, 6), rng=0)
+    without, found = solve(model, k=0, time=2), solve(model, time=2)
+    assert found.bracket is not None
+    assert without.bracket is None
+    assert found.lower >= found.bracket.lower > without.lower
+    assert found.upper <= found.bracket.upper < without.upper
+    assert found.lower <= found.log_z <= found.upper
+    assert found.method == "bethe"
+    assert "clamping brackets log Z" in found.reason
+    assert found.seconds < 2 * 1.1 + 0.5
+
+
+@pytest.mark.parametrize("name", ["grid", "dense and strong"])
+def test_a_bracket_that_closes_is_exact(name, monkeypatch):
+    from clampz import choosing
+
+    monkeypatch.setattr(choosing, "_exactly", lambda *args: (None, "Nothing was tried"))
+    found, exact = solve(MODELS[name], time=5), cz.exact(MODELS[name])
+    assert (found.bound, found.bracket is None) == ("exact", False)
+    assert "clamping closes the bracket" in found.reason
+    assert found.log_z == pytest.approx(exact.log_z, abs=1e-6)
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
+
+
+def test_progress_is_told_of_the_bracket():
+    heard: list[object] = []
+    found = solve(frustrated(), memory=NO_MEMORY, time=SHORT, progress=heard.append)
+    assert {type(each) for each in heard} == {cz.Progress, cz.Bracket}
+    assert found.bracket is not None
+
+
+def test_a_bracket_that_is_stopped_is_kept():
+    def stop(progress: cz.Progress | cz.Bracket) -> None:
+        if isinstance(progress, cz.Bracket):
+            raise StopIteration
+
+    found = solve(frustrated(), memory=NO_MEMORY, time=5, progress=stop)
+    assert found.interrupted
+    assert found.bracket is not None
+    assert found.bracket.stopped_by == "callback"
+    assert found.seconds < 3
+
+
+def test_clamps_only_tighten():
+    model = generators.grid(6, 6, rng=1)
+    without, some = solve(model, memory=NO_MEMORY, k=0), solve(model, memory=NO_MEMORY, k=3)
+    assert without.lower <= some.lower
+    assert some.upper <= without.upper
+    assert len(some.variables) == 3
+    assert "3 variables were clamped by " in some.reason
+
+
+def test_the_selector_asked_for_is_used():
+    found = solve(MODELS["grid"], k=2, select="maxW")
+    assert (found.select, len(found.variables)) == ("maxW", 2)
+    assert "as clamps were asked for" in found.reason
+
+
+@pytest.mark.parametrize(("method", "bound"), [("exact", "exact"), ("mf", "lower"), ("bethe", None), ("trw", "upper")])
+def test_one_method_alone(method, bound):
+    found = solve(MODELS["grid"], method=method)
+    assert found.bound == bound
+    assert "asked for" in found.reason
+    assert solve(MODELS["grid"], method=method, k=2, select="maxW").variables
+
+
+def test_evidence_and_names():
+    model = cz.Model([[0.0, 0.0], [0.0, 1.0]], {(0, 1): [[2.0, 0.0], [0.0, 2.0]]}, names=["a", "b"])
+    found = solve(model, evidence={"a": 1})
+    assert found.marginal("a").tolist() == [0.0, 1.0]
+    assert found.log_z == pytest.approx(cz.exact(model, evidence={"a": 1}).log_z)
+
+
+def test_a_run_that_is_stopped_returns_what_it_has():
+    def stop(progress: cz.Progress) -> None:
+        raise StopIteration
+
+    model = generators.grid(8, 8, rng=0)
+    found = solve(model, memory=NO_MEMORY, progress=stop)
+    assert found.interrupted
+    assert found.lower <= cz.exact(model).log_z <= found.upper
+
+
+def test_no_time_still_gives_bounds():
+    model = generators.grid(8, 8, rng=0)
+    found = solve(model, memory=NO_MEMORY, time=0)
+    assert -math.inf < found.lower <= cz.exact(model).log_z <= found.upper < math.inf
+
+
+def test_z_of_zero():
+    differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
+    model = cz.Model([np.zeros(2)] * 3, {(0, 1): differ, (1, 2): differ, (0, 2): differ})
+    for memory in (None, NO_MEMORY):
+        found = solve(model, memory=memory)
+        assert (found.log_z, found.bound) == (-math.inf, "exact")
+
+
+@pytest.mark.parametrize(
+    "options", [{"k": -1}, {"k": 17}, {"k": 1.5}, {"time": -1}, {"method": "nope"}, {"select": "nope", "k": 1}]
+)
+def test_bad_options_are_refused(options):
+    with pytest.raises(cz.OptionError):
+        solve(MODELS["grid"], **options)
+
+
+def test_exact_cost():
+    cost = exact_cost(generators.grid(5, 5, rng=0))
+    assert 0 < cost.seconds < 1
+    assert not cost.at_least
+    assert exact_cost(generators.grid(60, 60, rng=0)).at_least
+    assert exact_cost(generators.grid(5, 5, rng=0), marginals=False).num_bytes < cost.num_bytes
+
+
+def test_bytes_for_people():
+    assert [bytes_in_words(number) for number in (0, 5e5, 2.5e6, 4.4e7, 1.2e9, 3e13)] == [
+        "0 MB",
+        "0.5 MB",
+        "2.5 MB",
+        "44 MB",
+        "1.2 GB",
+        "30 TB",
+    ]
+
+
+def test_repr_says_what_was_found():
+    assert repr(solve(MODELS["grid"])).startswith("Solution(exact: log Z = ")
