@@ -33,6 +33,7 @@ from clampz.model.results import Bound, Estimate
 from clampz.model.tables import Floats, UnaryTables
 from clampz.options import bytes_in_words, check_option, is_number, is_whole, memory_allowed
 from clampz.watch import Progress
+from clampz.wording import counted
 
 # Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
 DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
@@ -348,10 +349,10 @@ def _bracketed(model: Model, why: str, run: _Run, select: str | None, memory: in
     if upper - lower > NARROW and found.method != "trw":
         found = _clamped(found, run, 1.0, None, select, None, **({"tol": BETHE_TOL} if found.method == "bethe" else {}))
         choice = _unless_outside(found, choice, lower, upper)
-    leaves = f"clamping brackets log Z ({leaves_text(bracket.num_leaves)})"
+    leaves = f"clamping brackets log Z ({counted(bracket.num_leaves, 'leaf', 'leaves')})"
     closed = bracket.stopped_by == "exact" and -math.inf < upper <= lower + ROUNDING
     if closed:
-        leaves = f"clamping closes the bracket ({leaves_text(bracket.num_leaves)})"
+        leaves = f"clamping closes the bracket ({counted(bracket.num_leaves, 'leaf', 'leaves')})"
         choice = f"log Z is exact but for rounding, and {TITLES[found.method]} is for the marginals"
     reason = f"{why}, so {leaves}; {choice}.{_clamps_in_words(found, select)}"
     solution = _solution(found, reason, run.began, lower=lower, upper=upper, interrupted=run.interrupted)
@@ -450,10 +451,6 @@ def _unless_outside(found: Found, choice: str, lower: float, upper: float) -> st
     if found.method != "bethe" or lower <= found.log_z <= upper:
         return choice
     return f"Bethe says {found.log_z:.6g}, outside the bracket, and the bound next to that is given"
-
-
-def leaves_text(number: int) -> str:
-    return f"{number:,} {'leaf' if number == 1 else 'leaves'}"
 
 
 def _clamps_in_words(found: Found, select: str | None) -> str:

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from paper_tables import METHODS, MIXED_ONLY, SMALL, Fiction, agreement, first_error, rate, step_seconds
 
 from clampz.paper import claims_on_examples, claims_on_times
 from clampz.paper.claims import CLAIMS, check_claims
 from clampz.paper.families import families, family_named
 from clampz.paper.measures import Mean, Measures, combination, ratio, stratified
 from clampz.paper.table import Table
-from paper_tables import METHODS, MIXED_ONLY, SMALL, Fiction, agreement, first_error, rate, step_seconds
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 EXAMPLES = [claim.name for claim in claims_on_examples.CLAIMS]

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_paper_running import always_fails, stand_in
 
 import clampz as cz
 from clampz import cli
@@ -26,7 +27,6 @@ from clampz.paper.running import Outcome, cost
 from clampz.paper.runs import Task
 from clampz.paper.settings import SETTINGS
 from clampz.paper.store import Store
-from test_paper_running import always_fails, stand_in
 
 NUM_RUNS, NUM_KILLS = 8, 10
 SMALL = ["--figure", "success", "--family", "complete10[0,2]", "--runs", str(NUM_RUNS)]

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from paper_tables import Fiction
 
 from clampz.errors import ClampzError
 from clampz.paper import report
@@ -18,7 +19,6 @@ from clampz.paper.figures import FIGURES
 from clampz.paper.report import command_for, make_page, size_of, word_for, write_report
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict
-from paper_tables import Fiction
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -8,6 +8,7 @@ from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
 from clampz.model import Model
 from clampz.options import Options, check_option, is_number, is_whole, memory_allowed
+from clampz.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,12 +68,8 @@ class Bracket:
     def __repr__(self) -> str:
         return (
             f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, estimate {self.estimate:.10g}; "
-            f"{leaves_of(self)}, {self.seconds:.2g} s, stopped by {self.stopped_by})"
+            f"{counted(self.num_leaves, 'leaf', 'leaves')}, {self.seconds:.2g} s, stopped by {self.stopped_by})"
         )
-
-
-def leaves_of(bracket: Bracket) -> str:
-    return f"{bracket.num_leaves} lea{'f' if bracket.num_leaves == 1 else 'ves'}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ from clampz.cli.common import (
 from clampz.errors import ClampzError
 from clampz.io import files
 from clampz.model import Model
-from clampz.plotting import round_outward
+from clampz.wording import round_outward
 
 if TYPE_CHECKING:
     from rich.table import Table

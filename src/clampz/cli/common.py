@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import clampz
 from clampz.bracketing import Bracket
-from clampz.choosing import leaves_text
 from clampz.model import Model
-from clampz.plotting import round_outward
 from clampz.watch import Progress
+from clampz.wording import counted, round_outward
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -174,7 +173,11 @@ class Listener:
         words = [what]
         if isinstance(progress, Bracket):
             lower, upper = round_outward(progress.lower, "lower", 3), round_outward(progress.upper, "upper", 3)
-            words += [f"log Z in [{lower}, {upper}]", f"gap {progress.gap:.3g} nats", leaves_text(progress.num_leaves)]
+            words += [
+                f"log Z in [{lower}, {upper}]",
+                f"gap {progress.gap:.3g} nats",
+                counted(progress.num_leaves, "leaf", "leaves"),
+            ]
         elif progress is not None:
             words.append(f"{progress.method.replace('_', ' ')}, {progress.num_iter:,} sweeps")
             if progress.num_lanes > 1:

@@ -106,7 +106,7 @@ def table_of(runs: Sequence[Run]) -> "Table":
     from rich import box
     from rich.table import Table
 
-    from clampz.plotting import KINDS, round_outward
+    from clampz.wording import KINDS, round_outward
 
     truth = runs[0].estimate.log_z
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")

@@ -16,7 +16,7 @@ from typing import Any
 
 from clampz import choosing
 from clampz.bracketing import Bracket
-from clampz.choosing import Solution, leaves_text
+from clampz.choosing import Solution
 from clampz.clamping.growth import META_SELECTORS
 from clampz.clamping.selectors import selectors
 from clampz.cli.common import (
@@ -42,7 +42,7 @@ from clampz.cli.common import (
 from clampz.errors import EvidenceError
 from clampz.io import files, results
 from clampz.model import Model
-from clampz.plotting import KINDS, round_outward
+from clampz.wording import KINDS, counted, round_outward
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw")
 TASKS = ("PR", "MAR")
@@ -166,7 +166,7 @@ def in_a_moment(model: Model, bracket: Bracket | None) -> Solution:
     bound = (
         found.bound if found.bound == "exact" else "lower" if log_z == lower else "upper" if log_z == upper else None
     )
-    reason = f"Clamping was stopped while it closed the bracket ({leaves_text(bracket.num_leaves)}), and {estimate} is the estimate."
+    reason = f"Clamping was stopped while it closed the bracket ({counted(bracket.num_leaves, 'leaf', 'leaves')}), and {estimate} is the estimate."
     return replace(
         found, log_z=log_z, bound=bound, lower=lower, upper=upper, bracket=bracket, interrupted=True, reason=reason
     )

@@ -3,12 +3,27 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz.errors import EvidenceError
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.model import Model
 from clampz.model.tables import Floats, Integers, ranges
 from clampz.numerics import EPS
+
+
+def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
+    """(n,) or (n, B) how many states of each variable are left, of a mask (S,) or (S, B) of states that are possible.
+
+    `start` is where each variable's states begin.  1: the variable is fixed; 0: Z = 0.
+
+    >>> states_left(np.array([True, False, True, True, True]), np.array([0, 2, 5])).tolist()
+    [1, 3]
+    """
+    if len(start) == 1:
+        return np.zeros((0, *possible.shape[1:]), dtype=np.int64)
+    left: Integers = np.add.reduceat(possible, start[:-1], axis=0, dtype=np.int64)
+    return left
 
 
 def reduced(model: Model, unary: Floats) -> Model | None:

@@ -8,7 +8,7 @@ where the method proves nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from clampz.model.model import Model, Variable
 from clampz.model.tables import Floats, Integers, PairTables, UnaryTables, columns, read_only
 from clampz.options import Options
 from clampz.watch import StoppedBy
-
-Bound = Literal["lower", "upper", "exact"]
-
+from clampz.wording import Bound
 
 # The arrays of `Estimates` with one entry per lane.
 PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")

@@ -3,8 +3,9 @@
 import math
 from typing import TYPE_CHECKING
 
-from clampz.bracketing.bracket import Bracket, leaves_of
-from clampz.plotting import INK, SOFT, new_axes, round_outward
+from clampz.bracketing.bracket import Bracket
+from clampz.plotting.pictures import INK, SOFT, new_axes
+from clampz.wording import counted, round_outward
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +73,7 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("seconds")
     ax.set_ylabel("log Z")
     ax.set_title(
-        f"gap {bracket.gap:.3g} nats after {bracket.seconds:.2g} s, {leaves_of(bracket)}",
+        f"gap {bracket.gap:.3g} nats after {bracket.seconds:.2g} s, {counted(bracket.num_leaves, 'leaf', 'leaves')}",
         loc="left",
         fontsize=9,
         color=INK,

@@ -25,6 +25,7 @@ from clampz.model.batch import Batch
 from clampz.model.results import Bound, Estimate
 from clampz.model.tables import Floats
 from clampz.plotting.positions import Layout, layout
+from clampz.wording import KINDS, round_outward, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,8 +38,6 @@ ATTRACTIVE, REPULSIVE, UNSIGNED = "#2f6db3", "#c8402f", SOFT
 DASHES = (0, (2.0, 1.1))
 # What log_z is: its marker points to where log Z must be.
 MARKERS: dict[Bound | None, str] = {"lower": ">", "upper": "<", "exact": "D", None: "o"}
-KINDS: dict[Bound | None, str] = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "estimate"}
-METHOD_TITLES = {"exact": "exact", "mean_field": "mean field", "bethe": "Bethe", "trw": "TRW"}
 # Widths of the weakest and the strongest edge, in points.
 EDGE_WIDTHS = (0.5, 3.4)
 # Variables beyond which edges become thinner as the variables become smaller.
@@ -379,18 +378,6 @@ def plot_summary(
     return figure
 
 
-def round_outward(value: float, bound: Bound | None, digits: int) -> str:
-    """A number in decimals, rounded so that a bound stays one: lower bounds down, upper bounds up.
-
-    >>> round_outward(1.236, "lower", 2), round_outward(1.234, "upper", 2), round_outward(1.234, None, 2)
-    ('1.23', '1.24', '1.23')
-    """
-    if math.isfinite(value) and bound in ("lower", "upper"):
-        scaled = value * 10**digits
-        value = (math.floor(scaled) if bound == "lower" else math.ceil(scaled)) / 10**digits
-    return f"{value:.{digits}f}"
-
-
 def new_axes(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     if ax is not None:
         return ax
@@ -405,9 +392,9 @@ def _labelled(estimates: Estimated) -> dict[str, Estimate]:
         return dict(estimates)
     found: dict[str, Estimate] = {}
     for estimate in estimates:
-        title = METHOD_TITLES.get(estimate.method, estimate.method)
-        number = sum(label.split(" #")[0] == title for label in found)
-        found[f"{title} #{number + 1}" if number else title] = estimate
+        name = title(estimate.method)
+        number = sum(label.split(" #")[0] == name for label in found)
+        found[f"{name} #{number + 1}" if number else name] = estimate
     return found
 
 
@@ -416,14 +403,13 @@ def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:
     if isinstance(results, Mapping):
         return dict(results)
     every = [results] if isinstance(results, Clamped) else list(results)
-    titles = [METHOD_TITLES.get(result.method, result.method) for result in every]
-    titles = [
-        f"{title}, {_selector_of(result)}" if titles.count(title) > 1 else title
-        for title, result in zip(titles, every, strict=True)
+    names = [title(result.method) for result in every]
+    names = [
+        f"{name}, {_selector_of(result)}" if names.count(name) > 1 else name
+        for name, result in zip(names, every, strict=True)
     ]
     return {
-        f"{title} #{titles[:i].count(title) + 1}" if title in titles[:i] else title: every[i]
-        for i, title in enumerate(titles)
+        f"{name} #{names[:i].count(name) + 1}" if name in names[:i] else name: every[i] for i, name in enumerate(names)
     }
 
 
