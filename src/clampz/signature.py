@@ -104,7 +104,7 @@ class Approximation(Generic[OptionsT]):
             single = evidence is None or not isinstance(evidence, Sequence)
             sets = [evidence or {}] if single else evidence
             batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
-        watch = Watch(chosen, progress)
+        watch = Watch(chosen.time, progress)
         with watch.interruptible():
             run = self._solve if self.takes_factors or not batch.model.factors else self._solve_equivalent
             estimates = run(batch, chosen, start, watch)

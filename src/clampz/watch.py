@@ -4,15 +4,15 @@ A run ends because it is done ("tol"), or at an iteration limit ("max_iter"), a 
 ("interrupt") or because the progress callback raised StopIteration ("callback").  In every case it returns what it has.
 """
 
+import math
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from clampz.options import Options
+from time import perf_counter
+from types import FrameType
+from typing import Literal
 
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
 
@@ -34,23 +34,43 @@ class Progress:
 
 
 class Watch:
-    """Holds a run to its limits.  `stopped_by` is None while the run may go on."""
+    """Holds a run to its time, hears its callback and Ctrl-C.  `stopped_by` is None while the run may go on.
 
-    def __init__(self, options: Options, progress: Callable[[Progress], object] | None = None) -> None:
-        self.options = options
+    Every deadline is a share of one clock: a run inside another gets `watch.share(...)`, which ends no later than the whole and stops when that does.
+    """
+
+    def __init__(
+        self,
+        time: float = math.inf,
+        progress: Callable[[Progress], object] | None = None,
+        *,
+        within: "Watch | None" = None,
+    ) -> None:
         self.stopped_by: StoppedBy | None = None
         self._progress = progress
+        self._within = within
         self._lock = threading.Lock()
-        self._started = time.perf_counter()
+        self._began = perf_counter()
+        self._end = self._began + time
+
+    def share(self, share: float = 1.0, *, most: float = math.inf) -> "Watch":
+        """A watch over a share of the time left, and `most` seconds at most."""
+        return Watch(min(self.left(share), most), within=self)
 
     @property
     def seconds(self) -> float:
         """Time since the run began."""
-        return time.perf_counter() - self._started
+        return perf_counter() - self._began
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds that are left, or a share of them; none once the run is stopped."""
+        return 0.0 if self.must_stop() else share * (self._end - perf_counter())
 
     def must_stop(self) -> bool:
         """Whether a limit other than the iterations has been reached."""
-        if self.stopped_by is None and self.seconds > self.options.time:
+        if self.stopped_by is None and self._within is not None and self._within.must_stop():
+            self.stopped_by = self._within.stopped_by
+        if self.stopped_by is None and perf_counter() > self._end:
             self.stopped_by = "time"
         return self.stopped_by is not None
 
@@ -73,22 +93,42 @@ class Watch:
     def interruptible(self) -> Iterator[None]:
         """Turn the first Ctrl-C into a stop that returns what there is; a second one interrupts as usual.
 
-        Only the main thread receives signals; elsewhere this does nothing.
+        Does nothing where the program deals with Ctrl-C in its own way.
         """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = signal.getsignal(signal.SIGINT)
 
-        def stop(signum: int, frame: Any) -> None:
+        def stop() -> None:
             self.stopped_by = "interrupt"
-            signal.signal(signal.SIGINT, previous)
 
-        if previous is not signal.default_int_handler:  # the program deals with Ctrl-C in its own way
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
-        signal.signal(signal.SIGINT, stop)
-        try:
+        with on_ctrl_c(stop, once=True):
             yield
-        finally:
+
+
+@contextmanager
+def on_ctrl_c(act: Callable[[], object], *, once: bool = False) -> Iterator[None]:
+    """Do something else on Ctrl-C, always or only the first time; it may raise KeyboardInterrupt.
+
+    Only the main thread receives signals; elsewhere this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        if once:
             signal.signal(signal.SIGINT, previous)
+        act()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def end_at_once() -> None:
+    """For `on_ctrl_c`: end the program's work, where by default a method would stop early and return what it has."""
+    raise KeyboardInterrupt

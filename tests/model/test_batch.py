@@ -145,14 +145,14 @@ def test_options_are_changed_by_making_new_ones():
 
 
 def test_a_watch_stops_on_time_and_on_the_callback():
-    watch = Watch(Options(time=0.0))
+    watch = Watch(0.0)
     assert watch.must_stop()
     assert watch.stopped_by == "time"
 
     def stop(progress):
         raise StopIteration
 
-    watch = Watch(Options(), stop)
+    watch = Watch(progress=stop)
     assert not watch.must_stop()
     watch.report(Progress(method="m", num_iter=1, residual=1.0, log_z=0.0, num_lanes=1, num_finished=0, seconds=0.0))
     assert watch.must_stop()
@@ -160,7 +160,7 @@ def test_a_watch_stops_on_time_and_on_the_callback():
 
 
 def test_the_first_interrupt_stops_a_run_and_the_second_is_as_usual():
-    watch = Watch(Options())
+    watch = Watch()
     with pytest.raises(KeyboardInterrupt), watch.interruptible():
         signal.raise_signal(signal.SIGINT)
         assert watch.must_stop()

@@ -89,7 +89,7 @@ def _running(
 ) -> Iterator[Bracket]:
     threads = Options(threads=search.options.threads).num_threads
     own = ThreadPoolExecutor(threads) if executor is None else None
-    watch = Watch(Options(time=search.options.time))
+    watch = Watch(search.options.time)
     orderly = False
     try:
         with watch.interruptible():

@@ -84,7 +84,7 @@ def bound_marginals(
     """
     chosen = options_with(options or BoundOptions(), changes)
     asked = list(range(model.num_variables)) if variables is None else checked_variables(model, variables)
-    watch = Watch(Options(time=chosen.time))
+    watch = Watch(chosen.time)
     with watch.interruptible():
         found = _exactly(model, asked, chosen, watch) if chosen.exact else None
         if found is not None:
