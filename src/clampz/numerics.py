@@ -1,10 +1,13 @@
-"""Numbers that every layer shares: machine precision, what rounding is charged with, and the sum of exponentials."""
+"""Numbers that every layer shares: types of arrays, machine precision, what rounding is charged with, and the sum of
+exponentials."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 EPS = float(np.finfo(np.float64).eps)
 # Roundings per term of a sum, the polynomial exp and log included (each within 5e-16, about two units in the last
@@ -12,7 +15,7 @@ EPS = float(np.finfo(np.float64).eps)
 ROUNDINGS = 16.0
 
 
-def log_sum_exp(values: NDArray[Any]) -> float:
+def log_sum_exp(values: Floats) -> float:
     """log of the sum of exponentials; -inf for none.
 
     >>> log_sum_exp(np.log([1.0, 2.0, 5.0])) == math.log(8.0)

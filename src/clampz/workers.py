@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.model.tables import Integers
+from clampz.numerics import Integers
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from clampz._kernels.jit import kernel
 from clampz._kernels.mean_field import _entropy_term, _softmax
 from clampz._kernels.messages import ADDITIONS_COVERED
 from clampz._kernels.simd_math import lost_in_sum
-from clampz.model.tables import Integers
+from clampz.numerics import Integers
 
 
 class FactorGraph(NamedTuple):

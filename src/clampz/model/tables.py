@@ -12,8 +12,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from clampz.numerics import Floats as Floats
+from clampz.numerics import Integers as Integers
 
 
 def offsets(sizes: NDArray[Any]) -> Integers:
