@@ -18,6 +18,7 @@ from clampz.errors import ClampzError, EvidenceError, FormatError
 from clampz.io import evidence as evidence_files
 from clampz.io import fg, files, results, uai
 from clampz.io.tokens import PIECE
+from clampz.model import fixing
 
 CLOSE = 1e-9
 
@@ -48,7 +49,7 @@ def read_with(folder, text):
     return io.read(folder / "model.uai", evidence=folder / "model.evid")
 
 
-# -- evidence ------------------------------------------------------------------------------------------------------------------
+# -- evidence ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_impossible_evidence(folder):
     with pytest.raises(EvidenceError, match=r"model\.evid: evidence \{1: 0, 2: 0, 3: 1\} is impossible"):
         read_with(folder, "3 1 0 2 0 3 1")
     with pytest.raises(EvidenceError, match="impossible: it leaves no state for variable 0"):
-        evidence_files.given(cz.Model([[0, 0], [0, 0]], {(0, 1): [[0, -np.inf], [0, -np.inf]]}), {1: 1})
+        fixing.given(cz.Model([[0, 0], [0, 0]], {(0, 1): [[0, -np.inf], [0, -np.inf]]}), {1: 1})
     with pytest.raises(EvidenceError, match=r"unknown variable|no variable|variable"):
         io.read(folder / "model.uai", evidence={"rain": 1})
 
@@ -138,7 +139,7 @@ def test_given_keeps_every_variable_in_its_place(seed):
         num_states, [(s, rng.normal(size=num_states[s])) for s in scopes], names=list("abcdef"), constant=1.0
     )
     known = {int(i): int(rng.integers(num_states[i])) for i in rng.permutation(6)[:3]}
-    model_given = evidence_files.given(model, known)
+    model_given = fixing.given(model, known)
     assert model_given.names == model.names and np.array_equal(model_given.num_states, model.num_states)
     assert not any(set(edge) & set(known) for edge in model_given.edges.tolist())
     assert not any(set(scope) & set(known) for scope, _ in model_given.factors)
@@ -156,7 +157,7 @@ def test_given_keeps_every_variable_in_its_place(seed):
         np.testing.assert_allclose(estimates[0].marginals[i], row, atol=CLOSE)
 
 
-# -- results -------------------------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 def test_results_are_written_as_the_competitions_have_them(tmp_path):
@@ -256,7 +257,7 @@ def test_results_that_are_no_numbers(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# -- what is no file -----------------------------------------------------------------------------------------------------------
+# -- what is no file ---------------------------------------------------------------------------------------------------
 
 READERS = [
     uai.read,
@@ -379,7 +380,7 @@ def test_gzip_bombs(tmp_path):
     assert peak < 3 * files.FREE_BYTES
 
 
-# -- size and speed ------------------------------------------------------------------------------------------------------------
+# -- size and speed ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -425,7 +426,7 @@ def test_reading_is_linear(tmp_path):
     assert time.process_time() - began < 5
 
 
-# -- fuzzing -------------------------------------------------------------------------------------------------------------------
+# -- fuzzing -----------------------------------------------------------------------------------------------------------
 
 VALID = [
     SPRINKLER.encode(),

@@ -46,7 +46,7 @@ def read(tmp_path):
     return read_text
 
 
-# -- reading -------------------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def test_values_are_potentials_with_the_last_variable_fastest(read):
@@ -194,7 +194,7 @@ def test_missing_files_and_other_suffixes(tmp_path):
         io.write(Model([]), tmp_path / "model")
 
 
-# -- writing -------------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["model.uai", "model.uai.gz", "model.fg", "model.fg.gz"])
@@ -302,7 +302,7 @@ def test_a_table_too_wide_for_floats_is_refused_and_the_old_file_stays(tmp_path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-# -- errors --------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_every_truncation_is_an_error_that_names_the_line(read):

@@ -108,7 +108,7 @@ def test_allowed_pairs_of_a_model_with_hard_zeros_are_accepted():
     assert Batch.from_evidence(MODEL, [{"a": 1, "b": 0}, {"a": 0, "b": 1, "c": 1}]).num_lanes == 2
 
 
-# -- options and limits --------------------------------------------------------------------------------------------------------
+# -- options and limits ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -60,16 +60,7 @@ def read(path: files.AnyPath) -> Model:
     model = as_model(factors)
     if np.array_equal(labels, np.arange(len(labels))):
         return model
-    return Model._from_checked(
-        model.num_states,
-        model.unary.flat,
-        model.edges.astype(np.int64),
-        model.pairwise.flat,
-        model.constant,
-        list(map(str, labels.tolist())),
-        None,
-        model.factors,
-    )
+    return Model.from_contents(model.contents._replace(names=list(map(str, labels.tolist()))))
 
 
 def write(model: Model, path: files.AnyPath) -> None:

@@ -86,7 +86,7 @@ class Equivalent:
         home[kept] = [number[tuple(pair)] for pair in whole.edges[kept].tolist()]
         return cls(whole, model, tuple(rows), home, rounding)
 
-    # -- there ----------------------------------------------------------------------------------------------------------------
+    # -- there ---------------------------------------------------------------------------------------------------------
 
     def batch(self, batch: Batch) -> Batch:
         """The same lanes of the pairwise model."""
@@ -105,7 +105,7 @@ class Equivalent:
             parts.append(np.where(total > 0, weight / np.where(total > 0, total, 1.0), 1 / len(rows)))
         return np.concatenate(parts)
 
-    # -- and back -------------------------------------------------------------------------------------------------------------
+    # -- and back ------------------------------------------------------------------------------------------------------
 
     def back(self, estimates: Estimates) -> Estimates:
         """Estimates of the pairwise model as those of the user's: of its variables and edges only, bounds widened by

@@ -12,8 +12,9 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from clampz.model.model import Model, Variable
+from clampz.model.model import Model
 from clampz.model.tables import Floats, Integers, PairTables, UnaryTables, columns, read_only
+from clampz.model.variables import Variable
 from clampz.options import Options
 from clampz.watch import StoppedBy
 from clampz.wording import Bound

@@ -110,6 +110,12 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         self.num_states = num_states
         self._keys: Integers | None = None
 
+    @classmethod
+    def of(cls, flat: Floats, edges: NDArray[np.int32], num_states: Integers) -> "PairTables":
+        """Of edges in turn, with as many entries as their variables' states ask for."""
+        i, j = edges.T
+        return cls(flat, read_only(offsets(num_states[i] * num_states[j])), edges, num_states)
+
     def at(self, k: int) -> Floats:
         """The table of edge number k."""
         i, j = self.edges[k]
