@@ -309,7 +309,8 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
     [
         (
             lambda: Model([[0, np.nan]]),
-            r"variable 0\[1\]: expected finite log potentials or -inf \(a hard zero\), at most 1e\+20 in size, found nan",
+            r"variable 0\[1\]: expected finite log potentials or -inf \(a hard zero\), at most 1e\+20 in size, "
+            r"found nan",
         ),
         (lambda: Model([[0, 1], [0, np.inf]]), r"unary potentials of variable 1\[1\]: .* found inf"),
         (

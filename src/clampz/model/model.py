@@ -309,21 +309,8 @@ class Model(Variables):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
-        return (
-            self._constant == other._constant
-            and self._names == other._names
-            and self._state_names == other._state_names
-            and self._factors == other._factors
-            and all(
-                np.array_equal(a, b)
-                for a, b in [
-                    (self._num_states, other._num_states),
-                    (self._edges, other._edges),
-                    (self._unary.flat, other._unary.flat),
-                    (self._pairwise.flat, other._pairwise.flat),
-                ]
-            )
-        )
+        pairs: Iterable[tuple[Any, Any]] = zip(self.contents, other.contents, strict=True)
+        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     def __hash__(self) -> int:
         return self._hash

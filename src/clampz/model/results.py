@@ -8,7 +8,7 @@ where the method proves nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, Self, overload
 
 import numpy as np
 
@@ -17,26 +17,27 @@ from clampz.model.tables import Floats, Integers, PairTables, UnaryTables, colum
 from clampz.model.variables import Variable
 from clampz.options import Options
 from clampz.watch import StoppedBy
-from clampz.wording import Bound
+from clampz.wording import KINDS, Bound, counted
 
 # The arrays of `Estimates` with one entry per lane.
 PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")
 
 
-class PairState(Protocol):
+class EndState(Protocol):
     """What a method ended with, from which the pairwise marginals of a lane follow when somebody asks for them."""
+
+    @property
+    def rho(self) -> Floats | None:
+        """(m, 1) or (m, B) the edge weights of TRW; None for methods without."""
 
     def pairwise(self, lane: int) -> Floats:
         """Pairwise marginals of a lane, laid out as `model.pairwise.flat`."""
-        ...
 
-    def take(self, lanes: Integers) -> "PairState":
+    def take(self, lanes: Integers) -> Self:
         """The same for some of the lanes."""
-        ...
 
-    def join(self, others: Sequence[Any]) -> "PairState":
+    def join(self, others: Sequence[Self]) -> Self:
         """These lanes followed by those of others."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +75,7 @@ class Estimate:
     stopped_by: StoppedBy
     options: Options
     note: str = ""
-    state: Any = field(default=None, repr=False)
+    state: EndState = field(repr=False)
     lane: int = field(default=0, repr=False)
 
     @cached_property
@@ -88,12 +89,10 @@ class Estimate:
         return self.marginals[self.model.variable_index(variable)]
 
     def __repr__(self) -> str:
-        kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
+        kind = KINDS[self.bound] if self.bound else "no bound"
         stop = "" if self.stopped_by == "tol" else f" (stopped by {self.stopped_by}), residual {self.residual:.2g}"
         ending = "converged" if self.converged else f"not converged{stop}"
-        sweeps = (
-            "" if self.bound == "exact" else f", {self.num_iter} sweep{'' if self.num_iter == 1 else 's'}, {ending}"
-        )
+        sweeps = "" if self.bound == "exact" else f", {counted(self.num_iter, 'sweep')}, {ending}"
         note = f"; {self.note}" if self.note else ""
         return f"Estimate({self.method}: log Z = {self.log_z:.10g} ({kind}){sweeps}{note})"
 
@@ -117,7 +116,7 @@ class Estimates(Sequence[Estimate]):
     stopped_by: Sequence[StoppedBy]
     options: Options
     notes: Sequence[str] = ()
-    state: Any = field(default=None, repr=False)
+    state: EndState = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.log_z)
@@ -176,4 +175,5 @@ class Estimates(Sequence[Estimate]):
 
     def __repr__(self) -> str:
         done = int(np.count_nonzero(self.converged))
-        return f"Estimates({self.method}: {len(self)} lanes, log Z {self.log_z.min():.6g} to {self.log_z.max():.6g}, {done} converged)"
+        values = f"log Z {self.log_z.min():.6g} to {self.log_z.max():.6g}"
+        return f"Estimates({self.method}: {len(self)} lanes, {values}, {done} converged)"
