@@ -12,8 +12,8 @@ and one of a single 0, is no evidence.
 import numpy as np
 
 from clampz.io import files
+from clampz.io.potentials import COMMENT, count
 from clampz.io.tokens import Tokens, is_whole
-from clampz.io.uai import COMMENT, count
 from clampz.model import Model
 
 
@@ -26,16 +26,14 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
     tokens = Tokens(path, files.load(path), comment=COMMENT)
     numbers = tokens.numbers
     if not tokens.complete:
-        tokens.fail(len(numbers), f"expected numbers only, found {tokens.found(len(numbers))}")
+        tokens.refuse(len(numbers), "numbers only")
     wrong = np.flatnonzero(~is_whole(numbers, 0))
     if wrong.size:
-        tokens.fail(int(wrong[0]), f"expected whole numbers, found {tokens.found(int(wrong[0]))}")
+        tokens.refuse(int(wrong[0]), "whole numbers")
     place = _one_set(tokens)
-    label = (
-        {int(name): i for i, name in enumerate(model.names)}
-        if model.names and all(map(str.isdecimal, model.names))
-        else None
-    )
+    label = None
+    if model.names and all(map(str.isdecimal, model.names)):
+        label = {int(name): i for i, name in enumerate(model.names)}
     found: dict[int, int] = {}
     for at in range(place + 1, len(numbers), 2):
         number, state = int(numbers[at]), int(numbers[at + 1])
@@ -44,10 +42,8 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
             known = f"from 0 to {model.num_variables - 1}" if label is None else "of the model"
             tokens.fail(at, f"expected a variable {known}, found {number}")
         if state >= model.num_states[variable]:
-            tokens.fail(
-                at + 1,
-                f"expected a state of variable {number} from 0 to {model.num_states[variable] - 1}, found {state}",
-            )
+            known = f"from 0 to {model.num_states[variable] - 1}"
+            tokens.fail(at + 1, f"expected a state of variable {number} {known}, found {state}")
         if found.setdefault(variable, state) != state:
             tokens.fail(at, f"expected one state of variable {number}, found {found[variable]} and {state}")
     return found
@@ -67,7 +63,5 @@ def _one_set(tokens: Tokens) -> int:
         samples += 1
     if at == total and samples == numbers[0]:
         tokens.fail(0, f"expected one sample of evidence, found {samples}")
-    tokens.fail(
-        0,
-        f"expected {count(numbers[0], 'variable')} with a state each, {2 * numbers[0]:.0f} numbers, found {total - 1} to follow",
-    )
+    wanted = f"{count(numbers[0], 'variable')} with a state each, {2 * numbers[0]:.0f} numbers"
+    tokens.fail(0, f"expected {wanted}, found {total - 1} to follow")

@@ -18,7 +18,7 @@ from clampz.errors import EvidenceError, ModelError
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.fixing import component, keep_only, states_left
 from clampz.model.model import Model
-from clampz.model.tables import Floats, Integers, columns, read_only
+from clampz.model.tables import Floats, Integers, columns, piece_of, read_only
 from clampz.model.variables import Evidence
 from clampz.numerics import EPS
 from clampz.wording import counted
@@ -58,7 +58,7 @@ class Batch:
         bad = np.argwhere(~((np.abs(array) <= LARGEST_POTENTIAL) | np.isneginf(array)))
         if bad.size:
             row, lane = bad[0]
-            i = int(np.searchsorted(model.unary.start, row, side="right")) - 1
+            i = piece_of(model.unary.start, row)
             place = f"variable {i}, state {row - model.unary.start[i]}, lane {lane}"
             raise ModelError(
                 f"unary of a batch, {place}: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, or -inf, "

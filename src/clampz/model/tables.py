@@ -37,6 +37,15 @@ def ranges(start: Integers, sizes: Integers) -> Integers:
     return np.repeat(start - begin[:-1], sizes) + np.arange(begin[-1])
 
 
+def piece_of(start: Integers, k: int) -> int:
+    """Which of consecutive pieces holds place k.
+
+    >>> piece_of(np.array([0, 2, 2, 5]), 2)
+    2
+    """
+    return int(np.searchsorted(start, k, side="right")) - 1
+
+
 def columns(array: Floats, lanes: Integers) -> Floats:
     """Some columns as an array of its own with contiguous rows (indexing would leave it column by column, and lanes
     apart)."""
