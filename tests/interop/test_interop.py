@@ -542,7 +542,8 @@ def test_a_missing_library_is_one_line(package, monkeypatch):
 def test_importing_clampz_imports_none_of_them():
     import subprocess
 
-    code = "import sys, clampz; print([name for name in ('dimod', 'networkx', 'pgmpy', 'pyagrum', 'matplotlib') if name in sys.modules])"
+    libraries = "dimod", "networkx", "pgmpy", "pyagrum", "matplotlib"
+    code = f"import sys, clampz; print([name for name in {libraries} if name in sys.modules])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )

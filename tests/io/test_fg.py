@@ -90,12 +90,14 @@ def test_errors_name_line_and_factor(read, old, new, message):
         ("1 0 0", r"line 1, factor 0: expected a constant above 0, found 0"),
         (
             "1 2 0 1 30000 30000 0",
-            r"line 1, factor 0: expected tables of at most 10485\d\d entries in all in a file of this size, found 900000000",
+            r"line 1, factor 0: expected tables of at most 10485\d\d entries in all in a file of this size, "
+            r"found 900000000",
         ),
         ("1 1 0 2000000000 0", r"line 1: expected at most 65541 states in all"),
         (
             "1 100000000000 1",
-            r"line 1, factor 0: expected 100000000000 variables, their numbers of states and the number of entries, found the end",
+            r"line 1, factor 0: expected 100000000000 variables, their numbers of states and the number of entries, "
+            r"found the end",
         ),
         (
             "1 1 0 2 100000000000 0 1",

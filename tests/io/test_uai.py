@@ -96,7 +96,7 @@ def test_bayesian_networks_have_z_1(read):
         (
             "3\n1 0",
             "2\n1 0",
-            r"line 6, factor 2: expected its number|line 6: expected a table|line 7, factor 0: expected 2 values, found 3",
+            r"line 7, factor 0: expected 2 values, found 3",
         ),
     ],
 )
@@ -277,7 +277,8 @@ def test_errors_name_line_and_factor(read, old, new, message):
         ),
         (
             "MARKOV 1 2000000000 0",
-            r"line 1: expected at most 65539 states in all in a file of this size, found 2000000000 \(variable 0 has 2000000000\)",
+            r"line 1: expected at most 65539 states in all in a file of this size, found 2000000000 "
+            r"\(variable 0 has 2000000000\)",
         ),
         (
             "MARKOV 40" + " 1000" * 40 + " 1 40 " + " ".join(map(str, range(40))) + "\n2 3",

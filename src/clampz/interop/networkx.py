@@ -77,7 +77,8 @@ def to_networkx(model: Model) -> Any:
     nx = library("networkx")
     if model.factors:
         raise ModelError(
-            f"a graph has pairwise potentials; this model has a factor of {len(model.factors[0].scope)} variables (to_pgmpy keeps it)"
+            "a graph has pairwise potentials; "
+            f"this model has a factor of {len(model.factors[0].scope)} variables (to_pgmpy keeps it)"
         )
     form = model.binary
     labels = model.names or range(model.num_variables)

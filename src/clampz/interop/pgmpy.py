@@ -26,7 +26,8 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     bayesian, markov, of_factors = (_is_a(network, models, names) for names in (BAYESIAN, MARKOV, OF_FACTORS))
     if not (bayesian or markov or of_factors):
         raise ModelError(
-            f"expected a discrete Markov network, factor graph or Bayesian network of pgmpy, found {type(network).__name__}"
+            "expected a discrete Markov network, factor graph or Bayesian network of pgmpy, "
+            f"found {type(network).__name__}"
         )
     factors = list(network.cpds if bayesian else network.factors)
     discrete = library("pgmpy.factors.discrete").DiscreteFactor
@@ -40,7 +41,8 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     missing = [] if of_factors else [node for node in nodes if node not in covered]
     if missing:
         raise ModelError(
-            f"variable {missing[0]!r} has no {'CPD' if bayesian else 'factor'}, so that nothing says what its potentials are"
+            f"variable {missing[0]!r} has no {'CPD' if bayesian else 'factor'}, "
+            "so that nothing says what its potentials are"
         )
     labels = in_order(list(dict.fromkeys([node for node in nodes if node in states] + list(states))))
     index_of = {label: i for i, label in enumerate(labels)}
