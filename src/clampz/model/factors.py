@@ -5,14 +5,14 @@ none of them constant.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from clampz.errors import ModelError
 from clampz.model.checks import as_table
-from clampz.model.tables import Floats, Integers, offsets, ranges, read_only
+from clampz.model.tables import Floats, Integers, Listed, offsets, ranges, read_only
 
 
 class Factor(NamedTuple):
@@ -22,7 +22,7 @@ class Factor(NamedTuple):
     table: Floats
 
 
-class FactorTables(Sequence[Factor]):
+class FactorTables(Listed[Factor]):
     """Factors end to end: `factors[f].scope` and `factors[f].table`.
 
     Attributes
@@ -53,18 +53,9 @@ class FactorTables(Sequence[Factor]):
     def __len__(self) -> int:
         return len(self.scope_start) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Factor: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Factor]: ...
-    def __getitem__(self, index: int | slice) -> Factor | list[Factor]:
-        if isinstance(index, slice):
-            return [self[f] for f in range(*index.indices(len(self)))]
-        f = range(len(self))[index]
-        scope = tuple(self.variables[self.scope_start[f] : self.scope_start[f + 1]].tolist())
-        return Factor(
-            scope, self.flat[self.start[f] : self.start[f + 1]].reshape([int(self.num_states[i]) for i in scope])
-        )
+    def item(self, k: int) -> Factor:
+        scope = tuple(self.variables[self.scope_start[k] : self.scope_start[k + 1]].tolist())
+        return Factor(scope, self.flat[self.start[k] : self.start[k + 1]].reshape(self.num_states[list(scope)]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FactorTables):

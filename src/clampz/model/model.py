@@ -10,6 +10,7 @@ in {0, 1}.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -37,6 +38,7 @@ from clampz.model.variables import Evidence, State, Variables
 from clampz.wording import counted
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Model(Variables):
     """A model: any number of labels per variable, log potentials, hard zeros as -inf.
 
@@ -55,12 +57,28 @@ class Model(Variables):
     names, state_names
         Optional names of the variables, and of the states of each variable; they may be used wherever an index may.
 
+    Attributes
+    ----------
+    unary, pairwise
+        `unary[i]`: the log potentials of variable i; `pairwise[i, j]`: those of an edge, iterating over the edges in
+        order.
+    edges
+        (m, 2) the edges, smaller variable first, in lexicographic order.
+    factors
+        Those of three or more variables, `(scope, table)` each; empty for a pairwise model.
+
     >>> model = Model(unary=[[0.0, 1.0], [0.0, 0.0, 2.0]], pairwise={(0, 1): [[0, 0, 1], [1, 0, 0]]})
     >>> model
     Model(2 variables of 2 to 3 states, 1 edge)
     >>> model.score([1, 0])
     2.0
     """
+
+    unary: UnaryTables
+    pairwise: PairTables
+    edges: NDArray[np.int32]
+    factors: FactorTables
+    constant: float
 
     def __init__(
         self,
@@ -239,67 +257,46 @@ class Model(Variables):
 
     def _set(self, unary: Floats, edges: NDArray[Any], flat: Floats, factors: FactorTables, constant: float) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
-        num_states = self._num_states
+        num_states = self.num_states
         edges, flat = in_edge_order(num_states, *smaller_first(num_states, edges, flat))
-        self._constant = as_constant(constant)
-        self._unary = UnaryTables(read_only(np.ascontiguousarray(unary)), read_only(offsets(num_states)))
-        self._edges = read_only(np.ascontiguousarray(edges, dtype=np.int32))
-        self._pairwise = PairTables.of(read_only(np.ascontiguousarray(flat)), self._edges, num_states)
-        self._factors = factors
+        pairwise = PairTables.of(
+            read_only(np.ascontiguousarray(flat)), read_only(np.ascontiguousarray(edges, dtype=np.int32)), num_states
+        )
+        self.__dict__.update(
+            unary=UnaryTables(read_only(np.ascontiguousarray(unary)), read_only(offsets(num_states))),
+            edges=pairwise.edges,
+            pairwise=pairwise,
+            factors=factors,
+            constant=as_constant(constant),
+        )
 
     @property
     def contents(self) -> Contents:
         """All that makes up a model; what is derived from it is quicker to compute again than to send."""
-        tables = self._unary.flat, self._edges, self._pairwise.flat, self._factors
-        return Contents(self._num_states, *tables, self._constant, self._names, self._state_names)
-
-    # -- data ----------------------------------------------------------------------------------------------------------
+        tables = self.unary.flat, self.edges, self.pairwise.flat, self.factors
+        return Contents(self.num_states, *tables, self.constant, self.names, self.state_names)
 
     @property
     def num_edges(self) -> int:
-        return len(self._edges)
-
-    @property
-    def unary(self) -> UnaryTables:
-        """`unary[i]`: the log potentials of variable i."""
-        return self._unary
-
-    @property
-    def pairwise(self) -> PairTables:
-        """`pairwise[i, j]`: the log potentials of an edge; iterates over the edges in order."""
-        return self._pairwise
-
-    @property
-    def edges(self) -> NDArray[np.int32]:
-        """(m, 2) the edges, smaller variable first, in lexicographic order."""
-        return self._edges
-
-    @property
-    def factors(self) -> FactorTables:
-        """The factors of three or more variables, `(scope, table)` each; empty for a pairwise model."""
-        return self._factors
+        return len(self.edges)
 
     @cached_property
     def couplings(self) -> tuple[NDArray[np.int32], Floats]:
         """(c, 2) every pair of variables that share an edge or a factor, in lexicographic order, and (c,) how strongly
         they are tied: see `strength`."""
-        if not self._factors:
-            return self._edges, self.strength
-        return couplings(self._edges, self.strength, self._factors)
-
-    @property
-    def constant(self) -> float:
-        return self._constant
+        if not self.factors:
+            return self.edges, self.strength
+        return couplings(self.edges, self.strength, self.factors)
 
     @cached_property
     def topology(self) -> Topology:
         """The graph as index arrays, with its core, colours and components."""
-        return Topology.from_edges(self.num_variables, self._edges)
+        return Topology.from_edges(self.num_variables, self.edges)
 
     def __repr__(self) -> str:
-        low, high = (int(self._num_states.min()), int(self._num_states.max())) if self.num_variables else (0, 0)
+        low, high = (int(self.num_states.min()), int(self.num_states.max())) if self.num_variables else (0, 0)
         states = counted(low, "state") if low == high else f"{low} to {high} states"
-        larger = f", {counted(len(self._factors), 'larger factor')}" if self._factors else ""
+        larger = f", {counted(len(self.factors), 'larger factor')}" if self.factors else ""
         kind = f", {self.kind}" if self.binary is not None and self.num_edges else ""
         return (
             f"Model({counted(self.num_variables, 'variable')} of {states}, "
@@ -317,7 +314,7 @@ class Model(Variables):
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.num_variables, self._edges.tobytes(), self._constant))
+        return hash((self.num_variables, self.edges.tobytes(), self.constant))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Model.from_contents, (self.contents,)  # (a copy stays closed to writing)
@@ -328,22 +325,22 @@ class Model(Variables):
     def binary(self) -> BinaryForm | None:
         """The paper's binary form, or None where there is none: other than two states somewhere, a hard zero, or a
         factor of more than two variables."""
-        if self.pair_form is None or not np.isfinite(self._unary.flat).all():
+        if self.pair_form is None or not np.isfinite(self.unary.flat).all():
             return None
         shift, W, constant = self.pair_form
-        low, high = self._unary.flat.reshape(-1, 2).T
-        return BinaryForm(read_only(high - low + shift), W, float(self._constant + low.sum() + constant))
+        low, high = self.unary.flat.reshape(-1, 2).T
+        return BinaryForm(read_only(high - low + shift), W, float(self.constant + low.sum() + constant))
 
     @cached_property
     def pair_form(self) -> BinaryForm | None:
         """The binary form of the pairwise potentials alone, or None unless they are finite and over two states each."""
-        return None if self._factors else pair_form(self._pairwise)
+        return None if self.factors else pair_form(self.pairwise)
 
     @cached_property
     def strength(self) -> Floats:
         """(m,) the largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)| of each edge: |W| for binary models, for any number of
         labels."""
-        return read_only(strengths(self._pairwise) if self.pair_form is None else np.abs(self.pair_form.W))
+        return read_only(strengths(self.pairwise) if self.pair_form is None else np.abs(self.pair_form.W))
 
     @cached_property
     def _balance(self) -> tuple[NDArray[np.bool_], bool]:
@@ -352,7 +349,7 @@ class Model(Variables):
                 "attractive, balanced and mixed are defined for binary models with finite pairwise potentials; "
                 "this is none"
             )
-        return balancing(self.num_variables, self._edges, self.pair_form.W)
+        return balancing(self.num_variables, self.edges, self.pair_form.W)
 
     @property
     def kind(self) -> Kind:
@@ -380,10 +377,10 @@ class Model(Variables):
         mask = np.zeros(self.num_variables, dtype=np.bool_)
         named = chosen.dtype != np.bool_
         mask[[self.variable_index(v) for v in np.atleast_1d(chosen).tolist()] if named else chosen] = True
-        wrong = np.flatnonzero(mask & (self._num_states != 2))
+        wrong = np.flatnonzero(mask & (self.num_states != 2))
         if wrong.size:
             raise ModelError(
-                f"only variables of two states can be flipped; variable {wrong[0]} has {self._num_states[wrong[0]]}"
+                f"only variables of two states can be flipped; variable {wrong[0]} has {self.num_states[wrong[0]]}"
             )
         return Model.from_contents(flipped(self.contents, mask))
 
@@ -401,20 +398,13 @@ class Model(Variables):
         states = np.asarray(configuration)
         if states.shape != (self.num_variables,):
             raise EvidenceError(f"{expected}, found shape {states.shape}")
-        if not np.issubdtype(states.dtype, np.integer) or ((states < 0) | (states >= self._num_states)).any():
+        if not np.issubdtype(states.dtype, np.integer) or ((states < 0) | (states >= self.num_states)).any():
             states = np.array([self.state_index(i, s) for i, s in enumerate(configuration)])  # type: ignore[arg-type]
         x = states.astype(np.int64)
-        i, j = self._edges.T
-        pair_entries = self._pairwise.start[:-1] + x[i] * self._num_states[j] + x[j]
-        larger = sum(float(table[tuple(x[list(scope)])]) for scope, table in self._factors)
-        return (
-            float(
-                self._constant
-                + self._unary.flat[self._unary.start[:-1] + x].sum()
-                + self._pairwise.flat[pair_entries].sum()
-            )
-            + larger
-        )
+        i, j = self.edges.T
+        single = self.unary.flat[self.unary.start[:-1] + x].sum()
+        pairs = self.pairwise.flat[self.pairwise.start[:-1] + x[i] * self.num_states[j] + x[j]].sum()
+        return float(self.constant + single + pairs) + sum(float(table[tuple(x[list(s)])]) for s, table in self.factors)
 
     def condition(self, evidence: Evidence) -> "Model":
         """The model of the other variables, given evidence `{variable: state}`; its Z is the probability of the

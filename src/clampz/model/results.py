@@ -8,12 +8,12 @@ where the method proves nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self, overload
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from clampz.model.model import Model
-from clampz.model.tables import Floats, Integers, PairTables, UnaryTables, columns, read_only
+from clampz.model.tables import Floats, Integers, Listed, PairTables, UnaryTables, columns, read_only
 from clampz.model.variables import Variable
 from clampz.options import Options
 from clampz.watch import StoppedBy
@@ -98,7 +98,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates(Sequence[Estimate]):
+class Estimates(Listed[Estimate]):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
     b."""
 
@@ -121,31 +121,19 @@ class Estimates(Sequence[Estimate]):
     def __len__(self) -> int:
         return len(self.log_z)
 
-    @overload
-    def __getitem__(self, index: int) -> Estimate: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Estimate]: ...
-    def __getitem__(self, index: int | slice) -> Estimate | list[Estimate]:
-        if isinstance(index, slice):
-            return [self[b] for b in range(*index.indices(len(self)))]
-        b = range(len(self))[index]
+    def item(self, k: int) -> Estimate:
+        numbers: dict[str, Any] = {name: getattr(self, name)[k].item() for name in PER_LANE}
         return Estimate(
             method=self.method,
             model=self.model,
-            log_z=float(self.log_z[b]),
             bound=self.bound,
-            lower=float(self.lower[b]),
-            upper=float(self.upper[b]),
-            value=float(self.value[b]),
-            marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, b])), self.model.unary.start),
-            converged=bool(self.converged[b]),
-            num_iter=int(self.num_iter[b]),
-            residual=float(self.residual[b]),
-            stopped_by=self.stopped_by[b],
+            marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, k])), self.model.unary.start),
+            stopped_by=self.stopped_by[k],
             options=self.options,
-            note=self.notes[b] if self.notes else "",
+            note=self.notes[k] if self.notes else "",
             state=self.state,
-            lane=b,
+            lane=k,
+            **numbers,
         )
 
     def take(self, lanes: Integers) -> "Estimates":

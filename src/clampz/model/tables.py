@@ -6,14 +6,16 @@ when asked for.
 """
 
 import operator
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+T = TypeVar("T")
 
 
 def offsets(sizes: NDArray[Any]) -> Integers:
@@ -68,7 +70,25 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-class UnaryTables(Sequence[Floats]):
+class Listed(Sequence[T]):
+    """A sequence whose items are made when asked for, by `item`; a slice is a list of them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def item(self, k: int) -> T:
+        """Number k, which is there."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        places = range(len(self))[index]
+        return self.item(places) if isinstance(places, int) else [self.item(k) for k in places]
+
+
+class UnaryTables(Listed[Floats]):
     """One table per variable: `tables[i]` has an entry per state of variable i."""
 
     __slots__ = ("flat", "start")
@@ -80,15 +100,8 @@ class UnaryTables(Sequence[Floats]):
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Floats: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Floats]: ...
-    def __getitem__(self, index: int | slice) -> Floats | list[Floats]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        i = range(len(self))[index]
-        return self.flat[self.start[i] : self.start[i + 1]]
+    def item(self, k: int) -> Floats:
+        return self.flat[self.start[k] : self.start[k + 1]]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """All tables as rows of one array, where every variable has as many states."""

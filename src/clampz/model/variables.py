@@ -1,6 +1,7 @@
 """Variables: how many states each has, and names that may stand wherever an index may."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,40 +16,39 @@ State = int | str
 Evidence = Mapping[Any, Any]
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Variables:
-    """What a model is about."""
+    """What a model is about.
+
+    Attributes
+    ----------
+    num_states
+        (n,) number of states of each variable.
+    names, state_names
+        Of the variables, and of the states of each; or None.
+    """
+
+    num_states: Integers
+    names: tuple[str, ...] | None
+    state_names: tuple[tuple[str, ...], ...] | None
 
     def __init__(
-        self,
-        num_states: Integers,
-        names: Sequence[str] | None = None,
-        state_names: Sequence[Sequence[str]] | None = None,
+        self, num_states: Integers, names: Sequence[str] | None, state_names: Sequence[Sequence[str]] | None
     ) -> None:
-        self._num_states = read_only(num_states)
-        self._names = _as_names(num_states, names)
-        self._state_names = _as_state_names(num_states, state_names)
+        self.__dict__.update(
+            num_states=read_only(num_states),
+            names=_as_names(num_states, names),
+            state_names=_as_state_names(num_states, state_names),
+        )
 
     @property
     def num_variables(self) -> int:
-        return len(self._num_states)
-
-    @property
-    def num_states(self) -> Integers:
-        """(n,) number of states of each variable."""
-        return self._num_states
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        return self._names
-
-    @property
-    def state_names(self) -> tuple[tuple[str, ...], ...] | None:
-        return self._state_names
+        return len(self.num_states)
 
     def variable_index(self, variable: Variable) -> int:
         """The index of a variable given by index or name."""
         if isinstance(variable, str):
-            if self._names is None:
+            if self.names is None:
                 raise EvidenceError(
                     f"variable {variable!r}: this model's variables have no names; "
                     f"use an index from 0 to {self.num_variables - 1}"
@@ -56,7 +56,7 @@ class Variables:
             try:
                 return self._index_of_name[variable]
             except KeyError:
-                raise EvidenceError(f"unknown variable {variable!r}; this model has {some(self._names)}") from None
+                raise EvidenceError(f"unknown variable {variable!r}; this model has {some(self.names)}") from None
         if (
             not isinstance(variable, int | np.integer)
             or isinstance(variable, bool)
@@ -69,21 +69,21 @@ class Variables:
         """The index of a state given by index or name."""
         i = self.variable_index(variable)
         if isinstance(state, str):
-            known = self._state_names[i] if self._state_names is not None else ()
+            known = self.state_names[i] if self.state_names is not None else ()
             if state not in known:
                 there = some(known) if known else "no state names"
                 raise EvidenceError(f"unknown state {state!r} of variable {variable!r}; it has {there}")
             return known.index(state)
-        if not isinstance(state, int | np.integer | np.bool_) or not 0 <= state < self._num_states[i]:
+        if not isinstance(state, int | np.integer | np.bool_) or not 0 <= state < self.num_states[i]:
             raise EvidenceError(
                 f"unknown state {state!r} of variable {variable!r}: "
-                f"expected an index from 0 to {self._num_states[i] - 1}"
+                f"expected an index from 0 to {self.num_states[i] - 1}"
             )
         return int(state)
 
     @cached_property
     def _index_of_name(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self._names or ())}
+        return {name: i for i, name in enumerate(self.names or ())}
 
     def as_evidence(self, evidence: Evidence) -> dict[int, int]:
         """Evidence by index: `{variable: state}` with every name looked up, contradictions refused."""
