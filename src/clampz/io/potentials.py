@@ -8,6 +8,7 @@ import numpy as np
 from clampz.errors import ModelError
 from clampz.io.tokens import Tokens
 from clampz.model import Model
+from clampz.model.contents import fold
 from clampz.model.factors import FactorTables
 from clampz.model.tables import Floats, Integers, offsets, piece_of
 
@@ -36,7 +37,7 @@ def as_model(num_states: Integers, arity: Integers, variables: Integers, values:
         kept = (num_states[variables] > 1) | (np.repeat(arity, arity) <= MAX_AXES)
         arity = np.bincount(np.repeat(np.arange(len(arity)), arity)[kept], minlength=len(arity))
         variables = variables[kept]
-    return Model.from_flat_factors(num_states, offsets(arity), variables, logs)
+    return Model.from_contents(fold(FactorTables(num_states, offsets(arity), variables, logs)))
 
 
 def potentials(model: Model, where: str) -> FactorTables:

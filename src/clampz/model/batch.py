@@ -64,8 +64,7 @@ class Batch:
                 f"unary of a batch, {place}: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, or -inf, "
                 f"found {array[row, lane]}"
             )
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "unary", read_only(array))
+        self.__dict__.update(model=model, unary=read_only(array))
 
     @classmethod
     def from_evidence(cls, model: Model, evidence: Iterable[Evidence]) -> "Batch":
@@ -114,8 +113,7 @@ class Batch:
     def take(self, lanes: Integers) -> "Batch":
         """Some of the lanes, in this order; a lane may be taken several times."""
         taken = object.__new__(Batch)
-        object.__setattr__(taken, "model", self.model)
-        object.__setattr__(taken, "unary", read_only(columns(self.unary, lanes)))
+        taken.__dict__.update(model=self.model, unary=read_only(columns(self.unary, lanes)))
         return taken
 
     def lane(self, b: int) -> Model:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.errors import ModelError
-from clampz.model.factors import FactorTables, fold, sliced
+from clampz.model.factors import Factor, FactorTables, sliced
 from clampz.model.tables import Floats, Integers, PairTables, offsets, ranges
 
 
@@ -28,6 +28,41 @@ class Contents(NamedTuple):
     def tables(self) -> PairTables:
         """The tables of the edges, to be looked into."""
         return PairTables.of(self.pairwise, self.edges, self.num_states)
+
+
+def fold(factors: FactorTables) -> Contents:
+    """Factors of any size sorted into those of no, one, two and more variables; those over the same variables are added
+    up.
+
+    Factors of up to two variables are dealt with all at once: files have millions of them.
+    """
+    num_states, variables, flat = factors.num_states, factors.variables, factors.flat
+    arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
+    first = np.zeros((len(arity), 2), dtype=np.int64)
+    for p in range(2):
+        first[arity > p, p] = variables[factors.scope_start[:-1][arity > p] + p]
+    of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
+    unary_start = offsets(num_states)
+    unary = np.zeros(unary_start[-1])
+    single = arity == 1
+    np.add.at(unary, ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
+    constant = float(flat[of == 0].sum())
+    by_scope: dict[tuple[int, ...], Floats] = {}
+    for f in np.flatnonzero(arity > 2).tolist():
+        scope, table = factors[f]
+        order = np.argsort(scope)
+        key = tuple(scope[i] for i in order)
+        table = table.transpose(order)
+        by_scope[key] = by_scope[key] + table if key in by_scope else table
+    larger = []
+    for key, table in by_scope.items():
+        low = float(table.min())
+        if low == float(table.max()) and low > -np.inf:
+            constant += low
+        else:
+            larger.append(Factor(key, table))
+    tables = FactorTables.of(num_states, larger)
+    return Contents(num_states, unary, first[arity == 2], flat[of == 2], tables, constant)
 
 
 def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:

@@ -1,18 +1,15 @@
-"""Factors laid end to end, and how factors of any size become unary, pairwise and larger ones.
+"""Factors laid end to end.
 
 A model keeps its factors of three or more variables with the variables of each scope in order, one factor per scope,
 none of them constant.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from clampz.errors import ModelError
-from clampz.model.checks import as_table
-from clampz.model.tables import Floats, Integers, Listed, offsets, ranges, read_only
+from clampz.model.tables import Floats, Integers, Listed, offsets, read_only
 
 
 class Factor(NamedTuple):
@@ -73,69 +70,12 @@ class FactorTables(Listed[Factor]):
         return f"FactorTables({len(self)} factors of up to {int(np.diff(self.scope_start).max(initial=0))} variables)"
 
 
-class Folded(NamedTuple):
-    """Factors sorted by size: unary tables end to end, edges with their tables end to end, larger factors, and what is
-    constant."""
-
-    unary: Floats
-    edges: Integers
-    pairwise: Floats
-    factors: FactorTables
-    constant: float
-
-
 def table_sizes(num_states: Integers, scope_start: Integers, variables: Integers) -> Integers:
     """Entries of the table of each factor."""
     sizes = np.ones(len(scope_start) - 1, dtype=np.int64)
     factor = np.repeat(np.arange(len(sizes)), np.diff(scope_start))
     np.multiply.at(sizes, factor, num_states[variables])
     return sizes
-
-
-def as_factors(num_states: Integers, factors: Iterable[tuple[Sequence[int], ArrayLike]]) -> FactorTables:
-    """What a user gives as factors: known variables, none of them twice in a scope, and tables of the right shapes."""
-    found = []
-    for f, (given, values) in enumerate(factors):
-        scope = tuple(given)
-        where = f"factor {f} over {scope}"
-        if len(set(scope)) != len(scope):
-            raise ModelError(f"{where}: expected distinct variables from 0 to {len(num_states) - 1}")
-        found.append(Factor(scope, as_table(values, num_states[list(scope)], where, "a table of ")))
-    return FactorTables.of(num_states, found)
-
-
-def fold(factors: FactorTables) -> Folded:
-    """Sort factors of any size into those of no, one, two and more variables; factors over the same variables are added
-    up.
-
-    Factors of up to two variables are dealt with all at once: files have millions of them.
-    """
-    num_states, variables, flat = factors.num_states, factors.variables, factors.flat
-    arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
-    first = np.zeros((len(arity), 2), dtype=np.int64)
-    for p in range(2):
-        first[arity > p, p] = variables[factors.scope_start[:-1][arity > p] + p]
-    of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
-    unary_start = offsets(num_states)
-    unary = np.zeros(unary_start[-1])
-    single = arity == 1
-    np.add.at(unary, ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
-    constant = float(flat[of == 0].sum())
-    by_scope: dict[tuple[int, ...], Floats] = {}
-    for f in np.flatnonzero(arity > 2).tolist():
-        scope, table = factors[f]
-        order = np.argsort(scope)
-        key = tuple(scope[i] for i in order)
-        table = table.transpose(order)
-        by_scope[key] = by_scope[key] + table if key in by_scope else table
-    larger = []
-    for key, table in by_scope.items():
-        low = float(table.min())
-        if low == float(table.max()) and low > -np.inf:
-            constant += low
-        else:
-            larger.append(Factor(key, table))
-    return Folded(unary, first[arity == 2], flat[of == 2], FactorTables.of(num_states, larger), constant)
 
 
 def sliced(factor: Factor, known: Mapping[int, int]) -> Factor:

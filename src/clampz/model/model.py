@@ -30,9 +30,9 @@ from clampz.model.checks import (
     as_weights,
     two,
 )
-from clampz.model.contents import Contents, fixed, in_edge_order, smaller_first
-from clampz.model.factors import FactorTables, as_factors, fold
-from clampz.model.tables import Floats, Integers, PairTables, UnaryTables, offsets, read_only
+from clampz.model.contents import Contents, fixed, fold, in_edge_order, smaller_first
+from clampz.model.factors import Factor, FactorTables
+from clampz.model.tables import Floats, PairTables, UnaryTables, offsets, read_only
 from clampz.model.topology import Topology
 from clampz.model.variables import Evidence, State, Variables
 from clampz.wording import counted
@@ -93,28 +93,25 @@ class Model(Variables):
         columns = as_columns(unary)
         num_states = np.array([len(column) for column in columns], dtype=np.int64)
         super().__init__(num_states, names, state_names)
-        ends, flat = [], [np.empty(0)]
-        for (i, j), table in as_pairs(pairwise):
-            ends.append([self._checked_index(i, (i, j)), self._checked_index(j, (i, j))])
-            flat.append(as_table(table, num_states[ends[-1]], f"pairwise potentials of {(i, j)}").ravel())
-        larger = []
-        for item in factors:
-            scope, table = two(item, "factor", "a pair (variables, table)")
-            larger.append((tuple(self._checked_index(i, scope, "factor over") for i in scope), table))
-        folded = fold(as_factors(num_states, larger))
-        self._set(
-            np.concatenate([*columns, []]) + folded.unary,
-            np.concatenate([np.array(ends, dtype=np.int64).reshape(-1, 2), folded.edges]),
-            np.concatenate([*flat, folded.pairwise]),
-            folded.factors,
-            as_constant(constant) + folded.constant,
-        )
+        found = [Factor((i,), column) for i, column in enumerate(columns)]
+        for pair, table in as_pairs(pairwise):
+            scope = self._scope(pair, "edge")
+            found.append(Factor(scope, as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}")))
+        for f, item in enumerate(factors):
+            variables, table = two(item, "factor", "a pair (variables, table)")
+            scope = self._scope(variables, "factor over")
+            where = f"factor {f} over {scope}"
+            if len(set(scope)) != len(scope):
+                raise ModelError(f"{where}: expected distinct variables from 0 to {len(num_states) - 1}")
+            found.append(Factor(scope, as_table(table, num_states[list(scope)], where, "a table of ")))
+        contents = fold(FactorTables.of(num_states, found))
+        self._set(contents._replace(constant=as_constant(constant) + contents.constant))
 
-    def _checked_index(self, variable: Any, scope: object, what: str = "edge") -> int:
+    def _scope(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
         try:
-            return self.variable_index(variable)
+            return tuple(self.variable_index(variable) for variable in variables)
         except EvidenceError as error:
-            raise ModelError(f"{what} {scope!r}: {error}") from None
+            raise ModelError(f"{what} {variables!r}: {error}") from None
 
     @classmethod
     def from_factors(
@@ -138,18 +135,6 @@ class Model(Variables):
             constant=constant,
             names=names,
             state_names=state_names,
-        )
-
-    @classmethod
-    def from_flat_factors(
-        cls, num_states: Integers, scope_start: Integers, variables: Integers, flat: Floats, *, constant: float = 0.0
-    ) -> Self:
-        """From factors of any size laid end to end, as a file has them; scopes and values are known to be sound."""
-        folded = fold(FactorTables(num_states, scope_start, variables, flat))
-        return cls.from_contents(
-            Contents(
-                num_states, folded.unary, folded.edges, folded.pairwise, folded.factors, constant + folded.constant
-            )
         )
 
     @classmethod
@@ -222,9 +207,8 @@ class Model(Variables):
     def from_contents(cls, contents: Contents) -> Self:
         """From contents that are known to be sound."""
         model = cls.__new__(cls)
-        num_states, unary, edges, pairwise, factors, constant, names, state_names = contents
-        Variables.__init__(model, num_states, names, state_names)
-        model._set(unary, edges, pairwise, factors, constant)
+        Variables.__init__(model, contents.num_states, contents.names, contents.state_names)
+        model._set(contents)
         return model
 
     @classmethod
@@ -255,17 +239,15 @@ class Model(Variables):
         pairwise[:, 0, 0] = pairwise[:, 1, 1] = weights / 2
         return cls.from_arrays(unary, edge_array, pairwise, constant=constant, names=names)
 
-    def _set(self, unary: Floats, edges: NDArray[Any], flat: Floats, factors: FactorTables, constant: float) -> None:
+    def _set(self, contents: Contents) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
-        num_states = self.num_states
+        num_states, unary, edges, flat, factors, constant, *_ = contents
         edges, flat = in_edge_order(num_states, *smaller_first(num_states, edges, flat))
-        pairwise = PairTables.of(
-            read_only(np.ascontiguousarray(flat)), read_only(np.ascontiguousarray(edges, dtype=np.int32)), num_states
-        )
+        edges, flat = read_only(np.ascontiguousarray(edges, dtype=np.int32)), read_only(np.ascontiguousarray(flat))
         self.__dict__.update(
             unary=UnaryTables(read_only(np.ascontiguousarray(unary)), read_only(offsets(num_states))),
-            edges=pairwise.edges,
-            pairwise=pairwise,
+            edges=edges,
+            pairwise=PairTables.of(flat, edges, num_states),
             factors=factors,
             constant=as_constant(constant),
         )
