@@ -13,7 +13,7 @@ import numpy as np
 
 from clampz.io import files
 from clampz.io.potentials import COMMENT, count
-from clampz.io.tokens import Tokens, is_whole
+from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
 
 
@@ -27,7 +27,7 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
     numbers = tokens.numbers
     if not tokens.complete:
         tokens.refuse(len(numbers), "numbers only")
-    wrong = np.flatnonzero(~is_whole(numbers, 0))
+    wrong = np.flatnonzero(~are_whole(numbers, 0))
     if wrong.size:
         tokens.refuse(int(wrong[0]), "whole numbers")
     place = _one_set(tokens)

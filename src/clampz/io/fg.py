@@ -25,21 +25,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from clampz.io import files
-from clampz.io.potentials import (
-    COMMENT,
-    are_potentials,
-    as_model,
-    check_scopes,
-    check_states,
-    check_values,
-    count,
-    float_sizes,
-    plain,
-    potentials,
-    refuse_zero,
-)
-from clampz.io.tokens import LARGEST_WHOLE, Tokens, is_whole
+from clampz.io import files, potentials
+from clampz.io.tokens import LARGEST_WHOLE, Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import Integers, offsets, piece_of, ranges
 
@@ -53,7 +40,7 @@ def read(path: files.AnyPath) -> Model:
     Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
     found.
     """
-    model, labels = _parse(Tokens(path, files.load(path), comment=COMMENT))
+    model, labels = _parse(Tokens(path, files.load(path), comment=potentials.COMMENT))
     if np.array_equal(labels, np.arange(len(labels))):
         return model
     return Model.from_contents(model.contents._replace(names=list(map(str, labels.tolist()))))
@@ -66,7 +53,7 @@ def write(model: Model, path: files.AnyPath) -> None:
     of the first variable.  Names are lost, as the format has none; names that are whole numbers in ascending order, as
     reading a file gives them, become labels.  The file appears whole or not at all.
     """
-    factors = potentials(model, "a .fg file")
+    factors = potentials.factors_of(model, "a .fg file")
     bounds, starts = factors.scope_start.tolist(), factors.start.tolist()
     labels = np.array(_labels(model), dtype=object)[factors.variables].tolist()
     states = factors.num_states[factors.variables].tolist()
@@ -76,7 +63,7 @@ def write(model: Model, path: files.AnyPath) -> None:
     for scope, (begin, end) in zip(pairwise(bounds), pairwise(starts), strict=True):
         if scope[1] - scope[0] > 1:
             values[begin:end] = values[begin:end].reshape(states[slice(*scope)]).ravel(order="F")
-    texts = plain(values)
+    texts = potentials.plain(values)
     listed = [np.flatnonzero(values[begin:end]).tolist() for begin, end in pairwise(starts)]
     lines = [str(len(bounds) - 1)]
     for (first, last), begin, entries in zip(pairwise(bounds), starts, listed, strict=False):
@@ -105,17 +92,17 @@ def _parse(tokens: Tokens) -> tuple[Model, Integers]:
     numbers = tokens.numbers
     found, states = numbers[ranges(place + 1, arity)], numbers[ranges(place + 1 + arity, arity)]
     labels, variables = np.unique(found.astype(np.int64), return_inverse=True)
-    check_scopes(tokens, place + 1, arity, found)
+    potentials.check_scopes(tokens, place + 1, arity, found)
     num_states = np.zeros(len(labels), dtype=np.int64)
     num_states[variables[::-1]] = states[::-1]  # the first that is said
     other = np.flatnonzero(num_states[variables] != states)
     if other.size:
         k = int(other[0])
         f = piece_of(offsets(arity), k)
-        before = f"{count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
+        before = f"{potentials.count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
         tokens.refuse(int(place[f] + 1 + arity[f] + k - offsets(arity)[f]), before, f)
-    check_states(tokens, num_states)
-    sizes = float_sizes(num_states, arity, variables)
+    potentials.check_states(tokens, num_states)
+    sizes = potentials.float_sizes(num_states, arity, variables)
     limit = len(tokens.data) + FREE_ENTRIES
     if sizes.sum() > limit:
         f = int(sizes.argmax())
@@ -126,13 +113,13 @@ def _parse(tokens: Tokens) -> tuple[Model, Integers]:
     entries, at = numbers[pair[::2]], pair[1::2]
     listed_start = offsets(listed)
     size_here = np.repeat(sizes, listed)
-    wrong = np.flatnonzero(~(is_whole(entries, 0) & (entries < size_here)))
+    wrong = np.flatnonzero(~(are_whole(entries, 0) & (entries < size_here)))
     if wrong.size:
         k = int(wrong[0])
         f = piece_of(listed_start, k)
         tokens.refuse(int(at[k]) - 1, f"an entry from 0 to {sizes[f] - 1:.0f}", f)
-    if not are_potentials(numbers[at]):
-        check_values(tokens, at, numbers[at], listed_start)
+    if not potentials.are_potentials(numbers[at]):
+        potentials.check_values(tokens, at, numbers[at], listed_start)
     spot = np.repeat(start[:-1], listed) + entries.astype(np.int64)
     values = np.zeros(start[-1])
     values[spot] = np.arange(len(spot))
@@ -144,11 +131,11 @@ def _parse(tokens: Tokens) -> tuple[Model, Integers]:
     values[spot] = numbers[at]
     zero = np.flatnonzero((arity == 0) & (values[start[:-1]] == 0))
     if zero.size:
-        refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
+        potentials.refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
     # a table with its first variable fastest is one of the variables in reverse with the last fastest
     scope_start = offsets(arity)
     backwards = np.repeat(scope_start[1:] + scope_start[:-1] - 1, arity) - np.arange(len(variables))
-    return as_model(num_states, arity, variables[backwards], values), labels
+    return potentials.as_model(num_states, arity, variables[backwards], values), labels
 
 
 def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integers]:
@@ -162,7 +149,9 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
         if not (0 <= k < LARGEST_WHOLE and k % 1 == 0):
             tokens.refuse(at, "its number of variables", f)
         if at + 2 * k + 1 >= total:
-            tokens.refuse(total, f"{count(k, 'variable')}, their numbers of states and the number of entries", f)
+            tokens.refuse(
+                total, f"{potentials.count(k, 'variable')}, their numbers of states and the number of entries", f
+            )
         here, num_variables = at, int(k)
         for first, what, least, beyond in (
             (1, "the label", 0, LARGEST_WHOLE),
@@ -176,10 +165,10 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
         if not (0 <= entries < LARGEST_WHOLE and entries % 1 == 0):
             tokens.refuse(at, "its number of entries", f)
         if at + 2 * entries >= total:
-            tokens.refuse(total, f"{count(entries, 'entry', 'entries')} with a value each", f)
+            tokens.refuse(total, f"{potentials.count(entries, 'entry', 'entries')} with a value each", f)
         place.append(here)
         arity.append(num_variables)
         listed.append(int(entries))
         at += 1 + 2 * int(entries)
-    tokens.end(at, count(num_factors, "factor"))
+    tokens.end(at, potentials.count(num_factors, "factor"))
     return np.array(place, dtype=np.int64), np.array(arity, dtype=np.int64), np.array(listed, dtype=np.int64)

@@ -40,7 +40,7 @@ def as_model(num_states: Integers, arity: Integers, variables: Integers, values:
     return Model.from_contents(fold(FactorTables(num_states, offsets(arity), variables, logs)))
 
 
-def potentials(model: Model, where: str) -> FactorTables:
+def factors_of(model: Model, where: str) -> FactorTables:
     """All factors of a model in the order in which they are written: variables, edges, larger factors; their values
     themselves.
 

@@ -57,7 +57,7 @@ class Tokens:
     def whole(self, at: int, count: int, least: int, what: str) -> Integers:
         """`count` whole numbers from `numbers[at]` on."""
         values = self.numbers[at : at + count]
-        wrong = np.flatnonzero(~is_whole(values, least, 2.0**31))
+        wrong = np.flatnonzero(~are_whole(values, least, 2.0**31))
         if wrong.size:
             self.refuse(at + int(wrong[0]), what)
         if len(values) < count:
@@ -91,7 +91,7 @@ class Tokens:
         return next(islice(TOKEN.finditer(self.data), at + self.num_words, None), None)
 
 
-def is_whole(values: Floats, least: float, beyond: float = LARGEST_WHOLE) -> NDArray[np.bool_]:
+def are_whole(values: Floats, least: float, beyond: float = LARGEST_WHOLE) -> NDArray[np.bool_]:
     """Which are whole numbers from `least` to below `beyond`."""
     whole: NDArray[np.bool_] = (values >= least) & (values < beyond) & (values == np.floor(values))
     return whole

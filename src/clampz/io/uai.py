@@ -24,21 +24,8 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from clampz.io import files
-from clampz.io.potentials import (
-    COMMENT,
-    are_potentials,
-    as_model,
-    check_scopes,
-    check_states,
-    check_values,
-    count,
-    float_sizes,
-    plain,
-    potentials,
-    refuse_zero,
-)
-from clampz.io.tokens import Tokens, is_whole
+from clampz.io import files, potentials
+from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import Floats, Integers, offsets, piece_of, ranges
 
@@ -52,7 +39,7 @@ def read(path: files.AnyPath) -> Model:
     Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
     found.
     """
-    return _parse(Tokens(path, files.load(path), num_words=1, comment=COMMENT))
+    return _parse(Tokens(path, files.load(path), num_words=1, comment=potentials.COMMENT))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
@@ -63,11 +50,11 @@ def write(model: Model, path: files.AnyPath) -> None:
     log.  Names are lost, as the format has none.  A table beyond the range of floats is shifted into it, against the
     constant.  The file appears whole or not at all.
     """
-    factors = potentials(model, "a UAI file")
+    factors = potentials.factors_of(model, "a UAI file")
     bounds = factors.scope_start.tolist()
     variables = list(map(str, factors.variables.tolist()))
     scopes = (" ".join([str(end - begin), *variables[begin:end]]) for begin, end in pairwise(bounds))
-    values = plain(factors.flat)
+    values = potentials.plain(factors.flat)
     tables = (f"{end - begin} {' '.join(values[begin:end])}" for begin, end in pairwise(factors.start.tolist()))
     head = ["MARKOV", str(model.num_variables), " ".join(map(str, model.num_states.tolist())), str(len(bounds) - 1)]
     files.replace(path, "\n".join(chain(head, scopes, [""], tables, [""])).encode())
@@ -81,21 +68,21 @@ def _parse(tokens: Tokens) -> Model:
     num_states = tokens.whole(1, n, 1, "the number of states of a variable")
     num_factors = int(tokens.whole(1 + n, 1, 0, "the number of factors")[0])
     place, arity, variables = _scopes(tokens, 2 + n, num_factors, n)
-    check_states(tokens, num_states, 1)
-    start = _tables(tokens, int(place[-1]), float_sizes(num_states, arity, variables))
+    potentials.check_states(tokens, num_states, 1)
+    start = _tables(tokens, int(place[-1]), potentials.float_sizes(num_states, arity, variables))
     kept = np.ones(start[-1] - start[0], dtype=np.bool_)
     kept[start[:-1] - start[0]] = False
     values = tokens.numbers[start[0] : start[-1]][kept]
-    if not are_potentials(values):
+    if not potentials.are_potentials(values):
         sizes = np.diff(start) - 1
-        check_values(tokens, ranges(start[:-1] + 1, sizes), values, offsets(sizes))
+        potentials.check_values(tokens, ranges(start[:-1] + 1, sizes), values, offsets(sizes))
     constants = np.flatnonzero(arity == 0)
     zero = constants[tokens.numbers[start[constants] + 1] == 0]
     if zero.size:
-        refuse_zero(tokens, int(start[zero[0]]) + 1, int(zero[0]))
+        potentials.refuse_zero(tokens, int(start[zero[0]]) + 1, int(zero[0]))
     if kind == "BAYES":
         _check_probabilities(tokens, place, arity, variables, num_states, start, values)
-    return as_model(num_states, arity, variables, values)
+    return potentials.as_model(num_states, arity, variables, values)
 
 
 def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers, Integers, Integers]:
@@ -114,7 +101,7 @@ def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers
             break
         at += 1 + int(k)
         if at > len(numbers):
-            problem = len(numbers), count(k, "variable")
+            problem = len(numbers), potentials.count(k, "variable")
             break
         place.append(at)
     found = np.frombuffer(place, dtype=np.int64)
@@ -122,11 +109,11 @@ def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers
     kept = np.ones(found[-1] - found[0], dtype=np.bool_)
     kept[found[:-1] - found[0]] = False
     variables = tokens.numbers[found[0] : found[-1]][kept]
-    wrong = np.flatnonzero(~is_whole(variables, 0, n))
+    wrong = np.flatnonzero(~are_whole(variables, 0, n))
     if wrong.size:
         f = piece_of(offsets(arity), int(wrong[0]))
         tokens.refuse(int(found[f] + 1 + wrong[0] - offsets(arity)[f]), f"a variable from 0 to {n - 1}", f)
-    check_scopes(tokens, found[:-1] + 1, arity, variables)
+    potentials.check_scopes(tokens, found[:-1] + 1, arity, variables)
     if problem:  # what is wrong further up has come first
         tokens.refuse(*problem, len(arity))
     return found, arity, variables.astype(np.int64)
@@ -143,15 +130,19 @@ def _tables(tokens: Tokens, at: int, sizes: Floats) -> Integers:
     if wrong.size:
         f = int(wrong[0])
         hint = f" (or factor {f - 1} has too few or too many)" if f else ""
-        tokens.fail(int(start[f]), f"expected {count(sizes[f])}, found {tokens.found(int(start[f]))}{hint}", f)
+        tokens.fail(
+            int(start[f]), f"expected {potentials.count(sizes[f])}, found {tokens.found(int(start[f]))}{hint}", f
+        )
     cut = np.flatnonzero(start[1:] > len(numbers))
     if cut.size:
         f = int(cut[0])
         if not there[f]:
             tokens.refuse(int(start[f]), f"its number of values, {sizes[f]:.0f}", f)
         rest = "" if tokens.complete else f" and then {tokens.found(len(numbers))}"
-        tokens.fail(len(numbers), f"expected {count(sizes[f])}, found {len(numbers) - int(start[f]) - 1}{rest}", f)
-    tokens.end(int(start[-1]), count(len(sizes), "factor"))
+        tokens.fail(
+            len(numbers), f"expected {potentials.count(sizes[f])}, found {len(numbers) - int(start[f]) - 1}{rest}", f
+        )
+    tokens.end(int(start[-1]), potentials.count(len(sizes), "factor"))
     return start
 
 
