@@ -26,9 +26,9 @@ from clampz.clamping.selectors import selectors
 from clampz.elimination.exact import exact
 from clampz.elimination.plans import Elimination, Restriction, Scopes
 from clampz.errors import OptionError, TooWideError
-from clampz.io.evidence import given
 from clampz.model import Evidence, Model, Variable
 from clampz.model.equivalent import Equivalent
+from clampz.model.fixing import given
 from clampz.model.results import Bound, Estimate
 from clampz.model.tables import Floats, UnaryTables
 from clampz.options import bytes_in_words, check_option, is_number, is_whole, memory_allowed

@@ -14,6 +14,7 @@ unary potentials in the order of the variables, then the weights in the order of
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
@@ -71,7 +72,8 @@ def from_graph(
     theta_range, weight_range = _as_range(theta, "theta"), _as_range(weights, "weights")
     if potentials == "table" and weight_range[0] == weight_range[1]:
         raise OptionError(
-            f"weights: expected a range (low, high) for random tables, found {weights!r}: a constant table couples nothing"
+            f"weights: expected a range (low, high) for random tables, found {weights!r}: "
+            "a constant table couples nothing"
         )
     generator = as_generator(rng)
     pairs = np.sort(as_edges(edges, n), axis=1)
@@ -124,11 +126,9 @@ def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Mode
     # As many edges as n (n - 1) / 2 coins would give, then which ones: the same distribution, in time linear in the
     # edges.
     num_edges = generator.binomial(num_pairs, degree / (n - 1)) if n > 1 else 0
-    chosen = (
-        generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False)
-        if num_edges
-        else np.empty(0, dtype=np.int64)
-    )
+    chosen = np.empty(0, dtype=np.int64)
+    if num_edges:
+        chosen = generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False)
     return from_graph(n, _pairs(chosen, n), **_with(drawing, generator))
 
 
@@ -187,7 +187,7 @@ def lamp(**drawing: Unpack[Drawing]) -> Model:
     >>> lamp(rng=0).topology.num_core
     4
     """
-    edges = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4), (4, 5), (5, 6), (6, 7), (6, 8), (6, 9), (6, 10)]
+    edges = [*combinations(range(1, 5), 2), (4, 5), (5, 6), *((6, i) for i in range(7, 11))]
     return from_graph(10, np.array(edges) - 1, names=[f"X{i}" for i in range(1, 11)], **drawing)
 
 
@@ -204,27 +204,8 @@ def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Mod
     attractive
     """
     check_option(is_number(weight) and np.isfinite(weight), "weight", "a finite number", weight)
-    edges = (
-        np.array(
-            [
-                (1, 2),
-                (1, 3),
-                (1, 4),
-                (1, 5),
-                (2, 3),
-                (2, 4),
-                (2, 5),
-                (3, 4),
-                (3, 5),
-                (4, 5),
-                (1, 6),
-                (6, 7),
-                (6, 8),
-                (7, 8),
-            ]
-        )
-        - 1
-    )
+    pairs = [*combinations(range(1, 6), 2), (1, 6), *combinations(range(6, 9), 2)]
+    edges = np.array(pairs) - 1
     W = np.full(len(edges), float(weight))
     W[-1] = -weight
     theta_array = _draw(_as_range(theta, "theta"), (8,), as_generator(rng))

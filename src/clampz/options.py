@@ -3,6 +3,7 @@ such as "2GB"."""
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -16,7 +17,23 @@ UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0*
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Changeable:
+    """Options that are changed by making new ones."""
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Self:
+        """These options with some of them changed; an unknown name is refused with the nearest ones."""
+        known = [field.name for field in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise unknown_name("option", name, known, most=1)
+        try:
+            return replace(self, **changes)
+        except TypeError as error:
+            raise OptionError(f"options {changes!r}: {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Changeable):
     """Limits that every approximation takes.
 
     Attributes
@@ -54,17 +71,6 @@ class Options:
     def in_branches(self) -> Self:
         """For sub-models that also start from the solution of the model they come from."""
         return self
-
-    def with_changes(self, changes: dict[str, Any]) -> Self:
-        """These options with some of them changed; an unknown name is refused with the nearest ones."""
-        known = [field.name for field in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise unknown_name("option", name, known, most=1)
-        try:
-            return replace(self, **changes)
-        except TypeError as error:
-            raise OptionError(f"options {changes!r}: {error}") from None
 
 
 def is_whole(value: object) -> bool:

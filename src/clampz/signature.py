@@ -118,7 +118,7 @@ class Approximation(Generic[OptionsT]):
             start = (
                 equivalent_start(equivalent, start) if given else equivalent.marginals(start_marginals(batch, start))
             )  # type: ignore[arg-type]
-        return equivalent.back(self._solve(equivalent.batch(batch), options, start, watch))
+        return equivalent.back(batch.model, self._solve(equivalent.batch(batch), options, start, watch))
 
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
         """The options of a call: those given, or the defaults, with some of them changed."""

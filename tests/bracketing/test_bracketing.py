@@ -18,7 +18,7 @@ from clampz.bracketing.narrow import Narrow
 from clampz.bracketing.partitions import elimination_entries, parts_of, with_ties
 from clampz.bracketing.tree import Node, Part
 from clampz.elimination.slices import Finish, Finisher
-from clampz.model.fixing import components, reduced
+from clampz.model.fixing import components, without_fixed
 from clampz.options import as_bytes
 
 NUM_MODELS = 60
@@ -407,7 +407,7 @@ def test_reduced_models_have_the_same_sum():
     model = frustrated(1)
     unary = model.unary.flat.copy()
     unary[[0, 5]] = -np.inf
-    smaller = reduced(model, unary)
+    smaller = without_fixed(model, unary)
     assert smaller.num_variables == 5 and cz.exact(smaller).log_z == pytest.approx(
         cz.exact(model, evidence={0: 1, 2: 0}).log_z, abs=1e-9
     )

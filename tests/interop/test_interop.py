@@ -102,7 +102,7 @@ def assert_same(model, other, order=None):
         assert other.score(y) == pytest.approx(model.score(x), abs=CLOSE)
 
 
-# -- dimod ----------------------------------------------------------------------------------------------------------------------
+# -- dimod -------------------------------------------------------------------------------------------------------------
 
 
 def random_bqm(dimod, seed, vartype):
@@ -210,7 +210,7 @@ def test_dimod_refusals(dimod):
             cz.to_dimod(model)
 
 
-# -- networkx -------------------------------------------------------------------------------------------------------------------
+# -- networkx ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", [s for s in range(2 * NUM_MODELS) if s % 4 < 2])
@@ -322,7 +322,7 @@ def test_networkx_holds_pairs_only(nx):
         cz.from_networkx([])
 
 
-# -- pgmpy ----------------------------------------------------------------------------------------------------------------------
+# -- pgmpy -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["markov", "factor graph"])
@@ -467,7 +467,7 @@ def test_pgmpy_refusals(pgmpy):
         cz.to_pgmpy(random_model(0), "bayesian")
 
 
-# -- pyAgrum --------------------------------------------------------------------------------------------------------------------
+# -- pyAgrum -----------------------------------------------------------------------------------------------------------
 
 
 def pyagrum_answers(gum, network, names):
@@ -515,7 +515,7 @@ def test_pyagrum_names_and_refusals(gum):
         cz.from_pyagrum(gum.InfluenceDiagram())
 
 
-# -- libraries that are not there -------------------------------------------------------------------------------------------------
+# -- libraries that are not there --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("package", ["dimod", "networkx", "pgmpy", "pyagrum"])
@@ -542,7 +542,8 @@ def test_a_missing_library_is_one_line(package, monkeypatch):
 def test_importing_clampz_imports_none_of_them():
     import subprocess
 
-    code = "import sys, clampz; print([name for name in ('dimod', 'networkx', 'pgmpy', 'pyagrum', 'matplotlib') if name in sys.modules])"
+    libraries = "dimod", "networkx", "pgmpy", "pyagrum", "matplotlib"
+    code = f"import sys, clampz; print([name for name in {libraries} if name in sys.modules])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )

@@ -100,7 +100,8 @@ import pytoulbar2
 network = pytoulbar2.CFN(verbose=-1)
 option = network.Option
 option.isZ, option.logepsilon, option.uai, option.hbfs = True, -float("inf"), 1, 0
-option.preprocessFunctional, option.preprocessNary, option.elimDegree_preprocessing, option.elimDegree, option.DEE = 0, 0, -1, 0, 0
+option.preprocessFunctional, option.preprocessNary, option.elimDegree_preprocessing = 0, 0, -1
+option.elimDegree, option.DEE = 0, 0
 option.costfuncSeparate = False
 network.Read(sys.argv[1])
 network.Solve()

@@ -1,4 +1,4 @@
-"""The UAI format: what is read, that writing and reading is the identity, and that every error names its place."""
+"""The UAI format: what is read and written, and that every error names its place."""
 
 import gzip
 import json
@@ -6,51 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from model_files import UAI
 
 from clampz import generators, io
 from clampz.errors import FormatError, ModelError
-from clampz.io import uai
 from clampz.model import Model
-from strategies import EXACT, close, configurations, finite_or_hard, models
+from strategies import EXACT, configurations
 
 pytestmark = pytest.mark.nojit
 
 REFERENCE = Path(__file__).parents[1] / "data" / "reference"
 
-GOOD = """MARKOV
-2
-2 3
-3
-1 0
-2 0 1
-0
-
-2
- 1.0 0.5
-6
- 1 2 3
- 4 0 6
-1 2.0
-"""
-
-
-@pytest.fixture
-def read(tmp_path):
-    """Write a text to model.uai and read it."""
-
-    def read_text(text):
-        (tmp_path / "model.uai").write_text(text)
-        return uai.read(tmp_path / "model.uai")
-
-    return read_text
-
-
-# -- reading -------------------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def test_values_are_potentials_with_the_last_variable_fastest(read):
-    model = read(GOOD)
+    model = read(UAI)
     assert model.num_states.tolist() == [2, 3]
     assert np.exp(model.unary[0]).tolist() == pytest.approx([1.0, 0.5])
     assert model.unary[1].tolist() == [0, 0, 0]
@@ -61,19 +32,16 @@ def test_values_are_potentials_with_the_last_variable_fastest(read):
 
 def test_lines_mean_nothing(read):
     assert (
-        read(GOOD.replace("\n", " "))
-        == read(GOOD)
-        == read(GOOD.replace(" ", "\n"))
-        == read(GOOD.replace("\n", "\r\n\t"))
+        read(UAI.replace("\n", " ")) == read(UAI) == read(UAI.replace(" ", "\n")) == read(UAI.replace("\n", "\r\n\t"))
     )
 
 
 def test_comments_end_with_the_line(read):
-    assert read(GOOD.replace("\n", " # 1 2 spam\n#\n")) == read("# a comment\n" + GOOD) == read(GOOD)
+    assert read(UAI.replace("\n", " # 1 2 spam\n#\n")) == read("# a comment\n" + UAI) == read(UAI)
     with pytest.raises(FormatError, match=r"line 3: expected the number of variables, found 'spam'"):
         read("#\nMARKOV # 2\nspam")
     with pytest.raises(FormatError, match=r"line 1: expected MARKOV or BAYES, found 'c'"):
-        read("c comment\n" + GOOD)
+        read("c comment\n" + UAI)
 
 
 def test_numbers_in_every_notation(read):
@@ -128,7 +96,7 @@ def test_bayesian_networks_have_z_1(read):
         (
             "3\n1 0",
             "2\n1 0",
-            r"line 6, factor 2: expected its number|line 6: expected a table|line 7, factor 0: expected 2 values, found 3",
+            r"line 7, factor 0: expected 2 values, found 3",
         ),
     ],
 )
@@ -194,52 +162,7 @@ def test_missing_files_and_other_suffixes(tmp_path):
         io.write(Model([]), tmp_path / "model")
 
 
-# -- writing -------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["model.uai", "model.uai.gz", "model.fg", "model.fg.gz"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(model=models(elements=finite_or_hard))
-def test_write_then_read_is_the_identity(tmp_path, name, model):
-    """Up to the constant, which is added to the table of the first variable."""
-    io.write(model, tmp_path / name)
-    again = io.read(tmp_path / name)
-    assert np.array_equal(again.num_states, model.num_states)
-    assert np.array_equal(again.edges, model.edges)
-    assert again.names is None and again.constant == 0
-    unary = model.unary.flat.copy()
-    unary[: model.num_states[0]] += model.constant
-    for ours, theirs in [(unary, again.unary.flat), (model.pairwise.flat, again.pairwise.flat)]:
-        assert np.array_equal(np.isinf(ours), np.isinf(theirs))
-        assert np.allclose(ours, theirs, rtol=0, atol=EXACT)
-    assert [path.name for path in tmp_path.iterdir() if path.name == name or path.suffix == ".tmp"] == [name]
-
-
-@pytest.mark.parametrize("name", ["model.uai", "model.fg.gz"])
-@pytest.mark.parametrize("seed", range(10))
-def test_larger_factors_are_written_and_read(tmp_path, name, seed):
-    model = factor_model(seed)
-    assert model.factors
-    io.write(model, tmp_path / name)
-    again = io.read(tmp_path / name)
-    assert [scope for scope, _ in again.factors] == [scope for scope, _ in model.factors]
-    for ours, theirs in zip(model.factors, again.factors, strict=True):
-        assert np.allclose(np.exp(ours.table), np.exp(theirs.table), rtol=EXACT, atol=0)
-    for x in configurations(model):
-        assert close(again.score(x), model.score(x))
-
-
-def factor_model(seed, hard=True):
-    """Factors of one to five variables, in any order."""
-    rng = np.random.default_rng(seed)
-    num_states = rng.integers(1, 4, size=6)
-    factors = []
-    for arity in (1, 2, 2, 3, 4, 5):
-        scope = rng.permutation(6)[:arity]
-        table = rng.normal(size=num_states[scope])
-        table[rng.random(table.shape) < 0.1 * hard] = -np.inf
-        factors.append((scope, table))
-    return Model.from_factors(num_states, factors, constant=0.5)
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("constant", "num_factors"), [(600.0, 1), (-650.0, 1), (2000.0, 4), (-1e5, 144)])
@@ -302,21 +225,7 @@ def test_a_table_too_wide_for_floats_is_refused_and_the_old_file_stays(tmp_path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-# -- errors --------------------------------------------------------------------------------------------------------------------
-
-
-def test_every_truncation_is_an_error_that_names_the_line(read):
-    tokens = GOOD.split()
-    for length in range(len(tokens)):
-        with pytest.raises(FormatError, match=r"model\.uai, line \d+(, factor \d+)?: expected .*, found"):
-            read(" ".join(tokens[:length]))
-
-
-def test_every_token_replaced_by_a_word_is_an_error_that_shows_it(read):
-    tokens = GOOD.split()
-    for k in range(len(tokens)):
-        with pytest.raises(FormatError, match=rf"model\.uai, line {k + 1}(, factor \d+)?: .*'spam'"):
-            read("\n".join([*tokens[:k], "spam", *tokens[k + 1 :]]))
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -354,9 +263,9 @@ def test_every_token_replaced_by_a_word_is_an_error_that_shows_it(read):
     ],
 )
 def test_errors_name_line_and_factor(read, old, new, message):
-    assert old in GOOD
+    assert old in UAI
     with pytest.raises(FormatError, match=r"model\.uai, " + message):
-        read(GOOD.replace(old, new, 1))
+        read(UAI.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
@@ -368,7 +277,8 @@ def test_errors_name_line_and_factor(read, old, new, message):
         ),
         (
             "MARKOV 1 2000000000 0",
-            r"line 1: expected at most 65539 states in all in a file of this size, found 2000000000 \(variable 0 has 2000000000\)",
+            r"line 1: expected at most 65539 states in all in a file of this size, found 2000000000 "
+            r"\(variable 0 has 2000000000\)",
         ),
         (
             "MARKOV 40" + " 1000" * 40 + " 1 40 " + " ".join(map(str, range(40))) + "\n2 3",
@@ -395,7 +305,7 @@ def test_scopes_of_many_variables_of_one_state(read):
 
 def test_broken_gzip_files(tmp_path):
     path = tmp_path / "model.uai.gz"
-    path.write_bytes(gzip.compress(GOOD.encode())[:-12])
+    path.write_bytes(gzip.compress(UAI.encode())[:-12])
     with pytest.raises(FormatError, match=r"model\.uai\.gz: expected a whole gzip file, found a broken one"):
         io.read(path)
 

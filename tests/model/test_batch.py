@@ -1,18 +1,15 @@
-"""Batch and Options: lanes, evidence sets, and what their errors say."""
-
-import signal
+"""Batch: lanes, evidence sets, and what their errors say."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from clampz.errors import EvidenceError, ModelError, OptionError
+import clampz as cz
+from clampz.errors import EvidenceError, ModelError
 from clampz.model import Model
-from clampz.model.batch import Batch
-from clampz.options import Options
-from clampz.watch import Progress, Watch
-from strategies import close, configurations, models
+from clampz.model.batch import Batch, joint_lanes
+from strategies import close, configurations, finite_or_hard, models
 
 pytestmark = pytest.mark.nojit
 
@@ -108,62 +105,36 @@ def test_allowed_pairs_of_a_model_with_hard_zeros_are_accepted():
     assert Batch.from_evidence(MODEL, [{"a": 1, "b": 0}, {"a": 0, "b": 1, "c": 1}]).num_lanes == 2
 
 
-# -- options and limits --------------------------------------------------------------------------------------------------------
+def with_factors(seed):
+    """Three variables and a factor over all of them, with names."""
+    rng = np.random.default_rng(seed)
+    return cz.Model(
+        [rng.normal(size=k) for k in (2, 3, 2)],
+        {(0, 2): rng.normal(size=(2, 2))},
+        factors=[((0, 1, 2), 2 * rng.normal(size=(2, 3, 2)))],
+        constant=0.5,
+        names="abc",
+    )
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"tol": -1.0}, r"tol: expected a number of nats >= 0, found -1.0"),
-        ({"tol": float("nan")}, r"tol: expected a number of nats >= 0, found nan"),
-        ({"tol": "small"}, r"tol: expected a number of nats >= 0, found 'small'"),
-        ({"max_iter": 0}, r"max_iter: expected a whole number >= 1, found 0"),
-        ({"max_iter": 1.5}, r"max_iter: expected a whole number >= 1, found 1.5"),
-        ({"max_iter": True}, r"max_iter: expected a whole number >= 1, found True"),
-        ({"time": -1}, r"time: expected seconds >= 0, found -1"),
-        ({"time": None}, r"time: expected seconds >= 0, found None"),
-        ({"threads": 0}, r"threads: expected None or a whole number >= 1, found 0"),
-        ({"threads": 1.5}, r"threads: expected None or a whole number >= 1, found 1.5"),
-        (
-            {"max_iters": 3},
-            r"unknown option 'max_iters'; did you mean 'max_iter'\? The options are tol, max_iter, time, threads",
-        ),
-        ({"qwxyz": 3}, r"unknown option 'qwxyz'\. The options are tol, max_iter, time, threads"),
-    ],
-)
-def test_option_errors_name_the_option(changes, message):
-    with pytest.raises(OptionError, match=message):
-        Options().with_changes(changes)
+def test_a_lane_keeps_larger_factors():
+    model = with_factors(0)
+    batch = Batch.from_evidence(model, [{}, {"a": 1}, {"b": 2, "c": 0}])
+    found = cz.exact(batch)
+    for b in range(3):
+        lane = batch.lane(b)
+        assert lane.factors == model.factors and lane.names == model.names
+        assert close(cz.exact(lane).log_z, found.log_z[b])
+        assert close(np.logaddexp.reduce([lane.score(x) for x in configurations(lane)]), found.log_z[b])
 
 
-def test_options_are_changed_by_making_new_ones():
-    options = Options()
-    assert options.with_changes({"tol": 1e-3, "max_iter": np.int64(5), "threads": 2}).max_iter == 5
-    assert options == Options()
-    assert options.num_threads >= 1
-    assert Options(threads=2).num_threads == 2
-
-
-def test_a_watch_stops_on_time_and_on_the_callback():
-    watch = Watch(0.0)
-    assert watch.must_stop()
-    assert watch.stopped_by == "time"
-
-    def stop(progress):
-        raise StopIteration
-
-    watch = Watch(progress=stop)
-    assert not watch.must_stop()
-    watch.report(Progress(method="m", num_iter=1, residual=1.0, log_z=0.0, num_lanes=1, num_finished=0, seconds=0.0))
-    assert watch.must_stop()
-    assert watch.stopped_by == "callback"
-
-
-def test_the_first_interrupt_stops_a_run_and_the_second_is_as_usual():
-    watch = Watch()
-    with pytest.raises(KeyboardInterrupt), watch.interruptible():
-        signal.raise_signal(signal.SIGINT)
-        assert watch.must_stop()
-        assert watch.stopped_by == "interrupt"
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+@given(models(max_states=3, elements=finite_or_hard), st.data())
+def test_joint_lanes_add_up_to_the_model(model, data):
+    variables = data.draw(st.lists(st.sampled_from(range(model.num_variables)), unique=True))
+    assume(all(model.unary[i].max() > -np.inf for i in variables))
+    batch, constant, error = joint_lanes(model, model.unary.flat, variables)
+    assert batch.model.num_variables == model.num_variables - len(variables) and error >= 0
+    lanes = [batch.lane(b) for b in range(batch.num_lanes)]
+    parts = [np.logaddexp.reduce([lane.score(x) for x in configurations(lane)]) for lane in lanes]
+    whole = np.logaddexp.reduce([model.score(x) for x in configurations(model)])
+    assert close(np.logaddexp.reduce(constant + parts), whole)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from clampz.errors import EvidenceError, ModelError
-from clampz.model import HARD_STRENGTH, Model
+from clampz.model import Model
+from clampz.model.binary import HARD_STRENGTH
 from strategies import (
     EXACT,
     binary_models,
@@ -78,7 +79,7 @@ def test_repr_says_what_kind_of_model_it_is():
     assert repr(Model([[0.0, 0.0, 0.0]])) == "Model(1 variable of 3 states, 0 edges)"
 
 
-# -- data ----------------------------------------------------------------------------------------------------------------------
+# -- data --------------------------------------------------------------------------------------------------------------
 
 
 @given(models(elements=finite_or_hard))
@@ -139,7 +140,7 @@ def test_names_may_be_used_wherever_an_index_may():
     )
 
 
-# -- the binary form -----------------------------------------------------------------------------------------------------------
+# -- the binary form ---------------------------------------------------------------------------------------------------
 
 
 @given(models(max_states=2, min_states=2))
@@ -220,7 +221,7 @@ def test_balanced_if_and_only_if_some_flip_makes_it_attractive(model):
             model.balancing_flip()
 
 
-# -- evidence ------------------------------------------------------------------------------------------------------------------
+# -- evidence ----------------------------------------------------------------------------------------------------------
 
 
 @given(models(), st.data())
@@ -297,7 +298,7 @@ def test_configuration_errors_name_the_variable(configuration, message):
         Model(**NAMED).score(configuration)
 
 
-# -- errors --------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 TWO = [[0.0, 0.0], [0.0, 0.0]]
 EYE = [[1.0, 0.0], [0.0, 1.0]]
@@ -308,7 +309,8 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
     [
         (
             lambda: Model([[0, np.nan]]),
-            r"variable 0\[1\]: expected finite log potentials or -inf \(a hard zero\), at most 1e\+20 in size, found nan",
+            r"variable 0\[1\]: expected finite log potentials or -inf \(a hard zero\), at most 1e\+20 in size, "
+            r"found nan",
         ),
         (lambda: Model([[0, 1], [0, np.inf]]), r"unary potentials of variable 1\[1\]: .* found inf"),
         (

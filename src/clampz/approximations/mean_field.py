@@ -177,6 +177,8 @@ class FactorLanes(MeanFieldLanes):
 class ProductMarginals:
     """Pairwise marginals of a product distribution."""
 
+    rho = None
+
     def __init__(self, model: Model, marginals: Floats) -> None:
         self.model = model
         self.marginals_flat = marginals

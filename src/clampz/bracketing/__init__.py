@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from clampz.bracketing import checkpoints
-from clampz.bracketing.bracket import BoundOptions, Bracket, Point, options_with
+from clampz.bracketing.bracket import BoundOptions, Bracket, Point
 from clampz.bracketing.search import Search
 from clampz.model import Model
 from clampz.options import Options
 from clampz.watch import Watch
 
-__all__ = ["BoundOptions", "Bracket", "Point", "bound", "bounds", "options_with"]
+__all__ = ["BoundOptions", "Bracket", "Point", "bound", "bounds"]
 
 
 def bound(
@@ -79,7 +79,7 @@ def bounds(
     ...     if bracket.gap < 0.5:
     ...         break
     """
-    chosen = options_with(options or BoundOptions(), changes)
+    chosen = (options or BoundOptions()).with_changes(changes)
     search = checkpoints.resumed(model, chosen, Path(checkpoint)) if checkpoint is not None else Search(model, chosen)
     return _running(search, executor, stop, None if checkpoint is None else Path(checkpoint))
 

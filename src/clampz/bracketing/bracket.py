@@ -1,13 +1,13 @@
 """Bracket: certified bounds on log Z with the way they closed; and the options of a search for them."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
 from clampz.model import Model
-from clampz.options import Options, check_option, is_number, is_whole, memory_allowed
+from clampz.options import Changeable, Options, check_option, is_number, is_whole, memory_allowed
 from clampz.wording import counted
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Bracket:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundOptions:
+class BoundOptions(Changeable):
     """Options of `bound` and `bounds`.
 
     Attributes
@@ -131,12 +131,3 @@ class BoundOptions:
     @cached_property
     def num_bytes(self) -> int:
         return memory_allowed(self.memory)
-
-
-def options_with(options: BoundOptions, changes: dict[str, Any]) -> BoundOptions:
-    """Options with some of them changed; an unknown name is refused with the nearest."""
-    known = [field.name for field in fields(options)]
-    for name in changes:
-        if name not in known:
-            raise unknown_name("option", name, known, most=1)
-    return replace(options, **changes)

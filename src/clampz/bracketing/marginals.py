@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from clampz.bracketing.bracket import BoundOptions, Bracket, options_with
+from clampz.bracketing.bracket import BoundOptions, Bracket
 from clampz.bracketing.leaves import MOST_EDGES, Task, solve
 from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.search import Search
@@ -82,7 +82,7 @@ def bound_marginals(
     >>> bool(bound_marginals(generators.grid(3, 3, rng=0), [4]).widest < 1e-9)
     True
     """
-    chosen = options_with(options or BoundOptions(), changes)
+    chosen = (options or BoundOptions()).with_changes(changes)
     asked = list(range(model.num_variables)) if variables is None else checked_variables(model, variables)
     watch = Watch(chosen.time)
     with watch.interruptible():

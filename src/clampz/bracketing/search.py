@@ -23,7 +23,7 @@ from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
-from clampz.model.fixing import components, reduced, reduction_error, too_large
+from clampz.model.fixing import components, reduction_error, too_large, without_fixed
 from clampz.model.tables import Floats
 from clampz.numerics import EPS
 from clampz.watch import Watch
@@ -392,7 +392,7 @@ class Search:
             self.push(child)
             return
         unary = child.unary()
-        model = reduced(child.part.model, unary)
+        model = without_fixed(child.part.model, unary)
         if model is None:
             child.lower = child.upper = -math.inf
             child.settled = True

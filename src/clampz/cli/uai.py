@@ -20,6 +20,7 @@ from clampz.cli.solve import TASKS, write_result
 from clampz.errors import EvidenceError
 from clampz.io import evidence, uai
 from clampz.model import Model
+from clampz.model.fixing import given
 
 # What of INF_TIME is left for starting, reading and writing: a share, and seconds.
 TIME_SHARE, TIME_BEFORE = 0.9, 2.0
@@ -72,7 +73,7 @@ def read(path: Path, known: str) -> Model:
     if known == "-":
         return model
     try:
-        return evidence.given(model, evidence.read(known, model))
+        return given(model, evidence.read(known, model))
     except EvidenceError as error:
         raise EvidenceError(f"{known}: {error}") from None
 

@@ -5,6 +5,8 @@ One order and one plan serve every lane of a batch; lanes run on as many threads
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.model.tables import Floats, Integers
 from clampz.numerics import EPS
-from clampz.options import Options, check_option, memory_allowed
+from clampz.options import Options, as_bytes, memory_allowed
 from clampz.signature import approximation
 from clampz.watch import Progress, Watch
 from clampz.workers import workers
@@ -39,19 +41,23 @@ class ExactOptions(Options):
     Attributes
     ----------
     memory
-        Bytes it may use; None for half of what is free.  TooWideError where that is not enough, before anything is
-        allocated.
+        What it may use, in bytes or as text such as "2GB"; None for half of what is free.  TooWideError where that is
+        not enough, before anything is allocated.
     marginals
         False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and pairwise
         ones refused.
     """
 
-    memory: int | None = None
+    memory: int | str | None = None
     marginals: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option(self.memory is None or self.memory >= 0, "memory", "None or a number of bytes >= 0", self.memory)
+        self.num_bytes  # noqa: B018 (refuses what it cannot read)
+
+    @cached_property
+    def num_bytes(self) -> int | None:
+        return None if self.memory is None else as_bytes(self.memory)
 
 
 class _Run:
@@ -67,7 +73,7 @@ class _Run:
         )
         # States that no lane allows are cut out, so that evidence makes the model narrower.
         self.restricted = Restriction.of(whole, batch.possible.any(axis=1))
-        self.elimination = Elimination.of(self.restricted.scopes, options.memory, marginals=self.wanted)
+        self.elimination = Elimination.of(self.restricted.scopes, options.num_bytes, marginals=self.wanted)
         self.num_rows, self.num_pairs = len(batch.unary), len(model.pairwise.flat)
         self.num_kept = len(self.restricted.states)
         self.state_start = self.restricted.scopes.table_start[: model.num_variables + 1]
@@ -123,6 +129,7 @@ class ExactState:
 
     pairs: Floats | None
     again: Callable[[int], Floats] | None
+    rho: ClassVar[None] = None
 
     def take(self, lanes: Integers) -> "ExactState":
         """The state of some of the lanes."""

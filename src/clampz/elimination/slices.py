@@ -16,8 +16,8 @@ from clampz.elimination.exact import exact
 from clampz.elimination.orders import find_order
 from clampz.elimination.plans import Scopes
 from clampz.model import Model
-from clampz.model.batch import Batch
-from clampz.model.fixing import component, too_large
+from clampz.model.batch import Batch, joint_lanes
+from clampz.model.fixing import too_large
 from clampz.model.tables import Floats, Integers
 from clampz.numerics import EPS, log_sum_exp
 
@@ -110,7 +110,7 @@ class Finisher:
         if len(unary) and not np.logical_or.reduceat(unary > -np.inf, self.model.unary.start[:-1]).all():
             return -math.inf, -math.inf
         if finish.fixed:
-            batch, constant, error = self.fixed(unary, finish.fixed)
+            batch, constant, error = joint_lanes(self.model, unary, finish.fixed)
         else:
             batch, constant, error = Batch(self.model, unary[:, None]), np.zeros(1), 0.0
         possible = np.flatnonzero(constant > -np.inf)
@@ -122,40 +122,6 @@ class Finisher:
         return lower - rounding * (1 + abs(lower)) if math.isfinite(lower) else lower, upper + rounding * (
             1 + abs(upper)
         ) if math.isfinite(upper) else upper
-
-    def fixed(self, unary: Floats, variables: tuple[int, ...]) -> tuple[Batch, Floats, float]:
-        """The model of the other variables, a lane for each joint state of these; what each lane adds to log Z; and a
-        bound on the rounding made."""
-        model, start = self.model, self.model.unary.start
-        n = model.num_variables
-        states = [np.flatnonzero(unary[start[i] : start[i + 1]] > -np.inf) for i in variables]
-        joint = (
-            np.stack([grid.ravel() for grid in np.meshgrid(*states, indexing="ij")])
-            if states
-            else np.zeros((0, 1), dtype=np.int64)
-        )
-        number = np.full(n, -1, dtype=np.int64)
-        number[list(variables)] = np.arange(len(variables))
-        lanes = np.repeat(unary[:, None], joint.shape[1], axis=1)
-        constant = np.zeros(joint.shape[1])
-        for i, row in zip(variables, joint, strict=True):
-            constant += unary[start[i] + row]
-        for k, (i, j) in enumerate(model.edges.tolist()):
-            table, a, b = model.pairwise.at(k), number[i], number[j]
-            if a >= 0 and b >= 0:
-                constant += table[joint[a], joint[b]]
-            elif a >= 0:
-                lanes[start[j] : start[j + 1]] += table[joint[a]].T
-            elif b >= 0:
-                lanes[start[i] : start[i + 1]] += table[:, joint[b]]
-        rest = component(model, np.flatnonzero(number < 0))
-        constant += model.constant
-        finite = (
-            np.abs(np.where(np.isfinite(model.pairwise.flat), model.pairwise.flat, 0.0)).sum()
-            + np.abs(unary[np.isfinite(unary)]).sum()
-        )
-        error = 4 * EPS * len(variables) * float(finite + abs(model.constant))
-        return Batch(rest, lanes[np.repeat(number < 0, model.num_states)]), constant, error
 
     def _states_left(self, unary: Floats) -> Integers:
         found: Integers = np.add.reduceat(unary > -np.inf, self.model.unary.start[:-1], dtype=np.int64)

@@ -1,6 +1,6 @@
 """What the libraries have in common: their import, labels as names, evidence in their labels, values as logarithms."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -85,6 +85,26 @@ def conditioned(
             raise EvidenceError(f"evidence: unknown state {state!r} of variable {label!r}; it has {some(known)}")
         given[index_of[label]] = known.index(state)
     return model.condition(given)
+
+
+def from_values(
+    labels: Sequence[Any],
+    states: Sequence[list[Any]],
+    factors: Iterable[tuple[Sequence[Any], ArrayLike]],
+    evidence: Evidence | None,
+) -> Model:
+    """The model of labelled variables and states from pairs (labels, values), given evidence in these labels."""
+    index_of = {label: i for i, label in enumerate(labels)}
+    model = Model.from_factors(
+        [len(known) for known in states],
+        [
+            (tuple(index_of[label] for label in scope), as_logs(values, f"factor over {tuple(scope)}"))
+            for scope, values in factors
+        ],
+        names=as_names(labels),
+        state_names=as_state_names(states, labels),
+    )
+    return conditioned(model, evidence, labels, states)
 
 
 def as_logs(values: ArrayLike, where: str) -> Floats:

@@ -10,6 +10,7 @@ from clampz.interop.common import as_names, conditioned, in_order, library
 from clampz.model import Evidence, Model
 from clampz.model.checks import as_log_potentials
 from clampz.options import check_option, is_number
+from clampz.wording import counted
 
 VALUES = {"SPIN": (-1, 1), "BINARY": (0, 1)}
 SPIN_NAMES = ("-1", "1")
@@ -62,7 +63,8 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
         raise OptionError(f"vartype: expected 'SPIN' or 'BINARY', found {vartype!r}") from None
     if model.binary is None:
         raise ModelError(
-            f"a BinaryQuadraticModel has finite energies of pairs of binary variables; this model has {_obstacle(model)}"
+            "a BinaryQuadraticModel has finite energies of pairs of binary variables; "
+            f"this model has {_obstacle(model)}"
         )
     low, high = model.unary.flat.reshape(-1, 2).T
     a, b, c, d = model.pairwise.flat.reshape(-1, 4).T
@@ -91,5 +93,5 @@ def _obstacle(model: Model) -> str:
     other = np.flatnonzero(model.num_states != 2)
     if other.size:
         name = repr(model.names[other[0]]) if model.names else other[0]
-        return f"variable {name} of {model.num_states[other[0]]} state{'' if model.num_states[other[0]] == 1 else 's'}"
+        return f"variable {name} of {counted(int(model.num_states[other[0]]), 'state')}"
     return "a hard zero (-inf)"

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from clampz.errors import ModelError
 from clampz.interop.common import as_names, as_state_names, conditioned, in_order, library
 from clampz.model import Evidence, Model
+from clampz.model.checks import as_log_potentials
 from clampz.model.tables import Floats
 
 BINARY_EDGES = {"W": np.array([[0.5, 0.0], [0.0, 0.5]]), "J": np.array([[1.0, -1.0], [-1.0, 1.0]])}
@@ -77,7 +78,8 @@ def to_networkx(model: Model) -> Any:
     nx = library("networkx")
     if model.factors:
         raise ModelError(
-            f"a graph has pairwise potentials; this model has a factor of {len(model.factors[0].scope)} variables (to_pgmpy keeps it)"
+            "a graph has pairwise potentials; "
+            f"this model has a factor of {len(model.factors[0].scope)} variables (to_pgmpy keeps it)"
         )
     form = model.binary
     labels = model.names or range(model.num_variables)
@@ -131,15 +133,10 @@ def _node(attributes: dict[str, Any], num_states: int, where: str) -> tuple[Floa
 
 def _numbers(value: ArrayLike, where: str, num_axes: int) -> Floats:
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.full((), np.nan)
-    if (
-        array.ndim != num_axes
-        or np.isnan(array).any()
-        or np.isposinf(array).any()
-        or (not num_axes and np.isinf(array).any())
-    ):
+        array = as_log_potentials(value, where, finite=num_axes == 0)
+    except ModelError:
+        array = None
+    if array is None or array.ndim != num_axes:
         expected = ["a finite number", "a log potential for each state", "a table of log potentials"][num_axes]
         raise ModelError(f"{where}: expected {expected}, found {value!r:.80}")
     return array

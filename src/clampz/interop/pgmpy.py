@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from clampz.errors import ModelError
-from clampz.interop.common import as_logs, as_names, as_state_names, conditioned, in_order, library, value_factors
+from clampz.interop.common import from_values, in_order, library, value_factors
 from clampz.model import Evidence, Model
 from clampz.options import check_option
 
@@ -26,7 +26,8 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     bayesian, markov, of_factors = (_is_a(network, models, names) for names in (BAYESIAN, MARKOV, OF_FACTORS))
     if not (bayesian or markov or of_factors):
         raise ModelError(
-            f"expected a discrete Markov network, factor graph or Bayesian network of pgmpy, found {type(network).__name__}"
+            "expected a discrete Markov network, factor graph or Bayesian network of pgmpy, "
+            f"found {type(network).__name__}"
         )
     factors = list(network.cpds if bayesian else network.factors)
     discrete = library("pgmpy.factors.discrete").DiscreteFactor
@@ -40,21 +41,13 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     missing = [] if of_factors else [node for node in nodes if node not in covered]
     if missing:
         raise ModelError(
-            f"variable {missing[0]!r} has no {'CPD' if bayesian else 'factor'}, so that nothing says what its potentials are"
+            f"variable {missing[0]!r} has no {'CPD' if bayesian else 'factor'}, "
+            "so that nothing says what its potentials are"
         )
     labels = in_order(list(dict.fromkeys([node for node in nodes if node in states] + list(states))))
-    index_of = {label: i for i, label in enumerate(labels)}
-    states_of = [states[label] for label in labels]
-    model = Model.from_factors(
-        [len(known) for known in states_of],
-        [
-            (tuple(index_of[label] for label in factor.variables), as_logs(factor.values, _where(factor)))
-            for factor in factors
-        ],
-        names=as_names(labels),
-        state_names=as_state_names(states_of, labels),
+    return from_values(
+        labels, [states[label] for label in labels], [(factor.variables, factor.values) for factor in factors], evidence
     )
-    return conditioned(model, evidence, labels, states_of)
 
 
 def to_pgmpy(model: Model, kind: Literal["markov", "factor graph"] = "markov") -> Any:
@@ -93,10 +86,7 @@ def _gather_states(states: dict[Any, list[Any]], factor: Any) -> None:
         known = list(factor.state_names.get(label, numbered))
         before = states.setdefault(label, known)
         if len(before) != size or (before != known and before != numbered and known != numbered):
-            raise ModelError(f"{_where(factor)}: variable {label!r} has states {known}, and {before} in another factor")
+            where = f"factor over {tuple(factor.variables)}"
+            raise ModelError(f"{where}: variable {label!r} has states {known}, and {before} in another factor")
         if before == numbered:
             states[label] = known
-
-
-def _where(factor: Any) -> str:
-    return f"factor over {tuple(factor.variables)}"

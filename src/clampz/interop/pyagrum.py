@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from clampz.errors import ModelError
-from clampz.interop.common import as_logs, as_names, as_state_names, conditioned, library, value_factors
+from clampz.interop.common import from_values, library, value_factors
 from clampz.model import Evidence, Model
 
 
@@ -22,23 +22,13 @@ def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
     else:
         raise ModelError(f"expected pyAgrum's MarkovRandomField or BayesNet, found {type(network).__name__}")
     variables = [network.variable(node) for node in sorted(network.nodes())]
-    labels = [variable.name() for variable in variables]
-    states = [list(variable.labels()) for variable in variables]
-    index_of = {label: i for i, label in enumerate(labels)}
-    model = Model.from_factors(
-        [len(known) for known in states],
+    return from_values(
+        [variable.name() for variable in variables],
+        [list(variable.labels()) for variable in variables],
         # the axes of the array are the variables from the last to the first
-        [
-            (
-                tuple(index_of[name] for name in tensor.names),
-                as_logs(tensor.toarray().reshape(tensor.shape[::-1]).T, f"factor over {tuple(tensor.names)}"),
-            )
-            for tensor in tensors
-        ],
-        names=as_names(labels),
-        state_names=as_state_names(states, labels),
+        [(tensor.names, tensor.toarray().reshape(tensor.shape[::-1]).T) for tensor in tensors],
+        evidence,
     )
-    return conditioned(model, evidence, labels, states)
 
 
 def to_pyagrum(model: Model) -> Any:

@@ -12,6 +12,7 @@ from clampz.io import evidence as evidence_files
 from clampz.io import fg, results, uai
 from clampz.io.files import AnyPath
 from clampz.model import Evidence, Model
+from clampz.model.fixing import given
 
 FORMATS: dict[str, tuple[Callable[[AnyPath], Model], Callable[[Model, AnyPath], None]]] = {
     ".uai": (uai.read, uai.write),
@@ -32,10 +33,10 @@ def read(path: AnyPath, evidence: AnyPath | Evidence | None = None) -> Model:
     if evidence is None:
         return model
     if isinstance(evidence, Mapping):
-        return evidence_files.given(model, evidence)
+        return given(model, evidence)
     known = evidence_files.read(evidence, model)
     try:
-        return evidence_files.given(model, known)
+        return given(model, known)
     except EvidenceError as error:
         raise EvidenceError(f"{evidence}: {error}") from None
 

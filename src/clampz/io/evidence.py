@@ -1,4 +1,4 @@
-"""Evidence: the files of the UAI competitions, and the model that is left when some variables are known.
+"""Evidence: the files of the UAI competitions.
 
     2  1 0  2 1     how many variables are known (since 2014, and until 2008), and of each its number and its state
     1               how many samples of evidence there are (2010), then each as above
@@ -11,12 +11,10 @@ and one of a single 0, is no evidence.
 
 import numpy as np
 
-from clampz.errors import EvidenceError
 from clampz.io import files
-from clampz.io.tokens import Tokens, is_whole
-from clampz.io.uai import COMMENT, count
-from clampz.model import Evidence, Model
-from clampz.model.factors import Factor
+from clampz.io.potentials import COMMENT, count
+from clampz.io.tokens import Tokens, are_whole
+from clampz.model import Model
 
 
 def read(path: files.AnyPath, model: Model) -> dict[int, int]:
@@ -28,16 +26,14 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
     tokens = Tokens(path, files.load(path), comment=COMMENT)
     numbers = tokens.numbers
     if not tokens.complete:
-        tokens.fail(len(numbers), f"expected numbers only, found {tokens.found(len(numbers))}")
-    wrong = np.flatnonzero(~is_whole(numbers, 0))
+        tokens.refuse(len(numbers), "numbers only")
+    wrong = np.flatnonzero(~are_whole(numbers, 0))
     if wrong.size:
-        tokens.fail(int(wrong[0]), f"expected whole numbers, found {tokens.found(int(wrong[0]))}")
+        tokens.refuse(int(wrong[0]), "whole numbers")
     place = _one_set(tokens)
-    label = (
-        {int(name): i for i, name in enumerate(model.names)}
-        if model.names and all(map(str.isdecimal, model.names))
-        else None
-    )
+    label = None
+    if model.names and all(map(str.isdecimal, model.names)):
+        label = {int(name): i for i, name in enumerate(model.names)}
     found: dict[int, int] = {}
     for at in range(place + 1, len(numbers), 2):
         number, state = int(numbers[at]), int(numbers[at + 1])
@@ -46,10 +42,8 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
             known = f"from 0 to {model.num_variables - 1}" if label is None else "of the model"
             tokens.fail(at, f"expected a variable {known}, found {number}")
         if state >= model.num_states[variable]:
-            tokens.fail(
-                at + 1,
-                f"expected a state of variable {number} from 0 to {model.num_states[variable] - 1}, found {state}",
-            )
+            known = f"from 0 to {model.num_states[variable] - 1}"
+            tokens.fail(at + 1, f"expected a state of variable {number} {known}, found {state}")
         if found.setdefault(variable, state) != state:
             tokens.fail(at, f"expected one state of variable {number}, found {found[variable]} and {state}")
     return found
@@ -69,40 +63,5 @@ def _one_set(tokens: Tokens) -> int:
         samples += 1
     if at == total and samples == numbers[0]:
         tokens.fail(0, f"expected one sample of evidence, found {samples}")
-    tokens.fail(
-        0,
-        f"expected {count(numbers[0], 'variable')} with a state each, {2 * numbers[0]:.0f} numbers, found {total - 1} to follow",
-    )
-
-
-def given(model: Model, evidence: Evidence) -> Model:
-    """The model with every variable in its place, those of the evidence in their states for certain; its Z is the
-    probability of the evidence times Z.
-
-    Evidence variables are in no edge and no larger factor: tables over them shrink.
-    """
-    known = model.as_evidence(evidence)
-    if not known:
-        return model
-    rest = model.condition(known)
-    free = np.ones(model.num_variables, dtype=np.bool_)
-    free[list(known)] = False
-    place = np.flatnonzero(free)
-    unary = np.where(np.repeat(free, model.num_states), 0.0, -np.inf)
-    unary[np.repeat(free, model.num_states)] = rest.unary.flat
-    unary[[model.unary.start[i] + a for i, a in known.items()]] = 0.0
-    for i in np.flatnonzero(np.maximum.reduceat(unary, model.unary.start[:-1]) == -np.inf).tolist():
-        if model.unary[i].max() > -np.inf:
-            raise EvidenceError(
-                f"evidence {known!r:.200} is impossible: it leaves no state for variable {i}, so Z = 0 under it"
-            )
-    return Model._from_checked(
-        model.num_states,
-        unary,
-        place[rest.edges],
-        rest.pairwise.flat,
-        rest.constant,
-        model.names,
-        model.state_names,
-        [Factor(tuple(place[list(scope)].tolist()), table) for scope, table in rest.factors],
-    )
+    wanted = f"{count(numbers[0], 'variable')} with a state each, {2 * numbers[0]:.0f} numbers"
+    tokens.fail(0, f"expected {wanted}, found {total - 1} to follow")

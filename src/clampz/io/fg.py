@@ -25,26 +25,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from clampz.io import files
-from clampz.io.tokens import LARGEST_WHOLE, Tokens, is_whole
-from clampz.io.uai import (
-    FlatFactors,
-    are_potentials,
-    as_model,
-    check_scopes,
-    check_states,
-    check_values,
-    count,
-    float_sizes,
-    plain,
-    potentials,
-    refuse_zero,
-    sizes_of,
-)
+from clampz.io import files, potentials
+from clampz.io.tokens import LARGEST_WHOLE, Tokens, are_whole
 from clampz.model import Model
-from clampz.model.tables import Integers, offsets, ranges
-
-COMMENT = rb"#"
+from clampz.model.tables import Integers, offsets, piece_of, ranges
 
 # Entries that are not listed take memory all the same: so many are allowed beyond one per byte of the file.
 FREE_ENTRIES = 2**20
@@ -56,20 +40,10 @@ def read(path: files.AnyPath) -> Model:
     Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
     found.
     """
-    factors, labels = _parse(Tokens(path, files.load(path), comment=COMMENT))
-    model = as_model(factors)
+    model, labels = _parse(Tokens(path, files.load(path), comment=potentials.COMMENT))
     if np.array_equal(labels, np.arange(len(labels))):
         return model
-    return Model._from_checked(
-        model.num_states,
-        model.unary.flat,
-        model.edges.astype(np.int64),
-        model.pairwise.flat,
-        model.constant,
-        list(map(str, labels.tolist())),
-        None,
-        model.factors,
-    )
+    return Model.from_contents(model.contents._replace(names=list(map(str, labels.tolist()))))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
@@ -79,27 +53,22 @@ def write(model: Model, path: files.AnyPath) -> None:
     of the first variable.  Names are lost, as the format has none; names that are whole numbers in ascending order, as
     reading a file gives them, become labels.  The file appears whole or not at all.
     """
-    factors = potentials(model, "a .fg file")
-    bounds, starts = factors.scope_start.tolist(), offsets(sizes_of(factors)).tolist()
+    factors = potentials.factors_of(model, "a .fg file")
+    bounds, starts = factors.scope_start.tolist(), factors.start.tolist()
     labels = np.array(_labels(model), dtype=object)[factors.variables].tolist()
     states = factors.num_states[factors.variables].tolist()
     # With the variables in order, last one fastest, and entries first one fastest: an entry's place is that of the
     # table turned round.
-    values = factors.values.copy()
+    values = factors.flat.copy()
     for scope, (begin, end) in zip(pairwise(bounds), pairwise(starts), strict=True):
         if scope[1] - scope[0] > 1:
             values[begin:end] = values[begin:end].reshape(states[slice(*scope)]).ravel(order="F")
-    texts = plain(values)
+    texts = potentials.plain(values)
     listed = [np.flatnonzero(values[begin:end]).tolist() for begin, end in pairwise(starts)]
     lines = [str(len(bounds) - 1)]
     for (first, last), begin, entries in zip(pairwise(bounds), starts, listed, strict=False):
-        lines += [
-            "",
-            str(last - first),
-            " ".join(map(str, labels[first:last])),
-            " ".join(map(str, states[first:last])),
-            str(len(entries)),
-        ]
+        known = [" ".join(map(str, said[first:last])) for said in (labels, states)]
+        lines += ["", str(last - first), *known, str(len(entries))]
         lines += [f"{k} {texts[begin + k]}" for k in entries]
     files.replace(path, ("\n".join(lines) + "\n").encode())
 
@@ -116,67 +85,57 @@ def _labels(model: Model) -> list[int]:
     return list(range(model.num_variables))
 
 
-def _parse(tokens: Tokens) -> tuple[FlatFactors, Integers]:
-    """The factors, and the labels of the variables."""
+def _parse(tokens: Tokens) -> tuple[Model, Integers]:
+    """The model, and the labels of its variables."""
     num_factors = int(tokens.whole(0, 1, 0, "the number of factors")[0])
     place, arity, listed = _walk(tokens, num_factors)
     numbers = tokens.numbers
     found, states = numbers[ranges(place + 1, arity)], numbers[ranges(place + 1 + arity, arity)]
     labels, variables = np.unique(found.astype(np.int64), return_inverse=True)
-    check_scopes(tokens, place + 1, arity, found)
+    potentials.check_scopes(tokens, place + 1, arity, found)
     num_states = np.zeros(len(labels), dtype=np.int64)
     num_states[variables[::-1]] = states[::-1]  # the first that is said
     other = np.flatnonzero(num_states[variables] != states)
     if other.size:
         k = int(other[0])
-        f = int(np.searchsorted(offsets(arity), k, side="right")) - 1
-        token = int(place[f] + 1 + arity[f] + k - offsets(arity)[f])
-        tokens.fail(
-            token,
-            f"expected {count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before, found {tokens.found(token)}",
-            f,
-        )
-    check_states(tokens, num_states)
-    sizes = float_sizes(num_states, arity, variables)
+        f = piece_of(offsets(arity), k)
+        before = f"{potentials.count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
+        tokens.refuse(int(place[f] + 1 + arity[f] + k - offsets(arity)[f]), before, f)
+    potentials.check_states(tokens, num_states)
+    sizes = potentials.float_sizes(num_states, arity, variables)
     limit = len(tokens.data) + FREE_ENTRIES
     if sizes.sum() > limit:
         f = int(sizes.argmax())
-        found_here = f"{sizes.sum():.0f} ({sizes[f]:.0f} here)"
-        tokens.fail(
-            int(place[f]),
-            f"expected tables of at most {limit} entries in all in a file of this size, found {found_here}",
-            f,
-        )
+        most = f"tables of at most {limit} entries in all in a file of this size"
+        tokens.fail(int(place[f]), f"expected {most}, found {sizes.sum():.0f} ({sizes[f]:.0f} here)", f)
     start = offsets(sizes.astype(np.int64))
     pair = ranges(place + 2 + 2 * arity, 2 * listed)
     entries, at = numbers[pair[::2]], pair[1::2]
     listed_start = offsets(listed)
     size_here = np.repeat(sizes, listed)
-    wrong = np.flatnonzero(~(is_whole(entries, 0) & (entries < size_here)))
+    wrong = np.flatnonzero(~(are_whole(entries, 0) & (entries < size_here)))
     if wrong.size:
         k = int(wrong[0])
-        f = int(np.searchsorted(listed_start, k, side="right")) - 1
-        tokens.fail(
-            int(at[k]) - 1, f"expected an entry from 0 to {sizes[f] - 1:.0f}, found {tokens.found(int(at[k]) - 1)}", f
-        )
-    if not are_potentials(numbers[at]):
-        check_values(tokens, at, numbers[at], listed_start)
+        f = piece_of(listed_start, k)
+        tokens.refuse(int(at[k]) - 1, f"an entry from 0 to {sizes[f] - 1:.0f}", f)
+    if not potentials.are_potentials(numbers[at]):
+        potentials.check_values(tokens, at, numbers[at], listed_start)
     spot = np.repeat(start[:-1], listed) + entries.astype(np.int64)
     values = np.zeros(start[-1])
     values[spot] = np.arange(len(spot))
     twice = np.flatnonzero(values[spot] != np.arange(len(spot)))
     if twice.size:
         k = int(twice[0])
-        f = int(np.searchsorted(listed_start, k, side="right")) - 1
-        tokens.fail(int(at[k]) - 1, f"expected every entry once, found {entries[k]:.0f} twice", f)
+        said = f"expected every entry once, found {entries[k]:.0f} twice"
+        tokens.fail(int(at[k]) - 1, said, piece_of(listed_start, k))
     values[spot] = numbers[at]
     zero = np.flatnonzero((arity == 0) & (values[start[:-1]] == 0))
     if zero.size:
-        refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
+        potentials.refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
     # a table with its first variable fastest is one of the variables in reverse with the last fastest
     scope_start = offsets(arity)
     backwards = np.repeat(scope_start[1:] + scope_start[:-1] - 1, arity) - np.arange(len(variables))
-    return FlatFactors(num_states, scope_start, variables[backwards], values), labels
+    return potentials.as_model(num_states, arity, variables[backwards], values), labels
 
 
 def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integers]:
@@ -186,13 +145,13 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
     place, arity, listed = array("q"), array("q"), array("q")
     at = 1
     for f in range(num_factors):
-        if at >= total:
-            tokens.missing(at, "its number of variables", f)
-        k = numbers[at]
+        k = numbers[at] if at < total else -1.0
         if not (0 <= k < LARGEST_WHOLE and k % 1 == 0):
-            tokens.fail(at, f"expected its number of variables, found {tokens.found(at)}", f)
+            tokens.refuse(at, "its number of variables", f)
         if at + 2 * k + 1 >= total:
-            tokens.missing(total, f"{count(k, 'variable')}, their numbers of states and the number of entries", f)
+            tokens.refuse(
+                total, f"{potentials.count(k, 'variable')}, their numbers of states and the number of entries", f
+            )
         here, num_variables = at, int(k)
         for first, what, least, beyond in (
             (1, "the label", 0, LARGEST_WHOLE),
@@ -200,16 +159,16 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
         ):
             for p in range(here + first, here + first + num_variables):
                 if not (least <= numbers[p] < beyond and numbers[p] % 1 == 0):
-                    tokens.fail(p, f"expected {what} of a variable, found {tokens.found(p)}", f)
+                    tokens.refuse(p, f"{what} of a variable", f)
         at = here + 1 + 2 * num_variables
         entries = numbers[at]
         if not (0 <= entries < LARGEST_WHOLE and entries % 1 == 0):
-            tokens.fail(at, f"expected its number of entries, found {tokens.found(at)}", f)
+            tokens.refuse(at, "its number of entries", f)
         if at + 2 * entries >= total:
-            tokens.missing(total, f"{count(entries, 'entry').replace('entrys', 'entries')} with a value each", f)
+            tokens.refuse(total, f"{potentials.count(entries, 'entry', 'entries')} with a value each", f)
         place.append(here)
         arity.append(num_variables)
         listed.append(int(entries))
         at += 1 + 2 * int(entries)
-    tokens.end(at, count(num_factors, "factor"))
+    tokens.end(at, potentials.count(num_factors, "factor"))
     return np.array(place, dtype=np.int64), np.array(arity, dtype=np.int64), np.array(listed, dtype=np.int64)

@@ -3,12 +3,12 @@ trouble a FormatError of one line."""
 
 import gzip
 import os
-import secrets
 import stat
 import zlib
 from pathlib import Path
 
 from clampz.errors import FormatError
+from clampz.files import written_whole
 
 AnyPath = str | os.PathLike[str]
 
@@ -60,27 +60,16 @@ def _unpacked(path: AnyPath, data: bytes) -> bytes:
 
 
 def replace(path: AnyPath, data: bytes) -> None:
-    """Write beside the file, then move over it: readers see the old file or the new one, and never a part."""
+    """Write a file, whole or not at all."""
     try:
         target = Path(path).resolve()  # of a link, what it points to
         if target.exists() and not target.is_file():
             raise FormatError(
                 f"{path}: expected a file to write, found {'a directory' if target.is_dir() else 'a device or a pipe'}"
             )
-        beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
-        try:
-            with beside.open("xb") as file:
-                file.write(gzip.compress(data, mtime=0) if target.name.lower().endswith(".gz") else data)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # ValueError: a zero byte in the name; RuntimeError: links in a circle
-        if isinstance(error, FormatError):
-            raise
+        with written_whole(target) as beside:
+            beside.write_bytes(gzip.compress(data, mtime=0) if target.name.lower().endswith(".gz") else data)
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte in the name, links in a circle
         raise _as_format_error(path, "written", error) from None
 
 
@@ -90,8 +79,5 @@ def _as_format_error(path: AnyPath, done: str, error: Exception) -> FormatError:
     if isinstance(error, FileNotFoundError):
         return FormatError(f"{path}: {'no such file' if done == 'read' else 'no such directory to write it to'}")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return FormatError(
-        f"{str(path)!r:.200}: cannot be {done}: {reason}"
-        if "\0" in str(path)
-        else f"{path}: cannot be {done}: {reason}"
-    )
+    shown = f"{str(path)!r:.200}" if "\0" in str(path) else path
+    return FormatError(f"{shown}: cannot be {done}: {reason}")

@@ -37,11 +37,11 @@ def read_pr(path: files.AnyPath) -> float:
     tokens = _solution(path, "PR")
     at = 1 if len(tokens.numbers) == 2 and tokens.numbers[0] == 1 else 0
     if len(tokens.numbers) <= at:
-        tokens.missing(at, "log10 Z")
+        tokens.refuse(at, "log10 Z")
     tokens.end(at + 1, "log10 Z")
     value = float(tokens.numbers[at])
     if math.isnan(value) or value == math.inf:
-        tokens.fail(at, f"expected log10 Z, found {tokens.found(at)}")
+        tokens.refuse(at, "log10 Z")
     return value * math.log(10)
 
 
@@ -69,13 +69,10 @@ def read_mar(path: files.AnyPath) -> list[Floats]:
         size = int(tokens.whole(at, 1, 1, f"the number of states of variable {i}")[0])
         row = tokens.numbers[at + 1 : at + 1 + size].copy()
         if len(row) < size:
-            tokens.missing(len(tokens.numbers), f"{size} probabilities of variable {i}")
+            tokens.refuse(len(tokens.numbers), f"{size} probabilities of variable {i}")
         wrong = np.flatnonzero(~((row >= 0) & (row <= 1 + SUM_TOLERANCE)))
         if wrong.size:
-            tokens.fail(
-                at + 1 + int(wrong[0]),
-                f"expected a probability of variable {i}, found {tokens.found(at + 1 + int(wrong[0]))}",
-            )
+            tokens.refuse(at + 1 + int(wrong[0]), f"a probability of variable {i}")
         if abs(row.sum() - 1) > SUM_TOLERANCE:
             tokens.fail(at + 1, f"expected probabilities of variable {i} that add up to 1, found {row.sum():g}")
         rows.append(row)
@@ -106,5 +103,5 @@ def _solution(path: files.AnyPath, task: str) -> Tokens:
         data = b"".join([*first, b"\n" * head.count(b"\n"), b" ", last])
     tokens = Tokens(path, data, num_words=1)
     if tokens.words != [task]:
-        tokens.fail(-1, f"expected {task}, found {tokens.found(-1)}")
+        tokens.refuse(-1, task)
     return tokens

@@ -57,24 +57,21 @@ class Tokens:
     def whole(self, at: int, count: int, least: int, what: str) -> Integers:
         """`count` whole numbers from `numbers[at]` on."""
         values = self.numbers[at : at + count]
-        wrong = np.flatnonzero(~is_whole(values, least, 2.0**31))
+        wrong = np.flatnonzero(~are_whole(values, least, 2.0**31))
         if wrong.size:
-            self.fail(at + int(wrong[0]), f"expected {what}, found {self.found(at + int(wrong[0]))}")
+            self.refuse(at + int(wrong[0]), what)
         if len(values) < count:
-            self.missing(len(self.numbers), what)
+            self.refuse(len(self.numbers), what)
         return values.astype(np.int64)
 
     def end(self, at: int, after: str) -> None:
         """Nothing may follow `numbers[at - 1]`."""
         if at < len(self.numbers) or not self.complete:
-            self.fail(at, f"expected the end of the file after {after}, found {self.found(at)}")
+            self.refuse(at, f"the end of the file after {after}")
 
-    def missing(self, at: int, what: str, factor: int | None = None, num_found: int | None = None) -> NoReturn:
-        """`numbers[at]` is needed and not there: the file ends, or has something else than a number."""
-        found = self.found(at)
-        if num_found is not None:
-            found = str(num_found) if self.complete else f"{num_found} and then {found}"
-        self.fail(at, f"expected {what}, found {found}", factor)
+    def refuse(self, at: int, what: str, factor: int | None = None) -> NoReturn:
+        """`numbers[at]` is not what is needed there: the file ends, or has something else."""
+        self.fail(at, f"expected {what}, found {self.found(at)}", factor)
 
     def found(self, at: int) -> str:
         """What stands in the place of `numbers[at]`; of words when it is negative."""
@@ -94,7 +91,7 @@ class Tokens:
         return next(islice(TOKEN.finditer(self.data), at + self.num_words, None), None)
 
 
-def is_whole(values: Floats, least: float, beyond: float = LARGEST_WHOLE) -> NDArray[np.bool_]:
+def are_whole(values: Floats, least: float, beyond: float = LARGEST_WHOLE) -> NDArray[np.bool_]:
     """Which are whole numbers from `least` to below `beyond`."""
     whole: NDArray[np.bool_] = (values >= least) & (values < beyond) & (values == np.floor(values))
     return whole

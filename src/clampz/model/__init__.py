@@ -1,9 +1,11 @@
 """Data, no algorithms: models, their tables and graphs, batches of lanes, what is fixed in them, and what was found
 about them.
 
-May import: errors, numerics, options, watch and kernels of graphs.
+May import: errors, numerics, options, watch, wording and kernels of graphs.
 """
 
-from clampz.model.model import BinaryForm, Evidence, Kind, Model, State, Variable
+from clampz.model.binary import BinaryForm, Kind
+from clampz.model.model import Model
+from clampz.model.variables import Evidence, State, Variable
 
 __all__ = ["BinaryForm", "Evidence", "Kind", "Model", "State", "Variable"]

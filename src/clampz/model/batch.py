@@ -6,7 +6,8 @@ left: it keeps its place in the topology, and the solvers see to it that value, 
 model without it.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.model import Evidence, Model
-from clampz.model.tables import Floats, Integers, columns, read_only
+from clampz.model.fixing import component, keep_only, states_left
+from clampz.model.model import Model
+from clampz.model.tables import Floats, Integers, columns, piece_of, read_only
+from clampz.model.variables import Evidence
+from clampz.numerics import EPS
+from clampz.wording import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +52,19 @@ class Batch:
             array = array.reshape(num_rows, array.shape[2])
         if array.ndim != 2 or array.shape[0] != num_rows or array.shape[1] == 0:
             raise ModelError(
-                f"unary of a batch: expected shape ({num_rows}, lanes), a row per state of each variable in turn, found {array.shape}"
+                f"unary of a batch: expected shape ({num_rows}, lanes), a row per state of each variable in turn, "
+                f"found {array.shape}"
             )
         bad = np.argwhere(~((np.abs(array) <= LARGEST_POTENTIAL) | np.isneginf(array)))
         if bad.size:
             row, lane = bad[0]
-            i = int(np.searchsorted(model.unary.start, row, side="right")) - 1
+            i = piece_of(model.unary.start, row)
             place = f"variable {i}, state {row - model.unary.start[i]}, lane {lane}"
             raise ModelError(
-                f"unary of a batch, {place}: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, or -inf, found {array[row, lane]}"
+                f"unary of a batch, {place}: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, or -inf, "
+                f"found {array[row, lane]}"
             )
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "unary", read_only(array))
+        self.__dict__.update(model=model, unary=read_only(array))
 
     @classmethod
     def from_evidence(cls, model: Model, evidence: Iterable[Evidence]) -> "Batch":
@@ -81,14 +87,12 @@ class Batch:
             except EvidenceError as error:
                 raise EvidenceError(f"{where}{error}") from None
             for i, a in found.items():
-                begin, end = model.unary.start[i], model.unary.start[i + 1]
-                kept = unary[begin + a, lane]
-                if kept == -np.inf:
+                if unary[model.unary.start[i] + a, lane] == -np.inf:
                     raise EvidenceError(
-                        f"{where}variable {i} cannot be in state {a}: the model gives that state probability zero, so Z = 0"
+                        f"{where}variable {i} cannot be in state {a}: "
+                        "the model gives that state probability zero, so Z = 0"
                     )
-                unary[begin:end, lane] = -np.inf
-                unary[begin + a, lane] = kept
+                keep_only(unary[:, lane], model.unary.start, i, [a])
             _refuse_forbidden_pairs(model, hard, found, where)
         return cls(model, unary)
 
@@ -104,30 +108,20 @@ class Batch:
     @cached_property
     def num_possible(self) -> NDArray[np.int64]:
         """(n, B) how many states of each variable are left; 1: clamped, 0: the lane has Z = 0."""
-        return np.add.reduceat(self.possible, self.model.unary.start[:-1], axis=0, dtype=np.int64)
+        return states_left(self.possible, self.model.unary.start)
 
     def take(self, lanes: Integers) -> "Batch":
         """Some of the lanes, in this order; a lane may be taken several times."""
         taken = object.__new__(Batch)
-        object.__setattr__(taken, "model", self.model)
-        object.__setattr__(taken, "unary", read_only(columns(self.unary, lanes)))
+        taken.__dict__.update(model=self.model, unary=read_only(columns(self.unary, lanes)))
         return taken
 
     def lane(self, b: int) -> Model:
         """The model of one lane, clamped variables and all."""
-        model = self.model
-        return Model.from_flat(
-            model.num_states,
-            self.unary[:, b],
-            model.edges,
-            model.pairwise.flat,
-            constant=model.constant,
-            names=model.names,
-            state_names=model.state_names,
-        )
+        return Model.from_contents(self.model.contents._replace(unary=self.unary[:, b].copy()))
 
     def __repr__(self) -> str:
-        return f"Batch({self.num_lanes} lane{'' if self.num_lanes == 1 else 's'} of {self.model!r})"
+        return f"Batch({counted(self.num_lanes, 'lane')} of {self.model!r})"
 
 
 def _edges_with_hard_zeros(model: Model) -> Integers:
@@ -148,5 +142,36 @@ def _refuse_forbidden_pairs(model: Model, hard: Integers, evidence: dict[int, in
     if forbidden.size:
         u, v = i[forbidden[0]], j[forbidden[0]]
         raise EvidenceError(
-            f"{where}variables {u} and {v} cannot be in states {state[u]} and {state[v]} together: the model forbids it, so Z = 0"
+            f"{where}variables {u} and {v} cannot be in states {state[u]} and {state[v]} together: "
+            "the model forbids it, so Z = 0"
         )
+
+
+def joint_lanes(model: Model, unary: Floats, variables: Sequence[int]) -> tuple[Batch, Floats, float]:
+    """Of a pairwise model with these unary potentials (S,), the model of the other variables, a lane for each joint
+    state of these; (B,) what each lane adds to log Z; and a bound on the rounding made."""
+    start = model.unary.start
+    states = [np.flatnonzero(unary[start[i] : start[i + 1]] > -np.inf) for i in variables]
+    sizes = [len(left) for left in states]
+    num_lanes = math.prod(sizes)
+    joint = [left[row] for left, row in zip(states, np.indices(sizes).reshape(len(sizes), num_lanes), strict=True)]
+    number = np.full(model.num_variables, -1, dtype=np.int64)
+    number[list(variables)] = np.arange(len(variables))
+    lanes = np.repeat(unary[:, None], num_lanes, axis=1)
+    constant = np.zeros(num_lanes)
+    for i, row in zip(variables, joint, strict=True):
+        constant += unary[start[i] + row]
+    for k, (i, j) in enumerate(model.edges.tolist()):
+        table, a, b = model.pairwise.at(k), number[i], number[j]
+        if a >= 0 and b >= 0:
+            constant += table[joint[a], joint[b]]
+        elif a >= 0:
+            lanes[start[j] : start[j + 1]] += table[joint[a]].T
+        elif b >= 0:
+            lanes[start[i] : start[i + 1]] += table[:, joint[b]]
+    constant += model.constant
+    rest = component(model, np.flatnonzero(number < 0))
+    finite = np.where(np.isfinite(model.pairwise.flat), model.pairwise.flat, 0.0)
+    terms = np.abs(finite).sum() + np.abs(unary[np.isfinite(unary)]).sum() + abs(model.constant)
+    error = 4 * EPS * len(variables) * float(terms)
+    return Batch(rest, lanes[np.repeat(number < 0, model.num_states)]), constant, error

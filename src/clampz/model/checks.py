@@ -1,6 +1,6 @@
 """Coercion of what users pass in: arrays out, or a ModelError that says what was expected, what came, and where."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,25 +13,36 @@ from clampz.model.tables import Floats, Integers
 LARGEST_POTENTIAL = 1e20
 
 
-def as_rows(unary: Sequence[ArrayLike] | ArrayLike) -> Sequence[ArrayLike]:
-    """One list of numbers per variable."""
+def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
+    """One list of log potentials per variable."""
     if isinstance(unary, np.ndarray) and unary.ndim != 2 and unary.dtype != object:
         raise ModelError(f"unary: expected one list of numbers per variable, found an array of shape {unary.shape}")
     if isinstance(unary, Mapping) or not hasattr(unary, "__len__"):
         raise ModelError(f"unary: expected one list of numbers per variable, found {type(unary).__name__}")
-    return unary  # type: ignore[return-value]
+    columns = []
+    for i, table in enumerate(unary):  # type: ignore[arg-type]
+        where = f"unary potentials of variable {i}"
+        columns.append(column := as_log_potentials(table, where))
+        if column.ndim != 1 or column.size == 0:
+            raise ModelError(f"{where}: expected a list with one number per state, found shape {column.shape}")
+    return columns
 
 
 def as_pairs(
     pairwise: Mapping[tuple[Any, Any], ArrayLike] | Iterable[tuple[tuple[Any, Any], ArrayLike]],
-) -> tuple[list[tuple[Any, Any]], list[ArrayLike]]:
-    """The pairs of variables, and their tables."""
-    pairs, tables = [], []
+) -> Iterator[tuple[tuple[Any, Any], ArrayLike]]:
+    """The pairs of variables with their tables."""
     for item in pairwise.items() if isinstance(pairwise, Mapping) else pairwise:
         pair, table = two(item, "pairwise", "a pair of variables and their table")
-        pairs.append(two(pair, "edge", "a pair of variables"))
-        tables.append(table)
-    return pairs, tables
+        yield two(pair, "edge", "a pair of variables"), table
+
+
+def as_table(values: ArrayLike, shape: Sequence[int] | Integers, where: str, what: str = "") -> Floats:
+    """A table of log potentials of this shape."""
+    array = as_log_potentials(values, where)
+    if array.shape != (wanted := tuple(map(int, shape))):
+        raise ModelError(f"{where}: expected {what}shape {wanted}, found {array.shape}")
+    return array
 
 
 def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
@@ -51,8 +62,11 @@ def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) ->
     bad = ~((np.abs(array) <= LARGEST_POTENTIAL) | (np.isneginf(array) & (not finite)))
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
-        wanted = f"finite {'numbers' if finite else 'log potentials or -inf (a hard zero)'}, at most {LARGEST_POTENTIAL:g} in size"
-        raise ModelError(f"{where}{list(place) if place else ''}: expected {wanted}, found {array[place]}")
+        wanted = "numbers" if finite else "log potentials or -inf (a hard zero)"
+        raise ModelError(
+            f"{where}{list(place) if place else ''}: expected finite {wanted}, at most {LARGEST_POTENTIAL:g} in size, "
+            f"found {array[place]}"
+        )
     return array
 
 
@@ -72,6 +86,25 @@ def as_edges(edges: ArrayLike, num_variables: int) -> Integers:
             f"edges[{bad[0]}] = {tuple(array[bad[0]].tolist())}: expected variables from 0 to {num_variables - 1}"
         )
     return array.astype(np.int64)
+
+
+def as_weights(weights: Floats, edges: ArrayLike | None, n: int) -> tuple[Integers, Floats]:
+    """Edges (m, 2) and their weights (m,), from these or from a symmetric (n, n) matrix without edges."""
+    if edges is not None:
+        edge_array = as_edges(edges, n)
+        if weights.shape != (len(edge_array),):
+            raise ModelError(f"W: expected one weight per edge, shape ({len(edge_array)},), found {weights.shape}")
+        return edge_array, weights
+    if weights.shape != (n, n):
+        raise ModelError(f"W without edges: expected a symmetric ({n}, {n}) matrix, found shape {weights.shape}")
+    if not np.array_equal(weights, weights.T) or np.diagonal(weights).any():
+        i, j = np.argwhere((weights != weights.T) | np.diag(np.diagonal(weights) != 0))[0]
+        wanted = f"W[{j}, {i}] = {weights[j, i]}" if i != j else "0 on the diagonal"
+        raise ModelError(
+            f"W[{i}, {j}] = {weights[i, j]}: expected a symmetric matrix with a zero diagonal, here {wanted}"
+        )
+    edge_array = np.argwhere(np.triu(weights))
+    return edge_array, weights[edge_array[:, 0], edge_array[:, 1]]
 
 
 def as_num_states(num_states: ArrayLike) -> Integers:

@@ -8,9 +8,11 @@ Edges inside a scope are folded into the factor.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz.model.batch import Batch
 from clampz.model.factors import Factor
@@ -22,14 +24,16 @@ from clampz.numerics import EPS
 
 @dataclass(frozen=True, eq=False)
 class Equivalent:
-    """A model with larger factors, and the pairwise model that says the same.
+    """The pairwise model that says the same as a user's with larger factors, and the way there and back.
+
+    The user's model is not in here: equivalents are kept by their models, and would keep them alive.
 
     Attributes
     ----------
-    whole
-        The user's model.
     model
         The pairwise one: the same variables first, then one for each larger factor.
+    edges, scopes
+        The edges and the scopes of the factors of the user's model.
     rows
         For each factor, (states, arity) the states of its scope that each state of its variable stands for.
     home
@@ -39,8 +43,9 @@ class Equivalent:
         Bound on what folding has changed in log Z.
     """
 
-    whole: Model
     model: Model
+    edges: NDArray[np.int32]
+    scopes: tuple[tuple[int, ...], ...]
     rows: tuple[Integers, ...]
     home: Integers
     rounding: float
@@ -63,9 +68,8 @@ class Equivalent:
             table, size = _with_edges(whole, factor, edge_of, home, f)
             rounding += EPS * size
             allowed = np.argwhere(table > -np.inf)
-            allowed = (
-                allowed if len(allowed) else np.zeros((1, table.ndim), dtype=np.int64)
-            )  # nothing is allowed: one state, and it is impossible
+            if not len(allowed):  # one state, and it is impossible
+                allowed = np.zeros((1, table.ndim), dtype=np.int64)
             rows.append(allowed)
             unary.append(table[tuple(allowed.T)])
             num_states.append(np.array([len(allowed)]))
@@ -84,9 +88,9 @@ class Equivalent:
         )
         number = {pair: k for k, pair in enumerate(map(tuple, model.edges.tolist()))}
         home[kept] = [number[tuple(pair)] for pair in whole.edges[kept].tolist()]
-        return cls(whole, model, tuple(rows), home, rounding)
+        return cls(model, whole.edges, tuple(factor.scope for factor in whole.factors), tuple(rows), home, rounding)
 
-    # -- there ----------------------------------------------------------------------------------------------------------------
+    # -- there ---------------------------------------------------------------------------------------------------------
 
     def batch(self, batch: Batch) -> Batch:
         """The same lanes of the pairwise model."""
@@ -96,8 +100,8 @@ class Equivalent:
     def marginals(self, marginals: Floats) -> Floats:
         """(S', B) marginals of all variables from those (S, B) of the user's: a row of a factor has the product of its
         states, scaled to add up to one."""
-        start, parts = self.whole.unary.start, [marginals]
-        for rows, (scope, _) in zip(self.rows, self.whole.factors, strict=True):
+        start, parts = self.model.unary.start, [marginals]
+        for rows, scope in zip(self.rows, self.scopes, strict=True):
             weight = np.ones((len(rows), marginals.shape[1]))
             for p, i in enumerate(scope):
                 weight *= marginals[start[i] + rows[:, p]]
@@ -105,17 +109,17 @@ class Equivalent:
             parts.append(np.where(total > 0, weight / np.where(total > 0, total, 1.0), 1 / len(rows)))
         return np.concatenate(parts)
 
-    # -- and back -------------------------------------------------------------------------------------------------------------
+    # -- and back ------------------------------------------------------------------------------------------------------
 
-    def back(self, estimates: Estimates) -> Estimates:
+    def back(self, whole: Model, estimates: Estimates) -> Estimates:
         """Estimates of the pairwise model as those of the user's: of its variables and edges only, bounds widened by
         what folding may have changed."""
         lower, upper = estimates.lower - self.rounding, estimates.upper + self.rounding
         log_z = {"lower": lower, "upper": upper}.get(estimates.bound or "", estimates.log_z)
-        num_rows = len(self.whole.unary.flat)
+        num_rows = len(whole.unary.flat)
         return replace(
             estimates,
-            model=self.whole,
+            model=whole,
             log_z=log_z,
             lower=lower,
             upper=upper,
@@ -124,7 +128,7 @@ class Equivalent:
         )
 
 
-# Equivalents of models that are still in use.
+# Equivalents of models that are still in use: no value may lead to its key.
 _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
 
 
@@ -165,29 +169,28 @@ class EquivalentState:
         return EquivalentState(self.equivalent, self.estimates.join([other.estimates for other in others]))
 
     @property
-    def rho(self) -> Floats:
+    def rho(self) -> Floats | None:
         """The edge weights of TRW, in the order of the pairwise model's edges."""
-        weights: Floats = self.estimates.state.rho
-        return weights
+        return self.estimates.state.rho
 
     def pairwise(self, lane: int) -> Floats:
         """Pairwise marginals of the user's edges: those of the pairwise model, or sums over the rows of the factor that
         an edge was folded into."""
-        whole, home = self.equivalent.whole, self.equivalent.home
+        equivalent, num_states = self.equivalent, self.equivalent.model.num_states
         found = self.estimates.state.pairwise(lane)
-        start = self.equivalent.model.pairwise.start
-        factors = self.equivalent.model.unary.start[whole.num_variables :]
-        out = []
-        for k, (i, j) in enumerate(whole.edges.tolist()):
-            if home[k] >= 0:
-                out.append(found[start[home[k]] : start[home[k] + 1]])
+        start = equivalent.model.pairwise.start
+        factors = equivalent.model.unary.start[len(num_states) - len(equivalent.scopes) :]
+        out: list[NDArray[Any]] = [np.empty(0)]
+        for home, (i, j) in zip(equivalent.home.tolist(), equivalent.edges.tolist(), strict=True):
+            if home >= 0:
+                out.append(found[start[home] : start[home + 1]])
                 continue
-            f = -1 - int(home[k])
-            scope, rows = whole.factors[f].scope, self.equivalent.rows[f]
+            f = -1 - home
+            scope, rows = equivalent.scopes[f], equivalent.rows[f]
             weight = self.estimates.marginals_flat[factors[f] : factors[f + 1], lane]
-            pair = rows[:, scope.index(i)] * whole.num_states[j] + rows[:, scope.index(j)]
-            out.append(np.bincount(pair, weight, int(whole.num_states[i] * whole.num_states[j])))
-        return np.concatenate([np.empty(0), *out])
+            pair = rows[:, scope.index(i)] * num_states[j] + rows[:, scope.index(j)]
+            out.append(np.bincount(pair, weight, int(num_states[i] * num_states[j])))
+        return np.concatenate(out)
 
 
 def equivalent_start(equivalent: Equivalent, start: Estimate | Estimates) -> Estimate | Estimates | Floats:

@@ -1,18 +1,15 @@
-"""Factors of three or more variables: their tables, and how a list of factors of any size becomes unary, pairwise and
-larger ones.
+"""Factors laid end to end.
 
-A model keeps its factors with the variables of each scope in order, one factor per scope, none of them constant.
+A model keeps its factors of three or more variables with the variables of each scope in order, one factor per scope,
+none of them constant.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from clampz.errors import ModelError
-from clampz.model.checks import as_log_potentials
-from clampz.model.tables import Floats, Integers, offsets, ranges, read_only
+from clampz.model.tables import Floats, Integers, Listed, offsets, read_only
 
 
 class Factor(NamedTuple):
@@ -22,13 +19,13 @@ class Factor(NamedTuple):
     table: Floats
 
 
-class FactorTables(Sequence[Factor]):
-    """The factors of three or more variables: `factors[f].scope` and `factors[f].table`.
+class FactorTables(Listed[Factor]):
+    """Factors end to end: `factors[f].scope` and `factors[f].table`.
 
     Attributes
     ----------
     scope_start, variables
-        The variables of factor f are `variables[scope_start[f] : scope_start[f + 1]]`, smallest first.
+        The variables of factor f are `variables[scope_start[f] : scope_start[f + 1]]`; of a model, smallest first.
     flat, start
         The tables end to end, the last variable varying fastest.
     """
@@ -43,29 +40,19 @@ class FactorTables(Sequence[Factor]):
         self.start = read_only(offsets(table_sizes(num_states, scope_start, variables)))
 
     @classmethod
-    def of(cls, num_states: Integers, factors: Sequence[Factor]) -> "FactorTables":
-        """From factors whose scopes are in order."""
+    def of(cls, num_states: Integers, factors: Sequence[Factor] = ()) -> "FactorTables":
+        """From factors one by one."""
+        arity = np.array([len(factor.scope) for factor in factors], dtype=np.int64)
         variables = np.array([i for factor in factors for i in factor.scope], dtype=np.int64)
         flat = np.concatenate([np.empty(0), *(factor.table.ravel() for factor in factors)])
-        return cls(
-            num_states, offsets(np.array([len(factor.scope) for factor in factors], dtype=np.int64)), variables, flat
-        )
+        return cls(num_states, offsets(arity), variables, flat)
 
     def __len__(self) -> int:
         return len(self.scope_start) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Factor: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Factor]: ...
-    def __getitem__(self, index: int | slice) -> Factor | list[Factor]:
-        if isinstance(index, slice):
-            return [self[f] for f in range(*index.indices(len(self)))]
-        f = range(len(self))[index]
-        scope = tuple(self.variables[self.scope_start[f] : self.scope_start[f + 1]].tolist())
-        return Factor(
-            scope, self.flat[self.start[f] : self.start[f + 1]].reshape([int(self.num_states[i]) for i in scope])
-        )
+    def item(self, k: int) -> Factor:
+        scope = tuple(self.variables[self.scope_start[k] : self.scope_start[k + 1]].tolist())
+        return Factor(scope, self.flat[self.start[k] : self.start[k + 1]].reshape(self.num_states[list(scope)]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FactorTables):
@@ -76,19 +63,11 @@ class FactorTables(Sequence[Factor]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FactorTables, (self.num_states, self.scope_start, self.variables, self.flat)
+
     def __repr__(self) -> str:
         return f"FactorTables({len(self)} factors of up to {int(np.diff(self.scope_start).max(initial=0))} variables)"
-
-
-class Folded(NamedTuple):
-    """A list of factors sorted by size: unary tables end to end, edges with their tables end to end, larger factors,
-    and what is constant."""
-
-    unary: Floats
-    edges: Integers
-    pairwise: Floats
-    factors: list[Factor]
-    constant: float
 
 
 def table_sizes(num_states: Integers, scope_start: Integers, variables: Integers) -> Integers:
@@ -99,78 +78,7 @@ def table_sizes(num_states: Integers, scope_start: Integers, variables: Integers
     return sizes
 
 
-def as_factors(num_states: Integers, factors: Iterable[tuple[Sequence[int], ArrayLike]]) -> list[Factor]:
-    """What a user gives as factors: known variables, none of them twice in a scope, and tables of the right shapes."""
-    found = []
-    for f, item in enumerate(factors):
-        try:
-            scope, values = item
-            scope = tuple(int(i) for i in scope)
-        except (TypeError, ValueError):
-            raise ModelError(f"factor {f}: expected a pair (variables, table), found {item!r:.80}") from None
-        where = f"factor {f} over {scope}"
-        if len(set(scope)) != len(scope) or not all(0 <= i < len(num_states) for i in scope):
-            raise ModelError(f"{where}: expected distinct variables from 0 to {len(num_states) - 1}")
-        table = as_log_potentials(values, where)
-        if table.shape != (wanted := tuple(int(num_states[i]) for i in scope)):
-            raise ModelError(f"{where}: expected a table of shape {wanted}, found {table.shape}")
-        found.append(Factor(scope, table))
-    return found
-
-
-def fold(num_states: Integers, scope_start: Integers, variables: Integers, flat: Floats) -> Folded:
-    """Sort factors of any size, given end to end, into those of no, one, two and more variables; factors over the same
-    variables are added up.
-
-    Factors of up to two variables are dealt with all at once: files have millions of them.
-    """
-    arity = np.diff(scope_start)
-    sizes = table_sizes(num_states, scope_start, variables)
-    start = offsets(sizes)
-    first = np.zeros((len(arity), 2), dtype=np.int64)
-    for p in range(2):
-        first[arity > p, p] = variables[scope_start[:-1][arity > p] + p]
-    of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
-    unary_start = offsets(num_states)
-    unary = np.zeros(unary_start[-1])
-    single = arity == 1
-    np.add.at(unary, ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
-    constant = float(flat[of == 0].sum())
-    by_scope: dict[tuple[int, ...], Floats] = {}
-    for f in np.flatnonzero(arity > 2):
-        scope = variables[scope_start[f] : scope_start[f + 1]]
-        table = flat[start[f] : start[f + 1]].reshape(num_states[scope])
-        order = np.argsort(scope)
-        key = tuple(scope[order].tolist())
-        table = table.transpose(order)
-        by_scope[key] = by_scope[key] + table if key in by_scope else table
-    larger = []
-    for key, table in by_scope.items():
-        low = float(table.min())
-        if low == float(table.max()) and low > -np.inf:
-            constant += low
-        else:
-            larger.append(Factor(key, np.ascontiguousarray(table)))
-    return Folded(unary, first[arity == 2], flat[of == 2], larger, constant)
-
-
-def reduced(factor: Factor, given: dict[int, int]) -> Factor:
+def sliced(factor: Factor, known: Mapping[int, int]) -> Factor:
     """A factor with some of its variables fixed to a state, and gone from its scope."""
-    place: tuple[Any, ...] = tuple(given.get(i, slice(None)) for i in factor.scope)
-    return Factor(tuple(i for i in factor.scope if i not in given), np.asarray(factor.table[place]))
-
-
-def coupling(table: Floats, a: int, b: int, cap: float) -> float:
-    """How strongly a factor ties axes a and b: the largest |t(x,y) + t(u,v) - t(x,v) - t(u,y)| over their states and
-    those of the others.
-
-    At most `cap`, which is also what hard zeros count for.
-    """
-    if not np.isfinite(table).all():
-        return cap
-    rows = np.moveaxis(table, (a, b), (0, 1)).reshape(table.shape[a], table.shape[b], -1)
-    spread = 0.0
-    for r in range(rows.shape[0]):
-        difference = rows - rows[r]
-        spread = max(spread, float((difference.max(axis=1) - difference.min(axis=1)).max()))
-    return min(spread, cap)
+    place: tuple[Any, ...] = tuple(known.get(i, slice(None)) for i in factor.scope)
+    return Factor(tuple(i for i in factor.scope if i not in known), np.asarray(factor.table[place]))

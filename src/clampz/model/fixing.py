@@ -1,4 +1,7 @@
-"""Parts of a model: what clamping leaves of it, and its connected components."""
+"""What is left of a model when variables are fixed, or some of their states ruled out; and its connected components.
+
+Fixed variables either go (`Model.condition`, `without_fixed`) or keep their place (`given`, `keep_only`).
+"""
 
 from collections.abc import Sequence
 
@@ -7,8 +10,11 @@ from numpy.typing import NDArray
 
 from clampz.errors import EvidenceError
 from clampz.model.checks import LARGEST_POTENTIAL
+from clampz.model.contents import Contents
+from clampz.model.factors import FactorTables
 from clampz.model.model import Model
 from clampz.model.tables import Floats, Integers, ranges
+from clampz.model.variables import Evidence
 from clampz.numerics import EPS
 
 
@@ -26,32 +32,69 @@ def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
     return left
 
 
-def reduced(model: Model, unary: Floats) -> Model | None:
-    """The pairwise model with these unary potentials (S,), cut down to the variables that have a choice of states; the
-    others are worked into it.
+def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[int] | Integers) -> None:
+    """Rule out, in unary potentials (S,) or in each lane of (S, k), all other states of a variable.
 
-    None where that shows that Z = 0.
+    >>> unary = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> keep_only(unary, np.array([0, 2, 5]), 1, [1, 2])
+    >>> unary.tolist()
+    [1.0, 2.0, -inf, 4.0, 5.0]
     """
-    start = model.unary.start
-    left = np.add.reduceat(unary > -np.inf, start[:-1])
-    if (left == 0).any():
-        return None
-    given = {int(i): int(np.argmax(unary[start[i] : start[i + 1]] > -np.inf)) for i in np.flatnonzero(left == 1)}
-    whole = Model._from_checked(
-        model.num_states, unary, model.edges.astype(np.int64), model.pairwise.flat, model.constant, None, None
-    )
-    try:
-        return whole.condition(given) if given else whole
-    except EvidenceError:
-        return None
-
-
-def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[int]) -> None:
-    """Rule out, in unary potentials (S,), all other states of a variable."""
-    rows = start[variable] + np.array(states)
+    rows = start[variable] + np.asarray(states, dtype=np.int64)
     kept = unary[rows]
     unary[start[variable] : start[variable + 1]] = -np.inf
     unary[rows] = kept
+
+
+def given(model: Model, evidence: Evidence) -> Model:
+    """The model with every variable in its place, those of the evidence in their states for certain; its Z is the
+    probability of the evidence times Z.
+
+    Evidence variables are in no edge and no larger factor: tables over them shrink.
+    """
+    known = model.as_evidence(evidence)
+    if not known:
+        return model
+    rest = model.condition(known)
+    free = np.ones(model.num_variables, dtype=np.bool_)
+    free[list(known)] = False
+    place, start = np.flatnonzero(free), model.unary.start
+    unary = np.zeros(len(model.unary.flat))
+    unary[np.repeat(free, model.num_states)] = rest.unary.flat
+    for i, state in known.items():
+        keep_only(unary, start, i, [state])
+    for i in np.flatnonzero(states_left(unary > -np.inf, start) == 0).tolist():
+        if model.unary[i].max() > -np.inf:
+            raise EvidenceError(
+                f"evidence {known!r:.200} is impossible: it leaves no state for variable {i}, so Z = 0 under it"
+            )
+    larger = rest.factors
+    contents = model.contents._replace(
+        unary=unary,
+        edges=place[rest.edges],
+        pairwise=rest.pairwise.flat,
+        factors=FactorTables(model.num_states, larger.scope_start, place[larger.variables], larger.flat),
+        constant=rest.constant,
+    )
+    return Model.from_contents(contents)
+
+
+def without_fixed(model: Model, unary: Floats) -> Model | None:
+    """The model with these unary potentials (S,), cut down to the variables that have a choice of states; the others
+    are worked into it, and names are gone.
+
+    None where that shows that Z = 0.
+    """
+    start, possible = model.unary.start, unary > -np.inf
+    left = states_left(possible, start)
+    if (left == 0).any():
+        return None
+    known = {int(i): int(np.argmax(possible[start[i] : start[i + 1]])) for i in np.flatnonzero(left == 1)}
+    whole = Model.from_contents(model.contents._replace(unary=unary, names=None, state_names=None))
+    try:
+        return whole.condition(known) if known else whole
+    except EvidenceError:
+        return None
 
 
 def too_large(model: Model) -> bool:
@@ -89,12 +132,13 @@ def component(model: Model, variables: Integers) -> Model:
     place[variables] = np.arange(len(variables))
     edges = np.flatnonzero((place[model.edges] >= 0).all(axis=1))
     tables = model.pairwise.start
-    return Model._from_checked(
-        model.num_states[variables],
-        model.unary.flat[ranges(model.unary.start[:-1][variables], model.num_states[variables])],
-        place[model.edges[edges]].reshape(-1, 2),
-        model.pairwise.flat[ranges(tables[edges], tables[edges + 1] - tables[edges])],
-        0.0,
-        None,
-        None,
+    num_states = model.num_states[variables]
+    return Model.from_contents(
+        Contents(
+            num_states,
+            model.unary.flat[ranges(model.unary.start[:-1][variables], num_states)],
+            place[model.edges[edges]].reshape(-1, 2),
+            model.pairwise.flat[ranges(tables[edges], tables[edges + 1] - tables[edges])],
+            FactorTables.of(num_states),
+        )
     )

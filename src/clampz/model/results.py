@@ -8,34 +8,36 @@ where the method proves nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from clampz.model.model import Model, Variable
-from clampz.model.tables import Floats, Integers, PairTables, UnaryTables, columns, read_only
+from clampz.model.model import Model
+from clampz.model.tables import Floats, Integers, Listed, PairTables, UnaryTables, columns, read_only
+from clampz.model.variables import Variable
 from clampz.options import Options
 from clampz.watch import StoppedBy
-from clampz.wording import Bound
+from clampz.wording import KINDS, Bound, counted
 
 # The arrays of `Estimates` with one entry per lane.
 PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")
 
 
-class PairState(Protocol):
+class EndState(Protocol):
     """What a method ended with, from which the pairwise marginals of a lane follow when somebody asks for them."""
+
+    @property
+    def rho(self) -> Floats | None:
+        """(m, 1) or (m, B) the edge weights of TRW; None for methods without."""
 
     def pairwise(self, lane: int) -> Floats:
         """Pairwise marginals of a lane, laid out as `model.pairwise.flat`."""
-        ...
 
-    def take(self, lanes: Integers) -> "PairState":
+    def take(self, lanes: Integers) -> Self:
         """The same for some of the lanes."""
-        ...
 
-    def join(self, others: Sequence[Any]) -> "PairState":
+    def join(self, others: Sequence[Self]) -> Self:
         """These lanes followed by those of others."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +75,7 @@ class Estimate:
     stopped_by: StoppedBy
     options: Options
     note: str = ""
-    state: Any = field(default=None, repr=False)
+    state: EndState = field(repr=False)
     lane: int = field(default=0, repr=False)
 
     @cached_property
@@ -87,18 +89,16 @@ class Estimate:
         return self.marginals[self.model.variable_index(variable)]
 
     def __repr__(self) -> str:
-        kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
+        kind = KINDS[self.bound] if self.bound else "no bound"
         stop = "" if self.stopped_by == "tol" else f" (stopped by {self.stopped_by}), residual {self.residual:.2g}"
         ending = "converged" if self.converged else f"not converged{stop}"
-        sweeps = (
-            "" if self.bound == "exact" else f", {self.num_iter} sweep{'' if self.num_iter == 1 else 's'}, {ending}"
-        )
+        sweeps = "" if self.bound == "exact" else f", {counted(self.num_iter, 'sweep')}, {ending}"
         note = f"; {self.note}" if self.note else ""
         return f"Estimate({self.method}: log Z = {self.log_z:.10g} ({kind}){sweeps}{note})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates(Sequence[Estimate]):
+class Estimates(Listed[Estimate]):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
     b."""
 
@@ -116,36 +116,24 @@ class Estimates(Sequence[Estimate]):
     stopped_by: Sequence[StoppedBy]
     options: Options
     notes: Sequence[str] = ()
-    state: Any = field(default=None, repr=False)
+    state: EndState = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.log_z)
 
-    @overload
-    def __getitem__(self, index: int) -> Estimate: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Estimate]: ...
-    def __getitem__(self, index: int | slice) -> Estimate | list[Estimate]:
-        if isinstance(index, slice):
-            return [self[b] for b in range(*index.indices(len(self)))]
-        b = range(len(self))[index]
+    def item(self, k: int) -> Estimate:
+        numbers: dict[str, Any] = {name: getattr(self, name)[k].item() for name in PER_LANE}
         return Estimate(
             method=self.method,
             model=self.model,
-            log_z=float(self.log_z[b]),
             bound=self.bound,
-            lower=float(self.lower[b]),
-            upper=float(self.upper[b]),
-            value=float(self.value[b]),
-            marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, b])), self.model.unary.start),
-            converged=bool(self.converged[b]),
-            num_iter=int(self.num_iter[b]),
-            residual=float(self.residual[b]),
-            stopped_by=self.stopped_by[b],
+            marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, k])), self.model.unary.start),
+            stopped_by=self.stopped_by[k],
             options=self.options,
-            note=self.notes[b] if self.notes else "",
+            note=self.notes[k] if self.notes else "",
             state=self.state,
-            lane=b,
+            lane=k,
+            **numbers,
         )
 
     def take(self, lanes: Integers) -> "Estimates":
@@ -175,4 +163,5 @@ class Estimates(Sequence[Estimate]):
 
     def __repr__(self) -> str:
         done = int(np.count_nonzero(self.converged))
-        return f"Estimates({self.method}: {len(self)} lanes, log Z {self.log_z.min():.6g} to {self.log_z.max():.6g}, {done} converged)"
+        values = f"log Z {self.log_z.min():.6g} to {self.log_z.max():.6g}"
+        return f"Estimates({self.method}: {len(self)} lanes, {values}, {done} converged)"

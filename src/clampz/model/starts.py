@@ -17,16 +17,14 @@ def start_marginals(batch: Batch, start: Start) -> Floats:
     if isinstance(start, Estimate | Estimates):
         check_same_graph(batch, start)
         return one_per_lane(start.marginals_flat if isinstance(start, Estimates) else start.marginals.flat, batch)
-    num_rows = len(batch.unary)
+    n, num_rows = batch.model.num_variables, len(batch.unary)
     marginals = np.array(start, dtype=np.float64)
-    if marginals.ndim > 1 and marginals.shape[:2] == (
-        batch.model.num_variables,
-        num_rows // max(1, batch.model.num_variables),
-    ):
+    if marginals.ndim > 1 and marginals.shape[:2] == (n, num_rows // max(1, n)):
         marginals = marginals.reshape(num_rows, *marginals.shape[2:])
     if marginals.shape[:1] != (num_rows,) or marginals.ndim > 2 or not (marginals >= 0).all():
         raise OptionError(
-            f"start: expected an estimate, or probabilities of shape ({num_rows},) or ({num_rows}, lanes), found shape {marginals.shape}"
+            f"start: expected an estimate, or probabilities of shape ({num_rows},) or ({num_rows}, lanes), "
+            f"found shape {marginals.shape}"
         )
     return one_per_lane(marginals, batch)
 

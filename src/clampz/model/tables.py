@@ -6,14 +6,17 @@ when asked for.
 """
 
 import operator
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz.numerics import Floats as Floats
 from clampz.numerics import Integers as Integers
+
+T = TypeVar("T")
 
 
 def offsets(sizes: NDArray[Any]) -> Integers:
@@ -35,6 +38,15 @@ def ranges(start: Integers, sizes: Integers) -> Integers:
     """
     begin = offsets(sizes)
     return np.repeat(start - begin[:-1], sizes) + np.arange(begin[-1])
+
+
+def piece_of(start: Integers, k: int) -> int:
+    """Which of consecutive pieces holds place k.
+
+    >>> piece_of(np.array([0, 2, 2, 5]), 2)
+    2
+    """
+    return int(np.searchsorted(start, k, side="right")) - 1
 
 
 def columns(array: Floats, lanes: Integers) -> Floats:
@@ -59,7 +71,25 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-class UnaryTables(Sequence[Floats]):
+class Listed(Sequence[T]):
+    """A sequence whose items are made when asked for, by `item`; a slice is a list of them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def item(self, k: int) -> T:
+        """Number k, which is there."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        places = range(len(self))[index]
+        return self.item(places) if isinstance(places, int) else [self.item(k) for k in places]
+
+
+class UnaryTables(Listed[Floats]):
     """One table per variable: `tables[i]` has an entry per state of variable i."""
 
     __slots__ = ("flat", "start")
@@ -71,15 +101,8 @@ class UnaryTables(Sequence[Floats]):
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Floats: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Floats]: ...
-    def __getitem__(self, index: int | slice) -> Floats | list[Floats]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        i = range(len(self))[index]
-        return self.flat[self.start[i] : self.start[i + 1]]
+    def item(self, k: int) -> Floats:
+        return self.flat[self.start[k] : self.start[k + 1]]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """All tables as rows of one array, where every variable has as many states."""
@@ -109,6 +132,12 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         self.edges = edges
         self.num_states = num_states
         self._keys: Integers | None = None
+
+    @classmethod
+    def of(cls, flat: Floats, edges: NDArray[np.int32], num_states: Integers) -> "PairTables":
+        """Of edges in turn, with as many entries as their variables' states ask for."""
+        i, j = edges.T
+        return cls(flat, read_only(offsets(num_states[i] * num_states[j])), edges, num_states)
 
     def at(self, k: int) -> Floats:
         """The table of edge number k."""

@@ -94,10 +94,6 @@ class Topology:
         return len(self.edges)
 
     @property
-    def num_classes(self) -> int:
-        return len(self.class_start) - 1
-
-    @property
     def num_core(self) -> int:
         """How many variables the core has; they are the first slots."""
         return int(self.class_start[-1])

@@ -1,0 +1,111 @@
+"""What the weights of edges say: the paper's binary form, how strong an edge is, and whether a model is balanced."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels import graph
+from clampz.model.contents import Contents
+from clampz.model.factors import Factor, FactorTables
+from clampz.model.tables import Floats, PairTables, offsets, ranges, read_only
+
+Kind = Literal["attractive", "balanced", "mixed"]
+
+# Strength of an edge with hard zeros: beyond any finite weight that matters, yet safe to add up and to compare.
+HARD_STRENGTH = 1e4
+
+
+class BinaryForm(NamedTuple):
+    """score(x) = constant + sum theta_i x_i + sum W_ij / 2 [x_i = x_j], with W in the order of the model's edges."""
+
+    theta: Floats
+    W: Floats
+    constant: float
+
+
+def pair_form(tables: PairTables) -> BinaryForm | None:
+    """The binary form of pairwise potentials alone, or None unless they are finite and over two states each.
+
+    A table [[a, b], [c, d]] has W = a + d - b - c, and adds (c - b + d - a)/2 to theta_i, (b - c + d - a)/2 to theta_j,
+    (a + b + c - d)/2 to the constant.
+    """
+    if (tables.num_states != 2).any() or not np.isfinite(tables.flat).all():
+        return None
+    a, b, c, d = tables.flat.reshape(-1, 4).T
+    i, j = tables.edges.T
+    n = len(tables.num_states)
+    theta = np.bincount(i, (c - b + d - a) / 2, n) + np.bincount(j, (b - c + d - a) / 2, n)
+    return BinaryForm(read_only(theta), read_only(a + d - b - c), float(((a + b + c - d) / 2).sum()))
+
+
+def balancing(num_variables: int, edges: NDArray[np.int32], W: Floats) -> tuple[NDArray[np.bool_], bool]:
+    """(n,) the variables whose flip makes every weight of a balanced model >= 0, and whether it is balanced."""
+    kept = W != 0  # an edge without weight couples nothing
+    start, neighbour, edge_of = graph.neighbour_lists(num_variables, edges[kept])
+    flip, balanced = graph.balance(start, neighbour, edge_of, (W[kept] < 0).astype(np.int8))
+    return read_only(flip.astype(np.bool_)), bool(balanced)
+
+
+def flipped(contents: Contents, mask: NDArray[np.bool_]) -> Contents:
+    """The same with the two states of some binary variables exchanged."""
+    num_states, tables = contents.num_states, contents.tables
+    first = offsets(num_states)[:-1][mask]
+    unary, flat = contents.unary.copy(), contents.pairwise.copy()
+    unary[first], unary[first + 1] = contents.unary[first + 1], contents.unary[first]
+    i, j = contents.edges.T
+    entry, edge, a, b = tables.entries(np.flatnonzero(mask[i] | mask[j]))
+    a, b = np.where(mask[i[edge]], 1 - a, a), np.where(mask[j[edge]], 1 - b, b)
+    flat[entry] = contents.pairwise[tables.start[edge] + a * num_states[j[edge]] + b]
+    names = contents.state_names
+    factors = [
+        Factor(scope, np.flip(table, tuple(p for p, v in enumerate(scope) if mask[v])))
+        for scope, table in contents.factors
+    ]
+    return contents._replace(
+        unary=unary,
+        pairwise=flat,
+        factors=FactorTables.of(num_states, factors),
+        state_names=names and [known[::-1] if mask[v] else known for v, known in enumerate(names)],
+    )
+
+
+def interactions(tables: Floats) -> Floats:
+    """(K,) of tables (K, rows, columns) the largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)|: the spread, over pairs of
+    rows, of their difference.
+
+    At most HARD_STRENGTH, which is also what hard zeros count for.
+    """
+    strength = np.full(len(tables), HARD_STRENGTH)
+    finite = np.isfinite(tables).all(axis=(1, 2))
+    tables = tables[finite]
+    spread = np.zeros(len(tables))
+    for r in range(tables.shape[1]):
+        np.maximum(spread, np.ptp(tables - tables[:, r : r + 1], axis=2).max(axis=1), out=spread)
+    strength[finite] = np.minimum(spread, HARD_STRENGTH)
+    return strength
+
+
+def strengths(tables: PairTables) -> Floats:
+    """(m,) the strength of every edge: see `interactions`."""
+    strength = np.empty(len(tables))
+    shapes, kind = np.unique(tables.num_states[tables.edges], axis=0, return_inverse=True)
+    order, bounds = np.argsort(kind.ravel(), kind="stable"), offsets(np.bincount(kind.ravel(), minlength=len(shapes)))
+    for k, (rows, columns) in enumerate(shapes):
+        chosen = order[bounds[k] : bounds[k + 1]]
+        cut = tables.flat[ranges(tables.start[chosen], np.full(len(chosen), rows * columns))]
+        strength[chosen] = interactions(cut.reshape(-1, rows, columns))
+    return strength
+
+
+def couplings(edges: NDArray[np.int32], strength: Floats, factors: FactorTables) -> tuple[NDArray[np.int32], Floats]:
+    """Every pair of variables that share an edge or a factor, in lexicographic order, and how strongly it is tied."""
+    tied = dict(zip(map(tuple, edges.tolist()), strength.tolist(), strict=True))
+    for scope, table in factors:
+        for b in range(len(scope)):
+            for a in range(b):
+                pair = scope[a], scope[b]
+                faces = np.moveaxis(table, (a, b), (-2, -1)).reshape(-1, table.shape[a], table.shape[b])
+                tied[pair] = min(tied.get(pair, 0.0) + float(interactions(faces).max()), HARD_STRENGTH)
+    pairs = sorted(tied)
+    return read_only(np.array(pairs, dtype=np.int32).reshape(-1, 2)), read_only(np.array([tied[p] for p in pairs]))

@@ -1,0 +1,131 @@
+"""Contents: what a model is made of, as flat arrays, and what can be done to them without a model around."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz.errors import ModelError
+from clampz.model.factors import Factor, FactorTables, sliced
+from clampz.model.tables import Floats, Integers, PairTables, offsets, ranges
+
+
+class Contents(NamedTuple):
+    """Sound potentials: the tables of the variables and those of the edges, end to end each, and the factors of three
+    or more variables."""
+
+    num_states: Integers
+    unary: Floats
+    edges: NDArray[Any]
+    pairwise: Floats
+    factors: FactorTables
+    constant: float = 0.0
+    names: Sequence[str] | None = None
+    state_names: Sequence[Sequence[str]] | None = None
+
+    @property
+    def tables(self) -> PairTables:
+        """The tables of the edges, to be looked into."""
+        return PairTables.of(self.pairwise, self.edges, self.num_states)
+
+
+def fold(factors: FactorTables) -> Contents:
+    """Factors of any size sorted into those of no, one, two and more variables; those over the same variables are added
+    up.
+
+    Factors of up to two variables are dealt with all at once: files have millions of them.
+    """
+    num_states, variables, flat = factors.num_states, factors.variables, factors.flat
+    arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
+    first = np.zeros((len(arity), 2), dtype=np.int64)
+    for p in range(2):
+        first[arity > p, p] = variables[factors.scope_start[:-1][arity > p] + p]
+    of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
+    unary_start = offsets(num_states)
+    unary = np.zeros(unary_start[-1])
+    single = arity == 1
+    np.add.at(unary, ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
+    constant = float(flat[of == 0].sum())
+    by_scope: dict[tuple[int, ...], Floats] = {}
+    for f in np.flatnonzero(arity > 2).tolist():
+        scope, table = factors[f]
+        order = np.argsort(scope)
+        key = tuple(scope[i] for i in order)
+        table = table.transpose(order)
+        by_scope[key] = by_scope[key] + table if key in by_scope else table
+    larger = []
+    for key, table in by_scope.items():
+        low = float(table.min())
+        if low == float(table.max()) and low > -np.inf:
+            constant += low
+        else:
+            larger.append(Factor(key, table))
+    tables = FactorTables.of(num_states, larger)
+    return Contents(num_states, unary, first[arity == 2], flat[of == 2], tables, constant)
+
+
+def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
+    """Edges with the smaller variable first, and their tables turned accordingly."""
+    i, j = edges.T
+    if not (i > j).any():
+        return edges, flat
+    tables = PairTables.of(flat, np.sort(edges, axis=1), num_states)
+    entry, edge, a, b = tables.entries(np.flatnonzero(i > j))
+    transposed = flat.copy()
+    transposed[entry] = flat[tables.start[edge] + b * num_states[j[edge]] + a]
+    return tables.edges, transposed
+
+
+def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
+    """Edges in lexicographic order with their tables, parallel ones merged."""
+    first, second = edges.astype(np.int64).T
+    loops = np.flatnonzero(first == second)
+    if loops.size:
+        raise ModelError(
+            f"edge {tuple(edges[loops[0]].tolist())}: a variable cannot have an edge to itself; "
+            "add its diagonal to the unary potentials"
+        )
+    keys = first * len(num_states) + second
+    if (keys[1:] > keys[:-1]).all():
+        return edges, flat
+    sizes = num_states[first] * num_states[second]
+    start = offsets(sizes)
+    order = np.argsort(keys, kind="stable")
+    new = np.concatenate([[True], np.diff(keys[order]) > 0])
+    kept, extra = order[new], order[~new]
+    merged = flat[ranges(start[kept], sizes[kept])]
+    # a parallel edge adds its table to that of the first of its kind
+    into = offsets(sizes[kept])[:-1][(np.cumsum(new) - 1)[~new]]
+    np.add.at(merged, ranges(into, sizes[extra]), flat[ranges(start[extra], sizes[extra])])
+    return edges[kept], merged
+
+
+def fixed(contents: Contents, known: Mapping[int, int]) -> Contents:
+    """Of the other variables, given the states of some; the constant is -inf where that is seen to be impossible."""
+    num_states, tables, start = contents.num_states, contents.tables, offsets(contents.num_states)
+    state = np.full(len(num_states), -1, dtype=np.int64)
+    state[list(known)] = list(known.values())
+    free = state < 0
+    i, j = contents.edges.T
+    inside = free[i] & free[j]
+    entry, edge, a, b = tables.entries(np.flatnonzero(~inside))
+    state_i, state_j, value = state[i[edge]], state[j[edge]], contents.pairwise[entry]
+    unary = contents.unary.copy()
+    for onto, variable, row in [((state_i == a) & (state_j < 0), j, b), ((state_j == b) & (state_i < 0), i, a)]:
+        np.add.at(unary, start[variable[edge[onto]]] + row[onto], value[onto])
+    constant = (
+        contents.constant + unary[start[:-1][~free] + state[~free]].sum() + value[(state_i == a) & (state_j == b)].sum()
+    )
+    folded = fold(FactorTables.of(num_states, [sliced(factor, known) for factor in contents.factors]))
+    larger, position = folded.factors, np.cumsum(free) - 1
+    return Contents(
+        num_states[free],
+        (unary + folded.unary)[np.repeat(free, num_states)],
+        position[np.concatenate([contents.edges[inside], folded.edges])],
+        np.concatenate([contents.pairwise[np.repeat(inside, np.diff(tables.start))], folded.pairwise]),
+        FactorTables(num_states[free], larger.scope_start, position[larger.variables], larger.flat),
+        float(constant + folded.constant),
+        contents.names and [contents.names[v] for v in np.flatnonzero(free).tolist()],
+        contents.state_names and [contents.state_names[v] for v in np.flatnonzero(free).tolist()],
+    )

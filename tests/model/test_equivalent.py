@@ -1,0 +1,38 @@
+"""The pairwise equivalent of a model with larger factors: made once per model, and gone with it."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.model.equivalent import Equivalent
+
+
+def model_with_a_factor(seed):
+    rng = np.random.default_rng(seed)
+    return cz.Model.from_factors(
+        [2, 2, 3], [((0, 1, 2), rng.normal(size=(2, 2, 3))), ((0, 1), rng.normal(size=(2, 2)))]
+    )
+
+
+@pytest.mark.parametrize(
+    ("seed", "run"), [(0, cz.trw), (1, cz.bethe), (2, lambda model: cz.clamp(model, k=1)), (3, Equivalent.of)]
+)
+def test_a_model_with_factors_is_freed_when_nobody_holds_it(seed, run):
+    model = model_with_a_factor(seed)
+    run(model)
+    alive = weakref.ref(model)
+    del model
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_result_keeps_its_model():
+    model = model_with_a_factor(10)
+    alive, estimate = weakref.ref(model), cz.trw(model)
+    del model
+    gc.collect()
+    assert alive() is estimate.model
+    assert estimate.pairwise_marginals[0, 1].sum() == pytest.approx(1)

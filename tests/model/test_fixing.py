@@ -1,0 +1,135 @@
+"""What fixing variables leaves of a model, against the sum over all configurations before and after."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import clampz as cz
+from clampz.errors import EvidenceError
+from clampz.model import Model, fixing
+from clampz.model.batch import Batch
+from clampz.model.tables import offsets
+from strategies import close, configurations, finite_or_hard, models
+
+pytestmark = pytest.mark.nojit
+
+CLOSE = 1e-9
+
+
+def log_z(model):
+    """By enumeration."""
+    return float(np.logaddexp.reduce([model.score(x) for x in configurations(model)]))
+
+
+def log_z_given(model, known):
+    """By enumeration: the sum over the configurations that agree."""
+    scores = [model.score(x) for x in configurations(model) if all(x[i] == a for i, a in known.items())]
+    return float(np.logaddexp.reduce(scores))
+
+
+def factor_model(seed):
+    """Factors of one to four variables, some entries of the larger ones hard zeros, with names."""
+    rng = np.random.default_rng(seed)
+    num_states = rng.integers(1, 4, size=5)
+    factors = []
+    for arity in (1, 1, 2, 2, 3, 3, 4):
+        scope = rng.permutation(5)[:arity]
+        table = rng.normal(size=num_states[scope])
+        table[rng.random(table.shape) < 0.1 * (seed % 2) * (arity > 1)] = -np.inf
+        factors.append((scope, table))
+    return Model.from_factors(num_states, factors, constant=0.5, names="abcde")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_conditioned_or_given_the_sum_is_that_of_the_evidence(seed):
+    rng = np.random.default_rng(100 + seed)
+    model = factor_model(seed)
+    chosen = rng.permutation(5)[: rng.integers(1, 5)]
+    known = {int(i): int(rng.integers(model.num_states[i])) for i in chosen}
+    wanted = log_z_given(model, known)
+    if wanted == -np.inf:
+        for fix in (Model.condition, fixing.given):
+            try:
+                assert log_z(fix(model, known)) == -np.inf
+            except EvidenceError as error:
+                assert "is impossible" in str(error)
+        return
+    gone, there = model.condition(known), fixing.given(model, known)
+    assert close(log_z(gone), wanted) and close(log_z(there), wanted)
+    assert gone.names == tuple(name for i, name in enumerate(model.names) if i not in known)
+    assert there.names == model.names and np.array_equal(there.num_states, model.num_states)
+    assert not np.isin(there.factors.variables, list(known)).any() and not np.isin(there.edges, list(known)).any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_given_keeps_every_variable_in_its_place(seed):
+    rng = np.random.default_rng(seed)
+    num_states = rng.integers(2, 4, size=6)
+    scopes = [rng.permutation(6)[: rng.integers(1, 5)] for _ in range(7)]
+    model = cz.Model.from_factors(
+        num_states, [(s, rng.normal(size=num_states[s])) for s in scopes], names=list("abcdef"), constant=1.0
+    )
+    known = {int(i): int(rng.integers(num_states[i])) for i in rng.permutation(6)[:3]}
+    model_given = fixing.given(model, known)
+    assert model_given.names == model.names and np.array_equal(model_given.num_states, model.num_states)
+    assert not any(set(edge) & set(known) for edge in model_given.edges.tolist())
+    assert not any(set(scope) & set(known) for scope, _ in model_given.factors)
+    for _ in range(20):
+        x = [known.get(i, int(rng.integers(size))) for i, size in enumerate(num_states)]
+        assert model_given.score(x) == pytest.approx(model.score(x), abs=CLOSE)
+    rest = cz.exact(model.condition(known))
+    estimates = [cz.exact(model_given), cz.mean_field(model_given), cz.bethe(model_given), cz.trw(model_given)]
+    assert estimates[0].log_z == pytest.approx(rest.log_z, abs=CLOSE)
+    assert estimates[1].lower - CLOSE <= rest.log_z <= estimates[3].upper + CLOSE
+    for estimate in estimates:
+        assert all(estimate.marginals[i][a] == pytest.approx(1, abs=CLOSE) for i, a in known.items())
+    free = [i for i in range(6) if i not in known]
+    for i, row in zip(free, rest.marginals, strict=True):
+        np.testing.assert_allclose(estimates[0].marginals[i], row, atol=CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_model_without_its_fixed_variables_has_the_same_sum(seed):
+    rng = np.random.default_rng(200 + seed)
+    model = factor_model(seed)
+    unary = np.where(rng.random(len(model.unary.flat)) < 0.4, -np.inf, model.unary.flat)
+    lane = Batch(model, unary[:, None]).lane(0)
+    smaller = fixing.without_fixed(model, unary)
+    if smaller is None:
+        assert log_z(lane) == -np.inf
+        return
+    left = fixing.states_left(unary > -np.inf, model.unary.start)
+    assert smaller.num_variables == np.count_nonzero(left > 1)
+    assert close(log_z(smaller), log_z(lane))
+
+
+@given(models(elements=finite_or_hard), st.data())
+def test_keeping_some_states_rules_out_the_others(model, data):
+    i = data.draw(st.sampled_from(range(model.num_variables)))
+    states = data.draw(st.lists(st.sampled_from(range(model.num_states[i])), min_size=1, unique=True))
+    start, single = model.unary.start, model.unary.flat.copy()
+    lanes = np.repeat(model.unary.flat[:, None], 3, axis=1)
+    fixing.keep_only(single, start, i, states)
+    fixing.keep_only(lanes[:, 1:], start, i, np.array(states))
+    assert np.array_equal(lanes[:, 0], model.unary.flat)
+    assert np.array_equal(lanes[:, 1], single) and np.array_equal(lanes[:, 2], single)
+    for j, table in enumerate(model.unary):
+        for a, value in enumerate(table):
+            assert single[start[j] + a] == (value if j != i or a in states else -np.inf)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=4), max_size=5))
+def test_states_left_are_counted(variables):
+    start = offsets(np.array([len(states) for states in variables], dtype=np.int64))
+    possible = np.array([state for states in variables for state in states], dtype=np.bool_)
+    assert fixing.states_left(possible, start).tolist() == [sum(states) for states in variables]
+    lanes = np.stack([possible, ~possible], axis=1)
+    assert fixing.states_left(lanes, start).tolist() == [[sum(s), len(s) - sum(s)] for s in variables]
+
+
+@given(models(elements=finite_or_hard), st.sampled_from([0.0, 2.0]))
+def test_components_multiply_to_the_model(model, small):
+    parts = fixing.components(model, small=small)
+    assert sum(part.num_variables for part in parts) == model.num_variables
+    assert close(model.constant + sum(map(log_z, parts)), log_z(model))

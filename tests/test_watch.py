@@ -1,0 +1,158 @@
+"""What stops a run: time, sweeps, the progress callback and Ctrl-C."""
+
+import itertools
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.watch import Progress, Watch
+
+ITERATIVE = ["mean_field", "bethe", "trw"]
+HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
+
+
+def test_a_watch_stops_on_time_and_on_the_callback():
+    watch = Watch(0.0)
+    assert watch.must_stop()
+    assert watch.stopped_by == "time"
+
+    def stop(progress):
+        raise StopIteration
+
+    watch = Watch(progress=stop)
+    assert not watch.must_stop()
+    watch.report(Progress(method="m", num_iter=1, residual=1.0, log_z=0.0, num_lanes=1, num_finished=0, seconds=0.0))
+    assert watch.must_stop()
+    assert watch.stopped_by == "callback"
+
+
+def test_the_first_interrupt_stops_a_run_and_the_second_is_as_usual():
+    watch = Watch()
+    with pytest.raises(KeyboardInterrupt), watch.interruptible():
+        signal.raise_signal(signal.SIGINT)
+        assert watch.must_stop()
+        assert watch.stopped_by == "interrupt"
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_no_time_at_all_still_gives_an_answer(method):
+    estimate = cz.methods()[method](HARD, time=0.0, tol=0.0)
+    assert estimate.stopped_by == "time" and not estimate.converged
+    assert estimate.num_iter == 1  # a first look, and no more
+    assert np.isfinite(estimate.value) and "stopped by time" in repr(estimate)
+    exact = cz.exact(HARD)
+    assert estimate.lower <= exact.upper and estimate.upper >= exact.lower
+
+
+def test_no_time_for_optimized_weights():
+    estimate = cz.trw(HARD, time=0.0, edge_weights="optimized")
+    assert estimate.stopped_by == "time" and estimate.upper >= cz.exact(HARD).lower
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_running_out_of_sweeps_is_data(method):
+    estimate = cz.methods()[method](HARD, tol=0.0, max_iter=7)
+    assert (estimate.stopped_by, estimate.num_iter, estimate.converged) == ("max_iter", 7, False)
+    assert "stopped by max_iter" in repr(estimate)
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_progress_grows(method):
+    seen = []
+    estimate = cz.methods()[method](HARD, tol=0.0, max_iter=60, threads=1, progress=seen.append)
+    assert all(isinstance(p, cz.Progress) and p.method == method for p in seen)
+    counts = [p.num_iter for p in seen]
+    assert counts[0] == 1 and estimate.num_iter <= counts[-1] <= 60
+    assert counts[-1] == 60 or method == "mean_field"  # which may stop gaining, to the last digit
+    assert all(a < b for a, b in itertools.pairwise(counts))
+    assert all(0 <= p.num_finished <= p.num_lanes and p.residual >= 0 and np.isfinite(p.log_z) for p in seen)
+    assert [p.seconds for p in seen] == sorted(p.seconds for p in seen)
+    assert seen[-1].num_finished == seen[-1].num_lanes
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_the_callback_can_stop_a_run(method):
+    seen = []
+
+    def stop_after_three(progress):
+        seen.append(progress)
+        if len(seen) == 3:
+            raise StopIteration
+
+    estimate = cz.methods()[method](HARD, tol=0.0, max_iter=100_000, threads=1, progress=stop_after_three)
+    assert estimate.stopped_by == "callback" and not estimate.converged
+    assert estimate.num_iter < 100 and np.isfinite(estimate.value)
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_other_exceptions_of_the_callback_are_not_swallowed(method):
+    def fail(progress):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        cz.methods()[method](HARD, progress=fail)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_stopping_a_batch_stops_all_its_lanes():
+    def stop(progress):
+        raise StopIteration
+
+    estimates = cz.trw(HARD, evidence=[{0: 0}, {0: 1}, {1: 0}] * 10, tol=0.0, threads=2, progress=stop)
+    assert set(estimates.stopped_by) == {"callback"}
+    assert np.isfinite(estimates.upper).all()
+
+
+# -- Ctrl-C ------------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import signal, sys
+import clampz as cz
+
+def tell(progress):
+    if progress.num_iter > 1:
+        print("iterating", flush=True)
+
+model = cz.generators.grid(60, 60, rng=0)
+estimate = cz.methods()[sys.argv[1]](model, tol=0.0, max_iter=10**9, progress=tell)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("stopped by", estimate.stopped_by, estimate.converged, estimate.num_iter > 1, flush=True)
+print(estimate)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of this kind are not sent on Windows")
+@pytest.mark.parametrize("method", ["trw", "bethe"])
+def test_ctrl_c_returns_what_there_is(method):
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, method], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout.readline().strip() == "iterating", process.stderr.read()
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 0, error
+    lines = [line for line in out.splitlines() if line != "iterating"]
+    assert lines[0] == "stopped by interrupt False True"
+    assert lines[1].startswith(f"Estimate({method}: log Z = ") and "stopped by interrupt" in lines[1]
+
+
+def test_a_handler_of_the_programs_own_is_left_alone():
+    seen = []
+    previous = signal.signal(signal.SIGINT, lambda *_: seen.append("mine"))
+    try:
+        estimate = cz.trw(
+            HARD, max_iter=5, tol=0.0, progress=lambda _: signal.raise_signal(signal.SIGINT) if not seen else None
+        )
+        assert seen == ["mine"] and estimate.stopped_by == "max_iter"
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
