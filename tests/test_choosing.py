@@ -7,7 +7,8 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.choosing import dense_and_strong, exact_cost, solve
+from clampz.approximations.accuracy import dense_and_strong
+from clampz.choosing import solve
 from clampz.options import bytes_in_words
 
 EXACT = 1e-9
@@ -221,19 +222,42 @@ def test_z_of_zero():
 
 
 @pytest.mark.parametrize(
-    "options", [{"k": -1}, {"k": 17}, {"k": 1.5}, {"time": -1}, {"method": "nope"}, {"select": "nope", "k": 1}]
+    "options",
+    [
+        {"k": -1},
+        {"k": 17},
+        {"k": 1.5},
+        {"time": -1},
+        {"time": "1"},
+        {"time": math.nan},
+        {"threads": 0},
+        {"threads": 0, "method": "exact"},
+        {"memory": -1},
+        {"memory": "much"},
+        {"memory": "much", "k": 1},
+        {"method": "nope"},
+        {"select": "nope", "k": 1},
+    ],
 )
 def test_bad_options_are_refused(options):
     with pytest.raises(cz.OptionError):
         solve(MODELS["grid"], **options)
 
 
-def test_exact_cost():
-    cost = exact_cost(generators.grid(5, 5, rng=0))
-    assert 0 < cost.seconds < 1
-    assert not cost.at_least
-    assert exact_cost(generators.grid(60, 60, rng=0)).at_least
-    assert exact_cost(generators.grid(5, 5, rng=0), marginals=False).num_bytes < cost.num_bytes
+def test_memory_is_bytes_or_text():
+    model = MODELS["grid"]
+    for memory in ("1GB", 10**9, 1e9):
+        for method in ("auto", "exact"):
+            assert solve(model, memory=memory, method=method).method == "exact"
+    narrow = solve(model, memory="1KB", time=SHORT)
+    assert "more than there is memory for" in narrow.reason
+    with pytest.raises(cz.TooWideError):
+        solve(model, memory="1KB", method="exact")
+
+
+def test_what_there_is_no_time_for_says_so():
+    found = solve(generators.grid(10, 10, rng=0), memory="8GB", time=0.1)
+    assert "more than there is time for" in found.reason
 
 
 def test_bytes_for_people():

@@ -65,9 +65,8 @@ class Scratch(NamedTuple):
     B_sum: Any  # [x, hi] belief summed over lo
     weight: Any  # [lo] P / m
     offset: Any  # [operand] where in the store the operand's entries for this hi begin
-    lo_offset: (
-        Any  # [operand, lo] for operands that gather; unsigned, as indices that may be negative cost a comparison each
-    )
+    # [operand, lo] for operands that gather; unsigned, as indices that may be negative cost a comparison each
+    lo_offset: Any
     digit: Any  # [axis] the states that make up hi
 
 
@@ -163,9 +162,8 @@ def _fill_factors(steps, axes, factors, operands, first, following, num_states, 
             num_strides += 1 + steps[k + 1].begin - steps[k].begin
             child = following[child]
     strides = np.zeros(num_strides, dtype=np.int64)
-    axis_of = np.empty(
-        n, dtype=np.int64
-    )  # where a step stands in the scope at hand: -1 for the step itself, then 0, 1, ...
+    # where a step stands in the scope at hand: -1 for the step itself, then 0, 1, ...
+    axis_of = np.empty(n, dtype=np.int64)
     used = 0
     j = 0
     for k in range(n):
