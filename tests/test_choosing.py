@@ -7,7 +7,6 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.approximations.accuracy import dense_and_strong
 from clampz.choosing import solve
 from clampz.options import bytes_in_words
 
@@ -87,25 +86,6 @@ def test_it_beats_bethe_where_the_paper_says_that_mean_field_does(size, weights)
     ours = np.array([solve(model, memory=NO_MEMORY, k=0).log_z for model in models])
     bethe = np.array([cz.bethe(model).log_z for model in models])
     assert np.abs(ours - truth).mean() < 0.5 * np.abs(bethe - truth).mean()
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        (generators.complete(15, weights=(-12, 12), rng=0), True),
-        (generators.complete(15, weights=(-6, 6), rng=0), True),
-        (generators.complete(20, weights=(-2, 2), rng=0), False),  # dense, weak
-        (generators.complete(15, weights=(0, 12), rng=0), False),  # attractive
-        (generators.grid(7, 7, weights=(-6, 6), rng=0), False),  # sparse
-        (generators.complete(10, labels=3, weights=(-12, 12), rng=0), True),
-        (generators.grid(5, 5, labels=3, weights=(-12, 12), rng=0), False),
-        (with_zeros(), False),
-        (with_larger_factors(), False),
-        (cz.Model([]), False),
-    ],
-)
-def test_what_is_dense_and_strong(model, expected):
-    assert dense_and_strong(model) is expected
 
 
 def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
@@ -205,6 +185,22 @@ def test_a_run_that_is_stopped_returns_what_it_has():
     found = solve(model, memory=NO_MEMORY, progress=stop)
     assert found.interrupted
     assert found.lower <= cz.exact(model).log_z <= found.upper
+
+
+def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
+    heard: list[str] = []
+
+    def stop(progress: cz.Progress) -> None:
+        heard.append(progress.method)
+        if progress.method == "mean_field":
+            raise StopIteration
+
+    model = generators.grid(8, 8, rng=0)
+    found = solve(model, k=3, progress=stop)
+    assert found.interrupted
+    assert not found.variables  # nothing was clamped after that
+    assert found.lower <= cz.exact(model).log_z <= found.upper
+    assert "mean_field" in heard
 
 
 def test_no_time_still_gives_bounds():

@@ -2,7 +2,16 @@
 
 from clampz._kernels import simd_math
 from clampz._kernels.elimination_plan import CONSTANT, CONTIGUOUS
-from clampz._kernels.elimination_steps import LOG_ZERO, advance, enter, fill_products, fill_rows, reducing, sizes
+from clampz._kernels.elimination_steps import (
+    LOG_ZERO,
+    advance,
+    axes_along,
+    enter,
+    fill_products,
+    fill_rows,
+    reducing,
+    sizes,
+)
 from clampz._kernels.jit import inline, kernel
 
 # Probabilities below are taken as 0, which loses less than 1e-290 of mass; above, they are normal numbers with a
@@ -30,24 +39,20 @@ def _tally(row, running):
 
 @kernel
 def _marginals(plan, k, A_sum, B_sum, beliefs):
-    """Sum A_sum[x, lo] and B_sum[x, hi] onto the factors that `_products` has in A and B, axis by axis; leaves the
+    """Sum A_sum[x, lo] and B_sum[x, hi] onto the factors that `fill_products` has in A and B, axis by axis; leaves the
     marginal of x in A_sum[x, 0]."""
     for side in range(2):
         table = A_sum if side == 0 else B_sum
-        begin = plan.steps[k].split if side == 0 else plan.steps[k].begin
-        end = plan.steps[k + 1].begin if side == 0 else plan.steps[k].split
-        size = 1
-        for p in range(begin, end):
-            size *= plan.axes[p].states
+        begin, end, size = axes_along(plan, k, side)
         for x in range(plan.steps[k].states):
             left = size
-            part = table[x * size : (x + 1) * size]
+            piece = table[x * size : (x + 1) * size]
             for p in range(begin, end):
                 num_states = plan.axes[p].states
                 left //= num_states
                 if plan.axes[p].factor >= 0:
                     for a in range(num_states):
-                        value = _sum(part[a * left : (a + 1) * left])
+                        value = _sum(piece[a * left : (a + 1) * left])
                         f = plan.axes[p].factor
                         while f >= 0:
                             beliefs[
@@ -55,9 +60,9 @@ def _marginals(plan, k, A_sum, B_sum, beliefs):
                             ] = value
                             f = plan.factors[f].following
                 for a in range(1, num_states):
-                    other = part[a * left : (a + 1) * left]
+                    other = piece[a * left : (a + 1) * left]
                     for i in range(left):
-                        part[i] += other[i]
+                        piece[i] += other[i]
 
 
 @inline
@@ -115,16 +120,16 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
                 for j in range(plan.steps[k + 1].operand - first):
                     kind = plan.operands[first + j].kind
                     begin = offset[j] + x * plan.strides[plan.operands[first + j].stride]
-                    part = beliefs[begin:]
+                    piece = beliefs[begin:]
                     if kind == CONSTANT:
-                        part[0] += row_sum
+                        piece[0] += row_sum
                     elif kind == CONTIGUOUS:
                         for i in range(lo_size):
-                            part[i] += row[i]
+                            piece[i] += row[i]
                     else:
                         place = lo_offset[j * lo_size : (j + 1) * lo_size]
                         for i in range(lo_size):
-                            part[place[i]] += row[i]
+                            piece[place[i]] += row[i]
             advance(plan, k, scratch)
         _marginals(plan, k, A_sum, B_sum, beliefs)
         for x in range(num_states):

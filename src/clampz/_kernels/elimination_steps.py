@@ -43,10 +43,20 @@ reducing = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "n
 
 
 @inline
+def axes_along(plan, k, side):
+    """Where the axes of step k along lo (side 0) or hi (side 1) begin and end, and how many entries they make."""
+    begin = plan.steps[k].split if side == 0 else plan.steps[k].begin
+    end = plan.steps[k + 1].begin if side == 0 else plan.steps[k].split
+    size = 1
+    for p in range(begin, end):
+        size *= plan.axes[p].states
+    return begin, end, size
+
+
+@inline
 def sizes(plan, k):
-    lo_size = 1
-    for p in range(plan.steps[k].split, plan.steps[k + 1].begin):
-        lo_size *= plan.axes[p].states
+    """Entries along lo, and along hi."""
+    lo_size = axes_along(plan, k, 0)[2]
     return lo_size, (plan.steps[k + 1].message - plan.steps[k].message) // lo_size
 
 
@@ -59,11 +69,7 @@ def fill_products(plan, store, k, scratch, logs):
     """
     for side in range(2):
         out = scratch.A if side == 0 else scratch.B
-        begin = plan.steps[k].split if side == 0 else plan.steps[k].begin
-        end = plan.steps[k + 1].begin if side == 0 else plan.steps[k].split
-        size = 1
-        for p in range(begin, end):
-            size *= plan.axes[p].states
+        begin, end, size = axes_along(plan, k, side)
         for x in range(plan.steps[k].states):
             table = out[x * size : (x + 1) * size]
             value = 0.0 if logs is not None else 1.0
@@ -85,13 +91,13 @@ def fill_products(plan, store, k, scratch, logs):
                         ]
                         value = value + entry if logs is not None else value * entry
                         f = plan.factors[f].following
-                    part = table[a * built : (a + 1) * built]
+                    piece = table[a * built : (a + 1) * built]
                     if logs is not None:
                         for i in range(built):
-                            part[i] = table[i] + value
+                            piece[i] = table[i] + value
                     else:
                         for i in range(built):
-                            part[i] = table[i] * value
+                            piece[i] = table[i] * value
                 built *= num_states
 
 
@@ -158,19 +164,19 @@ def fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs):
             kind = plan.operands[first + j].kind
             if kind == CONSTANT:
                 continue
-            part = store[offset[j] + x * plan.strides[plan.operands[first + j].stride] :]
+            piece = store[offset[j] + x * plan.strides[plan.operands[first + j].stride] :]
             if kind == CONTIGUOUS:
                 if logs is not None:
                     for i in range(lo_size):
-                        row[i] += part[i]
+                        row[i] += piece[i]
                 else:
                     for i in range(lo_size):
-                        row[i] *= part[i]
+                        row[i] *= piece[i]
             else:
                 place = lo_offset[j * lo_size : (j + 1) * lo_size]
                 if logs is not None:
                     for i in range(lo_size):
-                        row[i] += part[place[i]]
+                        row[i] += piece[place[i]]
                 else:
                     for i in range(lo_size):
-                        row[i] *= part[place[i]]
+                        row[i] *= piece[place[i]]
