@@ -55,10 +55,9 @@ def _marginals(plan, k, A_sum, B_sum, beliefs):
                         value = _sum(piece[a * left : (a + 1) * left])
                         f = plan.axes[p].factor
                         while f >= 0:
-                            beliefs[
-                                plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a
-                            ] = value
-                            f = plan.factors[f].following
+                            factor = plan.factors[f]
+                            beliefs[factor.table + x * factor.stride_x + a * factor.stride_a] = value
+                            f = factor.following
                 for a in range(1, num_states):
                     other = piece[a * left : (a + 1) * left]
                     for i in range(left):

@@ -43,6 +43,12 @@ reducing = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "n
 
 
 @inline
+def times(a, b, logs):
+    """A product, as numbers or as logarithms."""
+    return a + b if logs is not None else a * b
+
+
+@inline
 def axes_along(plan, k, side):
     """Where the axes of step k along lo (side 0) or hi (side 1) begin and end, and how many entries they make."""
     begin = plan.steps[k].split if side == 0 else plan.steps[k].begin
@@ -75,8 +81,7 @@ def fill_products(plan, store, k, scratch, logs):
             value = 0.0 if logs is not None else 1.0
             f = plan.steps[k].factor if side == 0 else -1
             while f >= 0:
-                entry = store[plan.factors[f].table + x]
-                value = value + entry if logs is not None else value * entry
+                value = times(value, store[plan.factors[f].table + x], logs)
                 f = plan.factors[f].following
             table[0] = value
             built = 1
@@ -86,18 +91,12 @@ def fill_products(plan, store, k, scratch, logs):
                     value = 0.0 if logs is not None else 1.0
                     f = plan.axes[p].factor
                     while f >= 0:
-                        entry = store[
-                            plan.factors[f].table + x * plan.factors[f].stride_x + a * plan.factors[f].stride_a
-                        ]
-                        value = value + entry if logs is not None else value * entry
-                        f = plan.factors[f].following
+                        factor = plan.factors[f]
+                        value = times(value, store[factor.table + x * factor.stride_x + a * factor.stride_a], logs)
+                        f = factor.following
                     piece = table[a * built : (a + 1) * built]
-                    if logs is not None:
-                        for i in range(built):
-                            piece[i] = table[i] + value
-                    else:
-                        for i in range(built):
-                            piece[i] = table[i] * value
+                    for i in range(built):
+                        piece[i] = times(table[i], value, logs)
                 built *= num_states
 
 
@@ -152,31 +151,18 @@ def fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs):
         scale = B[x * hi_size + h]
         for j in range(num_operands):
             if plan.operands[first + j].kind == CONSTANT:
-                value = store[offset[j] + x * plan.strides[plan.operands[first + j].stride]]
-                scale = scale + value if logs is not None else scale * value
-        if logs is not None:
-            for i in range(lo_size):
-                row[i] = table[i] + scale
-        else:
-            for i in range(lo_size):
-                row[i] = table[i] * scale
+                scale = times(scale, store[offset[j] + x * plan.strides[plan.operands[first + j].stride]], logs)
+        for i in range(lo_size):
+            row[i] = times(table[i], scale, logs)
         for j in range(num_operands):
             kind = plan.operands[first + j].kind
             if kind == CONSTANT:
                 continue
             piece = store[offset[j] + x * plan.strides[plan.operands[first + j].stride] :]
             if kind == CONTIGUOUS:
-                if logs is not None:
-                    for i in range(lo_size):
-                        row[i] += piece[i]
-                else:
-                    for i in range(lo_size):
-                        row[i] *= piece[i]
+                for i in range(lo_size):
+                    row[i] = times(row[i], piece[i], logs)
             else:
                 place = lo_offset[j * lo_size : (j + 1) * lo_size]
-                if logs is not None:
-                    for i in range(lo_size):
-                        row[i] += piece[place[i]]
-                else:
-                    for i in range(lo_size):
-                        row[i] *= piece[place[i]]
+                for i in range(lo_size):
+                    row[i] = times(row[i], piece[place[i]], logs)
