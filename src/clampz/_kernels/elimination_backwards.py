@@ -1,17 +1,9 @@
 """The pass back: all marginals, from the messages.  `elimination_steps` has the equations and the arrays."""
 
+from clampz._kernels import elimination_steps as shared
 from clampz._kernels import simd_math
 from clampz._kernels.elimination_plan import CONSTANT, CONTIGUOUS
-from clampz._kernels.elimination_steps import (
-    LOG_ZERO,
-    advance,
-    axes_along,
-    enter,
-    fill_products,
-    fill_rows,
-    reducing,
-    sizes,
-)
+from clampz._kernels.elimination_steps import LOG_ZERO, reducing
 from clampz._kernels.jit import inline, kernel
 
 # Probabilities below are taken as 0, which loses less than 1e-290 of mass; above, they are normal numbers with a
@@ -43,7 +35,7 @@ def _marginals(plan, k, A_sum, B_sum, beliefs):
     marginal of x in A_sum[x, 0]."""
     for side in range(2):
         table = A_sum if side == 0 else B_sum
-        begin, end, size = axes_along(plan, k, side)
+        begin, end, size = shared.axes_along(plan, k, side)
         for x in range(plan.steps[k].states):
             left = size
             piece = table[x * size : (x + 1) * size]
@@ -88,16 +80,16 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
             beliefs[plan.factors[f].table] = 1.0
     for k in range(plan.steps.size - 2, -1, -1):
         num_states = plan.steps[k].states
-        lo_size, hi_size = sizes(plan, k)
+        lo_size, hi_size = shared.sizes(plan, k)
         first = plan.steps[k].operand
         if plan.steps[k].begin == plan.steps[k + 1].begin:
             beliefs[plan.steps[k].message] = 1.0
-        fill_products(plan, store, k, scratch, logs)
-        enter(plan, k, lo_size, scratch)
+        shared.fill_products(plan, store, k, scratch, logs)
+        shared.enter(plan, k, lo_size, scratch)
         for i in range(num_states * lo_size):
             A_sum[i] = 0.0
         for h in range(hi_size):
-            fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs)
+            shared.fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs)
             at = plan.steps[k].message + h * lo_size
             _fill_weight(beliefs[at : at + lo_size], store[at : at + lo_size], scale[k], logs, weight)
             for x in range(num_states):
@@ -129,7 +121,7 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
                         place = lo_offset[j * lo_size : (j + 1) * lo_size]
                         for i in range(lo_size):
                             piece[place[i]] += row[i]
-            advance(plan, k, scratch)
+            shared.advance(plan, k, scratch)
         _marginals(plan, k, A_sum, B_sum, beliefs)
         for x in range(num_states):
             marginals[state_start[plan.steps[k].variable] + x] = A_sum[x * lo_size]

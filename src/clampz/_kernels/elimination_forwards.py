@@ -2,17 +2,9 @@
 
 import numpy as np
 
+from clampz._kernels import elimination_steps as shared
 from clampz._kernels import simd_math
-from clampz._kernels.elimination_steps import (
-    BELOW_ZERO,
-    LOG_ZERO,
-    advance,
-    enter,
-    fill_products,
-    fill_rows,
-    reducing,
-    sizes,
-)
+from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, reducing
 from clampz._kernels.jit import inline, kernel
 
 # exp(-600) times the largest table still leaves normal numbers: as long as no product can span more, none underflows to
@@ -121,17 +113,17 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
     for k in range(plan.steps.size - 1):
         num_states = plan.steps[k].states
         out = store[plan.steps[k].message : plan.steps[k + 1].message]
-        lo_size, hi_size = sizes(plan, k)
+        lo_size, hi_size = shared.sizes(plan, k)
         reach = _reach(plan, k, spread)
         # an entry is a product of so many factors, each a rounding; of logarithms, each as large as their reach
         products = plan.steps[k + 1].begin - plan.steps[k].begin + plan.steps[k + 1].operand - plan.steps[k].operand
         terms += reach * (1.0 + products / ROUNDINGS_PER_TERM) + products + num_states
         if reach > LINEAR_RANGE and logs is None:
             return OUT_OF_RANGE, 0.0, 0.0
-        fill_products(plan, store, k, scratch, logs)
-        enter(plan, k, lo_size, scratch)
+        shared.fill_products(plan, store, k, scratch, logs)
+        shared.enter(plan, k, lo_size, scratch)
         for h in range(hi_size):
-            fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs)
+            shared.fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs)
             target = out[h * lo_size : (h + 1) * lo_size]
             if logs is not None:
                 _log_sum_exp(rows, num_states, target)
@@ -142,28 +134,22 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
                     row = rows[x * lo_size : (x + 1) * lo_size]
                     for i in range(lo_size):
                         target[i] += row[i]
-            advance(plan, k, scratch)
+            shared.advance(plan, k, scratch)
         # scale the largest entry to 1
+        zero = BELOW_ZERO if logs is not None else 0.0
+        high, low = _extremes(out, zero)
+        if high <= zero:
+            return EMPTY, -np.inf, 0.0
+        scale[k] = high
+        spread[num_factors + k] = high - low if logs is not None else np.log(high / low)
+        log_high = high if logs is not None else np.log(high)
+        carry += simd_math.lost_in_sum(total, log_high)
+        total += log_high
+        terms += abs(log_high)
         if logs is not None:
-            high, low = _extremes(out, BELOW_ZERO)
-            if high <= BELOW_ZERO:
-                return EMPTY, -np.inf, 0.0
-            spread[num_factors + k] = high - low
-            scale[k] = high
-            carry += simd_math.lost_in_sum(total, high)
-            total += high
-            terms += abs(high)
             for i in range(out.size):
                 out[i] -= high
         else:
-            high, low = _extremes(out, 0.0)
-            if high == 0.0:
-                return EMPTY, -np.inf, 0.0
-            spread[num_factors + k] = np.log(high / low)
-            carry += simd_math.lost_in_sum(total, np.log(high))
-            total += np.log(high)
-            terms += abs(np.log(high))
-            scale[k] = high
             shrink = 1.0 / high
             for i in range(out.size):
                 out[i] *= shrink

@@ -88,12 +88,8 @@ def make_plan(
     begin, scope, first, following = bucket_scopes
     n, num_factors = len(order), len(scope_start) - 1
     num_operands = np.count_nonzero(np.diff(begin)) + np.count_nonzero(np.diff(scope_start) > 2)
-    steps, axes, factors, operands = (
-        np.zeros(n + 1, STEP),
-        np.zeros(len(scope), AXIS),
-        np.zeros(num_factors + 1, FACTOR),
-        np.zeros(num_operands, OPERAND),
-    )
+    steps, axes = np.zeros(n + 1, STEP), np.zeros(len(scope), AXIS)
+    factors, operands = np.zeros(num_factors + 1, FACTOR), np.zeros(num_operands, OPERAND)
     steps["variable"][:n] = order
     steps["states"][:n] = num_states[order]
     steps["begin"] = begin

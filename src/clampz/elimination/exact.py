@@ -40,8 +40,8 @@ class ExactOptions(Options):
     Attributes
     ----------
     memory
-        Bytes it may use, or text such as "2GB"; None for half of what is free.  TooWideError where that is not enough,
-        before anything is allocated.
+        What it may use, in bytes or as text such as "2GB"; None for half of what is free.  TooWideError where that is
+        not enough, before anything is allocated.
     marginals
         False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and pairwise
         ones refused.
