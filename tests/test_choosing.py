@@ -7,7 +7,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.choosing import dense_and_strong, exact_cost, solve
+from clampz.choosing import solve
 from clampz.options import bytes_in_words
 
 EXACT = 1e-9
@@ -86,25 +86,6 @@ def test_it_beats_bethe_where_the_paper_says_that_mean_field_does(size, weights)
     ours = np.array([solve(model, memory=NO_MEMORY, k=0).log_z for model in models])
     bethe = np.array([cz.bethe(model).log_z for model in models])
     assert np.abs(ours - truth).mean() < 0.5 * np.abs(bethe - truth).mean()
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        (generators.complete(15, weights=(-12, 12), rng=0), True),
-        (generators.complete(15, weights=(-6, 6), rng=0), True),
-        (generators.complete(20, weights=(-2, 2), rng=0), False),  # dense, weak
-        (generators.complete(15, weights=(0, 12), rng=0), False),  # attractive
-        (generators.grid(7, 7, weights=(-6, 6), rng=0), False),  # sparse
-        (generators.complete(10, labels=3, weights=(-12, 12), rng=0), True),
-        (generators.grid(5, 5, labels=3, weights=(-12, 12), rng=0), False),
-        (with_zeros(), False),
-        (with_larger_factors(), False),
-        (cz.Model([]), False),
-    ],
-)
-def test_what_is_dense_and_strong(model, expected):
-    assert dense_and_strong(model) is expected
 
 
 def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
@@ -206,6 +187,22 @@ def test_a_run_that_is_stopped_returns_what_it_has():
     assert found.lower <= cz.exact(model).log_z <= found.upper
 
 
+def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
+    heard: list[str] = []
+
+    def stop(progress: cz.Progress) -> None:
+        heard.append(progress.method)
+        if progress.method == "mean_field":
+            raise StopIteration
+
+    model = generators.grid(8, 8, rng=0)
+    found = solve(model, k=3, progress=stop)
+    assert found.interrupted
+    assert not found.variables  # nothing was clamped after that
+    assert found.lower <= cz.exact(model).log_z <= found.upper
+    assert "mean_field" in heard
+
+
 def test_no_time_still_gives_bounds():
     model = generators.grid(8, 8, rng=0)
     found = solve(model, memory=NO_MEMORY, time=0)
@@ -221,19 +218,42 @@ def test_z_of_zero():
 
 
 @pytest.mark.parametrize(
-    "options", [{"k": -1}, {"k": 17}, {"k": 1.5}, {"time": -1}, {"method": "nope"}, {"select": "nope", "k": 1}]
+    "options",
+    [
+        {"k": -1},
+        {"k": 17},
+        {"k": 1.5},
+        {"time": -1},
+        {"time": "1"},
+        {"time": math.nan},
+        {"threads": 0},
+        {"threads": 0, "method": "exact"},
+        {"memory": -1},
+        {"memory": "much"},
+        {"memory": "much", "k": 1},
+        {"method": "nope"},
+        {"select": "nope", "k": 1},
+    ],
 )
 def test_bad_options_are_refused(options):
     with pytest.raises(cz.OptionError):
         solve(MODELS["grid"], **options)
 
 
-def test_exact_cost():
-    cost = exact_cost(generators.grid(5, 5, rng=0))
-    assert 0 < cost.seconds < 1
-    assert not cost.at_least
-    assert exact_cost(generators.grid(60, 60, rng=0)).at_least
-    assert exact_cost(generators.grid(5, 5, rng=0), marginals=False).num_bytes < cost.num_bytes
+def test_memory_is_bytes_or_text():
+    model = MODELS["grid"]
+    for memory in ("1GB", 10**9, 1e9):
+        for method in ("auto", "exact"):
+            assert solve(model, memory=memory, method=method).method == "exact"
+    narrow = solve(model, memory="1KB", time=SHORT)
+    assert "more than there is memory for" in narrow.reason
+    with pytest.raises(cz.TooWideError):
+        solve(model, memory="1KB", method="exact")
+
+
+def test_what_there_is_no_time_for_says_so():
+    found = solve(generators.grid(10, 10, rng=0), memory="8GB", time=0.1)
+    assert "more than there is time for" in found.reason
 
 
 def test_bytes_for_people():

@@ -36,7 +36,8 @@ class Progress:
 class Watch:
     """Holds a run to its time, hears its callback and Ctrl-C.  `stopped_by` is None while the run may go on.
 
-    Every deadline is a share of one clock: a run inside another gets `watch.share(...)`, which ends no later than the whole and stops when that does.
+    Every deadline is a share of one clock: a run inside another gets `watch.share(...)`, which ends no later than the
+    whole and stops when that does.
     """
 
     def __init__(
@@ -64,7 +65,13 @@ class Watch:
 
     def left(self, share: float = 1.0) -> float:
         """Seconds that are left, or a share of them; none once the run is stopped."""
-        return 0.0 if self.must_stop() else share * (self._end - perf_counter())
+        return 0.0 if self.must_stop() else share * max(0.0, self._end - perf_counter())
+
+    def stop(self, reason: StoppedBy) -> None:
+        """Stop this run, and the one that it is a share of."""
+        self.stopped_by = reason
+        if self._within is not None:
+            self._within.stop(reason)
 
     def must_stop(self) -> bool:
         """Whether a limit other than the iterations has been reached."""

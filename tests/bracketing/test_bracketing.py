@@ -15,9 +15,9 @@ import pytest
 import clampz as cz
 from clampz.bracketing.marginals import _interval
 from clampz.bracketing.narrow import Narrow
-from clampz.bracketing.partitions import elimination_entries, parts_of, with_ties
+from clampz.bracketing.partitions import parts_of, with_ties
 from clampz.bracketing.tree import Node, Part
-from clampz.elimination.slices import Finish, Finisher
+from clampz.elimination.orders import elimination_entries
 from clampz.model.fixing import components, without_fixed
 from clampz.options import as_bytes
 
@@ -383,24 +383,6 @@ def test_parts_keep_to_the_limit(limit):
 
 
 # -- finishing, parts ------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_fixing_variables_sums_to_the_whole(seed):
-    model = random_model(seed, 7)
-    finisher, truth = Finisher(model), cz.exact(model)
-    for fixed in [(), (0,), (1, 0), tuple(range(model.num_variables - 1))]:
-        lower, upper = finisher.total(model.unary.flat, Finish(fixed, 1.0, 1))
-        assert lower <= truth.upper and truth.lower <= upper
-        assert upper - lower < 1e-6 or upper == -np.inf
-
-
-def test_plans_keep_to_the_seconds():
-    model = cz.generators.complete(24, rng=0)
-    finisher = Finisher(model)
-    assert finisher.plan(model.unary.flat, 1e-3) is None
-    plan = finisher.plan(model.unary.flat, 60.0, memory=2**20)
-    assert plan is not None and plan.fixed and 8 * plan.entries <= 2**20 and plan.seconds <= 60
 
 
 def test_reduced_models_have_the_same_sum():

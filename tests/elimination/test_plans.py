@@ -1,20 +1,66 @@
-"""Elimination of factors of any arity: against enumeration, and the orders against networkx's min-fill."""
+"""Plans and sums of factors of any arity: against enumeration, in both domains; what is cut out; what is too wide."""
 
-import networkx as nx
+import pickle
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networkx.algorithms.approximation import treewidth_min_fill_in
 
-from clampz import elimination
-from clampz._kernels import elimination_order, graph
-from clampz.elimination.orders import find_order
-from clampz.elimination.plans import Elimination, Restriction, Scopes, eliminate
+import clampz as cz
+from clampz._kernels import elimination_order
+from clampz.elimination.plans import Elimination, ExactPlan, Restriction, Scopes
+from clampz.elimination.sums import Workspace, sum_out
 from clampz.errors import ModelError, TooWideError
+from clampz.model.batch import Batch
+from clampz.model.tables import offsets
+from clampz.options import memory_allowed
 from naive import enumerate_factors
 
 EXACT = 1e-10
+
+
+class Summed(NamedTuple):
+    """A sum over a list of factors: log Z between its ends, and the marginals of variables and of factors."""
+
+    log_z: float
+    lower: float
+    upper: float
+    marginals: list
+    factor_marginals: list
+
+
+def eliminate(num_states, factors, *, log_domain=False):
+    """The sum over factors (scope, log table); states that a factor of one variable rules out are cut first."""
+    states = np.asarray(num_states, dtype=np.int64)
+    tables = [np.asarray(table, dtype=np.float64) for _, table in factors]
+    variables = np.array([i for scope, _ in factors for i in scope], dtype=np.int64)
+    table_start = offsets(np.array([table.size for table in tables], dtype=np.int64))
+    scopes = Scopes(states, offsets(np.array([len(scope) for scope, _ in factors])), variables, table_start)
+    values = np.concatenate([np.empty(0), *(table.ravel() for table in tables)])
+    start = offsets(states)
+    possible = np.ones(start[-1], dtype=np.bool_)
+    for (scope, _), table in zip(factors, tables, strict=True):
+        if len(scope) == 1:
+            possible[start[scope[0]] : start[scope[0] + 1]] &= table > -np.inf
+    restricted = Restriction.of(scopes, possible)
+    elimination = Elimination.of(restricted.scopes)
+    workspace = Workspace.of(elimination)
+    unary, flat = np.zeros(len(possible)), np.zeros(len(values))
+    marginals = np.empty(len(restricted.states))
+    found = sum_out(elimination, values[restricted.entries], workspace, marginals, log_domain=log_domain)
+    unary[restricted.states] = marginals
+    flat[restricted.entries] = workspace.beliefs[: len(restricted.entries)]
+    if found.log_z == -np.inf:  # nothing was written
+        unary[:] = flat[:] = np.nan
+    return Summed(
+        found.log_z,
+        found.log_z - found.error,
+        found.log_z + found.error,
+        np.split(unary, start[1:-1]) if len(states) else [],
+        [flat[a:b].reshape(table.shape) for a, b, table in zip(table_start, table_start[1:], tables, strict=False)],
+    )
 
 
 def random_factors(rng, *, max_variables=7, max_states=4, max_arity=4, scale=1.0, zeros=0.0):
@@ -94,8 +140,8 @@ def test_nothing_to_sum():
     [((0, 0), np.zeros((2, 2))), ((0, 5), np.zeros((2, 2))), ((0, 1), np.zeros((2, 3))), ((0,), [0.0, np.nan])],
 )
 def test_refuses_factors_that_do_not_fit(factor):
-    with pytest.raises(ModelError, match="factor over"):
-        eliminate([2, 2], [factor])
+    with pytest.raises(ModelError, match="factor"):
+        cz.exact(cz.Model.from_factors([2, 2], [factor]))
 
 
 def test_restriction_narrows():
@@ -119,58 +165,6 @@ def test_too_wide_says_so_before_allocating():
     assert caught.value.num_bytes > 8 * 2**44
 
 
-def order_of(g, num_states=None):
-    n = g.number_of_nodes()
-    edges = np.array(sorted(tuple(sorted(e)) for e in g.edges), dtype=np.int64).reshape(-1, 2)
-    start, neighbour, _ = graph.neighbour_lists(n, edges)
-    order = find_order(np.full(n, 2) if num_states is None else num_states, start, neighbour)
-    begin, scope, _, _ = elimination_order.bucket_scopes(order.variables, start, neighbour)
-    return order, begin, scope
-
-
-def random_graphs():
-    for seed in range(8):
-        for n in (10, 25, 60):
-            yield nx.gnp_random_graph(n, 3.0 / n, seed=seed)
-            yield nx.random_regular_graph(4, n, seed=seed)
-        yield nx.random_labeled_tree(40, seed=seed)
-        yield nx.barabasi_albert_graph(40, 2, seed=seed)
-    for size in (3, 5, 7, 9):
-        yield nx.convert_node_labels_to_integers(nx.grid_2d_graph(size, size, periodic=True))
-        yield nx.convert_node_labels_to_integers(nx.grid_2d_graph(size, 2 * size))
-        yield nx.cycle_graph(size)
-        yield nx.complete_graph(size)
-
-
-def test_width_is_at_most_that_of_min_fill():
-    for g in random_graphs():
-        order, begin, _ = order_of(g)
-        assert sorted(order.variables) == list(range(g.number_of_nodes()))
-        assert np.diff(begin).max() <= treewidth_min_fill_in(g)[0]
-
-
-def test_scopes_are_those_of_the_elimination_game():
-    for seed in range(10):
-        g = nx.gnp_random_graph(20, 0.2, seed=seed)
-        order, begin, scope = order_of(g)
-        step_of = {int(v): k for k, v in enumerate(order.variables)}
-        for k, v in enumerate(order.variables.tolist()):
-            around = list(g.neighbors(v))
-            assert scope[begin[k] : begin[k + 1]].tolist() == sorted(step_of[u] for u in around)
-            g.add_edges_from((a, b) for a in around for b in around if a < b)
-            g.remove_node(v)
-
-
-def test_order_weighs_states():
-    # two hubs see all of five others: whichever kind has 40 states is eliminated first, once for each, and tables with
-    # two of them never arise
-    g = nx.complete_bipartite_graph(2, 5)
-    order, _, _ = order_of(g, np.array([40, 40, 2, 2, 2, 2, 2]))
-    assert order.total < 2 * (40 * 2**5) + 2**6
-    order, _, _ = order_of(g, np.array([2, 2, 40, 40, 40, 40, 40]))
-    assert order.total < 5 * 40 * 4 + 7
-
-
 def test_large_sparse_graphs():
     rng = np.random.default_rng(0)
     n = 100_000
@@ -183,6 +177,36 @@ def test_large_sparse_graphs():
     assert Elimination.of(Scopes.of_pairwise(np.full(n, 2), ladder)).width < 16
 
 
+def test_a_model_has_the_scopes_of_all_its_factors():
+    rng = np.random.default_rng(0)
+    factors = [((0, 1), rng.normal(size=(2, 3))), ((1, 2, 3), rng.normal(size=(3, 2, 2)))]
+    model = cz.Model.from_factors([2, 3, 2, 2], factors)
+    scopes = Scopes.of(model)
+    assert scopes.variables.tolist() == [0, 1, 2, 3, 0, 1, 1, 2, 3]
+    assert np.diff(scopes.table_start).tolist() == [2, 3, 2, 2, 6, 12]
+    assert scopes.edges().tolist() == [[0, 1], [1, 2], [1, 3], [2, 3]]
+
+
+def test_an_order_found_before_makes_the_same_plan(monkeypatch):
+    scopes = Scopes.of(cz.generators.grid(6, 6, rng=0))
+    order = pickle.loads(pickle.dumps(scopes.order()))
+    found = Elimination.of(scopes)
+    monkeypatch.setattr("clampz.elimination.plans.find_order", lambda *args: pytest.fail("an order was looked for"))
+    again = Elimination.of(scopes, order=order)
+    assert (again.width, again.num_bytes()) == (found.width, found.num_bytes())
+    for one, other in zip(found.plan, again.plan, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_memory_is_text_or_bytes():
+    batch = Batch(model := cz.generators.grid(7, 7, rng=0), model.unary.flat[:, None])
+    needed = ExactPlan.of(batch).elimination.num_bytes()
+    assert ExactPlan.of(batch, f"{needed}B").elimination.num_bytes() == needed
+    with pytest.raises(TooWideError, match="1,000 are allowed"):
+        ExactPlan.of(batch, "1KB")
+    assert ExactPlan.of(batch, needed - 1, marginals=False).elimination.num_bytes(False) < needed
+
+
 def test_memory_allowed_is_what_was_asked_for():
-    assert elimination.memory_allowed(123) == 123
-    assert elimination.memory_allowed(None) > 0
+    assert memory_allowed(123) == 123
+    assert memory_allowed(None) > 0

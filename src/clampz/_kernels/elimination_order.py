@@ -4,10 +4,12 @@ Variables of small degree go first, on neighbour lists, in linear time: what is 
 greedy rules work on a matrix of bits, where counting the edges that an elimination would add costs one instruction per
 64 variables.
 
-start, neighbour (n + 1,), (2m,)   neighbour lists of the graph log_states       (n,)              log2 of the number of
-states rows             (n, words)        bit u of row v: u and v are neighbours, or have become so total
-sum over eliminations of the size of the table over the variable and its neighbours: the cost of the order work
-words of bits read, to weigh the time spent on orders against the time they save
+start, neighbour (n + 1,), (2m,)   neighbour lists of the graph
+log_states       (n,)              log2 of the number of states
+rows             (n, words)        bit u of row v: u and v are neighbours, or have become so
+total            sum over eliminations of the size of the table over the variable and its neighbours: the cost of the
+                 order
+work             words of bits read, to weigh the time spent on orders against the time they save
 """
 
 import numpy as np
@@ -62,8 +64,8 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
     """Eliminate variables of degree <= max_degree, smallest first, and any degree while more than `dense_limit`
     variables are left.
 
-    Returns the eliminated variables in order, the neighbour lists of the rest (begin, count, pool), and log2 of the
-    largest table made. Variables wait in one doubly linked list per degree.
+    Returns the eliminated variables in order, the neighbour lists of the rest (begin, count, pool), the entries of the
+    tables made, and log2 of the largest.  Variables wait in one doubly linked list per degree.
     """
     n = start.size - 1
     begin = start[:-1].copy()
@@ -86,6 +88,7 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
     order = np.empty(n, dtype=np.int64)
     done = 0
     d = 0
+    total = 0.0
     largest = 0.0
     while done < n:
         while d < n and head[d] < 0:
@@ -99,6 +102,7 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
         largest = max(largest, size)
         if size > HOPELESS:
             break
+        total += 2.0**size
         head[d] = after[v]
         if after[v] >= 0:
             before[after[v]] = -1
@@ -148,7 +152,7 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
                 before[after[u]] = u
             head[count[u]] = u
             d = min(d, count[u])
-    return order[:done], begin, count, pool, largest
+    return order[:done], begin, count, pool, total, largest
 
 
 @kernel

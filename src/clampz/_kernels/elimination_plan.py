@@ -65,9 +65,8 @@ class Scratch(NamedTuple):
     B_sum: Any  # [x, hi] belief summed over lo
     weight: Any  # [lo] P / m
     offset: Any  # [operand] where in the store the operand's entries for this hi begin
-    lo_offset: (
-        Any  # [operand, lo] for operands that gather; unsigned, as indices that may be negative cost a comparison each
-    )
+    # [operand, lo] for operands that gather; unsigned, as indices that may be negative cost a comparison each
+    lo_offset: Any
     digit: Any  # [axis] the states that make up hi
 
 
@@ -89,12 +88,8 @@ def make_plan(
     begin, scope, first, following = bucket_scopes
     n, num_factors = len(order), len(scope_start) - 1
     num_operands = np.count_nonzero(np.diff(begin)) + np.count_nonzero(np.diff(scope_start) > 2)
-    steps, axes, factors, operands = (
-        np.zeros(n + 1, STEP),
-        np.zeros(len(scope), AXIS),
-        np.zeros(num_factors + 1, FACTOR),
-        np.zeros(num_operands, OPERAND),
-    )
+    steps, axes = np.zeros(n + 1, STEP), np.zeros(len(scope), AXIS)
+    factors, operands = np.zeros(num_factors + 1, FACTOR), np.zeros(num_operands, OPERAND)
     steps["variable"][:n] = order
     steps["states"][:n] = num_states[order]
     steps["begin"] = begin
@@ -163,9 +158,8 @@ def _fill_factors(steps, axes, factors, operands, first, following, num_states, 
             num_strides += 1 + steps[k + 1].begin - steps[k].begin
             child = following[child]
     strides = np.zeros(num_strides, dtype=np.int64)
-    axis_of = np.empty(
-        n, dtype=np.int64
-    )  # where a step stands in the scope at hand: -1 for the step itself, then 0, 1, ...
+    # where a step stands in the scope at hand: -1 for the step itself, then 0, 1, ...
+    axis_of = np.empty(n, dtype=np.int64)
     used = 0
     j = 0
     for k in range(n):

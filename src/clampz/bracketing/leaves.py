@@ -9,7 +9,7 @@ import numpy as np
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bracketing.narrow import Narrow, NarrowState
-from clampz.elimination.slices import Finisher
+from clampz.elimination.slices import Slicer
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.tables import Floats
@@ -60,15 +60,15 @@ def solve(task: Task, cancelled: Callable[[], bool] = lambda: False) -> Solved:
     num_lanes = task.unary.shape[1]
     lower, upper = np.full(num_lanes, -np.inf), np.full(num_lanes, np.inf)
     done, states = [False] * num_lanes, list(task.starts)
-    finisher = Finisher(task.model)
+    slicer = Slicer(task.model)
     for lane in range(num_lanes):
         plan = (
-            finisher.plan(task.unary[:, lane], min(FINISH_SECONDS, task.most_seconds), task.memory)
+            slicer.plan(task.unary[:, lane], min(FINISH_SECONDS, task.most_seconds), task.memory)
             if task.exact and not late()
             else None
         )
         if plan is not None:
-            lower[lane], upper[lane] = finisher.total(task.unary[:, lane], plan)
+            lower[lane], upper[lane] = slicer.total(task.unary[:, lane], plan)
             done[lane] = True
     left = np.flatnonzero(~np.array(done))
     narrow = task.narrow

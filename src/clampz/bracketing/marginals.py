@@ -22,9 +22,12 @@ from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
 from clampz.clamping.branches import checked_variables
-from clampz.elimination.exact import exact
-from clampz.elimination.slices import Finisher
+from clampz.elimination.cost import WITH_MARGINALS
+from clampz.elimination.exact import ExactOptions, run_exact
+from clampz.elimination.plans import ExactPlan
+from clampz.elimination.slices import Slicer
 from clampz.model import Model, Variable
+from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
 from clampz.model.fixing import keep_only
 from clampz.model.tables import Floats
@@ -32,8 +35,8 @@ from clampz.numerics import log_sum_exp
 from clampz.options import Options
 from clampz.watch import Watch
 
-# Marginals take a pass back over the tables, and both passes keep them.
-EXACT_SHARE, PASSES = 0.7, 4.0
+# Share of the time that exact marginals may take.
+EXACT_SHARE = 0.7
 # Beyond the rounding of log Z, what a computed probability may be off by.
 PROBABILITY_ROUNDING = 1e-12
 
@@ -100,12 +103,17 @@ def bound_marginals(
 
 def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch) -> MarginalBounds | None:
     """By exact inference, where it fits in the time and memory given."""
-    plan = Finisher(model).plan(
-        model.unary.flat, EXACT_SHARE * options.time / PASSES, options.num_bytes / 4, thorough=options.time > 2.0
+    plan = Slicer(model).plan(
+        model.unary.flat,
+        EXACT_SHARE * options.time / WITH_MARGINALS,
+        options.num_bytes / 4,
+        thorough=options.time > 2.0,
     )
     if plan is None or plan.fixed:
         return None
-    found = exact(model, memory=options.num_bytes, threads=options.threads)
+    batch = Batch(model, model.unary.flat[:, None])
+    how = ExactPlan.of(batch, options.num_bytes, order=plan.order)
+    found = run_exact(batch, ExactOptions(threads=options.threads), watch, how)[0]
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
     lower = {i: np.maximum(found.marginals[i] - off, 0.0) for i in asked}
     upper = {i: np.minimum(found.marginals[i] + off, 1.0) for i in asked}

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.bracketing.partitions import never, parts_of, with_ties
-from clampz.elimination.plans import Elimination, Restriction, Scopes, Workspace
+from clampz.elimination.plans import Elimination, Restriction, Scopes
+from clampz.elimination.sums import Workspace, sum_out
 from clampz.model import Model
 from clampz.model.tables import Floats, Integers, offsets, ranges
 from clampz.numerics import EPS, ROUNDINGS
@@ -96,7 +97,7 @@ class Subgraph:
         try:
             workspace = self.spare.pop()
         except IndexError:
-            workspace = self.elimination.workspace()
+            workspace = Workspace.of(self.elimination)
         try:
             return self._moments(np.concatenate([unary, pairwise]), workspace)
         finally:
@@ -105,7 +106,7 @@ class Subgraph:
     def _moments(self, values: Floats, workspace: Workspace) -> Moments:
         entries, num_states = self.restricted.entries, len(self.restricted.states)
         states = np.empty(num_states)
-        found = self.elimination.run(values[entries], workspace, states)
+        found = sum_out(self.elimination, values[entries], workspace, states)
         out = np.zeros(len(values))
         if found.log_z == -math.inf:
             return Moments(-math.inf, 0.0, out)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import elimination_order as orders
+from clampz.elimination.orders import elimination_entries
 from clampz.model import Model
 from clampz.model.tables import Floats, Integers
 
@@ -89,18 +89,3 @@ def with_ties(
         kept[k] = True
     found: NDArray[np.bool_] = kept
     return found
-
-
-def elimination_entries(edges: Integers, log_states: Floats, variables: Integers, limit: float) -> float:
-    """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on.  Quick: one order, and
-    given up early."""
-    size = len(variables)
-    place = np.empty(len(log_states), dtype=np.int64)
-    place[variables] = np.arange(size)
-    i, j = place[edges].T
-    rows = np.zeros((size, (size + 63) // 64), dtype=np.uint64)
-    one = np.uint64(1)
-    np.bitwise_or.at(rows, (i, j // 64), one << (j % 64).astype(np.uint64))
-    np.bitwise_or.at(rows, (j, i // 64), one << (i % 64).astype(np.uint64))
-    total: float = orders.greedy_order(rows, log_states[variables], 1.0, 1e-3, 0.0, 0, limit)[1]
-    return total

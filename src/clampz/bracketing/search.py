@@ -18,7 +18,7 @@ from clampz.bracketing.tree import EVALUATIONS, Node, Part, groups
 from clampz.clamping.growth import clamp
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.registry import TRE
-from clampz.elimination.slices import Finish, Finisher
+from clampz.elimination.slices import SlicedPlan, Slicer
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -159,8 +159,7 @@ class Search:
         else:
             self.push(node)
         if self.options.exact and self.options.time > 0:
-            finisher = Finisher(self.user_model)
-            plan = finisher.plan(
+            plan = Slicer(self.user_model).plan(
                 self.user_model.unary.flat,
                 WHOLE_TIME * self._left,
                 WHOLE_MEMORY * self.options.num_bytes,
@@ -241,7 +240,7 @@ class Search:
         if not self.options.exact or 0 <= len(node.clamps) - part.too_wide < 3:
             return None
         unary = node.unary()
-        plan = part.finisher.plan(unary, SPRINT_SHARE * self._left * self.threads, self.options.num_bytes / 4)
+        plan = part.slicer.plan(unary, SPRINT_SHARE * self._left * self.threads, self.options.num_bytes / 4)
         if plan is None:
             part.too_wide = len(node.clamps)
             return None
@@ -503,6 +502,6 @@ class Search:
         self.bethe_value = settled[-1] if settled else math.nan
 
 
-def whole_sum(model: Model, plan: Finish) -> tuple[float, float]:
+def whole_sum(model: Model, plan: SlicedPlan) -> tuple[float, float]:
     """The sum over all of a model, on a worker."""
-    return Finisher(model).total(model.unary.flat, plan)
+    return Slicer(model).total(model.unary.flat, plan)

@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from clampz.bracketing.narrow import Narrow, NarrowState
-from clampz.elimination.slices import Finisher
+from clampz.elimination import cost
+from clampz.elimination.slices import Slicer
 from clampz.model import Model
 from clampz.model.fixing import keep_only
 from clampz.model.tables import Floats
@@ -19,8 +20,8 @@ from clampz.numerics import EPS, log_sum_exp
 FIRST_LIMIT = 2.0**14
 # Evaluations of the upper bound of a part.
 EVALUATIONS = 25
-# Seconds per edge of a round of partitions, and per table entry of an evaluation.
-PARTITION_SECONDS, SECONDS_PER_ENTRY = 1e-3, 2e-8
+# Seconds per edge of a round of partitions.
+PARTITION_SECONDS = 1e-3
 # Stands for a lower bound of minus infinity where leaves are put in order.
 LOWEST = 1e30
 # States of a variable up to which it is clamped to each; beyond, its states are halved.
@@ -38,7 +39,7 @@ class Part:
         self.gap = math.inf  # of the part as a whole, by those
         self.tried = 0.0  # the widest limit there was an attempt with
         self.refined = False  # as far as the time allows
-        self.finisher = Finisher(model)
+        self.slicer = Slicer(model)
         self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
 
     def refine_seconds(self, limit: float) -> float:
@@ -48,7 +49,7 @@ class Part:
         if self.narrow is None:
             return partition
         entries = self.narrow.num_entries(self.model.unary.flat)
-        return partition + EVALUATIONS * SECONDS_PER_ENTRY * entries * limit / self.narrow.limit
+        return partition + EVALUATIONS * cost.seconds(entries * limit / self.narrow.limit, marginals=True)
 
 
 class Node:

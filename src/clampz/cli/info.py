@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from clampz.choosing import STARTS, TYPICAL_SWEEPS, ExactCost, dense_and_strong, exact_cost, seconds_per_sweep
+from clampz.approximations.accuracy import dense_and_strong
+from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
 from clampz.cli.common import OK, Listener, add_command, add_model, facts, finished, need, new_table, read_model, show
+from clampz.elimination.cost import ExactCost, exact_cost
 from clampz.model import Model
 from clampz.model.topology import Topology
 from clampz.options import bytes_in_words, memory_allowed

@@ -5,12 +5,12 @@ One order and one plan serve every lane of a batch; lanes run on as many threads
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from clampz.elimination.plans import Elimination, Restriction, Scopes, Sum, Workspace
+from clampz.elimination.plans import ExactPlan
+from clampz.elimination.sums import LogSum, Workspace, sum_out
 from clampz.errors import OptionError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
@@ -53,43 +53,31 @@ class ExactOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.num_bytes  # noqa: B018 (refuses what it cannot read)
-
-    @cached_property
-    def num_bytes(self) -> int | None:
-        return None if self.memory is None else as_bytes(self.memory)
+        if self.memory is not None:
+            as_bytes(self.memory)
 
 
-class _Run:
-    """One elimination over the lanes of a batch."""
+class _Lanes:
+    """One plan over the lanes of a batch."""
 
-    def __init__(self, batch: Batch, options: ExactOptions) -> None:
-        model = batch.model
-        self.batch = batch
-        self.wanted = options.marginals
-        larger = model.factors
-        whole = Scopes.of_pairwise(model.num_states, model.edges).followed_by(
-            larger.scope_start, larger.variables, np.diff(larger.start)
-        )
-        # States that no lane allows are cut out, so that evidence makes the model narrower.
-        self.restricted = Restriction.of(whole, batch.possible.any(axis=1))
-        self.elimination = Elimination.of(self.restricted.scopes, options.num_bytes, marginals=self.wanted)
+    def __init__(self, batch: Batch, plan: ExactPlan, marginals: bool) -> None:
+        model, n = batch.model, batch.model.num_variables
+        self.batch, self.wanted = batch, marginals
+        self.restricted, self.elimination = plan
         self.num_rows, self.num_pairs = len(batch.unary), len(model.pairwise.flat)
         self.num_kept = len(self.restricted.states)
-        self.state_start = self.restricted.scopes.table_start[: model.num_variables + 1]
-        self.pair_start = self.restricted.scopes.table_start[
-            model.num_variables : model.num_variables + model.num_edges + 1
-        ]
-        values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, larger.flat])
+        table_start = self.restricted.scopes.table_start
+        self.state_start, self.pair_start = table_start[: n + 1], table_start[n : n + model.num_edges + 1]
+        values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, model.factors.flat])
         self.values = values[self.restricted.entries]
 
-    def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats) -> Sum:
+    def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats) -> LogSum:
         """log Z of a lane; writes its marginals into `unary` and `pairs` where these are not empty."""
         entries, num_kept = self.restricted.entries, self.num_kept
         values = self.values.copy()
         values[:num_kept] = self.batch.unary[self.restricted.states, b]
         marginals = np.empty(num_kept if self.wanted else 0)
-        found = self.elimination.run(values, workspace, marginals)
+        found = sum_out(self.elimination, values, workspace, marginals)
         if found.log_z == -np.inf or not self.wanted:
             unary[:] = pairs[:] = np.nan
             return found
@@ -110,7 +98,7 @@ class _Run:
 
     def pairs_again(self, b: int) -> Floats:
         pairs = np.zeros(self.num_pairs)
-        self.lane(b, self.elimination.workspace(), np.zeros(self.num_rows), pairs)
+        self.lane(b, Workspace.of(self.elimination), np.zeros(self.num_rows), pairs)
         return pairs
 
 
@@ -141,10 +129,8 @@ class ExactState:
 
     def join(self, others: Sequence["ExactState"]) -> "ExactState":
         """The states of these lanes followed by those of others."""
-        parts = [self, *others]
-        if all(part.pairs is not None for part in parts):
-            return ExactState(np.concatenate([part.pairs for part in parts if part.pairs is not None]), None)
-        return ExactState(None, None)
+        pairs = [state.pairs for state in (self, *others) if state.pairs is not None]
+        return ExactState(np.concatenate(pairs) if len(pairs) == 1 + len(others) else None, None)
 
     def pairwise(self, lane: int) -> Floats:
         if self.pairs is not None:
@@ -166,22 +152,31 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
     >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
     2.006409
     """
-    run = _Run(batch, options)
+    return run_exact(batch, options, watch)
+
+
+def run_exact(
+    batch: Batch, options: ExactOptions, watch: Watch | None = None, plan: ExactPlan | None = None
+) -> Estimates:
+    """What `exact` does, by a plan made before for the states that some lane of this batch allows."""
+    watch = Watch(options.time) if watch is None else watch
+    if plan is None:
+        plan = ExactPlan.of(batch, options.memory, marginals=options.marginals)
+    lanes = _Lanes(batch, plan, options.marginals)
     num_lanes = batch.num_lanes
-    keep = options.marginals and run.num_pairs * num_lanes * 8 <= KEPT_BYTES
-    unary = np.zeros((num_lanes, run.num_rows))
-    pairs = np.zeros((num_lanes, run.num_pairs if keep else 0))
+    keep = options.marginals and lanes.num_pairs * num_lanes * 8 <= KEPT_BYTES
+    unary = np.zeros((num_lanes, lanes.num_rows))
+    pairs = np.zeros((num_lanes, lanes.num_pairs if keep else 0))
     log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
 
-    def solve(lanes: range) -> None:
-        workspace = run.elimination.workspace(options.marginals)
-        for b in lanes:
+    def solve(some: range) -> None:
+        workspace = Workspace.of(lanes.elimination, options.marginals)
+        for b in some:
             if b > 0 and watch.must_stop():
                 unary[b] = pairs[b] = np.nan
                 continue
-            found = run.lane(b, workspace, unary[b], pairs[b])
+            found = lanes.lane(b, workspace, unary[b], pairs[b])
             log_z[b], error[b] = found.log_z + batch.model.constant, found.error
-            done = int(np.count_nonzero(~np.isnan(log_z)))
             watch.report(
                 Progress(
                     method="exact",
@@ -189,13 +184,13 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
                     residual=0.0,
                     log_z=float(log_z[b]),
                     num_lanes=num_lanes,
-                    num_finished=done,
+                    num_finished=int(np.count_nonzero(~np.isnan(log_z))),
                     seconds=watch.seconds,
                 )
             )
 
-    threads = run.num_threads(options)
-    with workers(threads) as pool:
+    threads = lanes.num_threads(options)
+    with watch.interruptible(), workers(threads) as pool:
         pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
     done = ~np.isnan(log_z)
     stopped_by = watch.stopped_by or "tol"
@@ -215,5 +210,5 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
         stopped_by=["tol" if d else stopped_by for d in done],
         options=options,
         notes=[Z_IS_ZERO if z == -np.inf else "" if d else NOT_REACHED for z, d in zip(log_z, done, strict=True)],
-        state=ExactState(pairs if keep else None, run.pairs_again if options.marginals else None),
+        state=ExactState(pairs if keep else None, lanes.pairs_again if options.marginals else None),
     )

@@ -1,8 +1,7 @@
-"""Exact sums over factors of any arity: an elimination order, the memory it needs, and the run.
+"""Plans of exact sums over factors of any arity: what is summed, in which order, and where every table lies.
 
-log Z and all marginals by bucket elimination.  `eliminate` takes a list of factors; `Elimination` is its reusable half:
-one order, one plan, any values.  The loops are in `_kernels.elimination` (sums), `_kernels.elimination_order` (orders)
-and `_kernels.elimination_plan` (index arrays).
+A plan carries its order and serves any values of the tables, any lane and any thread; `sums` runs it.  Index arrays are
+laid out in `_kernels.elimination_plan`.
 """
 
 import math
@@ -11,19 +10,23 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from clampz._kernels import elimination as kernels
 from clampz._kernels import elimination_order as orders
 from clampz._kernels import elimination_plan as plans
 from clampz._kernels import graph
-from clampz.elimination.orders import find_order
+from clampz.elimination.orders import Order, find_order
 from clampz.errors import TooWideError
-from clampz.model.tables import Floats, Integers, offsets
-from clampz.numerics import EPS
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.fixing import states_left
+from clampz.model.tables import Integers, offsets
 from clampz.options import memory_allowed
 
 # Bytes that are used without even looking at what is free.
 SMALL_BYTES = 64 * 2**20
+# For plans that are held to a limit elsewhere, or only counted.
+NO_LIMIT = 2**62
 
 
 class Scopes(NamedTuple):
@@ -36,7 +39,18 @@ class Scopes(NamedTuple):
     table_start: Integers
 
     @classmethod
-    def of_pairwise(cls, num_states: Integers, edges: Any) -> "Scopes":
+    def of(cls, model: Model) -> "Scopes":
+        """A factor per variable, then one per edge, then the larger ones."""
+        pairwise, larger = cls.of_pairwise(model.num_states, model.edges), model.factors
+        return Scopes(
+            pairwise.num_states,
+            np.concatenate([pairwise.start, pairwise.start[-1] + larger.scope_start[1:]]),
+            np.concatenate([pairwise.variables, larger.variables]),
+            np.concatenate([pairwise.table_start, pairwise.table_start[-1] + larger.start[1:]]),
+        )
+
+    @classmethod
+    def of_pairwise(cls, num_states: Integers, edges: NDArray[Any]) -> "Scopes":
         """A factor per variable, then one per edge."""
         n, m = len(num_states), len(edges)
         arity = np.ones(n + m, dtype=np.int64)
@@ -44,12 +58,6 @@ class Scopes(NamedTuple):
         variables = np.concatenate([np.arange(n), edges.ravel()])
         sizes = np.concatenate([num_states, num_states[edges[:, 0]] * num_states[edges[:, 1]]])
         return cls(np.asarray(num_states, dtype=np.int64), offsets(arity), variables, offsets(sizes))
-
-    def followed_by(self, start: Integers, variables: Integers, sizes: Integers) -> "Scopes":
-        """These factors and then others over the same variables."""
-        scope_start = np.concatenate([self.start, self.start[-1] + start[1:]])
-        table_start = np.concatenate([self.table_start, self.table_start[-1] + np.cumsum(sizes)])
-        return Scopes(self.num_states, scope_start, np.concatenate([self.variables, variables]), table_start)
 
     @property
     def num_factors(self) -> int:
@@ -71,103 +79,14 @@ class Scopes(NamedTuple):
         keys = np.unique(keys)
         return np.stack([keys // max(n, 1), keys % max(n, 1)], axis=1)
 
+    def neighbours(self) -> tuple[Integers, NDArray[np.int32]]:
+        """Neighbour lists of the graph of these factors: those of variable i are neighbour[start[i] : start[i + 1]]."""
+        start, neighbour, _ = graph.neighbour_lists(len(self.num_states), self.edges().astype(np.int32))
+        return start, neighbour
 
-@dataclass(frozen=True, eq=False)
-class Elimination:
-    """An elimination order for factors of these scopes, laid out and ready to run on any values.
-
-    Attributes
-    ----------
-    width
-        Variables in the largest message: the induced width of the order.
-    sizes
-        Of the working memory that each thread needs beside its tables.
-    """
-
-    scopes: Scopes
-    plan: plans.Plan
-    width: int
-    sizes: Integers
-
-    @classmethod
-    def of(cls, scopes: Scopes, memory: int | None = None, *, marginals: bool = True) -> "Elimination":
-        """Find an order and lay it out; TooWideError where a run would need more than `memory` bytes (None: half of
-        what is free)."""
-        start, neighbour, _ = graph.neighbour_lists(len(scopes.num_states), scopes.edges().astype(np.int32))
-        order = find_order(scopes.num_states, start, neighbour)
-        if math.isinf(order.total):
-            most_states = float(np.log2(scopes.num_states.max()))
-            raise _too_wide(
-                math.ceil(order.log2_largest / most_states) - 1, 8 * 2 ** int(order.log2_largest), memory, at_least=True
-            )
-        buckets = orders.bucket_scopes(order.variables, start, neighbour)
-        plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
-        width = int(np.diff(plan.steps["begin"]).max(initial=0))
-        found = cls(scopes, plan, width, sizes)
-        needed = found.num_bytes(marginals)
-        if needed > (SMALL_BYTES if memory is None else memory) and needed > (allowed := memory_allowed(memory)):
-            raise _too_wide(width, needed, allowed)
-        return found
-
-    def num_bytes(self, marginals: bool = True) -> int:
-        """Memory that one run needs."""
-        return int(
-            8
-            * (self.num_stored * (2 if marginals else 1) + 3 * self.sizes[0] + 2 * self.sizes[1] + self.sizes[2:].sum())
-        )
-
-    @property
-    def num_stored(self) -> int:
-        """Entries of all factor tables and messages."""
-        return int(self.plan.steps["message"][-1])
-
-    @cached_property
-    def state_start(self) -> Integers:
-        return offsets(self.scopes.num_states)
-
-    def workspace(self, marginals: bool = True) -> "Workspace":
-        """Memory for `run`, for one thread at a time; use it again for the next lane."""
-        size, n = self.num_stored, len(self.scopes.num_states)
-        spread, scale = np.empty(self.scopes.num_factors + n), np.empty(n)
-        return Workspace(
-            np.empty(size), np.empty(size if marginals else 0), spread, scale, plans.make_scratch(self.sizes)
-        )
-
-    def run(self, values: Floats, workspace: "Workspace", marginals: Floats, *, log_domain: bool = False) -> "Sum":
-        """Sum over all variables, the log tables being `values`, end to end.
-
-        Fills `marginals` (one entry per state of each variable) unless it is empty, and then `workspace.beliefs` with
-        the factors' marginals.
-        """
-        store, beliefs, spread, scale, scratch = workspace
-        logs = kernels.LOGARITHMS if log_domain else kernels.SCALED
-        status, log_z, terms = kernels.forwards(self.plan, values, store, spread, scale, scratch, logs)
-        if status == kernels.OUT_OF_RANGE:
-            logs = kernels.LOGARITHMS
-            status, log_z, terms = kernels.forwards(self.plan, values, store, spread, scale, scratch, logs)
-        if status == kernels.EMPTY:
-            return Sum(-math.inf, 0.0)
-        if marginals.size:
-            kernels.backwards(self.plan, store, beliefs, scale, scratch, logs, self.state_start, marginals)
-        return Sum(log_z, kernels.ROUNDINGS_PER_TERM * EPS * (terms + abs(log_z)))
-
-
-class Workspace(NamedTuple):
-    """Working memory of one thread; after a run `beliefs` begins with the marginals of the factors, laid out as their
-    tables."""
-
-    store: Floats
-    beliefs: Floats
-    spread: Floats
-    scale: Floats
-    scratch: plans.Scratch
-
-
-class Sum(NamedTuple):
-    """log Z, and a bound on the rounding error in it."""
-
-    log_z: float
-    error: float
+    def order(self) -> Order:
+        """The best order found; the search for it may take a second."""
+        return find_order(self.num_states, *self.neighbours())
 
 
 class Restriction(NamedTuple):
@@ -187,18 +106,14 @@ class Restriction(NamedTuple):
     entries: Integers
 
     @classmethod
-    def of(cls, scopes: Scopes, possible: Any) -> "Restriction":
+    def of(cls, scopes: Scopes, possible: NDArray[np.bool_]) -> "Restriction":
         """Keep the states with `possible[state]`; a variable that has none keeps its first (its factors say that Z =
         0)."""
         state_start = offsets(scopes.num_states)
         if possible.all() and (scopes.num_states > 1).all():
             return cls(scopes, np.arange(state_start[-1]), np.arange(scopes.table_start[-1]))
         kept = possible.copy()
-        left = (
-            np.add.reduceat(kept, state_start[:-1], dtype=np.int64)
-            if len(scopes.num_states)
-            else np.empty(0, dtype=np.int64)
-        )
+        left = states_left(kept, state_start)
         kept[state_start[:-1][left == 0]] = True
         left = np.maximum(left, 1)
         entries, table_start = plans.kept_entries(kept, state_start, *scopes)
@@ -208,12 +123,86 @@ class Restriction(NamedTuple):
         return cls(Scopes(left, offsets(arity), scopes.variables[used], table_start), np.flatnonzero(kept), entries)
 
 
-def _too_wide(width: int, num_bytes: int, allowed: int | None, *, at_least: bool = False) -> TooWideError:
-    more = "at least " if at_least else ""
-    limit = f"{memory_allowed(allowed):,}"
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """The plan of a sum over factors of these scopes: the order, and where everything lies.
+
+    Attributes
+    ----------
+    plan
+        Index arrays for the kernels.
+    width
+        Variables in the largest message: the induced width of the order.
+    sizes
+        Of the working memory that each thread needs beside its tables.
+    """
+
+    scopes: Scopes
+    order: Order
+    plan: plans.Plan
+    width: int
+    sizes: Integers
+
+    @classmethod
+    def of(
+        cls, scopes: Scopes, memory: int | str | None = None, *, marginals: bool = True, order: Order | None = None
+    ) -> "Elimination":
+        """Lay out an order, one found before for the same scopes or else the best that is found now; TooWideError where
+        a run would need more than `memory` bytes (None: half of what is free)."""
+        start, neighbour = scopes.neighbours()
+        order = find_order(scopes.num_states, start, neighbour) if order is None else order
+        if math.isinf(order.total):
+            most_states = float(np.log2(scopes.num_states.max()))
+            width = math.ceil(order.log2_largest / most_states) - 1
+            raise _too_wide(width, 8 * 2 ** int(order.log2_largest), memory_allowed(memory), "at least ")
+        buckets = orders.bucket_scopes(order.variables, start, neighbour)
+        plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
+        found = cls(scopes, order, plan, int(np.diff(plan.steps["begin"]).max(initial=0)), sizes)
+        needed = found.num_bytes(marginals)
+        if (memory is not None or needed > SMALL_BYTES) and needed > (allowed := memory_allowed(memory)):
+            raise _too_wide(found.width, needed, allowed)
+        return found
+
+    def num_bytes(self, marginals: bool = True) -> int:
+        """Memory that one run needs."""
+        scratch = 3 * self.sizes[0] + 2 * self.sizes[1] + self.sizes[2:].sum()
+        return int(8 * (self.num_stored * (2 if marginals else 1) + scratch))
+
+    @property
+    def num_stored(self) -> int:
+        """Entries of all factor tables and messages."""
+        return int(self.plan.steps["message"][-1])
+
+    @cached_property
+    def state_start(self) -> Integers:
+        return offsets(self.scopes.num_states)
+
+
+class ExactPlan(NamedTuple):
+    """How to sum over the lanes of a batch."""
+
+    restricted: Restriction
+    elimination: Elimination
+
+    @classmethod
+    def of(
+        cls,
+        batch: Batch,
+        memory: int | str | None = None,
+        *,
+        marginals: bool = True,
+        order: Order | None = None,
+    ) -> "ExactPlan":
+        """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before is
+        one for what is left then."""
+        restricted = Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1))
+        return cls(restricted, Elimination.of(restricted.scopes, memory, marginals=marginals, order=order))
+
+
+def _too_wide(width: int, num_bytes: int, allowed: int, more: str = "") -> TooWideError:
     return TooWideError(
-        f"exact inference needs {more}{num_bytes:,} bytes (width {more}{width}), and {limit} are allowed: clamp or condition on some variables, "
-        "use the bounds of trw and mean_field instead, or allow more with memory=",
+        f"exact inference needs {more}{num_bytes:,} bytes (width {more}{width}), and {allowed:,} are allowed: clamp or "
+        "condition on some variables, use the bounds of trw and mean_field instead, or allow more with memory=",
         width=width,
         num_bytes=num_bytes,
     )

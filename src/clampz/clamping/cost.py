@@ -1,0 +1,35 @@
+"""What clamps cost: how many of them there is time and memory for."""
+
+import math
+
+import numpy as np
+
+from clampz.approximations.cost import BRANCH_SWEEPS, TYPICAL_SWEEPS, seconds_per_sweep
+from clampz.clamping.branches import check_memory
+from clampz.errors import OptionError
+from clampz.model.results import Estimate
+
+# The most clamps that are made unasked.
+MAX_CLAMPS = 8
+
+
+def affordable(found: Estimate, seconds: float, *, tries: int = 1, given: bool = False) -> int:
+    """How many variables can be clamped in this time and in memory, going by the sweeps that the whole model took;
+    with so many `tries` for each, or `given` which ones."""
+    model = found.model
+    states = float(np.median(model.num_states)) if model.num_variables else 2.0
+    sweeps = max(found.num_iter, 1) * BRANCH_SWEEPS[found.method]
+    if found.method != "trw" and not given:  # TRW is run for its entropies, to choose variables by
+        sweeps += TYPICAL_SWEEPS["trw"]
+    per_lane = sweeps * max(seconds_per_sweep(model), 1e-9)
+    # every step solves `tries` times as many branches as there will be, and the last step as many as all before
+    lanes = seconds / per_lane / tries / 2
+    most = min(MAX_CLAMPS, model.num_variables if model.factors else model.topology.num_core)
+    count = min(most, int(math.log(max(lanes, 1.0)) / math.log(max(states, 2.0))))
+    while count:
+        try:
+            check_memory(model, tries * int(model.num_states.max()) ** count, "clamps")
+            return count
+        except OptionError:
+            count -= 1
+    return 0

@@ -1,0 +1,115 @@
+"""Elimination orders: against networkx's min-fill and the elimination game, and the quick estimate of their cost."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from networkx.algorithms.approximation import treewidth_min_fill_in
+
+from clampz._kernels import elimination_order, graph
+from clampz.elimination.orders import elimination_entries, find_order
+
+
+def order_of(g, num_states=None):
+    n = g.number_of_nodes()
+    edges = np.array(sorted(tuple(sorted(e)) for e in g.edges), dtype=np.int64).reshape(-1, 2)
+    start, neighbour, _ = graph.neighbour_lists(n, edges)
+    order = find_order(np.full(n, 2) if num_states is None else num_states, start, neighbour)
+    begin, scope, _, _ = elimination_order.bucket_scopes(order.variables, start, neighbour)
+    return order, begin, scope
+
+
+def random_graphs():
+    for seed in range(8):
+        for n in (10, 25, 60):
+            yield nx.gnp_random_graph(n, 3.0 / n, seed=seed)
+            yield nx.random_regular_graph(4, n, seed=seed)
+        yield nx.random_labeled_tree(40, seed=seed)
+        yield nx.barabasi_albert_graph(40, 2, seed=seed)
+    for size in (3, 5, 7, 9):
+        yield nx.convert_node_labels_to_integers(nx.grid_2d_graph(size, size, periodic=True))
+        yield nx.convert_node_labels_to_integers(nx.grid_2d_graph(size, 2 * size))
+        yield nx.cycle_graph(size)
+        yield nx.complete_graph(size)
+
+
+def test_width_is_at_most_that_of_min_fill():
+    for g in random_graphs():
+        order, begin, _ = order_of(g)
+        assert sorted(order.variables) == list(range(g.number_of_nodes()))
+        assert np.diff(begin).max() <= treewidth_min_fill_in(g)[0]
+
+
+def test_scopes_are_those_of_the_elimination_game():
+    for seed in range(10):
+        g = nx.gnp_random_graph(20, 0.2, seed=seed)
+        order, begin, scope = order_of(g)
+        step_of = {int(v): k for k, v in enumerate(order.variables)}
+        for k, v in enumerate(order.variables.tolist()):
+            around = list(g.neighbors(v))
+            assert scope[begin[k] : begin[k + 1]].tolist() == sorted(step_of[u] for u in around)
+            g.add_edges_from((a, b) for a in around for b in around if a < b)
+            g.remove_node(v)
+
+
+def test_the_cost_of_an_order_is_all_tables_of_the_elimination_game():
+    for g in random_graphs():
+        states = np.random.default_rng(0).integers(1, 5, g.number_of_nodes())
+        for num_states in (np.full(g.number_of_nodes(), 2), states):
+            order, begin, scope = order_of(g, num_states)
+            ordered = num_states[order.variables]
+            steps = [ordered[k] * ordered[scope[begin[k] : begin[k + 1]]].prod() for k in range(len(ordered))]
+            assert order.total == pytest.approx(sum(steps))
+            assert 2**order.log2_largest == pytest.approx(max(steps))
+
+
+def test_order_weighs_states():
+    # two hubs see all of five others: whichever kind has 40 states is eliminated first, once for each, and tables with
+    # two of them never arise
+    g = nx.complete_bipartite_graph(2, 5)
+    order, _, _ = order_of(g, np.array([40, 40, 2, 2, 2, 2, 2]))
+    assert order.total < 2 * (40 * 2**5) + 2**6
+    order, _, _ = order_of(g, np.array([2, 2, 40, 40, 40, 40, 40]))
+    assert order.total < 5 * 40 * 4 + 7
+
+
+def edges_of(g):
+    return np.array(sorted(tuple(sorted(e)) for e in g.edges), dtype=np.int64).reshape(-1, 2)
+
+
+def entries_of(g, log_states, limit=math.inf):
+    return elimination_entries(edges_of(g), log_states, np.arange(g.number_of_nodes()), limit)
+
+
+def test_the_quick_estimate_counts_the_tables_of_an_order():
+    assert entries_of(nx.complete_graph(5), np.ones(5)) == 2**6 - 2  # 2^5 + ... + 2
+    assert entries_of(nx.path_graph(4), np.log2([3, 3, 3, 3])) == pytest.approx(3 * 9 + 3)
+    for n in (3, 10, 70, 200):  # over several words of bits, too
+        assert entries_of(nx.cycle_graph(n), np.ones(n)) == 8 * (n - 2) + 4 + 2
+        assert entries_of(nx.random_labeled_tree(n, seed=n), np.ones(n)) == 4 * (n - 1) + 2
+    for g in random_graphs():
+        n = g.number_of_nodes()
+        assert 2 * n <= entries_of(g, np.ones(n)) <= n * 2.0 ** (treewidth_min_fill_in(g)[0] + 3)
+
+
+def test_the_quick_estimate_is_given_up_at_its_limit():
+    g = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6))
+    found = entries_of(g, np.ones(36))
+    assert entries_of(g, np.ones(36), found + 1) == found
+    assert entries_of(g, np.ones(36), found) == math.inf
+
+
+def test_the_quick_estimate_is_of_some_of_the_variables():
+    log_states = np.array([1.0, 9.0, 1.0, 9.0, 1.0])
+    assert elimination_entries(np.array([[0, 2], [2, 4]]), log_states, np.array([0, 2, 4]), math.inf) == 4 + 4 + 2
+
+
+def test_no_order_is_completed_where_none_fits_a_machine():
+    order, _, _ = order_of_complete(80)
+    assert math.isinf(order.total) and order.log2_largest > elimination_order.HOPELESS
+
+
+def order_of_complete(n):
+    start, neighbour, _ = graph.neighbour_lists(n, edges_of(nx.complete_graph(n)))
+    return find_order(np.full(n, 2), start, neighbour), start, neighbour
