@@ -111,7 +111,7 @@ def test_lanes_with_evidence_on_different_variables(method, kind):
         assert all(many[b].marginals[i][a] == pytest.approx(1.0, abs=1e-14) for i, a in evidence.items())
 
 
-# -- threads ---------------------------------------------------------------------------------------------------------------------------
+# -- threads ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("num_lanes", [3, 9, 17, 33, 130])
@@ -188,7 +188,7 @@ def test_ranges_are_cut_completely():
     assert padded(np.arange(5), False).tolist() == list(range(5))
 
 
-# -- memory ------------------------------------------------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------------------------
 
 
 def neighbours(gap, *arrays):
@@ -239,7 +239,7 @@ def test_where_tables_lie_changes_no_bit():
     assert len(results) == 1
 
 
-# -- lanes of different fates -------------------------------------------------------------------------------------------------------
+# -- lanes of different fates ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["binary", "labels"])
@@ -308,7 +308,7 @@ def test_all_lanes_impossible(method):
     assert "2 lanes" in repr(estimates)
 
 
-# -- starts -----------------------------------------------------------------------------------------------------------------------------
+# -- starts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["binary", "general", "labels"])

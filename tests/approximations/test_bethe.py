@@ -79,7 +79,7 @@ def test_binary_and_general_kernels_agree():
         np.testing.assert_allclose(binary.pairwise_marginals.flat, general.pairwise_marginals.flat, atol=1e-5)
 
 
-# -- exact on trees ------------------------------------------------------------------------------------------------------------
+# -- exact on trees --------------------------------------------------------------------------------------------------
 
 
 def assert_exact(model, estimate):
@@ -136,7 +136,7 @@ def test_a_single_cycle_is_nearly_exact_and_attractive_models_are_below():
         assert cz.bethe(model).log_z <= cz.exact(model).upper + CONVERGED
 
 
-# -- several starts -------------------------------------------------------------------------------------------------------------
+# -- several starts --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.nojit
@@ -203,7 +203,7 @@ def test_a_clamped_lane_is_the_conditioned_model(general):
         assert all(lane.marginals[i][a] == 1.0 for i, a in evidence.items())
 
 
-# -- extremes ------------------------------------------------------------------------------------------------------------------------
+# -- extremes --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("general", [False, True])
@@ -237,7 +237,7 @@ def test_z_is_zero():
     assert np.isnan(estimate.marginals.flat).all()
 
 
-# -- starts ----------------------------------------------------------------------------------------------------------------------------
+# -- starts ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_given_start_counts():

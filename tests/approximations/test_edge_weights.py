@@ -148,7 +148,7 @@ def test_heaviest_forests():
         assert sorted(np.flatnonzero(found[:, b]).tolist()) == sorted(best)
 
 
-# -- given by the user -------------------------------------------------------------------------------------------------------------
+# -- given by the user -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.nojit
@@ -208,7 +208,7 @@ def test_given_weights_are_used(general):
     assert per_lane.value.tolist() == [pytest.approx(base.value, abs=1e-6), pytest.approx(halved.value, abs=1e-6)]
 
 
-# -- optimized ---------------------------------------------------------------------------------------------------------------------------
+# -- optimized -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("labels", [2, 3])

@@ -79,7 +79,7 @@ def test_binary_and_general_kernels_agree(num_sweeps):
         np.testing.assert_allclose(binary.pairwise_marginals.flat, general.pairwise_marginals.flat, atol=EXACT)
 
 
-# -- exact on trees ------------------------------------------------------------------------------------------------------------
+# -- exact on trees --------------------------------------------------------------------------------------------------
 
 
 def assert_exact(model, estimate):
@@ -134,7 +134,7 @@ def test_exact_on_a_long_chain(general):
     np.testing.assert_allclose(estimate.pairwise_marginals.flat, exact.pairwise_marginals.flat, atol=1e-9)
 
 
-# -- at convergence ---------------------------------------------------------------------------------------------------------------
+# -- at convergence --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("general", [False, True])
@@ -205,7 +205,7 @@ def test_clamping_all_but_one_makes_it_exact():
     assert cz.trw(model, evidence=evidence).value == pytest.approx(cz.exact(model, evidence=evidence).log_z, abs=1e-9)
 
 
-# -- extremes ------------------------------------------------------------------------------------------------------------------------
+# -- extremes --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [1000.0, -1000.0])
@@ -264,7 +264,7 @@ def test_disconnected_parts_add_up():
     assert cz.trw(both, **TIGHT).value == pytest.approx(sum(parts) + np.logaddexp(0, 1), abs=CONVERGED)
 
 
-# -- starts ----------------------------------------------------------------------------------------------------------------------------
+# -- starts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.nojit
@@ -322,7 +322,7 @@ def test_wrong_starts_are_refused():
         cz.trw(model, evidence=[{}] * 3, start=many)
 
 
-# -- options --------------------------------------------------------------------------------------------------------------------------
+# -- options ---------------------------------------------------------------------------------------------------------
 
 
 def test_options_are_kept_and_checked():

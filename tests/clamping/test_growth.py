@@ -48,7 +48,7 @@ MODELS = {
 }
 
 
-# -- steps -------------------------------------------------------------------------------------------------------------------------
+# -- steps -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", [*METHODS, "exact"])
@@ -204,7 +204,7 @@ def test_an_executor_of_processes():
     assert elsewhere.log_z == cz.clamp(model, "trw", k=2, select="maxW").log_z
 
 
-# -- selectors ----------------------------------------------------------------------------------------------------------------------
+# -- selectors -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("select", HEURISTICS)
@@ -359,7 +359,7 @@ def test_the_fallback_of_tre_looks_at_the_entropy():
     assert cz.clamp(settled, "trw", k=1, select="maxW+TRE").variables[0] in (3, 4)
 
 
-# -- growth -------------------------------------------------------------------------------------------------------------------------
+# -- growth ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -473,7 +473,7 @@ def test_the_smallest_models(method):
     assert nothing.log_z == pytest.approx(0, abs=EXACT) and len(nothing.steps) == 1
 
 
-# -- edge weights --------------------------------------------------------------------------------------------------------------------
+# -- edge weights ----------------------------------------------------------------------------------------------------
 
 
 def test_weights_optimized_anew_are_never_looser_than_the_parents():
@@ -517,7 +517,7 @@ def test_given_weights_are_restricted():
     np.testing.assert_allclose(result.branches.state.rho[:, 0], 0.9 * rho, rtol=1e-6)
 
 
-# -- what is refused -----------------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------------------------
 
 
 def refused(match, error=cz.OptionError, model=None, method="trw", **arguments):

@@ -109,7 +109,7 @@ def test_clamping_scores_as_the_model_without_the_variables():
             assert (found[clamped] == 0).all()
 
 
-# -- large graphs ----------------------------------------------------------------------------------------------------------------
+# -- large graphs ----------------------------------------------------------------------------------------------------
 
 
 def slow_cycle_scores(model):
@@ -244,7 +244,7 @@ def test_dense_graphs_beyond_the_dense_limit_are_summed_to_the_end():
     np.testing.assert_allclose(m_power(graph), every, rtol=1e-12)
 
 
-# -- the paper's examples ----------------------------------------------------------------------------------------------------------
+# -- the paper's examples --------------------------------------------------------------------------------------------
 
 
 def averaged_entropies(model, clamped):
@@ -289,7 +289,7 @@ def test_barbell(weight):
     assert set(np.flatnonzero(scores(model, "frustCycles"))) == {5, 6, 7}
 
 
-# -- symmetries -------------------------------------------------------------------------------------------------------------------
+# -- symmetries ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.nojit
@@ -331,7 +331,7 @@ def test_relabelling_permutes_the_scores(name):
         )
 
 
-# -- entropies --------------------------------------------------------------------------------------------------------------------
+# -- entropies -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -366,7 +366,7 @@ def test_entropies_of_any_labels():
     np.testing.assert_allclose(singleton_entropies(trw(model)), np.log([3, 2, 4]), rtol=1e-9)
 
 
-# -- choosing ---------------------------------------------------------------------------------------------------------------------
+# -- choosing --------------------------------------------------------------------------------------------------------
 
 
 def test_ties_go_to_the_first():
@@ -438,7 +438,7 @@ def test_small_models(name):
         assert (scores(model, name, clamped=range(model.num_variables)) == 0).all()
 
 
-# -- contracts and refusals ---------------------------------------------------------------------------------------------------------
+# -- contracts and refusals ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", registry.SELECTORS)
@@ -512,7 +512,7 @@ def test_names_and_indices_are_the_same_variables():
     )
 
 
-# -- compilation ------------------------------------------------------------------------------------------------------------------
+# -- compilation -----------------------------------------------------------------------------------------------------
 
 SCRIPT = """
 import json

@@ -82,7 +82,7 @@ class MessageLanes(Lanes):
     def _take_potentials(self, lanes: Integers, problem: Any) -> Any:
         """The kernels' view of the edges for some of the lanes."""
 
-    # -- weights ------------------------------------------------------------------------------------------------------------
+    # -- weights ------------------------------------------------------------------------------------------------------
 
     def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
         """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
@@ -101,7 +101,7 @@ class MessageLanes(Lanes):
     def _potentials(self, gain: Floats | None) -> Any:
         """The kernels' view of the edges; gain (2m, 1), or rho of each message if None."""
 
-    # -- iterations -----------------------------------------------------------------------------------------------------------
+    # -- iterations ---------------------------------------------------------------------------------------------------
 
     def sweep(self, num_sweeps: int) -> None:
         """Update every message of the core, colour class by colour class."""
@@ -163,7 +163,7 @@ class MessageLanes(Lanes):
     def mutual_information(self) -> Floats:
         """(m, B) mutual information of the pairwise beliefs."""
 
-    # -- starts and results -----------------------------------------------------------------------------------------------------
+    # -- starts and results -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def messages_from(self, marginals: Floats) -> Floats:

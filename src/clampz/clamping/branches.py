@@ -18,9 +18,10 @@ from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
-from clampz.model.results import Bound, Estimate, Estimates
+from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import Floats, Integers, UnaryTables, columns, read_only
 from clampz.options import Options, memory_allowed
+from clampz.wording import Bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +103,9 @@ class Step:
     """One step of a clamping: what was clamped, why, and what it brought.
 
     `variable` is the new one (None where branches chose differently), `variables` all that are clamped by now; `score`
-    is what the selector gave it; `seconds` is what the step took, choice included.
+    is what the selector gave it; `seconds` is what the step took, choice included.  A bound in `log_z` is never looser
+    than before; `raw_log_z` is the sum over the branches as it is, of the bounds of mean field and TRW and of the
+    values of Bethe.  `agree`: for pseudo-greedy, the heuristics that chose the same variable.
     """
 
     variable: int | None
@@ -110,12 +113,14 @@ class Step:
     selector: str
     score: float
     log_z: float
+    raw_log_z: float
     lower: float
     upper: float
     num_branches: int
     seconds: float
     converged: bool
     note: str = ""
+    agree: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

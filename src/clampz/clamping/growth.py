@@ -6,7 +6,6 @@ are solved with that.
 """
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -19,6 +18,7 @@ from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.registry import METHODS, method_named
 from clampz.approximations.trw import TRWOptions
 from clampz.clamping.branches import Clamped, Step, check_memory, checked_variables, split
+from clampz.clamping.memo import STOPPED, Memo, Set
 from clampz.clamping.selectors import choose, scores, selectors, singleton_entropies
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
@@ -28,7 +28,7 @@ from clampz.model.tables import Floats, Integers
 from clampz.numerics import EPS, log_sum_exp
 from clampz.options import Options, is_whole
 from clampz.signature import Approximation
-from clampz.watch import Progress
+from clampz.watch import Progress, Watch
 from clampz.workers import lane_blocks
 
 META_SELECTORS = {
@@ -57,6 +57,9 @@ def clamp(
     per_branch: bool = False,
     criterion: str | None = None,
     reweight: bool = False,
+    warm_starts: bool = True,
+    every_step: bool = True,
+    memo: Memo | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], object] | None = None,
     options: Options | None = None,
@@ -81,6 +84,16 @@ def clamp(
     reweight
         Choose TRW's edge weights anew in every branch, in place of restricting the parent's: "optimized" ones go on
         from the parent's and are never looser than them; others may be.
+    warm_starts
+        Start every branch at its parent's solution.  False: each is solved as any model is, with the method's options
+        as they are and edge weights of its own; branches are then in the order of their variables' numbers, whatever
+        the order of the clamps.
+    every_step
+        False, with cold starts only: solve the method after the last clamp alone, which is all that heuristics need.
+        Steps before it have a `log_z` of nan and are not converged, unless a selector needed the method there.
+    memo
+        What was solved before: clampings of one model with cold starts that share one solve a set of variables that
+        several of them come to once per method.
     executor
         Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
         default threads of this process; the result does not depend on it.
@@ -93,6 +106,9 @@ def clamp(
     True
     """
     approximation = method_named(method)
+    _check_cold(model, warm_starts, every_step, memo, per_branch)
+    if options is None and memo is not None:
+        options = memo.options(approximation.name)
     chosen = approximation.options(options, changes)
     if (variables is None) == (k is None):
         raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
@@ -121,8 +137,19 @@ def clamp(
         check_memory(model, (tries if k else 1) * widest, f"{k} variables to be clamped by {select}")
     if criterion is not None and criterion not in CRITERIA:
         raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
+    if not warm_starts and not per_branch and memo is None:
+        memo = Memo(model)
     growth = Growth(
-        model, approximation, chosen, criterion or _own_criterion(model, approximation), reweight, executor, progress
+        model,
+        approximation,
+        chosen,
+        criterion or _own_criterion(model, approximation),
+        reweight,
+        executor,
+        progress,
+        warm_starts=warm_starts,
+        every_step=every_step,
+        memo=memo,
     )
     for step in range(k):
         if growth.stopped():
@@ -132,6 +159,21 @@ def clamp(
         else:
             growth.clamp_next(select, fixed[step] if fixed else None, per_branch)
     return growth.result(select)
+
+
+def _check_cold(model: Model, warm_starts: bool, every_step: bool, memo: Memo | None, per_branch: bool) -> None:
+    """Refuse what goes with cold starts only."""
+    if warm_starts and not every_step:
+        raise OptionError("every_step=False: expected warm_starts=False, as warm starts need every step's solution")
+    if memo is None:
+        return
+    if warm_starts or per_branch:
+        raise OptionError(
+            "memo: expected warm_starts=False and one sequence for all branches, so that what is found at a set of "
+            f"variables does not depend on the way to it, found {warm_starts=}, {per_branch=}"
+        )
+    if memo.model is not model:
+        raise OptionError(f"memo: expected one of this model, {model!r}, found one of {memo.model!r}")
 
 
 def _own_criterion(model: Model, method: Approximation[Any]) -> str:
@@ -151,6 +193,28 @@ class Choice(NamedTuple):
     selector: str
     score: float = math.nan
     note: str = ""
+    agree: tuple[str, ...] = ()
+
+
+class Layout(NamedTuple):
+    """Branches laid out as one batch, piece by piece.
+
+    origin      (B,) the branch of the step before that each lane comes from
+    piece       (B,) the piece of each lane
+    sets        of each piece: the variables clamped in it
+    """
+
+    batch: Batch
+    origin: Integers
+    piece: Integers
+    sets: list[Set]
+
+    def take(self, pieces: Integers) -> tuple["Layout", Integers]:
+        """Some of the pieces, in increasing order, and the lanes they have here."""
+        lanes = np.flatnonzero(np.isin(self.piece, pieces))
+        batch = self.batch.take(lanes) if len(lanes) < self.batch.num_lanes else self.batch
+        piece = np.searchsorted(pieces, self.piece[lanes])
+        return Layout(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
 
 
 class Growth:
@@ -165,7 +229,13 @@ class Growth:
         reweight: bool,
         executor: Executor | None,
         progress: Callable[[Progress], object] | None,
+        *,
+        warm_starts: bool = True,
+        every_step: bool = True,
+        memo: Memo | None = None,
     ) -> None:
+        """With a memo, branches are laid out in the order of their variables, so that a set has the same ones whoever
+        comes to it."""
         self.model = model
         self.method = method
         self.options = options
@@ -173,21 +243,27 @@ class Growth:
         self.reweight = reweight
         self.executor = executor
         self.progress = progress
-        self.began = time.perf_counter()
-        self.deadline = self.began + options.time
+        self.warm_starts = warm_starts
+        self.every_step = every_step
+        self.memo = memo
+        self.watch = Watch(options.time)
+        self.began = 0.0  # on the watch: when the step began
         self.steps: list[Step] = []
-        self.batch = Batch(model, model.unary.flat[:, None])
-        self.solved = {method.name: self._solve(method.name, self.batch, None)}
+        one = np.zeros(1, dtype=np.int64)
+        self.root = self.at = Layout(Batch(model, model.unary.flat[:, None]), one, one, [()])
+        self.solved: dict[str, Estimates] = {}
         self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
-        self.root = self.batch, self.solved
+        if every_step:
+            self._guide(method.name)
+        self.solved_root = self.solved
         self._record(Choice((), ""))
 
     def clamp_next(self, select: str, fixed: int | None, per_branch: bool) -> None:
         """Clamp one more variable in every group of branches."""
-        self.began = time.perf_counter()
+        self.began = self.watch.seconds
         # guides of the step before, which may be asked for again
-        self.solved |= {name: self._solve(name, self.batch, parents) for name, parents in self.behind.items()}
-        every = np.arange(self.batch.num_lanes)
+        self.solved |= {name: self._solve(name, self.at, parents) for name, parents in self.behind.items()}
+        every = np.arange(self.at.batch.num_lanes)
         groups = np.split(every, len(every)) if per_branch else [every]
         choices = [
             [Choice((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups
@@ -196,19 +272,22 @@ class Growth:
 
     def clamp_best_set(self, size: int) -> None:
         """Clamp the best of all sets of `size` variables, from the start."""
-        self.began = time.perf_counter()
-        self.batch, self.solved = self.root
-        free = np.flatnonzero(self.batch.num_possible[:, 0] > 1)
+        self.began = self.watch.seconds
+        self.at, self.solved = self.root, self.solved_root
+        free = np.flatnonzero(self.at.batch.num_possible[:, 0] > 1)
         sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
         self._branch([np.zeros(1, dtype=np.int64)], [sets])
 
     def stopped(self) -> bool:
         """Whether a limit, the caller or Ctrl-C has ended the run: then no further variable is clamped."""
-        reasons = set(self.solved[self.method.name].stopped_by)
-        return bool(reasons & {"time", "interrupt", "callback"}) or time.perf_counter() > self.deadline
+        reasons = {reason for found in self.solved.values() for reason in found.stopped_by}
+        return bool(reasons & STOPPED) or self.watch.must_stop()
 
     def result(self, select: str) -> Clamped:
-        """What has been reached."""
+        """What has been reached; if the method has not been asked about it yet, it is now."""
+        if self.method.name not in self.solved:
+            self._guide(self.method.name)
+            self._record(*self.chosen, again=True)
         estimates = self.solved[self.method.name]
         return Clamped(
             method=self.method.name,
@@ -217,16 +296,16 @@ class Growth:
             variables=self.steps[-1].variables,
             steps=tuple(self.steps),
             branches=estimates,
-            batch=self.batch,
+            batch=self.at.batch,
             select=select,
             options=self.options,
         )
 
-    # -- choosing -------------------------------------------------------------------------------------------------------------
+    # -- choosing ------------------------------------------------------------------------------------------------------
 
     def _choices(self, select: str, group: Integers) -> list[Choice]:
         """What a selector offers for a group of branches: one choice, or several to try."""
-        free = (self.batch.num_possible[:, group] > 1).any(axis=1)
+        free = (self.at.batch.num_possible[:, group] > 1).any(axis=1)
         if not free.any():
             return []
         if select == "greedy":
@@ -246,10 +325,12 @@ class Growth:
             entropy = entropies if name.endswith("+TRE") else None
             found_scores = scores(self.model, name, clamped=clamped, entropy=entropy)
             variable, score, note = choose(self.model, found_scores, clamped=clamped, entropy=entropy)
-            found.setdefault(variable, Choice((variable,), name, score, note))
+            choice = found.setdefault(variable, Choice((variable,), name, score, note))
+            if select == "pseudo-greedy":
+                found[variable] = choice._replace(agree=(*choice.agree, name))
         return list(found.values())
 
-    # -- branching --------------------------------------------------------------------------------------------------------------
+    # -- branching -----------------------------------------------------------------------------------------------------
 
     def _branch(self, groups: list[Integers], choices: list[list[Choice]]) -> None:
         """Split every group at the best of its choices.
@@ -263,59 +344,78 @@ class Growth:
             for choice in (some or [Choice((), "")])
         ]
         owner = np.repeat(np.arange(len(groups)), [max(1, len(some)) for some in choices])
-        batch, origin, piece = self._laid_out(pieces)
+        laid = self._laid_out(pieces)
         tried: dict[str, Estimates] = {}
         winners = np.arange(len(pieces))
         if len(pieces) > len(groups):
             needed, merit_of = CRITERIA[self.criterion]
-            tried = {name: self._solve(name, batch, self._guide(name).take(origin)) for name in needed}
-            sums = [[log_sum_exp(_end(tried[name])[piece == p]) for name in needed] for p in range(len(pieces))]
+            for name in needed:
+                parents = self._guide(name).take(laid.origin) if self.warm_starts else None
+                tried[name] = self._solve(name, laid, parents)
+            sums = [[log_sum_exp(_end(tried[name])[laid.piece == p]) for name in needed] for p in range(len(pieces))]
             merits = np.array([merit_of(*values) for values in sums])
             winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
-        kept = np.flatnonzero(np.isin(piece, winners))
         before = self.solved
-        self.batch = batch.take(kept) if len(kept) < batch.num_lanes else batch
+        self.at, kept = laid.take(winners)
         self.solved = {name: estimates.take(kept) for name, estimates in tried.items()}
-        if self.method.name not in self.solved:
-            self.solved[self.method.name] = self._solve(
-                self.method.name, self.batch, before[self.method.name].take(origin[kept])
-            )
-        self.behind = {name: before[name].take(origin[kept]) for name in before.keys() - self.solved.keys()}
+        own = self.method.name
+        if own not in self.solved and self.every_step:
+            parents = before[own].take(self.at.origin) if self.warm_starts else None
+            self.solved[own] = self._solve(own, self.at, parents)
+        if self.warm_starts:
+            self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
 
-    def _laid_out(self, pieces: list[tuple[Integers, Choice]]) -> tuple[Batch, Integers, Integers]:
-        """One batch with the branches of all pieces; for each lane the branch it comes from, and its piece."""
-        origin = np.concatenate([group for group, _ in pieces])
-        piece = np.repeat(np.arange(len(pieces)), [len(group) for group, _ in pieces])
-        batch = self.batch.take(origin)
-        for depth in range(max(len(choice.variables) for _, choice in pieces)):
-            at = np.array([choice.variables[depth] if depth < len(choice.variables) else -1 for _, choice in pieces])
+    def _laid_out(self, pieces: list[tuple[Integers, Choice]]) -> Layout:
+        """The branches of all pieces: each a group of those so far, or with a memo the whole model, with a choice
+        clamped."""
+        clamped = [choice.variables for _, choice in pieces]
+        groups, base = [group for group, _ in pieces], self.at.batch
+        if self.memo is not None:
+            clamped = [tuple(sorted({*self.at.sets[0], *variables})) for variables in clamped]
+            groups, base = [np.zeros(1, dtype=np.int64)] * len(pieces), self.root.batch
+        origin = np.concatenate(groups)
+        piece = np.repeat(np.arange(len(pieces)), [len(group) for group in groups])
+        batch = base.take(origin)
+        for depth in range(max(len(variables) for variables in clamped)):
+            at = np.array([variables[depth] if depth < len(variables) else -1 for variables in clamped])
             batch, parent = split(batch, at[piece])
             origin, piece = origin[parent], piece[parent]
-        return batch, origin, piece
+        return Layout(batch, origin, piece, clamped)
 
-    # -- solving ------------------------------------------------------------------------------------------------------------
+    # -- solving -------------------------------------------------------------------------------------------------------
 
     def _guide(self, name: str) -> Estimates:
         """What a method says of the branches so far."""
         if name not in self.solved:
-            self.solved[name] = self._solve(name, self.batch, None)
+            self.solved[name] = self._solve(name, self.at, None)
         return self.solved[name]
 
-    def _solve(self, name: str, batch: Batch, parents: Estimates | None) -> Estimates:
-        """A method's estimates of a batch, started from those of the parents (one per lane)."""
+    def _solve(self, name: str, laid: Layout, parents: Estimates | None) -> Estimates:
+        """A method's estimates of branches, started from those of the parents (one per lane) if there are any."""
         method = METHODS[name]
-        own = name == self.method.name
-        options = self.options if own else method.options_type(threads=self.options.threads)
-        options = options.with_changes({"time": max(0.0, self.deadline - time.perf_counter())})
+        options = self._options(name)
+        if self.memo is not None:
+            self.memo.settle(name, options)
+            return self.memo.estimates(
+                name, laid.sets, laid.piece, lambda lanes: self._run(method, laid.batch.take(lanes), None, options)
+            )
         if parents is not None:
             options = options.in_branches()
             if isinstance(options, TRWOptions):
                 optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
-                anew = own and self.reweight
+                anew = method is self.method and self.reweight
                 if optimize or not anew:
                     options = replace(options, edge_weights=ForestWeights(parents.state.rho, optimize and anew))
-        return self._run(method, batch, parents, options)
+        return self._run(method, laid.batch, parents, options)
+
+    def _options(self, name: str) -> Options:
+        """Of the method, or of one that guides it, for the time that is left."""
+        options = self.options
+        if name != self.method.name:
+            known = self.memo.options(name) if self.memo is not None else None
+            options = (known or METHODS[name].options_type()).with_changes({"threads": self.options.threads})
+        return options.with_changes({"time": max(0.0, self.watch.left())})
 
     def _run(self, method: Approximation[Any], batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
         """Solve a batch here, or in blocks wherever the executor has its workers."""
@@ -333,14 +433,24 @@ class Growth:
         first, *others = [future.result() for future in waiting]
         return first.join(others)
 
-    def _record(self, *choices: Choice) -> None:
-        """Add a step: the sums over the branches, never looser than before."""
-        estimates = self.solved[self.method.name]
-        lower, upper, log_z = (log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z))
-        rounding = 4 * EPS * (len(estimates) + abs(log_z) if math.isfinite(log_z) else 0.0)
+    def _record(self, *choices: Choice, again: bool = False) -> None:
+        """Add a step, or put it in the place of the last one: the sums over the branches, never looser than before."""
+        if again:
+            self.steps.pop()
+        self.chosen = choices
+        estimates = self.solved.get(self.method.name)
+        lower, upper, log_z, raw = -math.inf, math.inf, math.nan, math.nan
+        if estimates is not None:
+            lower, upper, log_z, raw = (
+                log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, _end(estimates))
+            )
+            rounding = 4 * EPS * (len(estimates) + abs(log_z) if math.isfinite(log_z) else 0.0)
+            lower, upper = lower - rounding, upper + rounding
         before = self.steps[-1] if self.steps else None
-        lower = max(lower - rounding, before.lower if before else -math.inf)
-        upper = min(upper + rounding, before.upper if before else math.inf)
+        if before is not None:
+            lower, upper = max(lower, before.lower), min(upper, before.upper)
+        if estimates is not None:
+            log_z = {"lower": lower, "upper": upper}.get(estimates.bound or "", log_z)
         chosen = [v for choice in choices for v in choice.variables]
         one = choices[0] if len({choice.variables for choice in choices}) == 1 else None
         clamped = dict.fromkeys(
@@ -352,13 +462,15 @@ class Growth:
                 variables=tuple(clamped),
                 selector=choices[0].selector if one or len({c.selector for c in choices}) == 1 else "several",
                 score=one.score if one else math.nan,
-                log_z={"lower": lower, "upper": upper}.get(estimates.bound or "", log_z),
+                log_z=log_z,
+                raw_log_z=raw,
                 lower=lower,
                 upper=upper,
-                num_branches=len(estimates),
-                seconds=time.perf_counter() - self.began,
-                converged=bool(estimates.converged.all()),
+                num_branches=self.at.batch.num_lanes,
+                seconds=self.watch.seconds - self.began,
+                converged=estimates is not None and bool(estimates.converged.all()),
                 note="; ".join(dict.fromkeys(choice.note for choice in choices if choice.note)),
+                agree=one.agree if one else (),
             )
         )
 

@@ -103,8 +103,8 @@ def scores(
         if entropy is None and not free[_possible_states(model) > 1].all():
             plain = selector.removesuffix(TRE)
             raise OptionError(
-                f"{selector} with clamped variables: expected `entropy`, singleton entropies averaged over the branches "
-                f"(singleton_entropies(trw(model, evidence=branches))), found None; {plain} needs none"
+                f"{selector} with clamped variables: expected `entropy`, singleton entropies averaged over the "
+                f"branches (singleton_entropies(trw(model, evidence=branches))), found None; {plain} needs none"
             )
         multiplier = trw_entropies(model) if entropy is None else as_entropies(entropy, model)
     graph = Remaining.of(model, free, core=chosen.core)
