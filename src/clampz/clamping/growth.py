@@ -8,13 +8,11 @@ are solved with that.
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.registry import METHODS, method_named
 from clampz.approximations.trw import TRWOptions
 from clampz.clamping.branches import Clamped, Step, check_memory, checked_variables, split
@@ -23,11 +21,11 @@ from clampz.clamping.selectors import choose, scores, selectors, singleton_entro
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
-from clampz.model.results import Estimates
+from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import Floats, Integers
 from clampz.numerics import EPS, log_sum_exp
 from clampz.options import Options, is_whole
-from clampz.signature import Approximation
+from clampz.signature import Approximation, ForestWeights
 from clampz.watch import Progress, Watch
 from clampz.workers import lane_blocks
 
@@ -60,6 +58,7 @@ def clamp(
     warm_starts: bool = True,
     every_step: bool = True,
     memo: Memo | None = None,
+    start: Estimate | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], object] | None = None,
     options: Options | None = None,
@@ -94,6 +93,9 @@ def clamp(
     memo
         What was solved before: clampings of one model with cold starts that share one solve a set of variables that
         several of them come to once per method.
+    start
+        An earlier estimate of this model by the method: the model itself starts there, as a branch would, and TRW has
+        its edge weights, optimized further if the options say so.
     executor
         Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
         default threads of this process; the result does not depend on it.
@@ -106,7 +108,7 @@ def clamp(
     True
     """
     approximation = method_named(method)
-    _check_cold(model, warm_starts, every_step, memo, per_branch)
+    _check_starts(model, approximation, start, warm_starts, every_step, memo, per_branch)
     if options is None and memo is not None:
         options = memo.options(approximation.name)
     chosen = approximation.options(options, changes)
@@ -150,6 +152,7 @@ def clamp(
         warm_starts=warm_starts,
         every_step=every_step,
         memo=memo,
+        start=start,
     )
     for step in range(k):
         if growth.stopped():
@@ -161,8 +164,21 @@ def clamp(
     return growth.result(select)
 
 
-def _check_cold(model: Model, warm_starts: bool, every_step: bool, memo: Memo | None, per_branch: bool) -> None:
-    """Refuse what goes with cold starts only."""
+def _check_starts(
+    model: Model,
+    method: Approximation[Any],
+    start: Estimate | None,
+    warm_starts: bool,
+    every_step: bool,
+    memo: Memo | None,
+    per_branch: bool,
+) -> None:
+    """Refuse a start of something else, and what goes with warm or with cold starts only."""
+    if start is not None and (start.method != method.name or start.model is not model or not warm_starts):
+        raise OptionError(
+            f"start: expected an estimate of this model by {method.name}, with warm_starts=True, found one of "
+            f"{start.model!r} by {start.method}, {warm_starts=}"
+        )
     if warm_starts and not every_step:
         raise OptionError("every_step=False: expected warm_starts=False, as warm starts need every step's solution")
     if memo is None:
@@ -233,6 +249,7 @@ class Growth:
         warm_starts: bool = True,
         every_step: bool = True,
         memo: Memo | None = None,
+        start: Estimate | None = None,
     ) -> None:
         """With a memo, branches are laid out in the order of their variables, so that a set has the same ones whoever
         comes to it."""
@@ -253,7 +270,14 @@ class Growth:
         self.root = self.at = Layout(Batch(model, model.unary.flat[:, None]), one, one, [()])
         self.solved: dict[str, Estimates] = {}
         self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
-        if every_step:
+        if start is not None:
+            weights = None
+            if isinstance(options, TRWOptions):
+                weights = ForestWeights(start.state.rho, options.is_optimized).take(np.array([start.lane]))
+            self.solved[method.name] = method.solve(
+                self.at.batch, self._options(method.name).in_branches(), start, progress, weights=weights
+            )
+        elif every_step:
             self._guide(method.name)
         self.solved_root = self.solved
         self._record(Choice((), ""))
@@ -398,16 +422,17 @@ class Growth:
         if self.memo is not None:
             self.memo.settle(name, options)
             return self.memo.estimates(
-                name, laid.sets, laid.piece, lambda lanes: self._run(method, laid.batch.take(lanes), None, options)
+                name, laid.sets, laid.piece, lambda lanes: self._run(method, laid.batch.take(lanes), options)
             )
-        if parents is not None:
-            options = options.in_branches()
-            if isinstance(options, TRWOptions):
-                optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
-                anew = method is self.method and self.reweight
-                if optimize or not anew:
-                    options = replace(options, edge_weights=ForestWeights(parents.state.rho, optimize and anew))
-        return self._run(method, laid.batch, parents, options)
+        if parents is None:
+            return self._run(method, laid.batch, options)
+        options = options.in_branches()
+        weights = None
+        if isinstance(options, TRWOptions):
+            anew = method is self.method and self.reweight
+            if options.is_optimized or not anew:
+                weights = ForestWeights(parents.state.rho, options.is_optimized and anew)
+        return self._run(method, laid.batch, options, parents, weights)
 
     def _options(self, name: str) -> Options:
         """Of the method, or of one that guides it, for the time that is left."""
@@ -417,19 +442,25 @@ class Growth:
             options = (known or METHODS[name].options_type()).with_changes({"threads": self.options.threads})
         return options.with_changes({"time": max(0.0, self.watch.left())})
 
-    def _run(self, method: Approximation[Any], batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
+    def _run(
+        self,
+        method: Approximation[Any],
+        batch: Batch,
+        options: Options,
+        parents: Estimates | None = None,
+        weights: ForestWeights | None = None,
+    ) -> Estimates:
         """Solve a batch here, or in blocks wherever the executor has its workers."""
         if self.executor is None:
             progress = self.progress if method is self.method else None
-            return method(batch, start=parents, options=options, progress=progress)
+            return method.solve(batch, options, parents, progress, weights=weights)
         alone = options.with_changes({"threads": 1})
         blocks = lane_blocks(batch.num_lanes, 1, BLOCK)
-        waiting = [
-            self.executor.submit(
-                _solve_block, method.name, batch.take(block), parents and parents.take(block), _options_of(alone, block)
-            )
+        items = [
+            (method.name, batch.take(block), alone, parents and parents.take(block), weights and weights.take(block))
             for block in blocks
         ]
+        waiting = [self.executor.submit(_solve_block, *item) for item in items]
         first, *others = [future.result() for future in waiting]
         return first.join(others)
 
@@ -486,14 +517,8 @@ def _end(estimates: Estimates) -> Floats:
     )
 
 
-def _solve_block(name: str, batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
+def _solve_block(
+    name: str, batch: Batch, options: Options, parents: Estimates | None, weights: ForestWeights | None
+) -> Estimates:
     """What an executor is given to do."""
-    return METHODS[name](batch, start=parents, options=options)
-
-
-def _options_of(options: Options, block: Integers) -> Options:
-    """Options for a block of lanes: edge weights of lanes' own are cut down to theirs."""
-    weights = getattr(options, "edge_weights", None)
-    return (
-        options.with_changes({"edge_weights": weights.take(block)}) if isinstance(weights, ForestWeights) else options
-    )
+    return METHODS[name].solve(batch, options, parents, weights=weights)
