@@ -496,10 +496,11 @@ def test_weights_optimized_anew_are_never_looser_than_the_parents():
 @pytest.mark.parametrize("method", METHODS)
 def test_an_estimate_to_start_from(method):
     model = grid()
-    known = getattr(cz, {"mf": "mean_field"}.get(method, method))(model)
-    result = cz.clamp(model, method, k=2, select="maxW", start=known)
+    known = getattr(cz, {"mf": "mean_field"}.get(method, method))(model, **OPTIONS[method])
+    result = cz.clamp(model, method, k=2, select="maxW", start=known, **OPTIONS[method])
     assert result.steps[0].log_z == pytest.approx(known.log_z, abs=STOPPED)
-    assert result.log_z == pytest.approx(cz.clamp(model, method, k=2, select="maxW").log_z, abs=1e-3)
+    afresh = cz.clamp(model, method, k=2, select="maxW", **OPTIONS[method])
+    assert result.log_z == pytest.approx(afresh.log_z, abs=STOPPED)
 
 
 def test_the_weights_of_a_start_are_kept():
@@ -509,8 +510,9 @@ def test_the_weights_of_a_start_are_kept():
         result = cz.clamp(model, "trw", k=2, select="maxW", start=lane)
         np.testing.assert_array_equal(result.branches.state.rho[:, 0], lane.state.rho[:, lane.lane])
         assert result.steps[0].log_z < cz.trw(model).log_z
-    further = cz.clamp(model, "trw", k=0, start=known, edge_weights="optimized")
-    assert not np.array_equal(further.branches.state.rho, known.state.rho)
+    short = cz.trw(model, edge_weights="optimized", num_steps=1)
+    further = cz.clamp(model, "trw", k=0, start=short, edge_weights="optimized")
+    assert further.log_z < short.log_z - 0.01
 
 
 def test_a_start_of_something_else_is_refused():

@@ -15,7 +15,8 @@ from clampz import generators
 from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
 from clampz.approximations.trw import trw
-from clampz.clamping.selectors import choose, registry, scores, selectors, singleton_entropies
+from clampz.clamping.growth import clamp
+from clampz.clamping.selectors import choose, registry, scores, scores_of_all, selectors, singleton_entropies
 from clampz.clamping.selectors import cycles as cycle_scores
 from clampz.clamping.selectors.strength import MAX_TANH, Remaining, _all_walks, _short_walks, m_power
 from clampz.errors import EvidenceError, ModelError, OptionError
@@ -367,6 +368,25 @@ def test_entropies_of_any_labels():
 
 
 # -- choosing --------------------------------------------------------------------------------------------------------
+
+
+def test_the_graph_is_built_once_for_all_heuristics(monkeypatch):
+    built = []
+    build = Remaining.of.__func__
+    monkeypatch.setattr(
+        Remaining, "of", classmethod(lambda cls, *given, core: built.append(core) or build(cls, *given, core=core))
+    )
+    model = generators.grid(4, 4, weights=(-4, 4), rng=0)
+    result = clamp(model, "mf", k=5, select="pseudo-greedy")
+    assert not any(step.note for step in result.steps)
+    assert sorted(built) == 5 * [False] + 5 * [True]
+
+
+def test_scores_of_all_are_those_of_each():
+    model = generators.grid(3, 3, rng=0)
+    entropy = np.linspace(0.1, 0.6, 9)
+    for name, found in scores_of_all(model, list(selectors()), clamped=[4], entropy=entropy).items():
+        np.testing.assert_array_equal(found, scores(model, name, clamped=[4], entropy=entropy))
 
 
 def test_ties_go_to_the_first():

@@ -10,21 +10,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clampz.drawing import Drawable
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
-from clampz.model.results import Estimate, Estimates
+from clampz.model.results import Estimates
 from clampz.model.tables import Floats, Integers, UnaryTables, columns, read_only
 from clampz.options import Options, memory_allowed
 from clampz.wording import Bound
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
 # clamping will need.
@@ -124,8 +121,9 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Clamped:
-    """What clamping some variables gives: like an `Estimate`, with the way to it.
+class Clamped(Drawable):
+    """What clamping some variables gives: like an `Estimate`, with the way to it; `plot()` draws log Z against the
+    number of clamps, as `plot_clamped` does for several.
 
     Attributes
     ----------
@@ -179,19 +177,14 @@ class Clamped:
     @cached_property
     def marginals(self) -> UnaryTables:
         """`marginals[i]`: the branches' marginals mixed with their weights; for a clamped variable that is its states'
-        share of Z."""
-        return UnaryTables(read_only(mixed_marginals(self.branches)), self.model.unary.start)
+        share of Z.  Branches with Z = 0 have none and count for nothing."""
+        some = self.weights > 0
+        mixed = self.branches.marginals_flat[:, some] @ self.weights[some]
+        return UnaryTables(read_only(mixed), self.model.unary.start)
 
     def marginal(self, variable: Variable) -> Floats:
         """Marginal of one variable, by index or name."""
         return self.marginals[self.model.variable_index(variable)]
-
-    def plot(self, exact: "Estimate | Clamped | float | None" = None, ax: "Axes | None" = None) -> "Axes":
-        """Draw log Z against the number of clamps, with the variables clamped: see `clampz.plotting.plot_clamped`,
-        which also draws several results."""
-        from clampz.plotting import plot_clamped
-
-        return plot_clamped(self, exact, ax)
 
     def __repr__(self) -> str:
         kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
@@ -205,16 +198,10 @@ class Clamped:
 
 def branch_weights(estimates: Estimates) -> Floats:
     """(B,) each branch's share of the sum; even shares if Z = 0."""
-    if not np.isfinite(estimates.log_z).any():
+    possible = estimates.log_z > -np.inf
+    if not possible.any():
         return np.full(len(estimates), 1 / len(estimates))
-    weights = np.exp(estimates.log_z - estimates.log_z.max())
-    shares: Floats = weights / weights.sum()
+    shares = np.zeros(len(estimates))
+    weights = np.exp(estimates.log_z[possible] - estimates.log_z.max())
+    shares[possible] = weights / weights.sum()
     return shares
-
-
-def mixed_marginals(estimates: Estimates) -> Floats:
-    """(S,) the branches' marginals, mixed with their weights; branches with Z = 0 have none and count for nothing."""
-    weights = branch_weights(estimates)
-    some = weights > 0
-    mixed: Floats = estimates.marginals_flat[:, some] @ weights[some]
-    return mixed

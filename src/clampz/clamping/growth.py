@@ -17,7 +17,8 @@ from clampz.approximations.registry import METHODS, method_named
 from clampz.approximations.trw import TRWOptions
 from clampz.clamping.branches import Clamped, Step, check_memory, checked_variables, split
 from clampz.clamping.memo import STOPPED, Memo, Set
-from clampz.clamping.selectors import choose, scores, selectors, singleton_entropies
+from clampz.clamping.selectors import choose, scores, scores_of_all, selectors, singleton_entropies
+from clampz.clamping.selectors.registry import TRE
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
@@ -123,7 +124,7 @@ def clamp(
         if select not in (known := [*selectors(), *META_SELECTORS]):
             raise unknown_name("selector", select, known)
         if select in selectors():
-            scores(model, select.removesuffix("+TRE"))  # refuses a model that it is not defined for, before any work
+            scores(model, select.removesuffix(TRE))  # refuses a model that it is not defined for, before any work
         if not is_whole(k) or not 0 <= k <= model.num_variables:  # type: ignore[operator]
             raise OptionError(
                 f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}"
@@ -202,8 +203,8 @@ def _own_criterion(model: Model, method: Approximation[Any]) -> str:
     return "trw"
 
 
-class Choice(NamedTuple):
-    """Variables to clamp in one group of branches, and why."""
+class Candidate(NamedTuple):
+    """Variables that may be clamped in one group of branches, and why."""
 
     variables: tuple[int, ...]
     selector: str
@@ -280,7 +281,7 @@ class Growth:
         elif every_step:
             self._guide(method.name)
         self.solved_root = self.solved
-        self._record(Choice((), ""))
+        self._record(Candidate((), ""))
 
     def clamp_next(self, select: str, fixed: int | None, per_branch: bool) -> None:
         """Clamp one more variable in every group of branches."""
@@ -290,7 +291,7 @@ class Growth:
         every = np.arange(self.at.batch.num_lanes)
         groups = np.split(every, len(every)) if per_branch else [every]
         choices = [
-            [Choice((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups
+            [Candidate((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups
         ]
         self._branch(groups, choices)
 
@@ -299,7 +300,7 @@ class Growth:
         self.began = self.watch.seconds
         self.at, self.solved = self.root, self.solved_root
         free = np.flatnonzero(self.at.batch.num_possible[:, 0] > 1)
-        sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
+        sets = [Candidate(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
         self._branch([np.zeros(1, dtype=np.int64)], [sets])
 
     def stopped(self) -> bool:
@@ -327,36 +328,32 @@ class Growth:
 
     # -- choosing ------------------------------------------------------------------------------------------------------
 
-    def _choices(self, select: str, group: Integers) -> list[Choice]:
+    def _choices(self, select: str, group: Integers) -> list[Candidate]:
         """What a selector offers for a group of branches: one choice, or several to try."""
         free = (self.at.batch.num_possible[:, group] > 1).any(axis=1)
         if not free.any():
             return []
         if select == "greedy":
-            return [Choice((int(i),), "greedy") for i in np.flatnonzero(free)]
+            return [Candidate((int(i),), "greedy") for i in np.flatnonzero(free)]
         names = list(selectors()) if select == "pseudo-greedy" else [select]
         if select == "pseudo-greedy" and self.model.pair_form is None:
             names = [name for name in names if "Cycles" not in name]  # defined for binary models only
-        found: dict[int, Choice] = {}
         clamped = np.flatnonzero(~free).tolist()
         # TRW's entropies, averaged over the branches with TRW's weights, whichever method is being clamped
-        entropies = (
-            singleton_entropies(self._guide("trw").take(group))
-            if any(name.endswith("+TRE") for name in names)
-            else None
-        )
-        for name in names:
-            entropy = entropies if name.endswith("+TRE") else None
-            found_scores = scores(self.model, name, clamped=clamped, entropy=entropy)
-            variable, score, note = choose(self.model, found_scores, clamped=clamped, entropy=entropy)
-            choice = found.setdefault(variable, Choice((variable,), name, score, note))
+        needed = any(name.endswith(TRE) for name in names)
+        entropies = singleton_entropies(self._guide("trw").take(group)) if needed else None
+        found: dict[int, Candidate] = {}
+        for name, values in scores_of_all(self.model, names, clamped=clamped, entropy=entropies).items():
+            entropy = entropies if name.endswith(TRE) else None
+            variable, score, note = choose(self.model, values, clamped=clamped, entropy=entropy)
+            choice = found.setdefault(variable, Candidate((variable,), name, score, note))
             if select == "pseudo-greedy":
                 found[variable] = choice._replace(agree=(*choice.agree, name))
         return list(found.values())
 
     # -- branching -----------------------------------------------------------------------------------------------------
 
-    def _branch(self, groups: list[Integers], choices: list[list[Choice]]) -> None:
+    def _branch(self, groups: list[Integers], choices: list[list[Candidate]]) -> None:
         """Split every group at the best of its choices.
 
         All choices of all groups are laid out as one batch, each a stretch of lanes; where there is a choice, that
@@ -365,7 +362,7 @@ class Growth:
         pieces = [
             (group, choice)
             for group, some in zip(groups, choices, strict=True)
-            for choice in (some or [Choice((), "")])
+            for choice in (some or [Candidate((), "")])
         ]
         owner = np.repeat(np.arange(len(groups)), [max(1, len(some)) for some in choices])
         laid = self._laid_out(pieces)
@@ -390,7 +387,7 @@ class Growth:
             self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
 
-    def _laid_out(self, pieces: list[tuple[Integers, Choice]]) -> Layout:
+    def _laid_out(self, pieces: list[tuple[Integers, Candidate]]) -> Layout:
         """The branches of all pieces: each a group of those so far, or with a memo the whole model, with a choice
         clamped."""
         clamped = [choice.variables for _, choice in pieces]
@@ -464,7 +461,7 @@ class Growth:
         first, *others = [future.result() for future in waiting]
         return first.join(others)
 
-    def _record(self, *choices: Choice, again: bool = False) -> None:
+    def _record(self, *choices: Candidate, again: bool = False) -> None:
         """Add a step, or put it in the place of the last one: the sums over the branches, never looser than before."""
         if again:
             self.steps.pop()
