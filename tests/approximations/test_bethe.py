@@ -6,8 +6,8 @@ import pytest
 
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.lanes import lanes_of
-from clampz.approximations.layouts import problem_of
+from clampz.approximations.layouts import layout_of
+from clampz.approximations.table_messages import lanes_of
 from clampz.workers import Workers
 from naive import NaiveMessages, enumerate_model, naive_bethe, naive_objective
 from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
@@ -38,7 +38,7 @@ def test_the_double_loop_equals_the_twin(kind, inner):
         else:
             model = random_tables(rng, rng.integers(1, 4, n), edges, scale, zeros=0.3 * (kind == "zeros"))
         for inertia in inertias(model.topology):
-            lanes = lanes_of(problem_of(cz.Batch.from_evidence(model, [{}])), Workers(1))
+            lanes = lanes_of(layout_of(cz.Batch.from_evidence(model, [{}])), Workers(1))
             lanes.set_counting(np.ones((model.num_edges, 1)), inertia)
             for value, upper, drift in naive_bethe(model, inertia, 4, inner):
                 lanes.sweep(inner)

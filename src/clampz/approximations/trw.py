@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from clampz.approximations.binary_messages import BinaryLanes
 from clampz.approximations.edge_weights import checked_weights, heaviest_forests, sampled_weights, uniform_weights
 from clampz.approximations.iteration import Ending, Policy, Stagnation, iterate, solve_in_blocks
-from clampz.approximations.lanes import finished, lanes_of, start_messages
-from clampz.approximations.layouts import problem_of
+from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import MessageLanes
+from clampz.approximations.table_messages import lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
@@ -100,9 +100,9 @@ def trw(
     """
     optimize = weights.optimize if weights is not None else options.is_optimized
     with workers(options.num_threads) as pool:
-        lanes = lanes_of(problem_of(batch), pool)
+        lanes = lanes_of(layout_of(batch), pool)
         if start is not None:
-            lanes.start_at(start_messages(lanes, batch, start))
+            lanes.start_at(lanes.messages_of(batch, start))
         rho = _initial_weights(batch, options) if weights is None else weights.rho
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
@@ -117,7 +117,7 @@ def trw(
 
         # weights of a lane's own need tables of its own, except in log-odds
         ending = solve_in_blocks(lanes, solve, max_block=None if shared or isinstance(lanes, BinaryLanes) else 1)
-    return finished("trw", lanes, batch, options, ending, rho, log_z=ending.upper, bound="upper")
+    return lanes.estimates("trw", batch, options, ending, rho, log_z=ending.upper, bound="upper")
 
 
 def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:

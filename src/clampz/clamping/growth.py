@@ -213,7 +213,7 @@ class Candidate(NamedTuple):
     agree: tuple[str, ...] = ()
 
 
-class Layout(NamedTuple):
+class Pieces(NamedTuple):
     """Branches laid out as one batch, piece by piece.
 
     origin      (B,) the branch of the step before that each lane comes from
@@ -226,12 +226,12 @@ class Layout(NamedTuple):
     piece: Integers
     sets: list[Set]
 
-    def take(self, pieces: Integers) -> tuple["Layout", Integers]:
+    def take(self, pieces: Integers) -> tuple["Pieces", Integers]:
         """Some of the pieces, in increasing order, and the lanes they have here."""
         lanes = np.flatnonzero(np.isin(self.piece, pieces))
         batch = self.batch.take(lanes) if len(lanes) < self.batch.num_lanes else self.batch
         piece = np.searchsorted(pieces, self.piece[lanes])
-        return Layout(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
+        return Pieces(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
 
 
 class Growth:
@@ -268,7 +268,7 @@ class Growth:
         self.began = 0.0  # on the watch: when the step began
         self.steps: list[Step] = []
         one = np.zeros(1, dtype=np.int64)
-        self.root = self.at = Layout(Batch(model, model.unary.flat[:, None]), one, one, [()])
+        self.root = self.at = Pieces(Batch(model, model.unary.flat[:, None]), one, one, [()])
         self.solved: dict[str, Estimates] = {}
         self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
         if start is not None:
@@ -387,7 +387,7 @@ class Growth:
             self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
 
-    def _laid_out(self, pieces: list[tuple[Integers, Candidate]]) -> Layout:
+    def _laid_out(self, pieces: list[tuple[Integers, Candidate]]) -> Pieces:
         """The branches of all pieces: each a group of those so far, or with a memo the whole model, with a choice
         clamped."""
         clamped = [choice.variables for _, choice in pieces]
@@ -402,7 +402,7 @@ class Growth:
             at = np.array([variables[depth] if depth < len(variables) else -1 for variables in clamped])
             batch, parent = split(batch, at[piece])
             origin, piece = origin[parent], piece[parent]
-        return Layout(batch, origin, piece, clamped)
+        return Pieces(batch, origin, piece, clamped)
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
@@ -412,7 +412,7 @@ class Growth:
             self.solved[name] = self._solve(name, self.at, None)
         return self.solved[name]
 
-    def _solve(self, name: str, laid: Layout, parents: Estimates | None) -> Estimates:
+    def _solve(self, name: str, laid: Pieces, parents: Estimates | None) -> Estimates:
         """A method's estimates of branches, started from those of the parents (one per lane) if there are any."""
         method = METHODS[name]
         options = self._options(name)
