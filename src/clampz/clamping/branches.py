@@ -18,6 +18,7 @@ from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
+from clampz.model.fixing import keep_only
 from clampz.model.results import Estimates
 from clampz.model.tables import Floats, Integers, UnaryTables, columns, read_only
 from clampz.options import Options, memory_allowed
@@ -52,22 +53,15 @@ def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
 
     The lanes of one parent follow each other, in the order of its states.
     """
-    start = batch.model.unary.start
-    rows, parents = [], []
+    start, states = batch.model.unary.start, []
     for b, i in enumerate(variables):
-        if i < 0:
-            rows.append(np.array([-1]))
-        else:
-            possible = np.flatnonzero(batch.unary[start[i] : start[i + 1], b] > -np.inf)
-            rows.append(start[i] + (possible if possible.size else np.array([0])))
-        parents.append(np.full(len(rows[-1]), b))
-    row, parent = np.concatenate(rows), np.concatenate(parents)
+        left = np.flatnonzero(batch.possible[start[i] : start[i + 1], b]) if i >= 0 else np.empty(0, dtype=np.int64)
+        states.append(left if left.size else np.zeros(1, dtype=np.int64))
+    parent = np.repeat(np.arange(len(states)), [len(left) for left in states])
     unary = columns(batch.unary, parent)
-    for lane in np.flatnonzero(row >= 0):
-        i = variables[parent[lane]]
-        kept = unary[row[lane], lane]
-        unary[start[i] : start[i + 1], lane] = -np.inf
-        unary[row[lane], lane] = kept
+    for lane, (i, state) in enumerate(zip(variables[parent], np.concatenate(states), strict=True)):
+        if i >= 0:
+            keep_only(unary[:, lane], start, i, [state])
     return Batch(batch.model, unary), parent
 
 

@@ -9,21 +9,22 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from clampz.approximations.registry import METHODS, method_named
 from clampz.approximations.trw import TRWOptions
-from clampz.clamping.branches import Clamped, Step, check_memory, checked_variables, split
-from clampz.clamping.memo import STOPPED, Memo, Set
+from clampz.clamping.branches import Clamped, Step, check_memory, checked_variables
+from clampz.clamping.candidates import CRITERIA, Candidate, Pieces, Set, end_of, own_criterion
+from clampz.clamping.memo import STOPPED, Memo
 from clampz.clamping.selectors import choose, scores, scores_of_all, selectors, singleton_entropies
 from clampz.clamping.selectors.registry import TRE
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
-from clampz.model.tables import Floats, Integers
+from clampz.model.tables import Integers
 from clampz.numerics import EPS, log_sum_exp
 from clampz.options import Options, is_whole
 from clampz.signature import Approximation, ForestWeights
@@ -34,13 +35,6 @@ META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",
     "pseudo-greedy": "the choices of all heuristics are tried, and the best one kept",
     "optimal": "every set of variables is tried, and the best one kept: for study",
-}
-# What each criterion needs solved; higher merit is better.
-CRITERIA: dict[str, tuple[tuple[str, ...], Callable[..., float]]] = {
-    "trw": (("trw",), lambda upper: -upper),
-    "mf": (("mean_field",), lambda lower: lower),
-    "bethe": (("bethe",), lambda value: value),
-    "gap": (("trw", "mean_field"), lambda upper, lower: lower - upper),
 }
 # Lanes in a block that is handed to an executor.
 BLOCK = 16
@@ -146,7 +140,7 @@ def clamp(
         model,
         approximation,
         chosen,
-        criterion or _own_criterion(model, approximation),
+        criterion or own_criterion(model, approximation.name),
         reweight,
         executor,
         progress,
@@ -191,47 +185,6 @@ def _check_starts(
         )
     if memo.model is not model:
         raise OptionError(f"memo: expected one of this model, {model!r}, found one of {memo.model!r}")
-
-
-def _own_criterion(model: Model, method: Approximation[Any]) -> str:
-    """The criterion of greedy selectors that fits a method: for Bethe, where higher is better only on attractive and
-    balanced models, TRW's on the others."""
-    if method.name == "mean_field":
-        return "mf"
-    if method.name == "bethe" and model.pair_form is not None and model.kind != "mixed":
-        return "bethe"
-    return "trw"
-
-
-class Candidate(NamedTuple):
-    """Variables that may be clamped in one group of branches, and why."""
-
-    variables: tuple[int, ...]
-    selector: str
-    score: float = math.nan
-    note: str = ""
-    agree: tuple[str, ...] = ()
-
-
-class Pieces(NamedTuple):
-    """Branches laid out as one batch, piece by piece.
-
-    origin      (B,) the branch of the step before that each lane comes from
-    piece       (B,) the piece of each lane
-    sets        of each piece: the variables clamped in it
-    """
-
-    batch: Batch
-    origin: Integers
-    piece: Integers
-    sets: list[Set]
-
-    def take(self, pieces: Integers) -> tuple["Pieces", Integers]:
-        """Some of the pieces, in increasing order, and the lanes they have here."""
-        lanes = np.flatnonzero(np.isin(self.piece, pieces))
-        batch = self.batch.take(lanes) if len(lanes) < self.batch.num_lanes else self.batch
-        piece = np.searchsorted(pieces, self.piece[lanes])
-        return Pieces(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
 
 
 class Growth:
@@ -365,16 +318,14 @@ class Growth:
             for choice in (some or [Candidate((), "")])
         ]
         owner = np.repeat(np.arange(len(groups)), [max(1, len(some)) for some in choices])
-        laid = self._laid_out(pieces)
+        laid = self._laid_out([group for group, _ in pieces], [choice.variables for _, choice in pieces])
         tried: dict[str, Estimates] = {}
         winners = np.arange(len(pieces))
         if len(pieces) > len(groups):
-            needed, merit_of = CRITERIA[self.criterion]
-            for name in needed:
+            for name in CRITERIA[self.criterion].needed:
                 parents = self._guide(name).take(laid.origin) if self.warm_starts else None
                 tried[name] = self._solve(name, laid, parents)
-            sums = [[log_sum_exp(_end(tried[name])[laid.piece == p]) for name in needed] for p in range(len(pieces))]
-            merits = np.array([merit_of(*values) for values in sums])
+            merits = laid.merits(self.criterion, tried)
             winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
         before = self.solved
         self.at, kept = laid.take(winners)
@@ -387,22 +338,13 @@ class Growth:
             self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
 
-    def _laid_out(self, pieces: list[tuple[Integers, Candidate]]) -> Pieces:
-        """The branches of all pieces: each a group of those so far, or with a memo the whole model, with a choice
-        clamped."""
-        clamped = [choice.variables for _, choice in pieces]
-        groups, base = [group for group, _ in pieces], self.at.batch
-        if self.memo is not None:
-            clamped = [tuple(sorted({*self.at.sets[0], *variables})) for variables in clamped]
-            groups, base = [np.zeros(1, dtype=np.int64)] * len(pieces), self.root.batch
-        origin = np.concatenate(groups)
-        piece = np.repeat(np.arange(len(pieces)), [len(group) for group in groups])
-        batch = base.take(origin)
-        for depth in range(max(len(variables) for variables in clamped)):
-            at = np.array([variables[depth] if depth < len(variables) else -1 for variables in clamped])
-            batch, parent = split(batch, at[piece])
-            origin, piece = origin[parent], piece[parent]
-        return Pieces(batch, origin, piece, clamped)
+    def _laid_out(self, groups: list[Integers], clamped: list[Set]) -> Pieces:
+        """A piece for each group of the branches so far with these variables clamped; with a memo it is the whole model
+        that has them and all before them clamped."""
+        if self.memo is None:
+            return Pieces.laid_out(self.at.batch, groups, clamped)
+        sets = [tuple(sorted({*self.at.sets[0], *variables})) for variables in clamped]
+        return Pieces.laid_out(self.root.batch, [np.zeros(1, dtype=np.int64)] * len(sets), sets)
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
@@ -470,7 +412,7 @@ class Growth:
         lower, upper, log_z, raw = -math.inf, math.inf, math.nan, math.nan
         if estimates is not None:
             lower, upper, log_z, raw = (
-                log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, _end(estimates))
+                log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, end_of(estimates))
             )
             rounding = 4 * EPS * (len(estimates) + abs(log_z) if math.isfinite(log_z) else 0.0)
             lower, upper = lower - rounding, upper + rounding
@@ -501,17 +443,6 @@ class Growth:
                 agree=one.agree if one else (),
             )
         )
-
-
-def _end(estimates: Estimates) -> Floats:
-    """What a criterion looks at: the bound, or the value where there is none."""
-    return (
-        estimates.upper
-        if estimates.method == "trw"
-        else estimates.lower
-        if estimates.method == "mean_field"
-        else estimates.value
-    )
 
 
 def _solve_block(
