@@ -17,6 +17,7 @@ from clampz.bracketing.marginals import MarginalBounds, bound_marginals
 from clampz.choosing import Solution, solve
 from clampz.clamping.branches import Clamped, Step, branches
 from clampz.clamping.growth import clamp
+from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import scores, selectors
 from clampz.elimination.exact import ExactOptions, exact
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
@@ -65,6 +66,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "methods",
     "trw",
     # clamping
+    "Memo",
     "branches",
     "clamp",
     "scores",

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from clampz.approximations.accuracy import dense_and_strong
 from clampz.approximations.bethe import bethe
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
@@ -317,7 +316,7 @@ def _clamped_as_asked(model: Model, why: str, run: _Run, k: int, select: str | N
     below: Found = fields
     above: Found = trees
     if fields.lower < trees.upper - NARROW:
-        above = _clamped(trees, ends, 0.6, k, select, edge_weights=ForestWeights(trees.state.rho))
+        above = _clamped(trees, ends, 0.6, k, select, start=trees)
         below = _clamped(fields, ends, 1.0, k, select, above)
     lower, upper = below.lower, above.upper
     first = _gone_on(first, run)

@@ -170,7 +170,7 @@ def test_no_variables():
     assert cz.mean_field(cz.Model([], constant=1.5)).value == pytest.approx(1.5, abs=EXACT)
 
 
-# -- hard zeros ------------------------------------------------------------------------------------------------------------------
+# -- hard zeros ------------------------------------------------------------------------------------------------------
 
 
 def test_finds_a_feasible_start():
@@ -209,7 +209,7 @@ def test_says_so_where_no_configuration_is_possible():
     assert pair.lower == pair.upper == -np.inf and "Z = 0" in pair.note
 
 
-# -- extremes and options -------------------------------------------------------------------------------------------------------
+# -- extremes and options --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("general", [False, True])

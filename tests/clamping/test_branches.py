@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import clampz as cz
 from clampz import generators
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.clamping.branches import branch_weights, check_memory, split
 from clampz.numerics import log_sum_exp
+from clampz.signature import ForestWeights
 from naive import all_configurations, entropy, enumerate_model, naive_mean_field_objective, naive_objective
 from random_models import as_general, random_binary, random_edges, random_tables
 from strategies import finite_or_hard, models
@@ -53,7 +53,7 @@ KINDS = (2, "tables", "unary", 3, 4, "zeros")
 SEEDS = range(4)
 
 
-# -- branches ----------------------------------------------------------------------------------------------------------------------
+# -- branches --------------------------------------------------------------------------------------------------------
 
 
 def test_a_lane_for_every_joint_state():
@@ -116,7 +116,7 @@ def test_a_variable_without_states_leaves_one_branch():
     np.testing.assert_allclose(result.weights, 1 / len(result.branches))
 
 
-# -- split -------------------------------------------------------------------------------------------------------------------------
+# -- split -----------------------------------------------------------------------------------------------------------
 
 
 def test_split_clamps_each_lane_at_its_own_variable():
@@ -141,7 +141,7 @@ def test_splitting_twice_changes_nothing():
     np.testing.assert_array_equal(parent, [0, 1])
 
 
-# -- sums, weights and marginals -----------------------------------------------------------------------------------------------------
+# -- sums, weights and marginals -------------------------------------------------------------------------------------
 
 
 def test_combined():
@@ -173,7 +173,9 @@ def test_weights_are_probabilities_of_the_branches():
     log_z, _, _ = enumerate_model(model)
     wanted = [
         np.exp(
-            log_sum_exp([_score(model, x) for x in all_configurations(model.num_states) if (x[1], x[3]) == (b, d)])
+            log_sum_exp(
+                np.array([_score(model, x) for x in all_configurations(model.num_states) if (x[1], x[3]) == (b, d)])
+            )
             - log_z
         )
         for b in range(model.num_states[1])
@@ -222,7 +224,7 @@ def test_impossible_branches_count_for_nothing(method):
     np.testing.assert_allclose(np.concatenate(list(result.marginals)), np.concatenate(wanted), atol=1e-4)
 
 
-# -- what is refused -----------------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------------------------
 
 
 def test_refused_variables():
@@ -251,7 +253,7 @@ def test_too_many_branches_for_memory():
         check_memory(model, 4, "2 clamped variables", limit=1000)
 
 
-# -- Theorem 2: TRW ------------------------------------------------------------------------------------------------------------------
+# -- Theorem 2: TRW --------------------------------------------------------------------------------------------------
 
 
 def trw_sums(model, order, rho, tol=TRW_TOL):
@@ -259,7 +261,8 @@ def trw_sums(model, order, rho, tol=TRW_TOL):
     clamps to the next."""
     out = []
     for k in range(len(order) + 1):
-        solved = cz.trw(cz.branches(model, order[:k]), edge_weights=ForestWeights(rho), tol=tol, max_iter=100_000)
+        options = cz.TRWOptions(tol=tol, max_iter=100_000)
+        solved = cz.trw.solve(cz.branches(model, order[:k]), options, weights=ForestWeights(rho))
         assert solved.converged.all()
         out.append(log_sum_exp(solved.upper))
     return np.array(out)
@@ -295,7 +298,7 @@ def test_flipping_changes_nothing_for_trw():
         np.testing.assert_allclose(trw_sums(flipped, order, rho), trw_sums(model, order, rho), atol=2 * TRW_TOL)
 
 
-# -- Theorem 1 -----------------------------------------------------------------------------------------------------------------------
+# -- Theorem 1 -------------------------------------------------------------------------------------------------------
 
 
 def best_mixture(model, rho, num_steps=4000, rate=0.3):
@@ -353,7 +356,7 @@ def test_theorem_1_first_equality():
     assert log_sum_exp(solved.log_z) == pytest.approx(shares @ solved.log_z + entropy(shares), abs=EXACT)
 
 
-# -- Theorem 4 and Lemma 3: mean field -------------------------------------------------------------------------------------------------
+# -- Theorem 4 and Lemma 3: mean field -------------------------------------------------------------------------------
 
 
 def mean_field_sums(model, order):
@@ -403,7 +406,9 @@ def test_lemma_3(kind):
 def clamped_objectives(model, q, i):
     """log sum over x_i of exp F(q with X_i = x_i)."""
     return log_sum_exp(
-        [naive_mean_field_objective(model, [*q[:i], np.eye(len(q[i]))[a], *q[i + 1 :]]) for a in range(len(q[i]))]
+        np.array(
+            [naive_mean_field_objective(model, [*q[:i], np.eye(len(q[i]))[a], *q[i + 1 :]]) for a in range(len(q[i]))]
+        )
     )
 
 
@@ -425,7 +430,7 @@ def test_flipping_changes_nothing_for_mean_field():
         assert found[0] == pytest.approx(found[1], abs=EXACT)
 
 
-# -- Bethe ---------------------------------------------------------------------------------------------------------------------------
+# -- Bethe -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("flipped", [False, True], ids=["attractive", "balanced"])
@@ -456,7 +461,7 @@ def test_bethe_with_everything_clamped_is_exact(kind):
     assert log_sum_exp(solved.value) == pytest.approx(enumerate_model(model)[0], abs=EXACT)
 
 
-# -- equation (1) ----------------------------------------------------------------------------------------------------------------------
+# -- equation (1) ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)

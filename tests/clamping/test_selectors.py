@@ -15,7 +15,8 @@ from clampz import generators
 from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
 from clampz.approximations.trw import trw
-from clampz.clamping.selectors import choose, registry, scores, selectors, singleton_entropies
+from clampz.clamping.growth import clamp
+from clampz.clamping.selectors import choose, registry, scores, scores_of_all, selectors, singleton_entropies
 from clampz.clamping.selectors import cycles as cycle_scores
 from clampz.clamping.selectors.strength import MAX_TANH, Remaining, _all_walks, _short_walks, m_power
 from clampz.errors import EvidenceError, ModelError, OptionError
@@ -109,7 +110,7 @@ def test_clamping_scores_as_the_model_without_the_variables():
             assert (found[clamped] == 0).all()
 
 
-# -- large graphs ----------------------------------------------------------------------------------------------------------------
+# -- large graphs ----------------------------------------------------------------------------------------------------
 
 
 def slow_cycle_scores(model):
@@ -244,7 +245,7 @@ def test_dense_graphs_beyond_the_dense_limit_are_summed_to_the_end():
     np.testing.assert_allclose(m_power(graph), every, rtol=1e-12)
 
 
-# -- the paper's examples ----------------------------------------------------------------------------------------------------------
+# -- the paper's examples --------------------------------------------------------------------------------------------
 
 
 def averaged_entropies(model, clamped):
@@ -289,7 +290,7 @@ def test_barbell(weight):
     assert set(np.flatnonzero(scores(model, "frustCycles"))) == {5, 6, 7}
 
 
-# -- symmetries -------------------------------------------------------------------------------------------------------------------
+# -- symmetries ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.nojit
@@ -331,7 +332,7 @@ def test_relabelling_permutes_the_scores(name):
         )
 
 
-# -- entropies --------------------------------------------------------------------------------------------------------------------
+# -- entropies -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -366,7 +367,26 @@ def test_entropies_of_any_labels():
     np.testing.assert_allclose(singleton_entropies(trw(model)), np.log([3, 2, 4]), rtol=1e-9)
 
 
-# -- choosing ---------------------------------------------------------------------------------------------------------------------
+# -- choosing --------------------------------------------------------------------------------------------------------
+
+
+def test_the_graph_is_built_once_for_all_heuristics(monkeypatch):
+    built = []
+    build = Remaining.of.__func__
+    monkeypatch.setattr(
+        Remaining, "of", classmethod(lambda cls, *given, core: built.append(core) or build(cls, *given, core=core))
+    )
+    model = generators.grid(4, 4, weights=(-4, 4), rng=0)
+    result = clamp(model, "mf", k=5, select="pseudo-greedy")
+    assert not any(step.note for step in result.steps)
+    assert sorted(built) == 5 * [False] + 5 * [True]
+
+
+def test_scores_of_all_are_those_of_each():
+    model = generators.grid(3, 3, rng=0)
+    entropy = np.linspace(0.1, 0.6, 9)
+    for name, found in scores_of_all(model, list(selectors()), clamped=[4], entropy=entropy).items():
+        np.testing.assert_array_equal(found, scores(model, name, clamped=[4], entropy=entropy))
 
 
 def test_ties_go_to_the_first():
@@ -438,7 +458,7 @@ def test_small_models(name):
         assert (scores(model, name, clamped=range(model.num_variables)) == 0).all()
 
 
-# -- contracts and refusals ---------------------------------------------------------------------------------------------------------
+# -- contracts and refusals ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", registry.SELECTORS)
@@ -512,7 +532,7 @@ def test_names_and_indices_are_the_same_variables():
     )
 
 
-# -- compilation ------------------------------------------------------------------------------------------------------------------
+# -- compilation -----------------------------------------------------------------------------------------------------
 
 SCRIPT = """
 import json

@@ -37,7 +37,8 @@ def _cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
     form = graph.model.pair_form
     if form is None:
         raise ModelError(
-            "frustCycles and strongCycles are defined for binary models with finite pairwise potentials; this is none. maxW and Mpower take any"
+            "frustCycles and strongCycles are defined for binary models with finite pairwise potentials; this is none. "
+            "maxW and Mpower take any"
         )
     W = form.W[graph.edge_numbers]
     in_tree = graphs.spanning_forest(graph.num_variables, graph.edges, _ranking(np.abs(W))).astype(np.bool_)
