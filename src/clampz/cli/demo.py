@@ -11,6 +11,7 @@ import clampz
 from clampz.cli.common import OK, add_command, check_picture_path, ctrl_c_ends, need, save_picture
 from clampz.model import Model
 from clampz.model.results import Estimate
+from clampz.wording import KINDS, round_outward
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,7 +69,7 @@ def demo(args: argparse.Namespace) -> int:
     out.print(table_of(runs), soft_wrap=False)
     lower, upper = max(run.estimate.lower for run in runs[1:]), min(run.estimate.upper for run in runs[1:])
     bethe = next(run.estimate for run in runs if run.estimate.method == "bethe")
-    low, high = plotting.round_outward(lower, "lower", 4), plotting.round_outward(upper, "upper", 4)
+    low, high = round_outward(lower, "lower", 4), round_outward(upper, "upper", 4)
     out.print(f"[bold]{low} <= log Z <= {high}[/bold], proven by mean field (below) and TRW (above).")
     out.print(f"Bethe is nearer, off by {bethe.log_z - exact.estimate.log_z:+.4f}, but proves nothing.")
     out.print("\nPicture: ", args.out, sep="", markup=False)
@@ -105,8 +106,6 @@ def table_of(runs: Sequence[Run]) -> "Table":
     """The runs as a table, the exact one first."""
     from rich import box
     from rich.table import Table
-
-    from clampz.wording import KINDS, round_outward
 
     truth = runs[0].estimate.log_z
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
