@@ -18,6 +18,7 @@ from clampz.model.results import Estimate
 from clampz.model.tables import Floats, Integers
 from clampz.plotting.positions import Layout, layout
 from clampz.plotting.style import ATTRACTIVE, DASHES, INK, PALE, REPULSIVE, SOFT, UNSIGNED, new_axes, shade_map
+from clampz.wording import name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,11 +95,10 @@ def plot_model(
     limits, colours = ((0.0, 1.0), shade_map()) if scores is None else (_limits(shades), _score_map())
     circles = _draw_variables(ax, place.positions, radius, shades, limits, colours, member)
     if written:
-        labels = model.names or [str(i) for i in range(n)]
         dark = circles.to_rgba(shades)[:, :3] @ [0.299, 0.587, 0.114] < 0.5
         for i, (x, y) in enumerate(place.positions):
             colour = "white" if dark[i] else INK if member[i] or i in chosen else SOFT
-            ax.text(x, y, labels[i], ha="center", va="center", fontsize=7, color=colour, zorder=3)
+            ax.text(x, y, name_of(model.names, i), ha="center", va="center", fontsize=7, color=colour, zorder=3)
     _draw_clamped(ax, model, place.positions, radius, chosen)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     ax.set_axis_off()

@@ -11,7 +11,7 @@ from clampz.errors import OptionError
 from clampz.model.results import Estimate
 from clampz.model.tables import Floats
 from clampz.plotting.style import FAINT, INK, PALE, SOFT, finite, new_axes, num_digits, true_value
-from clampz.wording import KINDS, Bound, round_outward, title
+from clampz.wording import KINDS, Bound, name_of, round_outward, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +131,7 @@ def _step_text(result: Clamped, number: int) -> str:
         new = [i for i in step.variables if step.selector == "optimal" or i not in before.variables]
     if not step.selector:
         return "none"
-    variables = "several" if len(new) > 3 or not new else "\n".join(names[i] if names else str(i) for i in new)
+    variables = "several" if len(new) > 3 or not new else "\n".join(name_of(names, i) for i in new)
     return variables if _selector_of(result) == step.selector else f"{variables}\n{step.selector}"
 
 
