@@ -53,20 +53,12 @@ def add(commands: Any) -> None:
         'infinities are "inf", "-inf"',
     )
     add_model(parser)
-    parser.add_argument(
-        "--gap",
-        type=not_negative,
-        default=defaults.gap,
-        metavar="NATS",
-        help="upper - lower that is narrow enough (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--time",
-        type=not_negative,
-        default=defaults.time,
-        metavar="SECONDS",
-        help="time at most (default: %(default)g)",
-    )
+    for name, unit, default, text in (
+        ("--gap", "NATS", defaults.gap, "upper - lower that is narrow enough"),
+        ("--time", "SECONDS", defaults.time, "time at most"),
+    ):
+        help_text = f"{text} (default: {default:g})"
+        parser.add_argument(name, type=not_negative, default=default, metavar=unit, help=help_text)
     add_memory(parser, "memory at most")
     parser.add_argument(
         "--leaves", type=whole_number(1), metavar="N", help="leaves of the tree of clamps at most (default: any number)"

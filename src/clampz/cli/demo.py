@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 # Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the
-# paper's strengths, theta in [-2, 2] and W in [-6, 6], small enough to be solved exactly.  tests/cli/test_cli_demo.py makes
-# it again and compares.
+# paper's strengths, theta in [-2, 2] and W in [-6, 6], small enough to be solved exactly.
+# tests/cli/test_cli_demo.py makes it again and compares.
 DEMO_MODEL = "spin_glass_7x7.uai"
 
 
