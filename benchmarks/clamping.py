@@ -42,7 +42,7 @@ def main(quick: bool) -> list[Claim]:
     ]
 
 
-# -- libDAI ----------------------------------------------------------------------------------------------------------------------
+# -- libDAI -----------------------------------------------------------------------------------------------------------
 
 
 def against_libdai(repeats: int) -> list[Claim]:
@@ -107,7 +107,7 @@ def cpu_seconds(run: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
-# -- selectors that try candidates ---------------------------------------------------------------------------------------------------
+# -- selectors that try candidates ------------------------------------------------------------------------------------
 
 
 def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
@@ -159,7 +159,7 @@ def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int
     return cz.Batch(model, np.unique(every, axis=1)), every.shape[1]
 
 
-# -- one batch against one branch after another ----------------------------------------------------------------------------------------
+# -- one batch against one branch after another -----------------------------------------------------------------------
 
 
 def batching(repeats: int) -> list[Claim]:
