@@ -61,10 +61,8 @@ def soundness(num_models: int, seed: int) -> list[Claim]:
             wide += before.gap > 0.01
             reasons[exact, before.stopped_by] += 1
         if number % 1000 == 999:
-            print(
-                f"  {number + 1} models, {brackets} brackets, {wrong} wrong, {wider} wider than the one before, {time.perf_counter() - began:.0f} s",
-                flush=True,
-            )
+            found = f"{brackets} brackets, {wrong} wrong, {wider} wider than the one before"
+            print(f"  {number + 1} models, {found}, {time.perf_counter() - began:.0f} s", flush=True)
     rows = [
         ["exact sums" if exact else "bounds only", reason, count] for (exact, reason), count in sorted(reasons.items())
     ]

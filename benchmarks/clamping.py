@@ -1,9 +1,9 @@
 """Clamping: against libDAI's figures for the same clamps, against one batch of the same lanes, and against one branch
 after another.
 
-    python benchmarks/growth.py [--quick]
+    python benchmarks/clamping.py [--quick]
 
-tests/data/reference/growth.json has, for four models, libDAI's log Z and CPU seconds for 0 to 5 clamps chosen by maxW
+tests/data/reference/clamping.json has, for four models, libDAI's log Z and CPU seconds for 0 to 5 clamps chosen by maxW
 on the core (1 to 32 branches), measured on a machine of this kind.  Our CPU time is that of one call with k=5, which
 gives all six steps, on one thread and with the kernels compiled.
 """
@@ -42,7 +42,7 @@ def main(quick: bool) -> list[Claim]:
     ]
 
 
-# -- libDAI ----------------------------------------------------------------------------------------------------------------------
+# -- libDAI -----------------------------------------------------------------------------------------------------------
 
 
 def against_libdai(repeats: int) -> list[Claim]:
@@ -107,7 +107,7 @@ def cpu_seconds(run: Callable[[], Any]) -> float:
     return time.process_time() - began
 
 
-# -- selectors that try candidates ---------------------------------------------------------------------------------------------------
+# -- selectors that try candidates ------------------------------------------------------------------------------------
 
 
 def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
@@ -142,7 +142,7 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
 
 
 def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int]:
-    """The distinct lanes that a growth with TRW solves, as one batch; and how many it solves, repeats included."""
+    """The distinct lanes that a clamping with TRW solves, as one batch; and how many it solves, repeats included."""
     seen: list[np.ndarray[Any, Any]] = []
     solve = growth.Growth._solve
 
@@ -159,7 +159,7 @@ def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int
     return cz.Batch(model, np.unique(every, axis=1)), every.shape[1]
 
 
-# -- one batch against one branch after another ----------------------------------------------------------------------------------------
+# -- one batch against one branch after another -----------------------------------------------------------------------
 
 
 def batching(repeats: int) -> list[Claim]:

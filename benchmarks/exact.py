@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clampz.elimination.exact import exact
-from clampz.model import Model
+import clampz as cz
 
 Run = Callable[[], float | None]
 
@@ -49,10 +48,10 @@ def problems() -> Iterator[Problem]:
 
 
 def clampz_run(problem: Problem, *, marginals: bool = True) -> Run:
-    model = Model.from_binary(problem.theta, problem.W, problem.edges)
+    model = cz.Model.from_binary(problem.theta, problem.W, problem.edges)
 
     def run() -> float:
-        estimate = exact(model, marginals=marginals)
+        estimate = cz.exact(model, marginals=marginals)
         if marginals:
             _ = estimate.pairwise_marginals
         return estimate.log_z

@@ -58,9 +58,11 @@ def main(quick: bool) -> list[Claim]:
 
     header = ["", *(chosen.replace("_", ",").replace("W", "[").replace("m", "-") + "]" for chosen in RANGES), "all"]
     errors = {
-        "trw uniform - exact": uniform - exact, "trw optimized - exact": optimized - exact, "libDAI TRWBP - exact": theirs["TRWBP"] - exact,
+        "trw uniform - exact": uniform - exact, "trw optimized - exact": optimized - exact,
+        "libDAI TRWBP - exact": theirs["TRWBP"] - exact,
         "exact - mean field": exact - field, "exact - libDAI MF": exact - theirs["MF"],
-        "|bethe - exact|": abs(bethe - exact), "|libDAI HAK - exact|": abs(theirs["HAK"] - exact), "bethe - HAK": bethe - theirs["HAK"],
+        "|bethe - exact|": abs(bethe - exact), "|libDAI HAK - exact|": abs(theirs["HAK"] - exact),
+        "bethe - HAK": bethe - theirs["HAK"],
     }  # fmt: skip
     print_table(
         f"Mean error on {len(names)} reference models, nats",
@@ -75,21 +77,24 @@ def main(quick: bool) -> list[Claim]:
         "Our runs, default options",
         ["method", "seconds", "converged", "median sweeps", "most sweeps"],
         [
-            [method, seconds[method], f"{len(names) - len(open_ends[method])} of {len(names)}", *_sweeps(list(found[method].values()))]
+            [
+                method,
+                seconds[method],
+                f"{len(names) - len(open_ends[method])} of {len(names)}",
+                *_sweeps(list(found[method].values())),
+            ]
             for method in METHODS
         ],
     )  # fmt: skip
     for method, left in open_ends.items():
         for name in left:
             estimate = found[method][name]
-            print(
-                f"  {method} not converged on {name}: residual {estimate.residual:.3g} after {estimate.num_iter} sweeps, stopped by {estimate.stopped_by}"
-            )
+            how = f"residual {estimate.residual:.3g} after {estimate.num_iter} sweeps, stopped by {estimate.stopped_by}"
+            print(f"  {method} not converged on {name}: {how}")
     _sandwich(names, exact, field, bethe, uniform, optimized)
     worst = int(np.argmin(bethe - theirs["HAK"]))
-    print(
-        f"  bethe - HAK is least on {names[worst]}: {bethe[worst] - theirs['HAK'][worst]:.3g}; exact against JTREE: {abs(exact - theirs['JTREE']).max():.2g}"
-    )
+    least, furthest = bethe[worst] - theirs["HAK"][worst], abs(exact - theirs["JTREE"]).max()
+    print(f"  bethe - HAK is least on {names[worst]}: {least:.3g}; exact against JTREE: {furthest:.2g}")
     share = len(names)
     return [
         Claim(

@@ -102,7 +102,8 @@ def main(quick: bool) -> list[Claim]:
                     ),
                 ]
     print_table(
-        f"Open grids, {NUM_SWEEPS} sweeps: a sweep on one thread, and what two threads gain; set-up, weights, whole run and peak with two threads",
+        f"Open grids, {NUM_SWEEPS} sweeps: a sweep on one thread, and what two threads gain; "
+        "set-up, weights, whole run and peak with two threads",
         [
             "method",
             "variables",

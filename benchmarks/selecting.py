@@ -10,7 +10,6 @@ library.)
 from collections.abc import Callable
 
 import clampz as cz
-from clampz.clamping.selectors import scores, selectors
 from clampz.clamping.selectors.entropy import trw_entropies
 from timing import Claim, alone, interleaved, print_table
 
@@ -37,7 +36,7 @@ def seconds_per_sweep(model: cz.Model) -> float:
 
 
 def main(quick: bool) -> list[Claim]:
-    plain = [name for name in selectors() if "+TRE" not in name]
+    plain = [name for name in cz.selectors() if "+TRE" not in name]
     rows, slowest, growth = [], dict.fromkeys(plain, 0.0), dict.fromkeys(plain, 0.0)
     entropy_rows, slowest_entropy = [], 0.0
     for family in range(3):
@@ -48,7 +47,7 @@ def main(quick: bool) -> list[Claim]:
             model.strength  # noqa: B018 (computed once per model, not once per score)
             sweep = min(seconds_per_sweep(model) for _ in range(1 if quick else 3))
             best = interleaved(
-                {selector: lambda model=model, selector=selector: scores(model, selector) for selector in plain},
+                {selector: lambda model=model, selector=selector: cz.scores(model, selector) for selector in plain},
                 1 if quick else 5,
             )
             for selector, seconds in best.items():

@@ -110,9 +110,8 @@ def main(arguments=None):
     posterior = cz.exact(cz.from_pgmpy(network, evidence=EVIDENCE))
     bounds = [cz.clamp(cz.from_pgmpy(network, evidence=EVIDENCE), method, k=1) for method in ("mf", "trw")]
     print(f"p({', '.join(f'{name} = {state}' for name, state in EVIDENCE.items())})")
-    print(
-        f"  = {math.exp(posterior.log_z):.6g} exactly, and with one clamp between {math.exp(bounds[0].lower):.6g} and {math.exp(bounds[1].upper):.6g}"
-    )
+    lower, upper = math.exp(bounds[0].lower), math.exp(bounds[1].upper)
+    print(f"  = {math.exp(posterior.log_z):.6g} exactly, and with one clamp between {lower:.6g} and {upper:.6g}")
     before, after = ({name: float(estimate.marginal(name)[0]) for name in DISEASES} for estimate in (prior, posterior))
     for name in DISEASES:
         print(f"{name:14} {before[name]:7.2%} before, {after[name]:7.2%} given the findings")

@@ -102,9 +102,8 @@ def main(arguments=None):
     entropy = -(marginals * np.log2(np.maximum(marginals, 1e-300))).sum(axis=1).reshape(truth.shape)
     wrong = cleaned != truth
     unsure = entropy > np.quantile(entropy, 0.8)
-    print(
-        f"wrong pixels: {wrong.mean():.1%}; of these, {unsure[wrong].mean():.0%} are among the fifth with the most uncertain marginals"
-    )
+    share = f"{unsure[wrong].mean():.0%} are among the fifth with the most uncertain marginals"
+    print(f"wrong pixels: {wrong.mean():.1%}; of these, {share}")
     figure = draw(truth, seen, cleaned, entropy)
     options.out.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out / "denoising.png", dpi=150)

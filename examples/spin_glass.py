@@ -51,9 +51,8 @@ def main(arguments=None):
     for k, (below, above) in enumerate(zip(lower.steps, upper.steps, strict=True)):
         print(f"{k:6}     {below.lower:.4f} and {above.upper:.4f}, {above.upper - below.lower:.4f} apart")
     exact = cz.exact(model)
-    print(
-        f"exactly    {exact.log_z:.4f}, so the free energy per spin is {-exact.log_z / options.beta / model.num_variables:.4f}"
-    )
+    per_spin = -exact.log_z / options.beta / model.num_variables
+    print(f"exactly    {exact.log_z:.4f}, so the free energy per spin is {per_spin:.4f}")
 
     options.out.mkdir(parents=True, exist_ok=True)
     lattice = cz.plot_model(

@@ -51,7 +51,8 @@ def test_a_missing_library_is_one_line(script, module, tmp_path):
     (shadow / f"{module}.py").write_text(
         f"raise ModuleNotFoundError('No module named {module}', name='{module}')\n", encoding="utf-8"
     )
-    done = run(script, tmp_path, PYTHONPATH=str(shadow))
+    paths = [str(shadow), os.environ.get("PYTHONPATH", "")]
+    done = run(script, tmp_path, PYTHONPATH=os.pathsep.join(filter(None, paths)))
     assert done.returncode == 2
     assert done.stderr == f"this example needs {module}: pip install {module}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["shadow"]

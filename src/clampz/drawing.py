@@ -1,4 +1,5 @@
-"""How results find their pictures without importing them: `clampz.plotting` says what draws what, and `result.plot()` asks here."""
+"""How results find their pictures without importing them: `clampz.plotting` says what draws what, and `result.plot()`
+asks here."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,6 +1,7 @@
 """Names and numbers as people read them, the same in messages, tables and pictures."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 Bound = Literal["lower", "upper", "exact"]
@@ -35,3 +36,8 @@ def round_outward(value: float, bound: Bound | None, digits: int) -> str:
         scaled = value * 10**digits
         value = (math.floor(scaled) if bound == "lower" else math.ceil(scaled)) / 10**digits
     return f"{value:.{digits}f}"
+
+
+def name_of(names: Sequence[str] | None, variable: int) -> str:
+    """A variable as the user knows it: by its name where a model has names, otherwise by its number."""
+    return names[variable] if names is not None else str(variable)

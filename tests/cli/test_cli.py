@@ -1,128 +1,19 @@
-"""The command line: what it prints, what it writes, and how it ends."""
+"""The command line as a whole: help, exit codes, errors of one line, and what is imported."""
 
 import os
-import signal
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
+from running import run
 
 import clampz as cz
 from clampz import cli
-from clampz.cli import demo
+from clampz.cli import demo, exits
 
-PNG = b"\x89PNG\r\n\x1a\n"
-ROUNDING = 1e-12
-
-
-@pytest.fixture(scope="module")
-def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, str, Path]:
-    """One demo with its output to a pipe, over a file that is there already: (exit code, stdout, stderr, picture)."""
-    picture = tmp_path_factory.mktemp("demo") / "picture.png"
-    picture.write_text("old")
-    done = subprocess.run(
-        [sys.executable, "-m", "clampz", "demo", "--out", str(picture)], capture_output=True, text=True, timeout=600
-    )
-    return done.returncode, done.stdout, done.stderr, picture
-
-
-def test_demo_prints_plain_text_to_a_pipe(finished_demo):
-    code, out, err, picture = finished_demo
-    assert (code, err) == (0, "")
-    assert "\x1b" not in out
-    assert max(map(len, out.splitlines())) <= 80 or len(str(picture)) > 60
-    for label in (
-        "exact",
-        "mean field",
-        "Bethe",
-        "TRW optimized",
-        "TRW uniform",
-        "lower bound",
-        "upper bound",
-        "estimate",
-    ):
-        assert label in out
-    assert out.endswith(f"Picture: {picture}\n")
-
-
-def test_demo_bracket_holds(finished_demo):
-    line = next(line for line in finished_demo[1].splitlines() if "<= log Z <=" in line)
-    lower, upper = line.split(",")[0].split(" <= log Z <= ")
-    assert float(lower) < cz.exact(demo.demo_model()).log_z < float(upper)
-
-
-def test_demo_writes_the_picture_over_the_old_one(finished_demo):
-    picture = finished_demo[3]
-    assert picture.read_bytes().startswith(PNG)
-    assert list(picture.parent.iterdir()) == [picture]
-
-
-def test_the_demo_model_is_what_the_comment_says():
-    made, bundled = cz.generators.grid(7, 7, toroidal=False, rng=0).binary, demo.demo_model().binary
-    np.testing.assert_allclose(bundled.theta, made.theta, atol=ROUNDING)
-    np.testing.assert_allclose(bundled.W, made.W, atol=ROUNDING)
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("nowhere/picture.png", "there is no directory"),
-        (".", "found a directory"),
-        ("picture.docx", "expected a name that ends in .png, .svg, .pdf, found '.docx'"),
-        ("picture", "found 'no suffix'"),
-    ],
-)
-def test_a_bad_place_is_refused_before_computing(path, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "demo_model", lambda: pytest.fail("computed"))
-    assert cli.main(["demo", "--out", path]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert message in err
-    assert err.count("\n") == 1
-
-
-def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path):
-    class Unwritable:
-        def savefig(self, path: Path) -> None:
-            path.write_text("half of it")
-            raise OSError(28, "No space left on device")
-
-    (tmp_path / "picture.png").write_text("old")
-    with pytest.raises(cli.CommandError, match="No space left on device"):
-        cli.save_picture(Unwritable(), tmp_path / "picture.png")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
-
-
-@pytest.mark.parametrize("missing", ["rich", "matplotlib"])
-def test_a_missing_extra_is_named(missing, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, missing, None)
-    assert cli.main(["demo", "--out", str(tmp_path / "picture.png")]) == 2
-    assert f"{missing} is not installed: pip install 'clampz[cli]'" in capsys.readouterr().err
-
-
-def test_ctrl_c_ends_quietly(tmp_path, monkeypatch, capsys):
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(demo, "demo_model", lambda: os.kill(os.getpid(), signal.SIGINT))
-    assert cli.main(["demo", "--out", str(tmp_path / "picture.png")]) == 130
-    assert capsys.readouterr() == ("", "")
-    assert signal.getsignal(signal.SIGINT) is before
-    assert not any(tmp_path.iterdir())
-
-
-def test_ctrl_c_ends_a_method_too(tmp_path, monkeypatch):
-    """A method left to itself would stop early and return what it has."""
-
-    def exact(model: cz.Model) -> cz.Estimate:
-        presses = iter([signal.SIGINT])
-        return cz.mean_field(
-            model, threads=1, progress=lambda progress: [os.kill(os.getpid(), number) for number in presses]
-        )
-
-    monkeypatch.setattr(cz, "exact", exact)
-    assert cli.main(["demo", "--out", str(tmp_path / "picture.png")]) == 130
+COMMANDS = ("solve", "bound", "info", "scores", "plot", "convert", "generate", "uai", "demo", "paper", "completion")
+# Those that can be held to some memory.
+MEASURED = ("solve grid.uai", "bound grid.uai", "info grid.uai", "uai grid.uai - - PR")
 
 
 def test_errors_of_the_library_are_one_line(tmp_path, monkeypatch, capsys):
@@ -136,20 +27,102 @@ def test_errors_of_the_library_are_one_line(tmp_path, monkeypatch, capsys):
 
 def test_version_and_help(capsys):
     for arguments in (["--version"], ["--help"], ["demo", "--help"]):
-        with pytest.raises(SystemExit) as ending:
-            cli.main(arguments)
-        assert ending.value.code == 0
+        assert run(*arguments) == 0
     assert capsys.readouterr().out.startswith(f"clampz {cz.__version__}\n")
 
 
 def test_no_command_and_an_unknown_one_are_bad_input(capsys):
-    assert cli.main([]) == 2
+    assert run() == 2
     assert "demo" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as ending:
-        cli.main(["dmo"])
-    assert ending.value.code == 2
+    assert run("dmo") == 2
 
 
 def test_extras_are_imported_only_when_used():
-    code = "import sys, clampz.cli, clampz.plotting; clampz.cli.make_parser(); print({'rich', 'matplotlib'} & set(sys.modules))"
+    code = (
+        "import sys, clampz.cli, clampz.plotting; clampz.cli.make_parser(); "
+        "print({'rich', 'matplotlib', 'shtab'} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_output_without_unicode(folder):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "clampz", "info", "grid.uai"], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, capsys):
+    assert run(command, "--help") == 0
+    out = capsys.readouterr().out
+    assert f"examples:\n  {'eval' if command == 'completion' else f'clampz {command}'}" in out
+
+
+def test_exit_codes_are_in_the_help(capsys):
+    assert run("--help") == 0
+    out = capsys.readouterr().out
+    for code in (exits.OK, exits.CUT_OFF, exits.BAD_INPUT, exits.TOO_LARGE, exits.INTERRUPTED):
+        assert f"\n  {code}  " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("solve cut.uai", "clampz solve: cut.uai, line "),
+        ("solve negative.uai", "negative.uai, line 7, factor 0: expected"),
+        ("solve empty.uai", "empty.uai, line 1: expected"),
+        ("solve binary.uai", "binary.uai, line 1: expected"),
+        ("solve .", "clampz solve: .: "),
+        ("solve nowhere.uai", "nowhere.uai: no such file"),
+        ("solve some.evid", "expected a file name that ends in .uai"),
+        ("solve grid.uai --evidence bad.evid", "bad.evid, line 1: expected a variable from 0 to 8, found 99"),
+        ("solve grid.uai --out nowhere/r.json", "--out nowhere/r.json: there is no directory nowhere"),
+        ("solve grid.uai --out .", "--out .: expected a file, found a directory"),
+        ("solve grid.uai --clamp 10", "--clamp 10: expected at most 9"),
+        ("solve grid.uai --clamp -1", "expected a whole number >= 0, found '-1'"),
+        ("solve grid.uai --time 0", "expected a number > 0, found '0'"),
+        *(
+            (
+                f"{command} --memory {wrong}",
+                f"argument --memory: expected a size such as 2GB or 500MB, or a number of bytes, found '{wrong}'",
+            )
+            for command in MEASURED
+            for wrong in ("much", "1.5.GB", "-1", "nan")
+        ),
+        ("solve grid.uai --method nope", "invalid choice: 'nope'"),
+        ("solve", "required: MODEL"),
+        ("nope", "invalid choice: 'nope'"),
+        ("info nowhere.uai", "clampz info: nowhere.uai: no such file"),
+        ("scores nowhere.uai", "clampz scores: nowhere.uai: no such file"),
+        ("plot grid.uai -o x.docx", "expected a name that ends in .png, .svg, .pdf"),
+        ("convert grid.uai x.docx", "expected a file name that ends in .uai"),
+        ("convert grid.uai nowhere/x.uai", "there is no directory nowhere"),
+        ("generate grid -o x.uai", "--size: expected how large the grid is to be"),
+        ("generate grid --size 0 -o x.uai", "--size: expected a whole number >= 1"),
+        ("generate cycle --size 4x4 -o x.uai", "--size: expected a whole number >= 1, found '4x4'"),
+        ("generate lamp --size 3 -o x.uai", "--size: lamp has no such option"),
+        ("generate grid --size 3 --weights 6,-6 -o x.uai", "weights: expected"),
+        ("generate grid --size 3 --weights a -o x.uai", "expected a number or two, as in -6,6"),
+        ("generate barbell --weights 1,2 -o x.uai", "barbell has one weight"),
+        ("generate regular --size 5 --degree 3 -o x.uai", "expected n * degree to be even"),
+        ("uai grid.uai - - MPE", "invalid choice: 'MPE'"),
+        ("uai grid.uai bad.evid - PR", "bad.evid, line 1"),
+        ("completion csh", "invalid choice: 'csh'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(arguments, message, folder, capsys):
+    (folder / "cut.uai").write_bytes((folder / "grid.uai").read_bytes()[:60])
+    (folder / "negative.uai").write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1 2 -3 4\n")
+    (folder / "empty.uai").touch()
+    (folder / "binary.uai").write_bytes(bytes(range(256)))
+    (folder / "bad.evid").write_text("1 99 0")
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert run(*arguments.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.startswith("clampz")
+    assert err.count("\n") == 1
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before

@@ -7,64 +7,31 @@ lower and upper ends of its states.  Infinities are "-inf", "inf".
 """
 
 import argparse
-import json
-import math
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clampz.bracketing import BoundOptions, Bracket, bounds
 from clampz.bracketing.marginals import MarginalBounds, bound_marginals
-from clampz.cli.common import (
-    INTERRUPTED,
-    OK,
-    CommandError,
-    GivenUpError,
-    Listener,
+from clampz.cli.arguments import (
     add_command,
+    add_json,
+    add_memory,
     add_model,
-    as_number,
-    check_file,
-    check_picture_path,
-    facts,
-    name_of,
-    need,
-    new_table,
+    add_out,
+    add_threads,
     not_negative,
-    progress_line,
     read_model,
-    save_picture,
-    show,
-    watched,
     whole_number,
 )
+from clampz.cli.brackets import DIGITS, REASONS, Closing, live, print_bracket, rounded_up
+from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
+from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
+from clampz.cli.tables import facts, model_fact, new_table, show
+from clampz.cli.watching import progress_line, watched
 from clampz.errors import ClampzError
-from clampz.io import files
 from clampz.model import Model
-from clampz.wording import round_outward
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-# Decimals: at least, and at most (doubles of a few hundred have thirteen).
-DIGITS, MOST_DIGITS = 6, 12
-# Seconds before the bracket is shown live, times a second that it is drawn, and columns of the bar.
-PATIENCE, REFRESH, BAR = 0.3, 8, 40
-# A gap that counts as none where none is asked for.
-CLOSED = 1e-9
-REASONS = {
-    "gap": "gap: as narrow as asked for",
-    "exact": "exact: nothing is left to do",
-    "time": "time",
-    "leaves": "leaves",
-    "memory": "memory",
-    "interrupt": "Ctrl-C: this is what there was",
-}
+from clampz.wording import name_of, round_outward
 
 
 def add(commands: Any) -> None:
@@ -72,42 +39,34 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "bound",
-        bound,
+        run,
         summary="certified bounds on log Z, or on marginals, that close while you watch",
-        description="Bracket log Z: lower <= log Z <= upper, proven, by clamping best first, until the gap is as narrow as asked for or the time is over.\n"
-        "Ctrl-C stops it with what there is: the bracket holds whenever it is stopped.  Logarithms are natural ones.",
+        description="Bracket log Z: lower <= log Z <= upper, proven, by clamping best first, until the gap is as\n"
+        "narrow as asked for or the time is over.  Ctrl-C stops it with what there is: the bracket holds whenever it\n"
+        "is stopped.  Logarithms are natural ones.",
         examples="  clampz bound model.uai\n"
         "  clampz bound model.uai --gap 0.001 --time 600 --plot bracket.png\n"
         "  clampz bound model.uai --time 3600 --checkpoint model.bounds          the same again goes on from there\n"
         "  clampz bound model.uai --marginals 3,7 --gap 0.05                     intervals for P(X = state)\n"
         "  clampz bound model.uai --json | jq '.lower, .upper'\n\n"
-        'JSON: lower, upper, gap, estimate, leaves, seconds, stopped_by, interrupted, trace; infinities are "inf", "-inf"',
+        "JSON: lower, upper, gap, estimate, leaves, seconds, stopped_by, interrupted, trace; "
+        'infinities are "inf", "-inf"',
     )
     add_model(parser)
-    parser.add_argument(
-        "--gap",
-        type=not_negative,
-        default=defaults.gap,
-        metavar="NATS",
-        help="upper - lower that is narrow enough (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--time",
-        type=not_negative,
-        default=defaults.time,
-        metavar="SECONDS",
-        help="time at most (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--memory", metavar="SIZE", help="memory at most, as in 2GB or 500MB (default: half of what is free)"
-    )
+    for name, unit, default, text in (
+        ("--gap", "NATS", defaults.gap, "upper - lower that is narrow enough"),
+        ("--time", "SECONDS", defaults.time, "time at most"),
+    ):
+        help_text = f"{text} (default: {default:g})"
+        parser.add_argument(name, type=not_negative, default=default, metavar=unit, help=help_text)
+    add_memory(parser, "memory at most")
     parser.add_argument(
         "--leaves", type=whole_number(1), metavar="N", help="leaves of the tree of clamps at most (default: any number)"
     )
     parser.add_argument(
         "--no-exact", action="store_true", help="sum nothing exactly, however narrow it is: bounds of clamps alone"
     )
-    parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
+    add_threads(parser)
     parser.add_argument(
         "--checkpoint", type=Path, metavar="FILE", help="go on from this file if it is there, and leave the tree in it"
     )
@@ -115,13 +74,14 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--marginals",
         metavar="VARIABLES",
-        help="instead of log Z, bound the marginals of these, by number or name, as in 3,7, or of all; --gap is then their width",
+        help="instead of log Z, bound the marginals of these, by number or name, as in 3,7, or of all; "
+        "--gap is then their width",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, with the trace")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the JSON to a file")
+    add_json(parser, ", with the trace")
+    add_out(parser, "write the JSON to a file")
 
 
-def bound(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Bound log Z or marginals, and print, write and draw what came of it."""
     for path, option in ((args.out, "--out"), (args.checkpoint, "--checkpoint")):
         if path is not None:
@@ -146,7 +106,8 @@ def bound(args: argparse.Namespace) -> int:
         return bound_some(args, options)
     model = read_model(args)
     bracket, failed = closed(model, options, args.checkpoint)
-    deliver(as_data(bracket, args.model), args)
+    if args.json or args.out is not None:
+        give_json(bracket_data(bracket, args.model), args.out)
     if not args.json:
         print_bracket(bracket, args.model)
     if args.plot is not None:
@@ -160,7 +121,7 @@ def closed(model: Model, options: BoundOptions, checkpoint: Path | None) -> tupl
     """The last bracket, shown as it closes; and why the checkpoint could not be left, if so."""
     closing = Closing(options)
 
-    def work(closing: Closing) -> Exception | None:
+    def work() -> Exception | None:
         try:
             for bracket in bounds(model, checkpoint=checkpoint, stop=lambda: closing.stop, options=options):
                 closing.latest = bracket
@@ -180,17 +141,7 @@ def closed(model: Model, options: BoundOptions, checkpoint: Path | None) -> tupl
     return closing.latest, failed
 
 
-def deliver(data: dict[str, Any], args: argparse.Namespace) -> None:
-    """JSON to a file or to stdout, as asked for."""
-    if args.json or args.out is not None:
-        text = json.dumps(data, allow_nan=False)
-        if args.out is None:
-            print(text)
-        else:
-            files.replace(args.out, f"{text}\n".encode())
-
-
-def as_data(bracket: Bracket, path: Path) -> dict[str, Any]:
+def bracket_data(bracket: Bracket, path: Path) -> dict[str, Any]:
     """The bracket as JSON can hold it."""
     return {
         "model": str(path),
@@ -214,115 +165,7 @@ def as_data(bracket: Bracket, path: Path) -> dict[str, Any]:
     }
 
 
-# -- for people -----------------------------------------------------------------------------------------------------------------------
-
-
-def print_bracket(bracket: Bracket, path: Path) -> None:
-    """The bracket as a table."""
-    rows = [
-        ("model", f"{path}: {repr(bracket.model).removeprefix('Model(').removesuffix(')')}"),
-        *ends(bracket),
-        ("leaves", f"{bracket.num_leaves:,}"),
-        ("seconds", f"{bracket.seconds:.2f}"),
-        ("stopped by", REASONS[bracket.stopped_by] + ("; Z = 0" if bracket.upper == -math.inf else "")),
-    ]
-    show(facts(rows))
-
-
-def ends(bracket: Bracket) -> list[tuple[str, str]]:
-    """Both bounds, rounded outwards, with the gap and the estimate; more decimals for a narrower gap."""
-    digits = digits_for(bracket)
-    return [
-        ("lower", round_outward(bracket.lower, "lower", digits)),
-        ("upper", round_outward(bracket.upper, "upper", digits)),
-        ("gap", f"{rounded_up(bracket.gap)} nats"),
-        ("estimate", f"{bracket.estimate:.{digits}f}"),
-    ]
-
-
-def digits_for(bracket: Bracket) -> int:
-    """Decimals that show two digits of the gap, as far as doubles have them."""
-    if not 0 < bracket.gap < math.inf:
-        return DIGITS
-    known = 14 - math.ceil(math.log10(max(abs(bracket.lower), abs(bracket.upper), 1.0)))
-    return max(DIGITS, min(1 - math.floor(math.log10(bracket.gap)), known, MOST_DIGITS))
-
-
-def rounded_up(gap: float) -> str:
-    """Three digits of a gap, none of it left out.
-
-    >>> rounded_up(0.0120401), rounded_up(12.0), rounded_up(0.0)
-    ('0.0121', '12', '0')
-    """
-    if not 0 < gap < math.inf:
-        return f"{gap:g}"
-    unit = 10.0 ** (math.floor(math.log10(gap)) - 2)
-    return f"{math.ceil(gap / unit * (1 - 1e-12)) * unit:.3g}"
-
-
-class Closing(Listener):
-    """The bracket as it closes, for a terminal: rich asks for it again and again."""
-
-    def __init__(self, options: BoundOptions) -> None:
-        super().__init__()
-        self._began = time.perf_counter()
-        self._options = options
-
-    def __rich__(self) -> "Table | str":
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-
-        taken = time.perf_counter() - self._began
-        if taken < PATIENCE:
-            return ""
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim", no_wrap=True)
-        table.add_column(no_wrap=True)
-        bracket = self.latest
-        if isinstance(bracket, Bracket):
-            for name, text in ends(bracket):
-                table.add_row(name, text)
-            table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=BAR))
-            table.add_row("leaves", f"{bracket.num_leaves:,}")
-        table.add_row(
-            "seconds", f"{taken:.0f} of {self._options.time:g}, {'stopping' if self.stop else 'Ctrl-C stops'}"
-        )
-        return table
-
-    def share_closed(self, bracket: Bracket) -> float:
-        """How far the gap has come from the first one to the one asked for, on a log scale."""
-        widest = next(
-            (point.upper - point.lower for point in bracket.trace if math.isfinite(point.upper - point.lower)), math.inf
-        )
-        target = max(self._options.gap, CLOSED)
-        if bracket.gap <= target:
-            return 1.0
-        return math.log(widest / bracket.gap) / math.log(widest / target) if widest < math.inf else 0.0
-
-
-@contextmanager
-def live(closing: Closing) -> Iterator[Callable[[str], None]]:
-    """The bracket on the terminal while it closes, and gone in the end; nothing where stderr is no terminal or rich is
-    not installed."""
-    if not sys.stderr.isatty() or find_spec("rich") is None:
-        yield lambda text: None
-        return
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(stderr=True, highlight=False)
-    with Live(
-        get_renderable=lambda: closing,
-        console=console,
-        transient=True,
-        refresh_per_second=REFRESH,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    ):
-        yield lambda text: None
-
-
-# -- marginals ------------------------------------------------------------------------------------------------------------------------
+# -- marginals --------------------------------------------------------------------------------------------------------
 
 
 def bound_some(args: argparse.Namespace, options: BoundOptions) -> int:
@@ -335,7 +178,8 @@ def bound_some(args: argparse.Namespace, options: BoundOptions) -> int:
             found = bound_marginals(model, variables, options=options)
     except KeyboardInterrupt:
         raise GivenUpError from None
-    deliver(marginal_data(found, args.model), args)
+    if args.json or args.out is not None:
+        give_json(marginal_data(found, args.model), args.out)
     if not args.json:
         print_intervals(found, args.model)
     return INTERRUPTED if found.stopped_by == "interrupt" else OK
@@ -349,9 +193,8 @@ def named(model: Model, text: str) -> list[int]:
     for word in (word.strip() for word in text.split(",")):
         known = model.names is not None and word in model.names
         if not known and not (word.isdecimal() and int(word) < model.num_variables):
-            raise CommandError(
-                f"--marginals {text}: expected variables from 0 to {model.num_variables - 1} or their names, found {word!r}"
-            )
+            expected = f"variables from 0 to {model.num_variables - 1} or their names"
+            raise CommandError(f"--marginals {text}: expected {expected}, found {word!r}")
         found.append(model.variable_index(word if known else int(word)))
     return list(dict.fromkeys(found))
 
@@ -365,7 +208,7 @@ def marginal_data(found: MarginalBounds, path: Path) -> dict[str, Any]:
         "stopped_by": found.stopped_by,
         "interrupted": found.stopped_by == "interrupt",
         "marginals": {
-            name_of(found.model, i): {"lower": found.lower[i].tolist(), "upper": found.upper[i].tolist()}
+            name_of(found.model.names, i): {"lower": found.lower[i].tolist(), "upper": found.upper[i].tolist()}
             for i in found.lower
         },
     }
@@ -374,7 +217,7 @@ def marginal_data(found: MarginalBounds, path: Path) -> dict[str, Any]:
 def print_intervals(found: MarginalBounds, path: Path) -> None:
     """A row for each state of each variable."""
     rows = [
-        ("model", f"{path}: {repr(found.model).removeprefix('Model(').removesuffix(')')}"),
+        model_fact(path, found.model),
         ("widest", rounded_up(found.widest)),
         ("seconds", f"{found.seconds:.2f}"),
         ("stopped by", REASONS[found.stopped_by]),
@@ -384,7 +227,7 @@ def print_intervals(found: MarginalBounds, path: Path) -> None:
     for i in found.lower:
         for state, (lower, upper) in enumerate(zip(found.lower[i], found.upper[i], strict=True)):
             table.add_row(
-                name_of(found.model, i) if state == 0 else "",
+                name_of(found.model.names, i) if state == 0 else "",
                 str(state),
                 round_outward(float(lower), "lower", DIGITS),
                 round_outward(float(upper), "upper", DIGITS),

@@ -8,20 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import clampz
-from clampz.cli.common import OK, add_command, check_picture_path, ctrl_c_ends, need, save_picture
+from clampz.cli.arguments import add_command, add_out
+from clampz.cli.exits import OK, need
+from clampz.cli.outputs import check_picture_path, save_picture
+from clampz.cli.tables import new_table
 from clampz.model import Model
 from clampz.model.results import Estimate
+from clampz.watch import end_at_once, on_ctrl_c
+from clampz.wording import KINDS, round_outward
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 # Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the
-# paper's strengths, theta in [-2, 2] and W in [-6, 6], small enough to be solved exactly.  tests/test_cli.py makes it
-# again and compares.
+# paper's strengths, theta in [-2, 2] and W in [-6, 6], small enough to be solved exactly.
+# tests/cli/test_cli_demo.py makes it again and compares.
 DEMO_MODEL = "spin_glass_7x7.uai"
 
 
-class Run(NamedTuple):
+class TimedRun(NamedTuple):
     """One row of the demo."""
 
     label: str
@@ -33,21 +38,16 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "demo",
-        demo,
+        run,
         summary="bracket log Z of a frustrated spin glass with every method, and draw it",
-        description="Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz, print what they say of log Z, and write a picture.",
+        description="Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz,\n"
+        "print what they say of log Z, and write a picture.",
         examples="  clampz demo\n  clampz demo --out demo.pdf",
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("clampz-demo.png"),
-        metavar="FILE",
-        help="the picture: .png, .svg or .pdf (default: %(default)s)",
-    )
+    add_out(parser, "the picture: .png, .svg or .pdf (default: %(default)s)", default=Path("clampz-demo.png"))
 
 
-def demo(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run every method on the bundled model, print a table, and write a picture."""
     check_picture_path(args.out)
     need("rich", "matplotlib")
@@ -56,7 +56,7 @@ def demo(args: argparse.Namespace) -> int:
     from clampz import plotting
 
     messages = Console(stderr=True)
-    with ctrl_c_ends(), messages.status("reading the model") as status:
+    with on_ctrl_c(end_at_once), messages.status("reading the model") as status:
         model = demo_model()
         runs = run_methods(model, status.update)
         exact, others = runs[0], {run.label: run.estimate for run in runs[1:]}
@@ -68,7 +68,7 @@ def demo(args: argparse.Namespace) -> int:
     out.print(table_of(runs), soft_wrap=False)
     lower, upper = max(run.estimate.lower for run in runs[1:]), min(run.estimate.upper for run in runs[1:])
     bethe = next(run.estimate for run in runs if run.estimate.method == "bethe")
-    low, high = plotting.round_outward(lower, "lower", 4), plotting.round_outward(upper, "upper", 4)
+    low, high = round_outward(lower, "lower", 4), round_outward(upper, "upper", 4)
     out.print(f"[bold]{low} <= log Z <= {high}[/bold], proven by mean field (below) and TRW (above).")
     out.print(f"Bethe is nearer, off by {bethe.log_z - exact.estimate.log_z:+.4f}, but proves nothing.")
     out.print("\nPicture: ", args.out, sep="", markup=False)
@@ -81,7 +81,7 @@ def demo_model() -> Model:
         return clampz.read(path)
 
 
-def run_methods(model: Model, tell: Callable[[str], object]) -> list[Run]:
+def run_methods(model: Model, tell: Callable[[str], object]) -> list[TimedRun]:
     """Every method on the model, the exact one first; each is called twice and timed the second time, as the first call
     may compile its kernels."""
     methods: list[tuple[str, Callable[[], Estimate]]] = [
@@ -97,22 +97,14 @@ def run_methods(model: Model, tell: Callable[[str], object]) -> list[Run]:
         method()
         started = time.perf_counter()
         estimate = method()
-        runs.append(Run(label, estimate, 1000 * (time.perf_counter() - started)))
+        runs.append(TimedRun(label, estimate, 1000 * (time.perf_counter() - started)))
     return runs
 
 
-def table_of(runs: Sequence[Run]) -> "Table":
+def table_of(runs: Sequence[TimedRun]) -> "Table":
     """The runs as a table, the exact one first."""
-    from rich import box
-    from rich.table import Table
-
-    from clampz.wording import KINDS, round_outward
-
     truth = runs[0].estimate.log_z
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    table.add_column("method", no_wrap=True)
-    for header in ("log Z", "is", "error", "sweeps", "converged", "ms"):
-        table.add_column(header, justify="left" if header == "is" else "right", no_wrap=True)
+    table = new_table("method", "log Z", "is", "error", "sweeps", "converged", "ms", left=("is",))
     for label, estimate, milliseconds in runs:
         exact = estimate.bound == "exact"
         table.add_row(

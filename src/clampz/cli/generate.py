@@ -2,14 +2,16 @@
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import clampz
 from clampz import generators
-from clampz.cli.common import OK, CommandError, add_command, check_file, ctrl_c_ends, number_range, whole_number
+from clampz.cli.arguments import add_command, add_out, number_range, whole_number
+from clampz.cli.exits import OK, CommandError
+from clampz.cli.outputs import check_file
 from clampz.generators import THETA, WEIGHTS
 from clampz.model import Model
+from clampz.watch import end_at_once, on_ctrl_c
 
 # What each graph takes beside the seed and theta; all but barbell take what `DRAWING` has.
 DRAWING = ("weights", "labels", "potentials")
@@ -28,11 +30,11 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "generate",
-        generate,
+        run,
         summary="make a random model of the paper's kinds",
-        description="Draw a random model and write it to a file: theta_i x_i + W_ij / 2 [x_i = x_j], with theta and W uniform over ranges.\n"
-        "The same seed gives the same model.",
-        examples="  clampz generate grid --size 9 --weights -6,6 --theta -2,2 --seed 1 -o grid.uai     9 x 9, toroidal\n"
+        description="Draw a random model and write it to a file: theta_i x_i + W_ij / 2 [x_i = x_j], with theta and W\n"
+        "uniform over ranges.  The same seed gives the same model.",
+        examples="  clampz generate grid --size 9 --weights -6,6 --theta -2,2 --seed 1 -o grid.uai   9 x 9, toroidal\n"
         "  clampz generate grid --size 4x20 --planar --seed 1 -o strip.fg\n"
         "  clampz generate complete --size 15 --weights -12,12 --seed 1 -o k15.uai.gz\n"
         "  clampz generate er --size 50 --degree 3.5 --labels 4 --potentials table -o random.uai",
@@ -44,18 +46,10 @@ def add(commands: Any) -> None:
         help=f"{', '.join(TAKES)} (er: Erdős-Rényi; the last two are the paper's examples)",
     )
     parser.add_argument("--size", metavar="N", help="variables; of a grid its side, or ROWSxCOLUMNS")
-    parser.add_argument(
-        "--weights",
-        type=number_range,
-        metavar="LOW,HIGH",
-        help=f"range of W, or one number (default: {WEIGHTS[0]:g},{WEIGHTS[1]:g})",
-    )  # type: ignore[index]
-    parser.add_argument(
-        "--theta",
-        type=number_range,
-        metavar="LOW,HIGH",
-        help=f"range of theta, or one number (default: {THETA[0]:g},{THETA[1]:g})",
-    )  # type: ignore[index]
+    for name, what, default in (("--weights", "W", WEIGHTS), ("--theta", "theta", THETA)):
+        shown = "{:g},{:g}".format(*default)  # type: ignore[misc]
+        text = f"range of {what}, or one number (default: {shown})"
+        parser.add_argument(name, type=number_range, metavar="LOW,HIGH", help=text)
     parser.add_argument(
         "--degree", type=float, metavar="D", help="neighbours of each variable; for er on average (default: 4)"
     )
@@ -69,26 +63,25 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--seed", type=whole_number(0), metavar="N", help="whole number (default: a new model each time)"
     )
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="the file: .uai or .fg, also .gz")
+    add_out(parser, "the file: .uai or .fg, also .gz", "-o", required=True)
 
 
-def generate(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Draw a model and write it."""
     check_file(args.out)
     takes = TAKES[args.graph]
     for option in ("size", "degree", "planar", *DRAWING):
         if getattr(args, option) is not None and option not in takes:
-            raise CommandError(
-                f"--{option}: {args.graph} has no such option; it takes {', '.join(f'--{name}' for name in (*takes, 'theta', 'seed'))}"
-            )
+            others = ", ".join(f"--{name}" for name in (*takes, "theta", "seed"))
+            raise CommandError(f"--{option}: {args.graph} has no such option; it takes {others}")
     if "size" in takes and args.size is None:
         raise CommandError(f"--size: expected how large the {args.graph} is to be, as in --size 9")
-    with ctrl_c_ends():
-        clampz.write(draw(args), args.out)
+    with on_ctrl_c(end_at_once):
+        clampz.write(random_model(args), args.out)
     return OK
 
 
-def draw(args: argparse.Namespace) -> Model:
+def random_model(args: argparse.Namespace) -> Model:
     """The model that the arguments ask for."""
     drawing: dict[str, Any] = {"rng": args.seed}
     drawing |= {name: getattr(args, name) for name in ("theta", *DRAWING) if getattr(args, name) is not None}

@@ -1,52 +1,56 @@
 """`clampz info`: what a model is like, and what each method would cost on it."""
 
 import argparse
-import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clampz.approximations.accuracy import dense_and_strong
 from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
-from clampz.cli.common import OK, Listener, add_command, add_model, facts, finished, need, new_table, read_model, show
+from clampz.cli.arguments import add_command, add_json, add_memory, add_model, read_model
+from clampz.cli.exits import OK, need
+from clampz.cli.outputs import give_json
+from clampz.cli.tables import facts, new_table, show
+from clampz.cli.watching import completed
 from clampz.elimination.cost import ExactCost, exact_cost
 from clampz.model import Model
+from clampz.model.fixing import states_left
 from clampz.model.topology import Topology
 from clampz.options import bytes_in_words, memory_allowed
+from clampz.wording import title
 
 
 def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "info",
-        info,
+        run,
         summary="what a model is like, and what each method would cost",
-        description="Print the size, the graph, the width and the kind of a model, and about what each method would cost on it.  Nothing is solved.",
+        description="Print the size, the graph, the width and the kind of a model, and about what each method would\n"
+        "cost on it.  Nothing is solved.",
         examples="  clampz info model.uai\n  clampz info model.uai --evidence model.uai.evid --json",
     )
     add_model(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_memory(parser, "what exact inference may use")
+    add_json(parser)
 
 
-def info(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print what there is to know."""
     if not args.json:
         need("rich")
     model = read_model(args)
-
-    def work(listener: Listener) -> dict[str, Any]:
-        return describe(model)
-
-    data = finished(work, "looking for an elimination order")
+    data = completed(lambda: describe(model, args.memory), "looking for an elimination order")
     if args.json:
-        print(json.dumps({"model": str(args.model), **data}, allow_nan=False))
-        return OK
-    print_description(str(args.model), model, data)
+        give_json({"model": str(args.model), **data})
+    else:
+        print_description(args.model, data)
     return OK
 
 
-def describe(model: Model) -> dict[str, Any]:
+def describe(model: Model, memory: int | None) -> dict[str, Any]:
     """What a model is like; costs in bytes and seconds, estimated."""
     pairs, strength = model.couplings
     graph = Topology.from_edges(model.num_variables, pairs) if model.factors else model.topology
@@ -58,7 +62,7 @@ def describe(model: Model) -> dict[str, Any]:
     entries = sum(len(flat) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
     return {
         "variables": model.num_variables,
-        "fixed": int(np.count_nonzero(possible_states(model) == 1)),
+        "fixed": int(np.count_nonzero(states_left(model.unary.flat > -np.inf, model.unary.start) == 1)),
         "labels": [int(model.num_states.min()), int(model.num_states.max())] if model.num_variables else [0, 0],
         "edges": model.num_edges,
         "larger_factors": {
@@ -75,24 +79,17 @@ def describe(model: Model) -> dict[str, Any]:
         "kind": model.kind if model.pair_form is not None else None,
         "strength": [float(np.median(finite)), float(finite.max())] if finite.size else [0.0, 0.0],
         "dense_and_strong": dense_and_strong(model),
-        "cost": costs(model, cost),
+        "cost": costs(model, cost, memory),
     }
 
 
-def possible_states(model: Model) -> Any:
-    """(n,) states that the unary potentials leave."""
-    if not model.num_variables:
-        return np.zeros(0, dtype=np.int64)
-    return np.add.reduceat(model.unary.flat > -np.inf, model.unary.start[:-1], dtype=np.int64)
-
-
-def costs(model: Model, cost: ExactCost) -> dict[str, dict[str, Any]]:
+def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[str, Any]]:
     """Of each method: bytes and table entries, or sweeps, and seconds; about that for one lane."""
     exact = {
         "bytes": cost.num_bytes,
         "table_entries": cost.num_bytes // 16,
         "seconds": cost.seconds,
-        "fits": cost.num_bytes <= memory_allowed(None),
+        "fits": cost.num_bytes <= memory_allowed(memory),
     }
     sweep = seconds_per_sweep(model)
     return {"exact": exact} | {
@@ -106,60 +103,44 @@ def costs(model: Model, cost: ExactCost) -> dict[str, dict[str, Any]]:
     }
 
 
-def print_description(path: str, model: Model, data: dict[str, Any]) -> None:
+def print_description(path: Path, data: dict[str, Any]) -> None:
     """The description as tables."""
-    low, high = data["labels"]
-    larger = ", ".join(f"{number:,} of {size} variables" for size, number in data["larger_factors"].items())
+    unary, (low, high) = data["variables"], data["labels"]
+    larger = "".join(f", {number:,} of {size} variables" for size, number in data["larger_factors"].items())
+    known = f", {data['fixed']:,} of them known" if data["fixed"] else ""
     width = f"{'at least ' if data['width_at_least'] else ''}{data['width']}"
     typical, most = data["strength"]
+    strong = "; dense and strong: Bethe is far off" if data["dense_and_strong"] else ""
     rows = [
-        ("model", path),
-        ("variables", variables_text(data)),
+        ("model", str(path)),
+        ("variables", f"{unary:,}{known}"),
         ("labels", str(low) if low == high else f"{low} to {high}"),
-        (
-            "factors",
-            f"{data['variables']:,} unary, {data['edges']:,} edges{f', {larger}' if larger else ''}; {data['table_entries']:,} table entries",
-        ),
+        ("factors", f"{unary:,} unary, {data['edges']:,} edges{larger}; {data['table_entries']:,} table entries"),
         ("zeros", f"{data['zeros']:,} table entries" if data["zeros"] else "none"),
         ("components", f"{data['components']:,}, the largest of {data['largest_component']:,} variables"),
         ("core", f"{data['core']:,} variables on or between cycles; {data['mean_degree']:.1f} neighbours on average"),
         ("width", f"{width}, of the best elimination order found"),
         ("kind", data["kind"] or "neither attractive nor mixed: these are for models of two labels without zeros"),
-        (
-            "strength",
-            f"|W| {typical:.3g} in the middle, {most:.3g} at most{'; dense and strong: Bethe is far off' if data['dense_and_strong'] else ''}",
-        ),
+        ("strength", f"|W| {typical:.3g} in the middle, {most:.3g} at most{strong}"),
     ]
     show(facts(rows))
     table = new_table(
         "method", "gives", "takes about", "seconds", left=("gives", "takes about"), wrapped=("takes about",)
     )
     exact = data["cost"]["exact"]
-    need_text = f"{bytes_in_words(exact['bytes'])}, {exact['table_entries']:,.3g} table entries{'' if exact['fits'] else ', more than there is memory for'}"
-    table.add_row("exact", "log Z", need_text, as_seconds(exact["seconds"]))
+    too_much = "" if exact["fits"] else ", more than there is memory for"
+    text = f"{bytes_in_words(exact['bytes'])}, {exact['table_entries']:,.3g} table entries{too_much}"
+    table.add_row("exact", "log Z", text, as_seconds(exact["seconds"]))
     for name, gives in (("mean_field", "a lower bound"), ("bethe", "an estimate"), ("trw", "an upper bound")):
         found = data["cost"][name]
         starts = f" from each of {found['starts']} starts" if found["starts"] > 1 else ""
         text = f"{found['sweeps']} sweeps of {1e3 * found['seconds_per_sweep']:.2g} ms{starts}"
-        table.add_row(name.replace("_", " "), gives, text, as_seconds(found["seconds"]))
+        table.add_row(title(name), gives, text, as_seconds(found["seconds"]))
     show()
     show(table)
 
 
-def variables_text(data: dict[str, Any]) -> str:
-    known = f", {data['fixed']:,} of them known" if data["fixed"] else ""
-    return f"{data['variables']:,}{known}"
-
-
 def as_seconds(value: float) -> str:
-    return (
-        "< 0.01"
-        if value < 0.01
-        else f"{value:.2g}"
-        if value < 10
-        else f"{value:,.0f}"
-        if value < 1e6
-        else "years"
-        if value > 1e8
-        else "weeks"
-    )
+    if value >= 1e6:
+        return "years" if value > 1e8 else "weeks"
+    return "< 0.01" if value < 0.01 else f"{value:.2g}" if value < 10 else f"{value:,.0f}"

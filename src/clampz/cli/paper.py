@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from clampz.cli.common import add_command
+from clampz.cli.arguments import add_command
 
 
 def add(commands: Any) -> None:

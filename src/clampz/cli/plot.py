@@ -1,24 +1,15 @@
 """`clampz plot`: a picture of a model."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from clampz.choosing import QUICK, solve
-from clampz.clamping.growth import META_SELECTORS, clamp
+from clampz.clamping.growth import clamp
 from clampz.clamping.selectors import selectors
-from clampz.cli.common import (
-    OK,
-    Listener,
-    add_command,
-    add_model,
-    check_picture_path,
-    finished,
-    need,
-    read_model,
-    save_picture,
-    whole_number,
-)
+from clampz.cli.arguments import SELECTORS, add_command, add_model, add_out, read_model, whole_number
+from clampz.cli.exits import OK, need
+from clampz.cli.outputs import check_picture_path, save_picture
+from clampz.cli.watching import Listener, completed
 from clampz.model import Model
 from clampz.model.results import Estimate
 from clampz.plotting import plot_model
@@ -30,22 +21,23 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "plot",
-        plot,
+        run,
         summary="draw a model's graph",
-        description="Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red, strong ones wide, all outside the core pale;\n"
-        "and, if asked for, the variables to clamp first, framed and numbered.",
+        description="Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red,\n"
+        "strong ones wide, all outside the core pale; and, if asked for, the variables to clamp first, framed and\n"
+        "numbered.",
         examples="  clampz plot model.uai -o model.png\n"
         "  clampz plot model.uai -o model.pdf --clamp 5 --select maxW+TRE\n"
         "  clampz plot model.uai -o model.svg --shade marginals",
     )
     add_model(parser)
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="the picture: .png, .svg or .pdf")
+    add_out(parser, "the picture: .png, .svg or .pdf", "-o", required=True)
     parser.add_argument(
         "--clamp", type=whole_number(0), default=0, metavar="K", help="mark the first K variables to clamp (for TRW)"
     )
     parser.add_argument(
         "--select",
-        choices=(*selectors(), *META_SELECTORS),
+        choices=SELECTORS,
         default=QUICK,
         metavar="NAME",
         help="how to choose them, as for solve (default: %(default)s)",
@@ -60,17 +52,12 @@ def add(commands: Any) -> None:
     parser.add_argument("--names", action="store_true", help="write names or numbers on the variables")
 
 
-def plot(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Draw the model and write the picture."""
     check_picture_path(args.out)
     need("matplotlib")
-    model = read_model(args)
-
-    def work(listener: Listener) -> Any:
-        return draw(model, args, listener)
-
-    figure = finished(work, "drawing")
-    save_picture(figure, args.out)
+    model, listener = read_model(args), Listener()
+    save_picture(completed(lambda: draw(model, args, listener), "drawing", listener), args.out)
     return OK
 
 

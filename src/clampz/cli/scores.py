@@ -1,38 +1,31 @@
 """`clampz scores`: the variables that each selector would clamp first."""
 
 import argparse
-import json
 from typing import Any
 
 import numpy as np
 
 from clampz.clamping.selectors import scores, selectors
 from clampz.clamping.selectors.entropy import trw_entropies
-from clampz.cli.common import (
-    OK,
-    Listener,
-    add_command,
-    add_model,
-    finished,
-    name_of,
-    need,
-    new_table,
-    read_model,
-    show,
-    whole_number,
-)
+from clampz.cli.arguments import add_command, add_json, add_model, read_model, whole_number
+from clampz.cli.exits import OK, need
+from clampz.cli.outputs import give_json
+from clampz.cli.tables import new_table, show
+from clampz.cli.watching import completed
 from clampz.errors import ClampzError
 from clampz.model import Model
 from clampz.model.tables import Floats
+from clampz.wording import name_of
 
 
 def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "scores",
-        print_scores,
+        run,
         summary="the variables that each selector would clamp first",
-        description="Score the variables by the paper's heuristics, and print the best of each: what is gained most by clamping.",
+        description="Score the variables by the paper's heuristics, and print the best of each:\n"
+        "what is gained most by clamping.",
         examples="  clampz scores model.uai\n  clampz scores model.uai --select frustCycles --top 20",
     )
     add_model(parser)
@@ -42,33 +35,27 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--top", type=whole_number(1), default=5, metavar="N", help="how many variables to print (default: %(default)s)"
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print JSON: for each selector all variables with their scores, best first"
-    )
+    add_json(parser, ": for each selector all variables with their scores, best first")
 
 
-def print_scores(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print the best variables."""
     if not args.json:
         need("rich")
     model = read_model(args)
     names = [args.select] if args.select else list(selectors())
-
-    def work(listener: Listener) -> dict[str, Floats | str]:
-        return all_scores(model, names)
-
-    found = finished(work, "scoring")
+    found = completed(lambda: all_scores(model, names), "scoring")
     if args.select and isinstance(failure := found[args.select], str):
         raise ClampzError(failure)
     if args.json:
         ranked = {
-            name: [[name_of(model, i), float(values[i])] for i in best(values)]
+            name: [[name_of(model.names, i), float(values[i])] for i in best(values)]
             for name, values in found.items()
             if not isinstance(values, str)
         }
-        print(json.dumps({"model": str(args.model), "scores": ranked}, allow_nan=False))
-        return OK
-    print_table(model, found, args.top)
+        give_json({"model": str(args.model), "scores": ranked})
+    else:
+        print_table(model, found, args.top)
     return OK
 
 
@@ -98,21 +85,16 @@ def print_table(model: Model, found: dict[str, Floats | str], top: int) -> None:
     if not others and not isinstance(values, str):
         table = new_table("variable", name)
         for i in best(values)[:top]:
-            table.add_row(name_of(model, i), f"{values[i]:.6g}")
+            table.add_row(name_of(model.names, i), f"{values[i]:.6g}")
         show(table)
         return
     table = new_table("selector", *(f"{rank}." for rank in range(1, top + 1)))
     for name, values in found.items():
         if isinstance(values, str):
             table.add_row(name, "-")
-        else:
-            table.add_row(
-                name,
-                *(
-                    f"{name_of(model, i)} [dim]{values[i]:.4g}[/dim]" if values[i] > 0 else ""
-                    for i in best(values)[:top]
-                ),
-            )
+            continue
+        first = [i for i in best(values)[:top] if values[i] > 0]
+        table.add_row(name, *(f"{name_of(model.names, i)} [dim]{values[i]:.4g}[/dim]" for i in first))
     show(table)
     show("[dim]Variables, each with its score; higher gains more. Those that score 0 are left out.[/dim]")
     missing = [name for name, values in found.items() if isinstance(values, str)]

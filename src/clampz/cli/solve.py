@@ -6,7 +6,6 @@ numbers for are strings that float() understands: "-inf", "inf"; marginals where
 """
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -17,36 +16,29 @@ from typing import Any
 from clampz import choosing
 from clampz.bracketing import Bracket
 from clampz.choosing import Solution
-from clampz.clamping.growth import META_SELECTORS
-from clampz.clamping.selectors import selectors
-from clampz.cli.common import (
-    INTERRUPTED,
-    OK,
-    CommandError,
-    GivenUpError,
-    Listener,
+from clampz.cli.arguments import (
+    SELECTORS,
     add_command,
+    add_json,
+    add_memory,
     add_model,
-    as_number,
-    check_file,
-    facts,
-    name_of,
-    need,
-    new_table,
+    add_out,
+    add_threads,
     positive,
     read_model,
-    show,
-    watched,
     whole_number,
 )
+from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
+from clampz.cli.outputs import as_number, check_file, give_json
+from clampz.cli.tables import facts, model_fact, new_table, show
+from clampz.cli.watching import Listener, watched
 from clampz.errors import EvidenceError
-from clampz.io import files, results
+from clampz.io import results
 from clampz.model import Model
-from clampz.wording import KINDS, counted, round_outward
+from clampz.wording import KINDS, counted, name_of, round_outward, title
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw")
 TASKS = ("PR", "MAR")
-SELECTORS = (*selectors(), *META_SELECTORS)
 # Variables up to which marginals are printed on a terminal, and states up to which they have a column each.
 MAX_ROWS, MAX_COLUMNS = 60, 12
 DIGITS = 6
@@ -58,17 +50,18 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "solve",
-        solve,
+        run,
         summary="log Z, bounds on it, and marginals",
-        description="Compute log Z of a model, prove bounds on it, and print them with the reason for the method chosen: exact inference if the model is narrow"
-        "\nenough, otherwise an estimate inside a bracket that clamping tightens while there is time (see clampz bound).  Logarithms are natural ones.\n"
-        "Without --time it takes 4 to 10 seconds on models that are not solved exactly, and up to about a minute on those that are.",
+        description="Compute log Z of a model, prove bounds on it, and print them with the reason for the method\n"
+        "chosen: exact inference if the model is narrow enough, otherwise an estimate inside a bracket that clamping\n"
+        "tightens while there is time (see clampz bound).  Logarithms are natural ones.  Without --time it takes 4 to\n"
+        "10 seconds on models that are not solved exactly, and up to about a minute on those that are.",
         examples="  clampz solve model.uai\n"
         "  clampz solve model.uai --evidence model.uai.evid --task MAR\n"
         "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
         "  clampz solve model.uai --time 60 --json | jq .log_z\n\n"
-        "JSON: log_z, lower, upper, bound, method, reason, converged, interrupted, seconds, clamped, select, leaves, marginals (MAR);\n"
-        'infinities are "inf", "-inf"',
+        "JSON: log_z, lower, upper, bound, method, reason, converged, interrupted, seconds, clamped, select, leaves,\n"
+        'marginals (MAR); infinities are "inf", "-inf"',
     )
     add_model(parser)
     parser.add_argument(
@@ -84,7 +77,8 @@ def add(commands: Any) -> None:
         "--clamp",
         type=whole_number(0),
         metavar="K",
-        help="clamp K variables, the same in all branches (default: with choosing best first, as many as time allows, otherwise none)",
+        help="clamp K variables, the same in all branches (default: with auto best first, as many as time allows, "
+        "otherwise none)",
     )
     parser.add_argument(
         "--select",
@@ -96,25 +90,20 @@ def add(commands: Any) -> None:
         "--time",
         type=positive,
         metavar="SECONDS",
-        help="time at most; the bracket has most of it (default: with choosing 10, 4 of them for the bracket, or 60 if it can be solved exactly in that)",
+        help="time at most; the bracket has most of it (default: with auto 10, 4 of them for the bracket, or 60 if it "
+        "can be solved exactly in that)",
     )
-    parser.add_argument(
-        "--memory",
-        type=positive,
-        metavar="GB",
-        help="gigabytes that exact sums may use (default: half of what is free)",
-    )
-    parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="write the result to a file: JSON with --json or a name in .json, otherwise a result file of the UAI competitions",
+    add_memory(parser, "memory that exact sums may use")
+    add_threads(parser)
+    add_json(parser)
+    add_out(
+        parser,
+        "write the result to a file: JSON with --json or a name in .json, otherwise a result file of the UAI "
+        "competitions",
     )
 
 
-def solve(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Solve the model and print or write the result."""
     if args.out is not None:
         check_file(args.out)
@@ -125,27 +114,31 @@ def solve(args: argparse.Namespace) -> int:
         raise CommandError(f"--clamp {args.clamp}: expected at most {model.num_variables}, the number of variables")
 
     began = time.perf_counter()
-    listeners: list[Listener] = []
+    listener = Listener()
 
-    def work(listener: Listener) -> Solution:
-        listeners.append(listener)
-        return run_solver(args, model, listener)
+    def work() -> Solution:
+        return choosing.solve(
+            model,
+            method=args.method,
+            k=args.clamp,
+            select=args.select,
+            time=args.time,
+            memory=args.memory,
+            marginals=args.task == "MAR",
+            threads=args.threads,
+            progress=listener,
+        )
 
     try:
-        solution, interrupted = watched(work, "solving")
+        solution, interrupted = watched(work, "solving", listener)
     except GivenUpError:
         if args.method != "auto":
             raise
-        solution = in_a_moment(model, listeners[0].bracket)
+        solution = in_a_moment(model, listener.bracket)
         solution = replace(solution, seconds=time.perf_counter() - began)
         interrupted = True
-    as_json = args.json or (args.out is not None and args.out.suffix.lower() == ".json")
-    if as_json:
-        text = json.dumps(as_data(solution, args.model, args.task), allow_nan=False)
-        if args.out is None:
-            print(text)
-        else:
-            files.replace(args.out, f"{text}\n".encode())
+    if args.json or (args.out is not None and args.out.suffix.lower() == ".json"):
+        give_json(solution_data(solution, args.model, args.task), args.out)
     elif args.out is not None:
         write_result(solution, args.task, args.out)
     if not args.json:
@@ -157,34 +150,19 @@ def in_a_moment(model: Model, bracket: Bracket | None) -> Solution:
     """Bounds and an estimate after Ctrl-C in the middle of what cannot be stopped, as one exact sum; the bracket that
     there was still holds."""
     found = choosing.solve(model, k=0, time=LAST_MOMENT, memory=0)
-    estimate = found.method.replace("_", " ")
+    estimate = title(found.method)
     if bracket is None:
         reason = f"Exact inference was stopped, so mean field and TRW bracket log Z, and {estimate} is the estimate."
         return replace(found, interrupted=True, reason=reason)
     lower, upper = max(found.lower, bracket.lower), min(found.upper, bracket.upper)
     log_z = min(max(found.log_z, lower), upper)
-    bound = (
-        found.bound if found.bound == "exact" else "lower" if log_z == lower else "upper" if log_z == upper else None
-    )
-    reason = f"Clamping was stopped while it closed the bracket ({counted(bracket.num_leaves, 'leaf', 'leaves')}), and {estimate} is the estimate."
-    return replace(
-        found, log_z=log_z, bound=bound, lower=lower, upper=upper, bracket=bracket, interrupted=True, reason=reason
-    )
-
-
-def run_solver(args: argparse.Namespace, model: Any, progress: Any) -> Solution:
-    """What the arguments ask for."""
-    return choosing.solve(
-        model,
-        method=args.method,
-        k=args.clamp,
-        select=args.select,
-        time=args.time,
-        memory=None if args.memory is None else int(args.memory * 2**30),
-        marginals=args.task == "MAR",
-        threads=args.threads,
-        progress=progress,
-    )
+    bound = found.bound
+    if bound != "exact":
+        bound = "lower" if log_z == lower else "upper" if log_z == upper else None
+    leaves = counted(bracket.num_leaves, "leaf", "leaves")
+    reason = f"Clamping was stopped while it closed the bracket ({leaves}), and {estimate} is the estimate."
+    found = replace(found, bracket=bracket, interrupted=True, reason=reason)
+    return replace(found, log_z=log_z, bound=bound, lower=lower, upper=upper)
 
 
 def write_result(solution: Solution, task: str, path: Path) -> None:
@@ -197,7 +175,7 @@ def write_result(solution: Solution, task: str, path: Path) -> None:
     results.write_mar(solution.marginals, path)
 
 
-def as_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
+def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
     """The result as JSON can hold it."""
     model = solution.model
     data: dict[str, Any] = {
@@ -212,7 +190,7 @@ def as_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
         "converged": solution.converged,
         "interrupted": solution.interrupted,
         "seconds": round(solution.seconds, 6),
-        "clamped": [name_of(model, i) if model.names else i for i in solution.variables],
+        "clamped": [name_of(model.names, i) if model.names else i for i in solution.variables],
         "select": solution.select,
         "leaves": None if solution.bracket is None else solution.bracket.num_leaves,
     }
@@ -221,22 +199,20 @@ def as_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
     return data
 
 
-# -- for people -----------------------------------------------------------------------------------------------------------------------
+# -- for people -------------------------------------------------------------------------------------------------------
 
 
 def print_solution(solution: Solution, path: Path, task: str) -> None:
     """The result as a table, and the marginals if they were asked for."""
     log_z = round_outward(solution.log_z, solution.bound, DIGITS)
+    stopped = "; stopped by Ctrl-C: this is what there was" if solution.interrupted else ""
     rows = [
-        ("model", f"{path}: {repr(solution.model).removeprefix('Model(').removesuffix(')')}"),
+        model_fact(path, solution.model),
         ("log Z", f"{log_z}  ({KINDS[solution.bound]}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
         ("proven", proven(solution)),
         ("method", method_text(solution)),
         ("why", solution.reason),
-        (
-            "seconds",
-            f"{solution.seconds:.2f}{'; stopped by Ctrl-C: this is what there was' if solution.interrupted else ''}",
-        ),
+        ("seconds", f"{solution.seconds:.2f}{stopped}"),
     ]
     show(facts(rows))
     if task == "MAR":
@@ -255,11 +231,12 @@ def proven(solution: Solution) -> str:
 
 def method_text(solution: Solution) -> str:
     """The method, how it ended, and what was clamped."""
-    text = solution.method.replace("_", " ")
+    text = title(solution.method)
     if not solution.converged:
         text += " (not converged)"
     if solution.variables:
-        text += f", {len(solution.variables)} clamped by {solution.select}: {', '.join(name_of(solution.model, i) for i in solution.variables)}"
+        names = ", ".join(name_of(solution.model.names, i) for i in solution.variables)
+        text += f", {len(solution.variables)} clamped by {solution.select}: {names}"
     return text
 
 
@@ -272,7 +249,7 @@ def print_marginals(solution: Solution) -> None:
     table = new_table("variable", *(f"P({a})" for a in range(columns)), *(["..."] if most > columns else []))
     for i in range(shown):
         row = solution.marginals[i]
-        table.add_row(name_of(model, i), *(f"{p:.{DIGITS}f}" for p in row[:columns]))
+        table.add_row(name_of(model.names, i), *(f"{p:.{DIGITS}f}" for p in row[:columns]))
     show(table)
     if shown < model.num_variables or most > columns:
         show("[dim]All of them: --json, or --out FILE[/dim]")

@@ -4,7 +4,7 @@
 
 The result goes to a file in the working directory with the model's name and the task: model.uai.PR, model.uai.MAR.  The
 query is for tasks that clampz does not have, and is not looked at.  The limits of the competitions are taken from the
-environment: INF_TIME in seconds, INF_MEMORY in gigabytes.
+environment, in their units: INF_TIME in seconds, INF_MEMORY in gigabytes; --memory is written as everywhere.
 """
 
 import argparse
@@ -15,12 +15,16 @@ from typing import Any
 
 from clampz import choosing
 from clampz.choosing import Solution
-from clampz.cli.common import INTERRUPTED, OK, CommandError, Listener, add_command, check_file, watched
+from clampz.cli.arguments import add_command, add_memory
+from clampz.cli.exits import INTERRUPTED, OK, CommandError
+from clampz.cli.outputs import check_file
 from clampz.cli.solve import TASKS, write_result
+from clampz.cli.watching import Listener, watched
 from clampz.errors import EvidenceError
 from clampz.io import evidence, uai
 from clampz.model import Model
 from clampz.model.fixing import given
+from clampz.wording import title
 
 # What of INF_TIME is left for starting, reading and writing: a share, and seconds.
 TIME_SHARE, TIME_BEFORE = 0.9, 2.0
@@ -30,40 +34,45 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "uai",
-        solve_for_competition,
+        run,
         summary="solve a model as the UAI competitions ask for it",
-        description="Solve a model and write the result to a file in the working directory that has the model's name and the task: model.uai.PR has log10 Z,\n"
-        "model.uai.MAR the marginals.  The environment may limit it: INF_TIME in seconds, INF_MEMORY in gigabytes.",
-        examples="  clampz uai Nets/grid5x5.uai Evid/grid5x5.uai.evid Query/grid5x5.uai.query PR     writes ./grid5x5.uai.PR\n"
-        "  INF_TIME=60 clampz uai model.uai - - MAR                                         no evidence, no query",
+        description="Solve a model and write the result to a file in the working directory that has the model's name\n"
+        "and the task: model.uai.PR has log10 Z, model.uai.MAR the marginals.  The environment may limit it, in the\n"
+        "competitions' units: INF_TIME in seconds, INF_MEMORY in gigabytes.",
+        examples="  clampz uai Nets/grid.uai Evid/grid.uai.evid Query/grid.uai.query PR     writes ./grid.uai.PR\n"
+        "  INF_TIME=60 clampz uai model.uai - - MAR                                no evidence, no query",
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a UAI file")
-    parser.add_argument("evidence", metavar="EVIDENCE", help="a file, or - for none")
-    parser.add_argument("query", metavar="QUERY", help="a file, or -: not looked at, as neither task has a query")
+    parser.add_argument("evidence", type=Path, metavar="EVIDENCE", help="a file, or - for none")
+    parser.add_argument(
+        "query", type=Path, metavar="QUERY", help="a file, or -: not looked at, as neither task has a query"
+    )
     parser.add_argument("task", metavar="TASK", choices=TASKS, help="PR or MAR")
+    add_memory(parser, "memory that exact sums may use, whatever INF_MEMORY says")
 
 
-def solve_for_competition(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Solve the model and write the result file."""
     out = Path(f"{args.model.name}.{args.task}")
     check_file(out, "result")
-    time, memory = limit("INF_TIME", "seconds"), limit("INF_MEMORY", "gigabytes")
-    model = read(args.model, args.evidence)
+    time, gigabytes, memory = limit("INF_TIME", "seconds"), limit("INF_MEMORY", "gigabytes"), args.memory
+    if memory is None and gigabytes is not None:
+        memory = int(gigabytes * TIME_SHARE * 2**30)
+    model, listener = read(args.model, str(args.evidence)), Listener()
 
-    def work(listener: Listener) -> Solution:
+    def work() -> Solution:
         return choosing.solve(
             model,
             time=None if time is None else max(TIME_SHARE * time - TIME_BEFORE, 0.1),
-            memory=None if memory is None else int(memory * TIME_SHARE * 2**30),
+            memory=memory,
             marginals=args.task == "MAR",
             progress=listener,
         )
 
-    solution, interrupted = watched(work, "solving")
+    solution, interrupted = watched(work, "solving", listener)
     write_result(solution, args.task, out)
-    print(
-        f"{out}: {solution.method.replace('_', ' ')}, log Z = {solution.log_z:.6f} in [{solution.lower:.6f}, {solution.upper:.6f}]"
-    )
+    proven = f"[{solution.lower:.6f}, {solution.upper:.6f}]"
+    print(f"{out}: {title(solution.method)}, log Z = {solution.log_z:.6f} in {proven}")
     return INTERRUPTED if interrupted else OK
 
 

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from clampz.cli import INTERRUPTED, OK, CommandError, ctrl_c_ends, need
+from clampz.cli.exits import INTERRUPTED, OK, CommandError, need
 from clampz.errors import OptionError
 from clampz.paper.families import FAMILIES, Family, families
 from clampz.paper.figures import PaperFigure, figures_named
@@ -41,6 +41,7 @@ from clampz.paper.running import (
 from clampz.paper.runs import Task
 from clampz.paper.settings import SETTINGS
 from clampz.paper.store import Store, StoreError, only_one
+from clampz.watch import end_at_once, on_ctrl_c
 
 STORE, PLAIN = "results.sqlite", "results.csv.gz"
 # Runs of each family; of "optimal", which tries every set, only of families that are small enough.
@@ -59,7 +60,7 @@ def paper(args: argparse.Namespace) -> int:
     figures = figures_named(args.figure or ())
     tasks = in_order(chosen_tasks(args, figures))
     check_folder(args.out)
-    with ExitStack() as stack, ctrl_c_ends():
+    with ExitStack() as stack, on_ctrl_c(end_at_once):
         if args.out.is_dir():
             stack.enter_context(only_one(args.out))
         done = Store.check(args.out / STORE)

@@ -1,6 +1,42 @@
-"""Pictures of models and of what methods found.
+"""Pictures of models and of what methods found; results find theirs through `clampz.drawing`.
 
-May import: everything but the command line and the paper; matplotlib only when something is drawn.
+May import: everything but the command line and the paper; matplotlib (`pip install 'clampz[cli]'`) only when something
+is drawn, without pyplot: no figure stays open and no backend is chosen.
+
+Attractive edges are solid and blue, repulsive ones dashed and red, as in the paper; nothing is said by colour alone, so
+the pictures also read in greyscale.  Every function draws on the axes it is given, or on a figure of its own, and
+returns the axes: `plot_model(model).figure.savefig("model.png")`.
 """
 
-from clampz.plotting.pictures import *  # noqa: F403
+from clampz.bracketing import Bracket
+from clampz.clamping.branches import Clamped
+from clampz.drawing import draws
+from clampz.plotting.brackets import plot_bracket
+from clampz.plotting.closing import plot_closing
+from clampz.plotting.graphs import FADED, plot_model
+from clampz.plotting.positions import Layout, layout
+from clampz.plotting.steps import plot_clamped
+from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, PALE, REPULSIVE, SOFT
+from clampz.plotting.summary import plot_marginals, plot_summary
+
+__all__ = [
+    "ATTRACTIVE",
+    "DASHES",
+    "FADED",
+    "FAINT",
+    "INK",
+    "PALE",
+    "REPULSIVE",
+    "SOFT",
+    "Layout",
+    "layout",
+    "plot_bracket",
+    "plot_clamped",
+    "plot_closing",
+    "plot_marginals",
+    "plot_model",
+    "plot_summary",
+]
+
+draws(Clamped, plot_clamped)
+draws(Bracket, plot_closing)

@@ -1,10 +1,10 @@
 """The picture of a bracket that closes."""
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clampz.bracketing.bracket import Bracket
-from clampz.plotting.pictures import INK, SOFT, new_axes
+from clampz.plotting.style import INK, SOFT, new_axes, num_digits
 from clampz.wording import counted, round_outward
 
 if TYPE_CHECKING:
@@ -31,19 +31,17 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     ax.fill_between(moments, lower, upper, step="post", color=FILL, linewidth=0, zorder=1)
     ax.step(moments, upper, where="post", color=INK, linewidth=1.4, zorder=3)
     ax.step(moments, lower, where="post", color=INK, linewidth=1.4, linestyle=(0, (4, 1.5)), zorder=3)
-    ax.plot(
-        [end], [bracket.estimate], marker="o", markersize=5, color=INK, markerfacecolor="white", zorder=4, clip_on=False
-    )
+    estimate: dict[str, Any] = {"marker": "o", "markersize": 5, "color": INK, "markerfacecolor": "white"}
+    ax.plot([end], [bracket.estimate], zorder=4, clip_on=False, **estimate)
     ax.set_xscale("log")
     ax.set_xlim(moments[0], end)
     # early bounds may be many times wider than what matters in the end
     gap, first = upper[-1] - lower[-1], upper[0] - lower[0]
     room = min(first, max(30 * gap, 0.1 * first))
     if room > 0:
-        ax.set_ylim(
-            max(min(lower), lower[-1] - 0.5 * room) - 0.05 * room, min(max(upper), upper[-1] + 0.5 * room) + 0.05 * room
-        )
-    digits = max(2, 2 - math.floor(math.log10(gap))) if gap > 1e-9 else 9
+        below, above = max(min(lower), lower[-1] - 0.5 * room), min(max(upper), upper[-1] + 0.5 * room)
+        ax.set_ylim(below - 0.05 * room, above + 0.05 * room)
+    digits = num_digits(gap) if gap > 1e-9 else 9
     low, high = ax.get_ylim()
     apart = 0.07 * (high - low)
     place = min(max(bracket.estimate, lower[-1]), upper[-1])
@@ -52,32 +50,17 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
         (place, f"estimate {bracket.estimate:.{digits}f}", SOFT),
         (min(lower[-1], place - apart), f"lower {round_outward(lower[-1], 'lower', digits)}", INK),
     ]
+    style: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
     for height, text, colour in labels:
-        ax.annotate(
-            text,
-            (1.0, height),
-            xycoords=("axes fraction", "data"),
-            xytext=(8, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=colour,
-        )
+        ax.annotate(text, (1.0, height), (8, 0), fontsize=8, color=colour, **style)
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("")
     if end < 10 * moments[0]:  # less than a decade: no tick might be labelled
-        ax.set_xticks(
-            [moments[0], (moments[0] * end) ** 0.5, end],
-            [f"{moment:.2g}" for moment in (moments[0], (moments[0] * end) ** 0.5, end)],
-        )
-    ax.set_xlabel("seconds")
-    ax.set_ylabel("log Z")
-    ax.set_title(
-        f"gap {bracket.gap:.3g} nats after {bracket.seconds:.2g} s, {counted(bracket.num_leaves, 'leaf', 'leaves')}",
-        loc="left",
-        fontsize=9,
-        color=INK,
-    )
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+        ticks = [moments[0], (moments[0] * end) ** 0.5, end]
+        ax.set_xticks(ticks, [f"{moment:.2g}" for moment in ticks])
+    ax.set(xlabel="seconds", ylabel="log Z")
+    leaves = counted(bracket.num_leaves, "leaf", "leaves")
+    title = f"gap {bracket.gap:.3g} nats after {bracket.seconds:.2g} s, {leaves}"
+    ax.set_title(title, loc="left", fontsize=9, color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -4,13 +4,15 @@ A variable of low entropy is all but fixed already, by its own potentials or by 
 to gain from clamping it.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from clampz.approximations.trw import trw
-from clampz.clamping.branches import branch_weights
+from clampz.clamping.branches import branch_weights, branches
 from clampz.errors import OptionError
-from clampz.model import Model
+from clampz.model import Model, Variable
 from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import Floats
 
@@ -44,8 +46,10 @@ def entropies(model: Model, marginals: Floats) -> Floats:
     return np.maximum(np.add.reduceat(terms, model.unary.start[:-1], axis=0), 0.0)
 
 
-def trw_entropies(model: Model) -> Floats:
-    """(n,) by a run of TRW on the model without any clamp."""
+def trw_entropies(model: Model, clamped: Sequence[Variable] = ()) -> Floats:
+    """(n,) by a run of TRW on the model, or on the branches that some clamps make."""
+    if clamped:
+        return singleton_entropies(trw(branches(model, clamped)))
     if model.num_variables == 0:
         return np.zeros(0)
     return singleton_entropies(trw(model, tol=max(1e-4, TOL_PER_VARIABLE * model.num_variables), max_iter=MAX_SWEEPS))

@@ -1,0 +1,124 @@
+"""The parser, and the arguments that several commands take."""
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import clampz
+from clampz.clamping.growth import META_SELECTORS
+from clampz.clamping.selectors import selectors
+from clampz.cli.exits import BAD_INPUT
+from clampz.cli.watching import completed
+from clampz.model import Model
+from clampz.options import as_bytes
+
+T = TypeVar("T")
+
+SELECTORS = (*selectors(), *META_SELECTORS)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and whose help keeps the lines of its examples."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False, **settings})
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
+) -> Parser:
+    """Declare a command."""
+    parser: Parser = commands.add_parser(name, help=summary, description=description, epilog=f"examples:\n{examples}")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def with_negative_values(argv: Sequence[str]) -> list[str]:
+    """Arguments in which `--weights -6,6` is `--weights=-6,6`: argparse would take -6,6 for an option."""
+    joined: list[str] = []
+    for word in argv:
+        is_value = len(word) > 1 and word[0] == "-" and (word[1].isdigit() or word[1] == ".")
+        if is_value and joined and joined[-1].startswith("--") and len(joined[-1]) > 2 and "=" not in joined[-1]:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+# -- what several commands take ---------------------------------------------------------------------------------------
+
+
+def add_model(parser: Parser) -> None:
+    """The model that a command reads."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a file: .uai or libDAI's .fg, also compressed (.gz)")
+    parser.add_argument(
+        "--evidence", type=Path, metavar="FILE", help="what is known of some variables, in the UAI competitions' format"
+    )
+
+
+def read_model(args: argparse.Namespace) -> Model:
+    """The model that a command was given, with its evidence."""
+    return completed(lambda: clampz.read(args.model, args.evidence), f"reading {args.model}")
+
+
+def add_memory(parser: Parser, what: str) -> None:
+    help_text = f"{what}, as in 2GB or 500MB, or a number of bytes (default: half of what is free)"
+    parser.add_argument("--memory", type=memory_size, metavar="SIZE", help=help_text)
+
+
+def add_threads(parser: Parser) -> None:
+    parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
+
+
+def add_json(parser: Parser, what: str = "") -> None:
+    parser.add_argument("--json", action="store_true", help=f"print JSON{what}")
+
+
+def add_out(parser: Parser, text: str, *flags: str, **settings: Any) -> None:
+    """The file that a command writes."""
+    parser.add_argument(*flags, "--out", type=Path, metavar="FILE", help=text, **settings)
+
+
+# -- what they may be -------------------------------------------------------------------------------------------------
+
+
+def checked(read: Callable[[str], T], expected: str, holds: Callable[[T], bool]) -> Callable[[str], T]:
+    """A type of argument: what `read` makes of a text, if that holds."""
+
+    def convert(text: str) -> T:
+        try:
+            value = read(text)
+        except ValueError:
+            pass
+        else:
+            if holds(value):
+                return value
+        raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
+
+    return convert
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """A whole number, `least` or more."""
+    return checked(int, f"a whole number >= {least}", lambda number: number >= least)
+
+
+positive = checked(float, "a number > 0", lambda number: number > 0)
+not_negative = checked(float, "a number >= 0", lambda number: number >= 0)
+memory_size = checked(as_bytes, "a size such as 2GB or 500MB, or a number of bytes", lambda size: True)
+one_or_two_numbers = checked(
+    lambda text: tuple(float(part) for part in text.split(",")),
+    "a number or two, as in -6,6",
+    lambda numbers: len(numbers) <= 2 and all(map(math.isfinite, numbers)),
+)
+
+
+def number_range(text: str) -> float | tuple[float, ...]:
+    """A number, or two with a comma between them."""
+    numbers = one_or_two_numbers(text)
+    return numbers if len(numbers) == 2 else numbers[0]

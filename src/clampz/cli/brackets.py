@@ -1,0 +1,133 @@
+"""A bracket for people: as a table, and on a terminal while it closes."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clampz.bracketing import BoundOptions, Bracket
+from clampz.cli.tables import facts, model_fact, show
+from clampz.cli.watching import Listener, Show, somebody_looks_on
+from clampz.wording import round_outward
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# Decimals: at least, and at most (doubles of a few hundred have thirteen).
+DIGITS, MOST_DIGITS = 6, 12
+# Seconds before the bracket is shown live, times a second that it is drawn, and columns of the bar.
+PATIENCE, REFRESH, BAR = 0.3, 8, 40
+# A gap that counts as none where none is asked for.
+CLOSED = 1e-9
+REASONS = {
+    "gap": "gap: as narrow as asked for",
+    "exact": "exact: nothing is left to do",
+    "time": "time",
+    "leaves": "leaves",
+    "memory": "memory",
+    "interrupt": "Ctrl-C: this is what there was",
+}
+
+
+def print_bracket(bracket: Bracket, path: Path) -> None:
+    """The bracket as a table."""
+    rows = [
+        model_fact(path, bracket.model),
+        *ends(bracket),
+        ("leaves", f"{bracket.num_leaves:,}"),
+        ("seconds", f"{bracket.seconds:.2f}"),
+        ("stopped by", REASONS[bracket.stopped_by] + ("; Z = 0" if bracket.upper == -math.inf else "")),
+    ]
+    show(facts(rows))
+
+
+def ends(bracket: Bracket) -> list[tuple[str, str]]:
+    """Both bounds, rounded outwards, with the gap and the estimate; more decimals for a narrower gap."""
+    digits = digits_for(bracket)
+    return [
+        ("lower", round_outward(bracket.lower, "lower", digits)),
+        ("upper", round_outward(bracket.upper, "upper", digits)),
+        ("gap", f"{rounded_up(bracket.gap)} nats"),
+        ("estimate", f"{bracket.estimate:.{digits}f}"),
+    ]
+
+
+def digits_for(bracket: Bracket) -> int:
+    """Decimals that show two digits of the gap, as far as doubles have them."""
+    if not 0 < bracket.gap < math.inf:
+        return DIGITS
+    known = 14 - math.ceil(math.log10(max(abs(bracket.lower), abs(bracket.upper), 1.0)))
+    return max(DIGITS, min(1 - math.floor(math.log10(bracket.gap)), known, MOST_DIGITS))
+
+
+def rounded_up(gap: float) -> str:
+    """Three digits of a gap, none of it left out.
+
+    >>> rounded_up(0.0120401), rounded_up(12.0), rounded_up(0.0)
+    ('0.0121', '12', '0')
+    """
+    if not 0 < gap < math.inf:
+        return f"{gap:g}"
+    unit = 10.0 ** (math.floor(math.log10(gap)) - 2)
+    return f"{math.ceil(gap / unit * (1 - 1e-12)) * unit:.3g}"
+
+
+class Closing(Listener):
+    """The bracket as it closes, for a terminal: rich asks for it again and again."""
+
+    def __init__(self, options: BoundOptions) -> None:
+        super().__init__()
+        self._began = time.perf_counter()
+        self._options = options
+
+    def __rich__(self) -> "Table | str":
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        taken = time.perf_counter() - self._began
+        if taken < PATIENCE:
+            return ""
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(no_wrap=True)
+        bracket = self.latest
+        if isinstance(bracket, Bracket):
+            for name, text in ends(bracket):
+                table.add_row(name, text)
+            table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=BAR))
+            table.add_row("leaves", f"{bracket.num_leaves:,}")
+        ending = "stopping" if self.stop else "Ctrl-C stops"
+        table.add_row("seconds", f"{taken:.0f} of {self._options.time:g}, {ending}")
+        return table
+
+    def share_closed(self, bracket: Bracket) -> float:
+        """How far the gap has come from the first one to the one asked for, on a log scale."""
+        gaps = (point.upper - point.lower for point in bracket.trace)
+        widest = next(filter(math.isfinite, gaps), math.inf)
+        target = max(self._options.gap, CLOSED)
+        if bracket.gap <= target:
+            return 1.0
+        return math.log(widest / bracket.gap) / math.log(widest / target) if widest < math.inf else 0.0
+
+
+@contextmanager
+def live(closing: Closing) -> Iterator[Show]:
+    """The bracket on the terminal while it closes, and gone in the end."""
+    if not somebody_looks_on():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True, highlight=False)
+    with Live(
+        get_renderable=lambda: closing,
+        console=console,
+        transient=True,
+        refresh_per_second=REFRESH,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
+        yield lambda text: None

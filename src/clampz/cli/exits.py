@@ -1,0 +1,32 @@
+"""How commands end: exit codes, errors of one line, and extras that are not there."""
+
+from importlib import import_module
+
+OK, CUT_OFF, BAD_INPUT, TOO_LARGE, INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_CODES = """exit codes:
+  0    done
+  1    cut off: not all of it could be done, or nobody read the output
+  2    bad input: one line on stderr says what was expected, and where
+  3    the model is too large for the memory there is
+  130  interrupted by Ctrl-C; `solve`, `bound` and `uai` still give what they have"""
+
+
+class CommandError(Exception):
+    """Bad input to a command; the message is all the user sees."""
+
+
+class GivenUpError(KeyboardInterrupt):
+    """Ctrl-C, and the work goes on in a thread that cannot be stopped."""
+
+
+def need(*modules: str) -> None:
+    """Refuse to go on without the extras of the command line."""
+    for module in modules:
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise CommandError(
+                f"this command needs {' and '.join(modules)}, and {module} is not installed: pip install 'clampz[cli]'"
+            ) from None

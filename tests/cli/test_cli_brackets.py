@@ -1,0 +1,49 @@
+"""Brackets for people: printed bounds hold, and the display follows the work."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from running import a_bracket
+
+import clampz as cz
+from clampz.cli import brackets
+from clampz.cli.brackets import Closing, digits_for, rounded_up
+
+
+def test_printed_bounds_hold():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        lower = float(rng.normal() * 10.0 ** rng.integers(0, 6))
+        bracket = a_bracket(lower, lower + float(10.0 ** rng.uniform(-11, 3)))
+        rows = dict(brackets.ends(bracket))
+        assert float(rows["lower"]) <= bracket.lower <= bracket.upper <= float(rows["upper"])
+        assert float(rows["gap"].removesuffix(" nats")) >= bracket.gap * (1 - 1e-9)
+
+
+def test_decimals_grow_as_the_gap_closes():
+    assert [digits_for(a_bracket(500.0, 500.0 + gap)) for gap in (0.0, 10.0, 2e-6, 2e-9, 2e-12)] == [6, 6, 7, 10, 11]
+    assert digits_for(a_bracket(-math.inf, 0.0)) == 6
+    assert [rounded_up(gap) for gap in (0.0, math.inf, 1.0, 0.0123401, 99.91)] == ["0", "inf", "1", "0.0124", "100"]
+
+
+def test_the_live_display():
+    from io import StringIO
+
+    from rich.console import Console
+
+    closing = Closing(cz.BoundOptions(gap=0.01, time=60))
+    closing._began -= 3
+    texts = []
+    for bracket in (None, cz.bound(cz.generators.complete(8, weights=(-8, 8), rng=0), exact=False, leaves=4)):
+        closing.latest = bracket
+        text = StringIO()
+        Console(file=text, width=60).print(closing)
+        texts.append(text.getvalue())
+    assert "3 of 60, Ctrl-C stops" in texts[0]
+    for name in ("lower", "upper", "gap", "estimate", "closed", "leaves", "seconds"):
+        assert name in texts[1]
+    first, last = replace(bracket, trace=bracket.trace[:1]), replace(bracket, lower=bracket.upper)
+    assert 0 <= closing.share_closed(first) <= closing.share_closed(bracket) < closing.share_closed(last) == 1
+    closing.ask_to_stop()
+    assert closing.stop

@@ -1,0 +1,168 @@
+"""`clampz solve`: what it prints and writes, what it refuses, and how it stops."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from running import EXACT, answer, extras_imported_by, press_ctrl_c, run
+
+import clampz as cz
+from clampz import choosing
+from clampz.cli import exits, watching
+from clampz.io import results
+
+
+def test_solve_prints_what_it_found_and_why(folder, capsys):
+    assert run("solve", "grid.uai") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    exact = cz.exact(cz.read("grid.uai"))
+    for text in (f"{exact.log_z:.6f}", "exact", "<= log Z <=", "narrow enough", "9 variables"):
+        assert text in out
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_solve_as_json(folder, capsys):
+    data = answer(capsys, "solve", "grid.uai", "--json", "--task", "MAR", "--evidence", "some.evid")
+    exact = cz.exact(cz.read("grid.uai"), evidence={0: 1})
+    assert data["log_z"] == pytest.approx(exact.log_z, abs=EXACT)
+    assert data["lower"] <= data["log_z"] <= data["upper"]
+    assert (data["method"], data["converged"], data["clamped"]) == ("exact", True, [])
+    assert data["seconds"] > 0
+    np.testing.assert_allclose(data["marginals"], [exact.marginals[i] for i in range(9)], atol=EXACT)
+    assert "marginals" not in answer(capsys, "solve", "grid.uai", "--json")
+
+
+@pytest.mark.parametrize(
+    ("method", "lower", "upper"), [("mf", None, "inf"), ("bethe", "-inf", "inf"), ("trw", "-inf", None)]
+)
+def test_infinities_are_strings_that_float_understands(method, lower, upper, folder, capsys):
+    data = answer(capsys, "solve", "grid.uai", "--json", "--method", method)
+    assert (lower is None) == isinstance(data["lower"], float)
+    assert (upper is None) == isinstance(data["upper"], float)
+    assert float(data["lower"]) <= data["log_z"] <= float(data["upper"])
+
+
+def test_z_of_zero_is_valid_json(folder, capsys):
+    data = answer(capsys, "solve", "none.uai", "--json", "--task", "MAR")
+    assert data["log_z"] == "-inf"
+    assert data["marginals"] == [[None, None]] * 3
+    assert run("solve", "none.uai", "--out", "none.PR") == 0
+    assert results.read_pr("none.PR") == -math.inf
+    capsys.readouterr()
+    assert run("solve", "none.uai", "--task", "MAR", "--out", "none.MAR") == 2
+    assert "Z = 0" in capsys.readouterr().err
+    assert not Path("none.MAR").exists()
+
+
+def test_solve_clamps_as_asked(folder, capsys):
+    data = answer(capsys, "solve", "grid.uai", "--json", "--method", "trw", "--clamp", "2", "--select", "maxW")
+    assert (len(data["clamped"]), data["select"], data["bound"]) == (2, "maxW", "upper")
+    assert data["log_z"] <= cz.trw(cz.read("grid.uai")).log_z
+    assert run("solve", "grid.uai", "--method", "mf", "--clamp", "1") == 0
+    assert "1 clamped by maxW+TRE" in capsys.readouterr().out
+
+
+def test_results_go_to_files(folder, capsys):
+    exact = cz.exact(cz.read("grid.uai"))
+    for arguments in (
+        ["--out", "r.PR"],
+        ["--task", "MAR", "--out", "r.MAR"],
+        ["--out", "r.json"],
+        ["--json", "--out", "r.txt"],
+    ):
+        assert run("solve", "grid.uai", *arguments) == 0
+        assert bool(capsys.readouterr().out) == ("--json" not in arguments)
+    assert results.read_pr("r.PR") == pytest.approx(exact.log_z)
+    np.testing.assert_allclose(np.concatenate(results.read_mar("r.MAR")), exact.marginals.flat, atol=EXACT)
+    assert (
+        json.loads(Path("r.json").read_text())["log_z"]
+        == json.loads(Path("r.txt").read_text())["log_z"]
+        == pytest.approx(exact.log_z)
+    )
+
+
+def test_marginals_of_many_states_and_names(folder, capsys):
+    assert run("solve", "labels.fg", "--task", "MAR") == 0
+    out = capsys.readouterr().out
+    exact = cz.exact(cz.read("labels.fg"))
+    for i in range(5):
+        assert "   ".join(f"{p:.6f}" for p in exact.marginals[i]) in out
+
+
+def test_a_model_too_wide_for_the_memory(folder, capsys):
+    assert run("solve", "grid.uai", "--method", "exact", "--memory", "1") == exits.TOO_LARGE
+    assert capsys.readouterr().err.startswith("clampz solve: exact inference needs ")
+    assert answer(capsys, "solve", "grid.uai", "--memory", "1GB", "--json")["method"] == "exact"
+    assert answer(capsys, "solve", "grid.uai", "--memory", "1", "--json")["method"] == "bethe"
+
+
+def test_solve_needs_neither_matplotlib_nor_rich_for_json(folder):
+    assert extras_imported_by("solve", "grid.uai", "--json") == "set()\n"
+
+
+def test_solve_gives_an_estimate_inside_the_bracket(folder, capsys):
+    data = answer(capsys, "solve", "wide.uai", "--json", "--time", "1")
+    assert data["lower"] <= data["log_z"] <= data["upper"]
+    assert data["leaves"] >= 1
+    assert "clamping brackets log Z" in data["reason"]
+    assert answer(capsys, "solve", "grid.uai", "--json")["leaves"] is None
+
+
+def test_ctrl_c_on_solve_gives_what_there_is(folder, capsys, monkeypatch):
+    real = choosing.solve
+
+    def slow(model: cz.Model, **options: Any) -> choosing.Solution:
+        def wait(progress: cz.Progress) -> None:
+            time.sleep(0.05)
+            options["progress"](progress)
+
+        return real(model, **{**options, "memory": 0, "progress": wait})
+
+    monkeypatch.setattr(choosing, "solve", slow)
+    press_ctrl_c(0.2)
+    assert run("solve", "grid.uai", "--json") == 130
+    data = json.loads(capsys.readouterr().out)
+    assert data["interrupted"] is True
+    assert float(data["lower"]) <= cz.exact(cz.read("grid.uai")).log_z <= float(data["upper"])
+
+
+def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_bounds(folder, capsys, monkeypatch):
+    real = choosing.solve
+
+    def endless(model: cz.Model, **options: Any) -> choosing.Solution:
+        if options.get("memory") is None:
+            time.sleep(3)
+        return real(model, **options)
+
+    monkeypatch.setattr(choosing, "solve", endless)
+    monkeypatch.setattr(watching, "GRACE", 0.1)
+    press_ctrl_c(0.2)
+    assert run("solve", "grid.uai") == 130
+    out = capsys.readouterr().out
+    assert "Exact inference was stopped" in out
+    assert "stopped by Ctrl-C" in out
+
+
+def test_solve_given_up_keeps_the_bracket_that_there_was(folder, capsys, monkeypatch):
+    real, model = choosing.solve, cz.read("strong.uai")
+    before = cz.bound(model, exact=False, leaves=40, gap=1e-9)
+
+    def endless(model: cz.Model, **options: Any) -> choosing.Solution:
+        if options.get("memory") is None:
+            options["progress"](before)
+            time.sleep(3)
+        return real(model, **options)
+
+    monkeypatch.setattr(choosing, "solve", endless)
+    monkeypatch.setattr(watching, "GRACE", 0.1)
+    press_ctrl_c(0.3)
+    data = answer(capsys, "solve", "strong.uai", "--json", code=130)
+    assert before.lower <= data["lower"] <= data["log_z"] <= data["upper"] <= before.upper
+    assert data["leaves"] == before.num_leaves
+    assert data["seconds"] > 0.3
+    assert "stopped while it closed the bracket" in data["reason"]

@@ -1,0 +1,80 @@
+"""Work that is watched: Ctrl-C, errors, and progress in words."""
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from running import a_bracket, press_ctrl_c
+
+import clampz as cz
+from clampz.cli import watching
+from clampz.cli.exits import GivenUpError
+from clampz.cli.watching import Listener, watched
+
+
+def test_ctrl_c_ends_work_with_what_it_has():
+    listener = Listener()
+
+    def work() -> int:
+        progress = cz.Progress(
+            method="trw", num_iter=1, residual=1.0, log_z=0.0, num_lanes=2, num_finished=0, seconds=0.0
+        )
+        for step in range(1000):
+            try:
+                listener(progress)
+            except StopIteration:
+                return step
+            time.sleep(0.01)
+        return -1
+
+    press_ctrl_c(0.3)
+    steps, interrupted = watched(work, "working", listener)
+    assert interrupted
+    assert 0 < steps < 1000
+
+
+def test_work_that_does_not_stop_is_given_up(monkeypatch):
+    monkeypatch.setattr(watching, "GRACE", 0.2)
+    press_ctrl_c(0.2)
+    release, ended = threading.Event(), threading.Event()
+
+    def endless() -> None:
+        release.wait()
+        ended.set()
+
+    with pytest.raises(GivenUpError):
+        watched(endless, "waiting")
+    assert not ended.is_set()
+    release.set()
+
+
+def test_errors_of_work_are_raised():
+    def broken() -> None:
+        raise cz.ModelError("no good")
+
+    with pytest.raises(cz.ModelError, match="no good"):
+        watched(broken, "working")
+
+
+def test_progress_is_a_line_of_words():
+    listener = Listener()
+    assert listener.text("solving", 3.2) == "solving · 3 s, Ctrl-C stops"
+    listener(
+        cz.Progress(
+            method="mean_field", num_iter=1200, residual=0.25, log_z=1.0, num_lanes=8, num_finished=3, seconds=1.0
+        )
+    )
+    assert (
+        listener.text("solving", 3.2)
+        == "solving · mean field, 1,200 sweeps · 3 of 8 lanes done · 0.25 nats left to settle · 3 s, Ctrl-C stops"
+    )
+
+
+def test_progress_of_a_bracket_is_a_line_of_words():
+    listener = Listener()
+    listener(replace(a_bracket(1.0001, 3.5), num_leaves=1200))
+    assert (
+        listener.text("solving", 3.2)
+        == "solving · log Z in [1.000, 3.500] · gap 2.5 nats · 1,200 leaves · 3 s, Ctrl-C stops"
+    )

@@ -1,0 +1,27 @@
+"""Pictures of marginals, and the summary of a model."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from clampz import plotting
+
+pytest.importorskip("matplotlib")
+from drawn import assert_legible
+
+
+def test_marginals_of_two_states_are_one_point_each(estimates, exact):
+    points = plotting.plot_marginals(estimates["Bethe"], exact).lines[-1]
+    np.testing.assert_array_equal(points.get_xdata(), np.array(exact.marginals)[:, 1])
+    np.testing.assert_array_equal(points.get_ydata(), np.array(estimates["Bethe"].marginals)[:, 1])
+
+
+def test_the_summary_is_legible(model, estimates, exact):
+    assert_legible(plotting.plot_summary(model, exact, estimates))
+
+
+def test_pyplot_is_left_alone(model, estimates, exact):
+    plotting.plot_summary(model, exact, estimates)
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
