@@ -1,6 +1,7 @@
 """Made-up tables of results, in which every claim of the paper that is checked on a table holds unless a test has it
 otherwise."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from clampz.paper.families import FAMILIES, Family
-from clampz.paper.settings import HEURISTICS, MAX_CLAMPS
-from clampz.paper.table import Table
+from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, METHODS
+from clampz.paper.table import COLUMNS, Table
 
-METHODS = ("mf", "bethe", "trw")
 MIXED_ONLY = ("pseudo-greedy (mf)", "pseudo-greedy (gap)")
 LENGTHS = {"greedy": 3, "optimal": 3}
 NAMES = [
     "settings",
-    "part",
+    "experiment",
     "family",
     "run",
     "method",
@@ -31,6 +31,8 @@ NAMES = [
     "agree",
 ]
 EXACT = 100.0
+# Families of different kinds.
+HELD = {"grid49[-6,6]", "er25[0,6]", "complete15[-12,12]"}
 SMALL = tuple(f for f in FAMILIES if f.size in (10, 15, 25, 49))
 
 
@@ -78,7 +80,7 @@ class Fiction:
 
     families: Sequence[Family] = SMALL
     num_runs: int = 8
-    parts: Sequence[str] = ("errors", "times", "optimal")
+    experiments: Sequence[str] = ("errors", "times", "optimal")
     settings: str = "paper"
     noise: float = 0.06
     first_error: Callable[[Family, str], float] = first_error
@@ -89,23 +91,30 @@ class Fiction:
 
     def table(self) -> Table:
         rng = np.random.default_rng(0)
-        for part in self.parts:
-            for family in (f for f in self.families if part != "optimal" or f.size <= 25):
+        for experiment in self.experiments:
+            for family in (f for f in self.families if experiment != "optimal" or f.size <= 25):
                 for run in range(self.num_runs):
-                    self._add(part, family, run, rng)
+                    self._add(experiment, family, run, rng)
         return Table.from_rows(NAMES, self.rows)
 
-    def _add(self, part: str, family: Family, run: int, rng: np.random.Generator) -> None:
+    def _add(self, experiment: str, family: Family, run: int, rng: np.random.Generator) -> None:
         size = 1 + self.noise * rng.standard_normal()
         selectors = {
             "errors": [*HEURISTICS, "pseudo-greedy", "greedy", *MIXED_ONLY],
             "times": [*HEURISTICS, "pseudo-greedy", "greedy"],
-        }.get(part, ["greedy", "optimal"])
+        }.get(experiment, ["greedy", "optimal"])
         for method in METHODS:
             begin = size * self.first_error(family, method)
             slowness = 1 + self.noise * abs(rng.standard_normal())
             self._row(
-                part, family, run, method, "none", 0, begin, slowness * self.step_seconds(family, method, "none", 0)
+                experiment,
+                family,
+                run,
+                method,
+                "none",
+                0,
+                begin,
+                slowness * self.step_seconds(family, method, "none", 0),
             )
             for selector in selectors:
                 if selector in MIXED_ONLY and not (family.mixed and method == "bethe"):
@@ -119,11 +128,11 @@ class Fiction:
                     agree = ",".join(
                         h for h in HEURISTICS if selector == "pseudo-greedy" and rng.random() < self.agreement(h, k)
                     )
-                    self._row(part, family, run, method, selector, k, error, seconds, agree)
+                    self._row(experiment, family, run, method, selector, k, error, seconds, agree)
 
     def _row(
         self,
-        part: str,
+        experiment: str,
         family: Family,
         run: int,
         method: str,
@@ -133,11 +142,11 @@ class Fiction:
         seconds: float,
         agree: str = "",
     ) -> None:
-        timed = seconds if part == "times" else None
+        timed = seconds if experiment == "times" else None
         self.rows.append(
             (
                 self.settings,
-                part,
+                experiment,
                 family.name,
                 run,
                 method,
@@ -152,3 +161,68 @@ class Fiction:
                 agree,
             )
         )
+
+
+def synthetic_rows(families, runs=3, experiments=("errors", "times", "optimal"), settings=("paper",), seed=0):
+    """Runs that look like real ones: errors that fall with clamps, fastest for greedy, of the sign that each method
+    has."""
+    rng = np.random.default_rng(seed)
+    for setting, experiment, family, run in itertools.product(settings, experiments, families, range(runs)):
+        if experiment == "optimal" and (family.size > 25 or setting == "ours"):
+            continue
+        common = (setting, experiment, family.name, run)
+        truth, edges = rng.uniform(20, 200), family.size * 2
+        for method, scale in (("mf", -3.0), ("bethe", 1.0 if family.mixed else -0.5), ("trw", 8.0)):
+            begin = scale * family.weights[1] / 6 * rng.uniform(0.5, 1.5) * (0.6 if setting == "ours" else 1.0)
+            taken = rng.uniform(0.01, 0.03)
+
+            def row(
+                selector,
+                clamps,
+                error,
+                seconds,
+                agree="",
+                *,
+                method=method,
+                common=common,
+                truth=truth,
+                size=(family.size, edges),
+            ):
+                variable = None if clamps == 0 else clamps
+                seconds = seconds if common[1] == "times" else None
+                return (
+                    *common,
+                    method,
+                    selector,
+                    clamps,
+                    variable,
+                    truth + error,
+                    truth,
+                    error,
+                    True,
+                    2**clamps,
+                    seconds,
+                    agree,
+                    *size,
+                )
+
+            yield row("none", 0, begin, taken)
+            names = {"errors": (*HEURISTICS, "pseudo-greedy", "greedy"), "optimal": ("greedy", "optimal")}.get(
+                experiment, (*HEURISTICS, "pseudo-greedy", "greedy")
+            )
+            for selector in ("maxW+TRE", "pseudo-greedy") if setting == "ours" else names:
+                gain = {"greedy": 0.35, "optimal": 0.36, "pseudo-greedy": 0.33, "maxW+TRE": 0.3}.get(
+                    selector, 0.2
+                ) * rng.uniform(0.9, 1.1)
+                cost = {"greedy": 20.0, "pseudo-greedy": 6.0}.get(selector, 1.0)
+                for clamps in range(1, 4 if selector in ("greedy", "optimal") else 6):
+                    agree = (
+                        ",".join(h for h in HEURISTICS if rng.random() < 0.4)
+                        if selector == "pseudo-greedy" and setting == "paper"
+                        else ""
+                    )
+                    yield row(selector, clamps, begin * np.exp(-gain * clamps), taken * cost * 2**clamps, agree)
+
+
+def synthetic_table(*args, **kwargs):
+    return Table.from_rows(list(COLUMNS), synthetic_rows(*args, **kwargs))

@@ -27,7 +27,7 @@ def names(model, method, k, select, **options):
     return [model.names[i] for i in cz.clamp(model, method, k=k, select=select, **options).variables]
 
 
-# -- Figure 1: the lamp --------------------------------------------------------------------------------------------------------------
+# -- Figure 1: the lamp -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.0, 5.0])
@@ -42,7 +42,7 @@ def test_only_the_core_of_a_lamp_is_worth_clamping(weight):
     assert gain["X1"] > gain["X6"] + 1e-3
 
 
-# -- Figure 3: the barbell -----------------------------------------------------------------------------------------------------------
+# -- Figure 3: the barbell --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [4.0, 6.0, 8.0])
@@ -74,7 +74,7 @@ def test_entropies_pay_on_the_barbell(weight):
     assert without.steps[1].upper - without.steps[2].upper < 0.02
 
 
-# -- Figure 2: uniform weights, no singleton potentials --------------------------------------------------------------------------------
+# -- Figure 2: uniform weights, no singleton potentials ---------------------------------------------------------------
 
 
 GRAPHS = {

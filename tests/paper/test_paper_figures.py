@@ -1,16 +1,16 @@
-"""The paper's figures: drawn from any table, full or empty, with nothing clipped or in the way of another; and the
-table they are drawn from."""
+"""The paper's figures: drawn from any table, full or empty, with nothing clipped or in the way of another."""
 
 import itertools
-import sqlite3
 from functools import cache
 
 import numpy as np
 import pytest
+from paper_tables import HELD, synthetic_table
 
-from clampz.errors import FormatError, OptionError
+from clampz.errors import OptionError
 from clampz.paper.families import FAMILIES
-from clampz.paper.table import COLUMNS, HEURISTICS, Table
+from clampz.paper.settings import HEURISTICS
+from clampz.paper.table import Table
 
 pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgb
@@ -23,84 +23,17 @@ from clampz.paper.figures import FIGURES, figures_named, save
 SMALLEST_TEXT = 7.0
 # Of text boxes that may touch, in pixels.
 TOUCHING = 1.5
-RUNS = 3
 # Of the figures that differ in the range of weights alone, one each.
 DIFFERENT = [name for name in FIGURES if FIGURES[name].group not in ("errors", "zoom", "times")] + [
     "errors-mixed-6",
     "zoom-mixed-12",
     "times-mixed-6",
 ]
-HELD = {"grid49[-6,6]", "er25[0,6]", "complete15[-12,12]"}
-
-
-def synthetic_rows(families, runs=RUNS, parts=("errors", "times", "optimal"), settings=("paper",), seed=0):
-    """Runs that look like real ones: errors that fall with clamps, fastest for greedy, of the sign that each method
-    has."""
-    rng = np.random.default_rng(seed)
-    for setting, part, family, run in itertools.product(settings, parts, families, range(runs)):
-        if part == "optimal" and (family.size > 25 or setting == "ours"):
-            continue
-        common = (setting, part, family.name, run)
-        truth, edges = rng.uniform(20, 200), family.size * 2
-        for method, scale in (("mf", -3.0), ("bethe", 1.0 if family.mixed else -0.5), ("trw", 8.0)):
-            begin = scale * family.weights[1] / 6 * rng.uniform(0.5, 1.5) * (0.6 if setting == "ours" else 1.0)
-            taken = rng.uniform(0.01, 0.03)
-
-            def row(
-                selector,
-                clamps,
-                error,
-                seconds,
-                agree="",
-                *,
-                method=method,
-                common=common,
-                truth=truth,
-                size=(family.size, edges),
-            ):
-                variable = None if clamps == 0 else clamps
-                seconds = seconds if common[1] == "times" else None
-                return (
-                    *common,
-                    method,
-                    selector,
-                    clamps,
-                    variable,
-                    truth + error,
-                    truth,
-                    error,
-                    True,
-                    2**clamps,
-                    seconds,
-                    agree,
-                    *size,
-                )
-
-            yield row("none", 0, begin, taken)
-            names = {"errors": (*HEURISTICS, "pseudo-greedy", "greedy"), "optimal": ("greedy", "optimal")}.get(
-                part, (*HEURISTICS, "pseudo-greedy", "greedy")
-            )
-            for selector in ("maxW+TRE", "pseudo-greedy") if setting == "ours" else names:
-                gain = {"greedy": 0.35, "optimal": 0.36, "pseudo-greedy": 0.33, "maxW+TRE": 0.3}.get(
-                    selector, 0.2
-                ) * rng.uniform(0.9, 1.1)
-                cost = {"greedy": 20.0, "pseudo-greedy": 6.0}.get(selector, 1.0)
-                for clamps in range(1, 4 if selector in ("greedy", "optimal") else 6):
-                    agree = (
-                        ",".join(h for h in HEURISTICS if rng.random() < 0.4)
-                        if selector == "pseudo-greedy" and setting == "paper"
-                        else ""
-                    )
-                    yield row(selector, clamps, begin * np.exp(-gain * clamps), taken * cost * 2**clamps, agree)
-
-
-def table_of(*args, **kwargs):
-    return Table.from_rows(list(COLUMNS), synthetic_rows(*args, **kwargs))
 
 
 @pytest.fixture(scope="module")
 def full():
-    return table_of(FAMILIES)
+    return synthetic_table(FAMILIES)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +45,7 @@ def drawn(full):
 @pytest.fixture(scope="module")
 def few():
     """Three families of different kinds, at our settings too."""
-    return table_of([family for family in FAMILIES if family.name in HELD], settings=("paper", "ours"))
+    return synthetic_table([family for family in FAMILIES if family.name in HELD], settings=("paper", "ours"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -161,15 +94,15 @@ def panels_of(figure):
     return [ax for ax in figure.axes if ax.axison]
 
 
-# -- the figures ----------------------------------------------------------------------------------------------------------------------
+# -- the figures ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_figures_of_all_families_are_legible(drawn, name):
     figure = drawn(name)
-    assert_legible(figure, SMALLEST_TEXT if FIGURES[name].parts else 0.0)
+    assert_legible(figure, SMALLEST_TEXT if FIGURES[name].experiments else 0.0)
     assert figure.get_size_inches()[0] <= panels.PAGE + 1e-9
-    if FIGURES[name].parts:
+    if FIGURES[name].experiments:
         assert len(figure.legends) + sum(ax.get_legend() is not None for ax in figure.axes) == 1
 
 
@@ -178,7 +111,7 @@ def test_figures_of_a_few_families_are_legible(few, name):
     assert_legible(FIGURES[name].draw(few))
 
 
-@pytest.mark.parametrize("name", [name for name in DIFFERENT if FIGURES[name].parts])
+@pytest.mark.parametrize("name", [name for name in DIFFERENT if FIGURES[name].experiments])
 def test_a_figure_without_runs_says_so(name):
     figure = FIGURES[name].draw(Table())
     assert any(text.get_text() == "no runs" for text in figure.texts)
@@ -188,7 +121,7 @@ def test_a_figure_without_runs_says_so(name):
 @pytest.mark.parametrize("name", ["zoom-mixed-12", "times-mixed-6", "histogram", "success", "optimal"])
 def test_one_run_is_enough(name):
     family = FIGURES[name].families[0]
-    figure = FIGURES[name].draw(table_of([family], runs=1))
+    figure = FIGURES[name].draw(synthetic_table([family], runs=1))
     assert panels_of(figure)
     assert_legible(figure)
 
@@ -221,11 +154,11 @@ def test_a_panel_draws_the_means(few):
     family = next(family for family in FAMILIES if family.name == "grid49[-6,6]")
     ax = Figure().add_subplot()
     assert {"trw", "bethe", "mf", "greedy"} <= panels.draw_errors(ax, few, family)
-    drawn = [line.get_ydata() for line in ax.lines if line.get_color() == panels.METHOD_COLOURS["bethe"]]
+    drawn = [line.get_ydata() for line in ax.lines if line.get_color() == panels.COLOURS["bethe"]]
     for selector in ("maxW", "greedy"):
         expected = np.abs(few.curve(family.name, "bethe", selector)).mean(axis=0)
         assert any(len(line) == len(expected) and np.allclose(line, expected) for line in drawn)
-    assert (few.curve(family.name, "bethe", "greedy").shape, ax.get_title("right")) == ((RUNS, 4), "3 + 3 ours")
+    assert (few.curve(family.name, "bethe", "greedy").shape, ax.get_title("right")) == ((3, 4), "3 + 3 ours")
 
 
 def test_zooming_shows_all_of_bethe_and_not_all_of_trw(full, drawn):
@@ -239,7 +172,7 @@ def test_zooming_shows_all_of_bethe_and_not_all_of_trw(full, drawn):
 
 
 def test_methods_differ_in_lightness_and_selectors_in_line_or_marker():
-    lightness = sorted(np.dot(to_rgb(colour), [0.299, 0.587, 0.114]) for colour in panels.METHOD_COLOURS.values())
+    lightness = sorted(np.dot(to_rgb(colour), [0.299, 0.587, 0.114]) for colour in panels.COLOURS.values())
     assert np.diff(lightness).min() > 0.15
     assert len(
         {
@@ -288,75 +221,3 @@ def test_files_are_reproducible_and_small(tmp_path, few):
             save(FIGURES["errors-mixed-6"].draw(few), tmp_path / f"{name}.{suffix}")
         assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
     assert (tmp_path / "a.png").stat().st_size < 50_000  # a panel and the legend
-
-
-# -- the table -------------------------------------------------------------------------------------------------------------------------
-
-
-def same(a: Table, b: Table) -> bool:
-    return all(
-        np.array_equal(a.column(name), b.column(name), equal_nan=kind is float) for name, kind in COLUMNS.items()
-    )
-
-
-def test_a_table_is_the_same_from_every_file(tmp_path, few):
-    for name in ("table.csv", "table.csv.gz"):
-        few.write(tmp_path / name)
-        read = Table.read(tmp_path / name)
-        np.testing.assert_allclose(read.column("error"), few.column("error"), atol=1e-9)
-        assert read.column("agree").tolist() == few.column("agree").tolist()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["table.csv", "table.csv.gz"]
-    with sqlite3.connect(tmp_path / "results.sqlite") as database:
-        database.execute(f"create table results (extra, {', '.join(COLUMNS)})")
-        rows = synthetic_rows([family for family in FAMILIES if family.name in HELD], settings=("paper", "ours"))
-        database.executemany(f"insert into results values (0, {', '.join('?' * len(COLUMNS))})", rows)
-    database.close()
-    assert same(Table.read(tmp_path / "results.sqlite"), few)
-
-
-def test_files_that_are_no_tables(tmp_path):
-    (tmp_path / "a.csv").write_text("family,run\n")
-    (tmp_path / "a.sqlite").write_text("not a database, however long this text may be")
-    (tmp_path / "b.csv").write_text(",".join(COLUMNS) + "\n" + ",".join("x" * len(COLUMNS)) + "\n")
-    for name in ("a.csv", "a.sqlite", "b.csv"):
-        with pytest.raises(FormatError, match=name):
-            Table.read(tmp_path / name)
-    for name in ("none.csv", "none.sqlite"):
-        with pytest.raises(FileNotFoundError):
-            Table.read(tmp_path / name)
-    assert not (tmp_path / "none.sqlite").exists()
-
-
-def test_where(few):
-    chosen = few.where(family="grid49[-6,6]", method=["mf", "trw"], clamps=range(1, 3))
-    assert set(chosen.column("method")) == {"mf", "trw"} and set(chosen.column("clamps")) == {1, 2}
-    assert chosen.unique("family") == ["grid49[-6,6]"]
-    assert len(few.where(family="no such family")) == 0
-    with pytest.raises(OptionError, match="did you mean 'family'"):
-        few.where(familly="grid")
-
-
-def test_best_and_worst_are_of_each_run():
-    names = ["family", "run", "method", "selector", "clamps", "error"]
-    errors = {"trw": ([2.0, 1.0], 1.0, 2.0), "mf": ([-2.0, -1.0], -1.0, -2.0), "bethe": ([-0.5, 1.0], -0.5, 1.0)}
-    for method, (found, best, worst) in errors.items():
-        rows = [
-            ("grid25[-6,6]", run, method, h, 1, e)
-            for run in (4, 7)
-            for h, e in zip(("maxW", "Mpower"), found, strict=True)
-        ]
-        table = Table.from_rows(names, [*rows, *(("grid25[-6,6]", run, method, "none", 0, 3.0) for run in (4, 7))])
-        assert table.runs("grid25[-6,6]") == [4, 7]
-        assert table.extreme("grid25[-6,6]", method, "best").tolist() == [[3.0, best]] * 2
-        assert table.extreme("grid25[-6,6]", method, "worst").tolist() == [[3.0, worst]] * 2
-    assert table.shown("grid25[-6,6]", "bethe", "best").tolist() == [[3.0, 0.5]] * 2
-
-
-def test_an_empty_table():
-    table = Table()
-    assert len(table) == 0 and table.unique("family") == [] and table.runs("grid25[0,2]") == []
-    assert (
-        table.curve("grid25[0,2]", "trw", "maxW").shape[0] == 0
-        and table.shown("grid25[0,2]", "trw", "best").shape[0] == 0
-    )
-    assert len(table.where(method="trw")) == 0

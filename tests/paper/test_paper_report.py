@@ -12,11 +12,13 @@ import pytest
 from paper_tables import Fiction
 
 from clampz.errors import ClampzError
+from clampz.paper import page as pages
 from clampz.paper import report
 from clampz.paper.claims import CLAIMS
 from clampz.paper.families import FAMILIES, family_named
 from clampz.paper.figures import FIGURES
-from clampz.paper.report import command_for, make_page, size_of, word_for, write_report
+from clampz.paper.page import command_for, make_page, size_of, word_for
+from clampz.paper.report import write_report
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict
 
@@ -150,7 +152,7 @@ def test_everything_is_escaped():
     claim = Claim("theorem-1", hostile, hostile, lambda m: Verdict(hostile, False, hostile), ("lamp",))
     others = [(other, Verdict("1", True)) for other in CLAIMS if other.name != "theorem-1"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "GROUPS", {hostile: (claim, *(other for other, _ in others))})
+        patch.setattr(pages, "GROUPS", {hostile: (claim, *(other for other, _ in others))})
         text = make_page(
             Table(), [(claim, Verdict(hostile, False, hostile)), *others], [FIGURES["lamp"]], {"lamp": PNG + bytes(30)}
         )
@@ -191,25 +193,26 @@ def test_words():
 
 def test_the_command_makes_the_same_table():
     every = list(FIGURES.values())
-    small = {"num_runs": 1, "parts": ["errors"]}
+    small = {"num_runs": 1, "experiments": ["errors"]}
     assert command_for(Fiction(families=FAMILIES, **small).table(), every) == "clampz paper --runs 1"
     grids = [f for f in FAMILIES if f.graph == "grid"]
     some = Fiction(families=[*grids, family_named("complete10[-6,6]")], settings="ours", **small).table()
     assert (
         command_for(some, [FIGURES["success"]])
-        == "clampz paper --runs 1 --figure success --family grid --family 'complete10[-6,6]' --ours"
+        == "clampz paper --ours --figure success --family grid --family 'complete10[-6,6]' --runs 1"
     )
 
 
 def test_pictures_are_not_imported_with_the_package():
-    code = "import sys, json, clampz, clampz.paper.claims, clampz.paper.report; print(json.dumps([name in sys.modules for name in ('matplotlib', 'PIL')]))"
+    code = "import sys, json, clampz, clampz.paper.claims, clampz.paper.report; "
+    code += "print(json.dumps([name in sys.modules for name in ('matplotlib', 'PIL')]))"
     assert json.loads(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     ) == [False, False]
 
 
 def test_every_figure_has_its_place():
-    table = Fiction(num_runs=2, parts=["errors"]).table()
+    table = Fiction(num_runs=2, experiments=["errors"]).table()
     checked = [(claim, Verdict("1", True)) for claim in CLAIMS]
     found = Page(make_page(table, checked, list(FIGURES.values()), dict.fromkeys(FIGURES, PNG + bytes(30))))
     assert [name for name in found.ids if name.startswith("figure-")] == [f"figure-{name}" for name in FIGURES]

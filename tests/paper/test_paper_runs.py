@@ -1,4 +1,4 @@
-"""The paper's runs: sums, sequences and agreement against slow twins, reproducibility, and each part's rows."""
+"""The paper's runs: sums, sequences and agreement against slow twins, reproducibility, and each experiment's rows."""
 
 import pickle
 from collections import Counter
@@ -8,22 +8,21 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.approximations.registry import METHODS
 from clampz.clamping.selectors import choose, scores, singleton_entropies
 from clampz.errors import OptionError
 from clampz.numerics import log_sum_exp
 from clampz.paper.families import family_named
 from clampz.paper.runs import Finished, Row, Task, perform
 from clampz.paper.settings import HEURISTICS, PAPER, SETTINGS, settings_named
-from clampz.paper.solving import Solver, clamped_lanes
 
 ROUNDING = 1e-7  # batches of few lanes round differently, and iterations that stop by a tolerance make more of it
 MIXED, ATTRACTIVE = "complete10[-6,6]", "complete10[0,6]"
+LABELS = {"mean_field": "mf", "bethe": "bethe", "trw": "trw"}
 FOUND: dict[Task, Finished] = {}
 
 
-def found(family: str, part: str = "errors", settings: str = "paper", run: int = 0) -> Finished:
-    task = Task(settings, part, family, run)
+def found(family: str, experiment: str = "errors", settings: str = "paper", run: int = 0) -> Finished:
+    task = Task(settings, experiment, family, run)
     if task not in FOUND:
         FOUND[task] = perform(task)
     return FOUND[task]
@@ -38,7 +37,7 @@ def variables(finished: Finished, method: str, selector: str) -> list[int]:
 
 
 def slow_sum(model: cz.Model, method: str, clamped: tuple[int, ...]) -> float:
-    estimates = METHODS[method](cz.branches(model, clamped), options=PAPER.options(method))
+    estimates = getattr(cz, method)(cz.branches(model, clamped), options=PAPER.options(LABELS[method]))
     return log_sum_exp(estimates.value if method == "bethe" else estimates.log_z)
 
 
@@ -53,50 +52,26 @@ def slow_choice(model: cz.Model, name: str, clamped: tuple[int, ...]) -> int:
     ).variable
 
 
-def test_lanes_are_the_branches_of_each_set():
-    model = family_named("er25[-6,6]").model(0)
-    sets = [(0, 7, 9), (1, 2, 24)]
-    slow = np.concatenate([cz.branches(model, clamped).unary for clamped in sets], axis=1)
-    assert np.array_equal(clamped_lanes(model, sets).unary, slow)
-    assert np.array_equal(clamped_lanes(model, [()]).unary, cz.branches(model, []).unary)
-
-
-@pytest.mark.parametrize("method", ["mean_field", "bethe", "trw"])
-def test_sums_do_not_depend_on_the_batch(method, monkeypatch):
-    model = family_named("er25[-6,6]").model(1)
-    sets = [(3, 5, 8), (0, 1, 2), (2, 11, 20)]
-    solver = Solver(model, PAPER)
-    solver.solve(method, [*sets, sets[0]])
-    for clamped in sets:
-        assert solver.sum(method, clamped).log_z == pytest.approx(slow_sum(model, method, clamped), abs=ROUNDING)
-        assert solver.sum(method, clamped).num_branches == 8
-    monkeypatch.setattr("clampz.paper.solving.MAX_LANES", 8)
-    in_chunks = Solver(model, PAPER)
-    in_chunks.solve(method, sets)
-    assert [in_chunks.sum(method, clamped).log_z for clamped in sets] == pytest.approx(
-        [solver.sum(method, clamped).log_z for clamped in sets], abs=ROUNDING
-    )
-
-
-def test_entropies_are_those_that_clamp_would_use():
-    model = family_named("grid25[-6,6]").model(0)
-    solver = Solver(model, PAPER)
-    solver.solve("trw", [(2, 17), (3, 4)])
-    slow = singleton_entropies(cz.trw(cz.branches(model, [2, 17]), options=PAPER.options("trw")))
-    assert solver.sum("trw", (2, 17)).entropy == pytest.approx(slow, abs=1e-6)
-
-
 def test_a_set_is_solved_once(monkeypatch):
-    asked: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    solved = Solver._solved_together
+    memos = []
 
-    def counted(self, method, sets):
-        asked.update((method, clamped) for clamped in sets)
-        return solved(self, method, sets)
+    class Counted(cz.Memo):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.solved = Counter()
+            memos.append(self)
 
-    monkeypatch.setattr(Solver, "_solved_together", counted)
+        def estimates(self, method, sets, piece, solve):
+            def counted(lanes):
+                self.solved.update((method, sets[p]) for p in np.unique(piece[lanes]))
+                return solve(lanes)
+
+            return super().estimates(method, sets, piece, counted)
+
+    monkeypatch.setattr(cz, "Memo", Counted)
     perform(Task("paper", "errors", MIXED, 0))
-    assert asked and max(asked.values()) == 1
+    (memo,) = memos
+    assert len(memo) == len(memo.solved) > 50 and max(memo.solved.values()) == 1
 
 
 @pytest.mark.parametrize("family", [MIXED, ATTRACTIVE])
@@ -226,18 +201,18 @@ def test_optimal_sets_are_at_least_as_good_as_greedy_ones(family):
             assert all(sign * a.log_z >= sign * b.log_z - ROUNDING for a, b in zip(best, greedy, strict=True))
 
 
-@pytest.mark.parametrize("part", ["errors", "times"])
-def test_ours_are_the_sums_of_clamp(part):
-    finished, model, ours = found(MIXED, part, "ours"), family_named(MIXED).model(0), SETTINGS["ours"]
+@pytest.mark.parametrize("experiment", ["errors", "times"])
+def test_ours_are_the_sums_of_clamp(experiment):
+    finished, model, ours = found(MIXED, experiment, "ours"), family_named(MIXED).model(0), SETTINGS["ours"]
     for label, method, selector in (("trw", "trw", "maxW+TRE"), ("mf", "mean_field", "pseudo-greedy")):
         rows = [*rows_of(finished, label, "none"), *rows_of(finished, label, selector)]
-        steps = cz.clamp(model, method, k=5, select=selector, reweight=True, options=ours.options(method)).steps
+        steps = cz.clamp(model, method, k=5, select=selector, reweight=True, options=ours.options(label)).steps
         assert [row.variable for row in rows] == [step.variable for step in steps]
         assert [row.log_z for row in rows] == pytest.approx([step.log_z for step in steps], abs=1e-4)
     lower = [row.log_z for row in (*rows_of(finished, "mf", "none"), *rows_of(finished, "mf", "maxW+TRE"))]
     assert all(b >= a - 1e-6 for a, b in pairwise(lower))
     assert {row.selector for row in finished.rows} == {"none", "maxW+TRE", "pseudo-greedy"}
-    assert all((row.seconds is not None) == (part == "times") for row in finished.rows)
+    assert all((row.seconds is not None) == (experiment == "times") for row in finished.rows)
 
 
 def test_settings_are_described_in_full():

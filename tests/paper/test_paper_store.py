@@ -17,7 +17,7 @@ import pytest
 import clampz as cz
 from clampz.paper.runs import Finished, Row, Task
 from clampz.paper.settings import SETTINGS
-from clampz.paper.store import APPLICATION, SCHEMA_VERSION, Store, StoreError, only_one, written_beside
+from clampz.paper.store import APPLICATION, SCHEMA_VERSION, Store, StoreError, only_one
 from clampz.paper.table import Table
 
 TASK = Task("paper", "errors", "complete10[0,2]", 0)
@@ -147,7 +147,7 @@ def test_the_order_in_which_runs_came_does_not_matter_to_the_plain_table(tmp_pat
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "other.csv.gz").read_bytes()
 
 
-# -- what is refused ----------------------------------------------------------------------------------------------------------
+# -- what is refused --------------------------------------------------------------------------------------------------
 
 
 def other_settings(path: Path) -> None:
@@ -241,19 +241,6 @@ def test_a_folder_is_for_one_at_a_time(tmp_path):
         pass
     with only_one(tmp_path):
         assert not any(tmp_path.iterdir())
-
-
-def test_what_is_written_beside_replaces_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    with pytest.raises(OSError), written_beside(path) as partial:
-        partial.write_text("half of")
-        raise OSError(28, "No space left on device")
-    assert path.read_text() == "old"
-    with written_beside(path) as partial:
-        partial.write_text("new")
-    assert path.read_text() == "new"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 # No file may become larger than this in the process below, as on a disk that is full.

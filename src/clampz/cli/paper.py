@@ -1,10 +1,14 @@
-"""`clampz paper`: the arguments; `clampz.paper.command` is what runs."""
+"""`clampz paper`: the arguments, and what its ending means as an exit code."""
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from clampz.cli.arguments import add_command
+from clampz.cli.exits import CUT_OFF, INTERRUPTED, OK, need
+from clampz.paper.reproduction import reproduce
+from clampz.paper.request import Request
 
 
 def add(commands: Any) -> None:
@@ -13,12 +17,15 @@ def add(commands: Any) -> None:
         "paper",
         paper,
         summary="reproduce the paper: its runs, its figures, and a report on its claims",
-        description="Make the runs of Weller & Domke, 'Clamping Improves TRW and Mean Field Approximations' (2016), draw its figures and check its claims.\n"
+        description="Make the runs of Weller & Domke, 'Clamping Improves TRW and Mean Field Approximations' (2016), "
+        "draw its figures and check its claims.\n"
         "Every finished run is kept at once: the same command goes on where it was stopped.",
-        examples="  clampz paper --quick                             a few runs of each family, all figures, in minutes\n"
-        "  clampz paper                                     100 runs of each of the 44 families\n"
-        "  clampz paper --figure success --family grid --size 49 --weights=-6,6 --runs 20 --out results/grid49\n"
-        "  clampz paper --scheduler tcp://host:8786         on a Dask cluster: pip install 'clampz[cluster]'\n",
+        examples="""\
+  clampz paper --quick                             a few runs of each family, all figures, in minutes
+  clampz paper                                     100 runs of each of the 44 families
+  clampz paper --figure success --family grid --size 49 --weights=-6,6 --runs 20 --out results/grid49
+  clampz paper --scheduler tcp://host:8786         on a Dask cluster: pip install 'clampz[cluster]'
+""",
     )
     parser.add_argument("--quick", action="store_true", help="a few runs of each family")
     parser.add_argument(
@@ -57,7 +64,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path("results/paper"),
+        default=Request.out,
         metavar="FOLDER",
         help="where results go, as in --out results/grid49 (default: %(default)s)",
     )
@@ -68,7 +75,9 @@ def add(commands: Any) -> None:
 
 
 def paper(args: argparse.Namespace) -> int:
-    """Reproduce the paper; see `clampz.paper.command`."""
-    from clampz.paper import command
-
-    return command.paper(args)
+    """Reproduce the paper; 1 if some runs could not be made, and the rest is drawn."""
+    need("rich", "matplotlib")
+    ending = reproduce(Request(**{field.name: getattr(args, field.name) for field in fields(Request)}))
+    if ending.report is not None:
+        print(f"Report: {ending.report}")
+    return INTERRUPTED if ending.interrupted else CUT_OFF if ending.num_failed else OK

@@ -5,11 +5,11 @@ from collections.abc import Collection
 
 import numpy as np
 
-from clampz.model.tables import Floats
 from clampz.paper.families import Family
-from clampz.paper.measures import METHODS, TITLES, Mean, Measures, ratio, stratified
-from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL
-from clampz.paper.verdicts import Claim, Verdict, explained, no_data, together
+from clampz.paper.measures import Mean, Measures, ratio, stratified
+from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL, METHODS, TITLES
+from clampz.paper.table import Floats
+from clampz.paper.verdicts import Verdict, best_of, claim, claims_in, judged, listed, no_data, together
 
 # "Almost as good": at most this share of the gain is lost.  "As good": at most this share of the error before clamping
 # is added.
@@ -27,25 +27,25 @@ def losses(
     worse: str,
     better: str,
     clamps: int,
-    part: str = "errors",
+    experiment: str = "errors",
     families: Collection[Family] | None = None,
 ) -> Mean:
     """What share of the better selector's gain the worse one loses."""
     lost, gained = [], []
-    for family in m.families(part) if families is None else families:
-        reference, other = m.share(family, method, better, part), m.share(family, method, worse, part)
+    for family in m.families(experiment) if families is None else families:
+        reference, other = m.share(family, method, better, experiment), m.share(family, method, worse, experiment)
         lost.append(other[:, clamps] - reference[:, clamps])
         gained.append(reference[:, 0] - reference[:, clamps])
     return ratio(lost, gained) if lost else Mean(math.nan, math.inf, 0)
 
 
-def pseudo_greedy_is_enough(m: Measures) -> Verdict:
+@claim("Section 6.1", "errors-main")
+def pseudo_greedy(m: Measures) -> Verdict:
+    """Pseudo-greedy is almost as good as greedy, except for MF."""
     found = {method: losses(m, method, "pseudo-greedy", "greedy", MAX_GREEDY) for method in METHODS}
     if not any(mean.num_runs for mean in found.values()):
         return no_data("runs of greedy")
-    text = ", ".join(f"{TITLES[method]} {mean.percent()}" for method, mean in found.items())
-    almost, more = [found[method].below(ALMOST) for method in ("bethe", "trw")], found["mf"].above(ALMOST)
-    holds = together([*almost, more])
+    holds = together([found["bethe"].below(ALMOST), found["trw"].below(ALMOST), found["mf"].above(ALMOST)])
     why = [
         f"For {TITLES[method]} pseudo-greedy loses more than {ALMOST:.0%} of the gain."
         for method in ("bethe", "trw")
@@ -53,11 +53,8 @@ def pseudo_greedy_is_enough(m: Measures) -> Verdict:
     ]
     if found["mf"].below(ALMOST):
         why.append("For MF it is almost as good, too.")
-    return Verdict(
-        f"of greedy's gain after {MAX_GREEDY} clamps pseudo-greedy loses: {text}",
-        holds,
-        explained(holds, found["trw"].num_runs, " ".join(why)),
-    )
+    text = f"of greedy's gain after {MAX_GREEDY} clamps pseudo-greedy loses: {listed(found)}"
+    return judged(text, holds, found["trw"].num_runs, " ".join(why))
 
 
 def average_share(m: Measures, family: Family, selector: str, methods: Collection[str] = METHODS) -> Floats:
@@ -83,143 +80,115 @@ def ranking(found: dict[str, Mean]) -> list[str]:
     return sorted((name for name, mean in found.items() if mean.num_runs), key=lambda name: found[name].value)
 
 
+@claim("Section 6.1", "errors-main", "success")
 def best_single(m: Measures) -> Verdict:
-    left = {name: stratified([average_share(m, family, name) for family in m.families()]) for name in HEURISTICS}
+    """maxW+TRE is the best single heuristic."""
+
+    def left_by(methods: Collection[str]) -> dict[str, Mean]:
+        return {name: stratified([average_share(m, f, name, methods) for f in m.families()]) for name in HEURISTICS}
+
+    left = left_by(METHODS)
     order = ranking(left)
     if "maxW+TRE" not in order or len(order) < 2:
         return no_data("runs of the ten heuristics")
     rivals = {name: compared(m, name, "maxW+TRE") for name in order if name != "maxW+TRE"}
-    holds = together(mean.above() for mean in rivals.values())
-    text = "error left, on average over methods and 1 to 5 clamps: " + ", ".join(
-        f"{name} {left[name].percent()}" for name in [*order[:4], order[-1]]
-    )
-    ahead = [f"{name} ({-100 * mean.value:.2f} points)" for name, mean in rivals.items() if mean.below()]
-    level = [name for name, mean in rivals.items() if mean.below() is None]
-    note = (
-        f"Ahead of it: {', '.join(ahead)}."
-        if ahead
-        else f"Cannot be told from {', '.join(level)} with {left['maxW+TRE'].num_runs} runs."
-        if level
-        else ""
-    )
-    by_method = ", ".join(
-        f"{TITLES[method]} {ranking({name: stratified([average_share(m, f, name, [method]) for f in m.families()]) for name in HEURISTICS})[0]}"
-        for method in METHODS
-    )
-    return Verdict(f"{text}; first by method: {by_method}", holds, note)
+    some = listed({name: left[name] for name in [*order[:4], order[-1]]})
+    first = ", ".join(f"{TITLES[method]} {ranking(left_by([method]))[0]}" for method in METHODS)
+    text = f"error left, on average over methods and 1 to 5 clamps: {some}; first by method: {first}"
+    return best_of(text, rivals, left["maxW+TRE"].num_runs)
 
 
-def agreements(
-    m: Measures, methods: Collection[str] = METHODS, mixed: bool | None = None, steps: slice = slice(None)
-) -> dict[str, Mean]:
-    """How often each heuristic chooses what pseudo-greedy does, at its own state."""
-    families = m.families(mixed=mixed)
-    return {
-        name: stratified([_agreement(m, family, name, methods, steps) for family in families]) for name in HEURISTICS
-    }
-
-
-def _agreement(m: Measures, family: Family, name: str, methods: Collection[str], steps: slice) -> Floats:
+def agreement(
+    m: Measures, family: Family, name: str, methods: Collection[str] = METHODS, steps: slice = slice(None)
+) -> Floats:
+    """(runs,) how often a heuristic chooses what pseudo-greedy does, at its own state."""
     return np.asarray(np.mean([m.agreement(family, method, name)[:, steps].mean(axis=1) for method in methods], axis=0))
 
 
-def agrees_half_the_time(m: Measures) -> Verdict:
-    found = agreements(m)
+@claim("Section 6.1, Figure 19", "success")
+def half_the_time(m: Measures) -> Verdict:
+    """maxW+TRE agrees with pseudo-greedy most often, about half the time."""
+    found = {name: stratified([agreement(m, f, name) for f in m.families()]) for name in HEURISTICS}
     order = ranking(found)[::-1]
     if not order or sum(mean.value for mean in found.values() if mean.num_runs) == 0:
         return no_data("choices of the heuristics at pseudo-greedy's states")
     ours = found["maxW+TRE"]
-    panels = [agreements(m, [method], mixed)["maxW+TRE"] for mixed in (True, False) for method in METHODS]
+    panels = [
+        stratified([agreement(m, f, "maxW+TRE", [method]) for f in m.families(mixed=mixed)])
+        for mixed in (True, False)
+        for method in METHODS
+    ]
     values = [100 * mean.value for mean in panels if mean.num_runs]
     second = next(name for name in order if name != "maxW+TRE")
-    lead = stratified(
-        [
-            _agreement(m, f, "maxW+TRE", METHODS, slice(None)) - _agreement(m, f, second, METHODS, slice(None))
-            for f in m.families()
-        ]
-    )
+    lead = stratified([agreement(m, f, "maxW+TRE") - agreement(m, f, second) for f in m.families()])
     holds = together([ABOUT_HALF[0] <= ours.value <= ABOUT_HALF[1], lead.above()])
-    text = f"maxW+TRE agrees in {ours.percent()} of all steps (from {min(values):.0f}% to {max(values):.0f}% by method and kind of model)"
-    text += f"; next best: {second} {found[second].percent()}"
-    why = (
-        f"{second} agrees more often."
-        if lead.above() is False
-        else f"That is not “about half” ({ABOUT_HALF[0]:.0%} to {ABOUT_HALF[1]:.0%})."
-    )
-    return Verdict(text, holds, explained(holds, ours.num_runs, why))
+    text = f"maxW+TRE agrees in {ours.percent()} of all steps (from {min(values):.0f}% to {max(values):.0f}% by method"
+    text += f" and kind of model); next best: {second} {found[second].percent()}"
+    far = f"That is not “about half” ({ABOUT_HALF[0]:.0%} to {ABOUT_HALF[1]:.0%})."
+    return judged(text, holds, ours.num_runs, f"{second} agrees more often." if lead.above() is False else far)
 
 
-def entropies_help_later(m: Measures) -> Verdict:
+@claim("Section 6.1, Figure 19", "success")
+def tre_after_first(m: Measures) -> Verdict:
+    """Entropies (TRE) help most after the first clamp."""
     families = m.families()
     if not any(np.isfinite(m.agreement(f, "trw", "maxW")).any() for f in families):
         return no_data("choices of the heuristics at pseudo-greedy's states")
 
     def lead(family: Family, steps: slice) -> Floats:
-        return _agreement(m, family, "maxW+TRE", METHODS, steps) - _agreement(m, family, "maxW", METHODS, steps)
+        return agreement(m, family, "maxW+TRE", steps=steps) - agreement(m, family, "maxW", steps=steps)
+
+    def gain(family: Family, k: int) -> Floats:
+        shares = [m.share(family, x, "maxW")[:, k] - m.share(family, x, "maxW+TRE")[:, k] for x in METHODS]
+        return np.asarray(np.mean(shares, axis=0))
 
     first, later = (stratified([lead(f, s) for f in families]) for s in (slice(0, 1), slice(1, None)))
     growth = stratified([lead(f, slice(1, None)) - lead(f, slice(0, 1)) for f in families])
-    gained = [
-        stratified(
-            [
-                np.mean(
-                    [m.share(f, method, "maxW")[:, k] - m.share(f, method, "maxW+TRE")[:, k] for method in METHODS],
-                    axis=0,
-                )
-                for f in families
-            ]
-        )
-        for k in (1, MAX_CLAMPS)
-    ]
+    gained = [stratified([gain(f, k) for f in families]) for k in (1, MAX_CLAMPS)]
     holds = together([growth.above(), later.above()])
     text = (
-        f"maxW+TRE agrees with pseudo-greedy more often than maxW does by {first.percent(True)} at the first clamp and {later.percent(True)} at later ones;"
-        f" it leaves less error by {gained[0].percent(True)} of that before clamping after 1 clamp, {gained[1].percent(True)} after {MAX_CLAMPS}"
+        f"maxW+TRE agrees with pseudo-greedy more often than maxW does by {first.percent(True)} at the first clamp and"
+        f" {later.percent(True)} at later ones; it leaves less error by {gained[0].percent(True)} of that before"
+        f" clamping after 1 clamp, {gained[1].percent(True)} after {MAX_CLAMPS}"
     )
-    return Verdict(
-        text, holds, explained(holds, growth.num_runs, "Entropies help no more at later clamps than at the first.")
-    )
+    return judged(text, holds, growth.num_runs, "Entropies help no more at later clamps than at the first.")
 
 
-def trw_guides_best(m: Measures) -> Verdict:
+@claim("Sections 6 and 8.2.4 (appendix)", "zoom-mixed-6", "zoom-mixed-12")
+def trw_guides(m: Measures) -> Verdict:
+    """For Bethe on mixed models TRW’s fall guides better than MF’s rise or the gap."""
     families = m.families(mixed=True)
-    found = {
-        other: compared(m, other, "pseudo-greedy", ["bethe"], families)
-        for other in ("pseudo-greedy (mf)", "pseudo-greedy (gap)")
-    }
+    guides = {"MF’s rise": "pseudo-greedy (mf)", "the gap": "pseudo-greedy (gap)"}
+    found = {name: compared(m, other, "pseudo-greedy", ["bethe"], families) for name, other in guides.items()}
     if not any(mean.num_runs for mean in found.values()):
         return no_data("runs of pseudo-greedy guided by MF and by the gap")
-    names = {"pseudo-greedy (mf)": "MF’s rise", "pseudo-greedy (gap)": "the gap"}
     left = stratified([average_share(m, f, "pseudo-greedy", ["bethe"]) for f in families])
-    text = ", ".join(f"{names[other]} {mean.percent(True)}" for other, mean in found.items())
+    text = f"error left, on average over 1 to 5 clamps: TRW’s fall {left.percent()}"
+    text += f"; more than that: {listed(found, sign=True)}"
     holds = together(mean.above() for mean in found.values())
-    against = [names[other] for other, mean in found.items() if mean.below()]
-    note = explained(holds, left.num_runs, f"{' and '.join(against).capitalize()} guides better.")
-    return Verdict(
-        f"error left, on average over 1 to 5 clamps: TRW’s fall {left.percent()}; more than that: {text}", holds, note
-    )
+    against = " and ".join(name for name, mean in found.items() if mean.below())
+    return judged(text, holds, left.num_runs, f"{against.capitalize()} guides better.")
 
 
-def core_is_enough(m: Measures) -> Verdict:
+@claim("Section 5.1")
+def core(m: Measures) -> Verdict:
+    """Stripping to the core makes maxW as good as Mpower."""
     families = m.families()
-    random = [f for f in families if f.graph == "er"]
+    random = m.families(graphs=["er"])
     behind = compared(m, "maxW", "Mpower", families=families)
     if not behind.num_runs:
         return no_data("runs of maxW and Mpower")
-    by_core = compared(m, "maxW0", "maxW", families=random)
-    against_mpower = [compared(m, name, "Mpower", families=random) for name in ("maxW0", "maxW")]
-    text = f"error left by maxW more than by Mpower: {behind.percent(True)} of that before clamping"
-    if by_core.num_runs:
-        text += f"; on random graphs {against_mpower[1].percent(True)}, and {against_mpower[0].percent(True)} without the core"
-    holds = behind.below(AS_GOOD)
-    return Verdict(
-        text,
-        holds,
-        explained(holds, behind.num_runs, f"Mpower is better by more than {AS_GOOD:.0%} of the error before clamping."),
-    )
+    plain, stripped = (compared(m, name, "Mpower", families=random) for name in ("maxW0", "maxW"))
+    text = f"error left by maxW more than by Mpower: {behind.percent(True)} of that before"
+    if plain.num_runs and stripped.num_runs:
+        text += f"; on random graphs {stripped.percent(True)}, and {plain.percent(True)} without the core"
+    why = f"Mpower is better by more than {AS_GOOD:.0%} of the error before clamping."
+    return judged(text, behind.below(AS_GOOD), behind.num_runs, why)
 
 
+@claim("Section 6.1", "success", "zoom-mixed-6", "zoom-mixed-12")
 def none_dominates(m: Measures) -> Verdict:
+    """No heuristic dominates."""
     best: dict[str, list[Floats]] = {name: [] for name in HEURISTICS}
     for family in m.families():
         wins = []
@@ -233,16 +202,15 @@ def none_dominates(m: Measures) -> Verdict:
     if not order:
         return no_data(f"runs of the ten heuristics with {MAX_CLAMPS} clamps")
     holds = found[order[0]].below(DOMINATES)
-    text = f"most often among the best after {MAX_CLAMPS} clamps: " + ", ".join(
-        f"{name} {found[name].percent()}" for name in order[:3]
-    )
+    most = listed({name: found[name] for name in order[:3]})
+    text = f"most often among the best after {MAX_CLAMPS} clamps: {most}"
     text += f"; least often: {order[-1]} {found[order[-1]].percent()}"
-    return Verdict(
-        text, holds, explained(holds, found[order[0]].num_runs, f"{order[0]} is among the best in nearly all runs.")
-    )
+    return judged(text, holds, found[order[0]].num_runs, f"{order[0]} is among the best in nearly all runs.")
 
 
-def greedy_is_nearly_optimal(m: Measures) -> Verdict:
+@claim("Appendix, section 10", "optimal")
+def greedy_optimal(m: Measures) -> Verdict:
+    """Greedy sequences are not optimal, but nearly so."""
     found = {}
     for method in METHODS:
         # Bethe on mixed models is guided by TRW: no sequence is optimal for it
@@ -263,58 +231,8 @@ def greedy_is_nearly_optimal(m: Measures) -> Verdict:
     holds = together([*nearly, True if lost else None])
     far = [TITLES[method] for method, means in present.items() if means[-1].above(ALMOST)]
     why = f"For {' and '.join(far)} greedy loses more than {ALMOST:.0%} of what optimal sequences gain."
-    return Verdict(
-        f"of optimal sequences’ gain greedy loses: {text}",
-        holds,
-        explained(holds, max(means[-1].num_runs for means in present.values()), why),
-    )
+    num_runs = max(means[-1].num_runs for means in present.values())
+    return judged(f"of optimal sequences’ gain greedy loses: {text}", holds, num_runs, why)
 
 
-CLAIMS = (
-    Claim(
-        "pseudo-greedy",
-        "Pseudo-greedy is almost as good as greedy, except for MF.",
-        "Section 6.1",
-        pseudo_greedy_is_enough,
-        ("errors-main",),
-    ),
-    Claim(
-        "best-single", "maxW+TRE is the best single heuristic.", "Section 6.1", best_single, ("errors-main", "success")
-    ),
-    Claim(
-        "half-the-time",
-        "maxW+TRE agrees with pseudo-greedy most often, about half the time.",
-        "Section 6.1, Figure 19",
-        agrees_half_the_time,
-        ("success",),
-    ),
-    Claim(
-        "none-dominates",
-        "No heuristic dominates.",
-        "Section 6.1",
-        none_dominates,
-        ("success", "zoom-mixed-6", "zoom-mixed-12"),
-    ),
-    Claim(
-        "tre-after-first",
-        "Entropies (TRE) help most after the first clamp.",
-        "Section 6.1, Figure 19",
-        entropies_help_later,
-        ("success",),
-    ),
-    Claim("core", "Stripping to the core makes maxW as good as Mpower.", "Section 5.1", core_is_enough),
-    Claim(
-        "trw-guides",
-        "For Bethe on mixed models TRW’s fall guides better than MF’s rise or the gap.",
-        "Sections 6 and 8.2.4 (appendix)",
-        trw_guides_best,
-        ("zoom-mixed-6", "zoom-mixed-12"),
-    ),
-    Claim(
-        "greedy-optimal",
-        "Greedy sequences are not optimal, but nearly so.",
-        "Appendix, section 10",
-        greedy_is_nearly_optimal,
-        ("optimal",),
-    ),
-)
+CLAIMS = claims_in(vars())

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from clampz import generators
-from clampz.approximations.trw import trw
-from clampz.clamping.branches import branches
-from clampz.clamping.growth import clamp
-from clampz.elimination.exact import exact
-from clampz.model import Model
-from clampz.model.tables import Floats
+import clampz as cz
 from clampz.numerics import log_sum_exp
-from clampz.paper.measures import METHODS, TITLES, Measures
-from clampz.paper.verdicts import Claim, Verdict
+from clampz.paper.measures import Measures
+from clampz.paper.settings import METHODS, TITLES
+from clampz.paper.table import Floats
+from clampz.paper.verdicts import Verdict, claim, claims_in
 
 # Of Bethe and TRW, in nats.
 TOL = 1e-7
@@ -25,11 +21,11 @@ TOL = 1e-7
 SAME, NEAR, ALMOST_NOTHING = 1e-5, 0.02, 0.02
 # Weights that are strong, and stronger still.
 STRONG, STRONGER = 8.0, 16.0
-GRAPHS: dict[str, Callable[[float], Model]] = {
-    "C3": lambda W: generators.cycle(3, theta=0, weights=W),
-    "C4": lambda W: generators.cycle(4, theta=0, weights=W),
-    "K4": lambda W: generators.complete(4, theta=0, weights=W),
-    "K5": lambda W: generators.complete(5, theta=0, weights=W),
+GRAPHS: dict[str, Callable[[float], cz.Model]] = {
+    "C3": lambda W: cz.generators.cycle(3, theta=0, weights=W),
+    "C4": lambda W: cz.generators.cycle(4, theta=0, weights=W),
+    "K4": lambda W: cz.generators.complete(4, theta=0, weights=W),
+    "K5": lambda W: cz.generators.complete(5, theta=0, weights=W),
 }
 # Mirror ascent on the triangle of Theorem 1.
 STEPS, RATE = 4000, 0.3
@@ -39,12 +35,14 @@ def errors(graph: str, weight: float, method: str) -> tuple[float, float]:
     """Before and after clamping one variable of a model without singleton potentials."""
     model = GRAPHS[graph](weight)
     options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}
-    steps = clamp(model, method, variables=[0], reweight=method == "trw", **options).steps
-    truth = exact(model).log_z
+    steps = cz.clamp(model, method, variables=[0], reweight=method == "trw", **options).steps
+    truth = cz.exact(model).log_z
     return steps[0].log_z - truth, steps[1].log_z - truth
 
 
-def ring_of_four(_: Measures) -> Verdict:
+@claim("Section 5.2, Figure 2", "symmetric")
+def c4_symmetric(_: Measures) -> Verdict:
+    """A ring of four is balanced: its errors are symmetric in W."""
     gaps = {
         m: max(
             abs(a - b) for W in (2.0, 4.0, STRONG) for a, b in zip(errors("C4", W, m), errors("C4", -W, m), strict=True)
@@ -55,7 +53,9 @@ def ring_of_four(_: Measures) -> Verdict:
     return Verdict(f"largest difference between W and −W, |W| = 2, 4, 8: {text} nats", max(gaps.values()) < SAME)
 
 
+@claim("Section 5.2, Figure 2", "symmetric")
 def attraction(_: Measures) -> Verdict:
+    """At strong attraction MF and Bethe end log 2 too low, and TRW is right."""
     limits = {"mf": -math.log(2), "bethe": -math.log(2), "trw": 0.0}
     found = {(m, g): [errors(g, W, m)[0] for W in (STRONG, STRONGER)] for m in METHODS for g in GRAPHS}
     text = "; ".join(f"{TITLES[m]} {', '.join(f'{g} {found[m, g][1]:+.3f}' for g in GRAPHS)}" for m in METHODS)
@@ -69,7 +69,9 @@ def attraction(_: Measures) -> Verdict:
     )
 
 
+@claim("Section 5.2, Figure 2", "symmetric")
 def frustration(_: Measures) -> Verdict:
+    """On frustrated cycles Bethe and TRW err without bound as W grows, MF does not."""
     weights = (-STRONG, -STRONGER, -2 * STRONGER)
     found = {(m, g): [errors(g, W, m)[0] for W in weights] for m in METHODS for g in ("C3", "K4", "K5")}
     text = "; ".join(
@@ -82,7 +84,9 @@ def frustration(_: Measures) -> Verdict:
     return Verdict(f"errors at W = −8/−16/−32; {text}", unbounded and bounded)
 
 
+@claim("Sections 5.2 and 5.3, Figure 2", "symmetric")
 def one_clamp(_: Measures) -> Verdict:
+    """After one clamp almost no error is left where no frustrated cycle is."""
     found = {
         m: max(abs(errors(g, W, m)[1]) for g in GRAPHS for W in ((STRONG, -STRONG) if g == "C4" else (STRONG,)))
         for m in METHODS
@@ -96,21 +100,27 @@ def one_clamp(_: Measures) -> Verdict:
     )
 
 
+@claim("Figure 1, section 5.1", "lamp")
 def lamp(_: Measures) -> Verdict:
-    model = generators.lamp(theta=0, weights=4.0)
-    plain, core = (clamp(model, "trw", k=1, select=select, tol=TOL) for select in ("maxW0", "maxW"))
-    truth, names = exact(model).log_z, model.names or ()
+    """On the lamp maxW picks X6, off every cycle; stripped to its core it picks from X1 to X4, which is better."""
+    model = cz.generators.lamp(theta=0, weights=4.0)
+    plain, core = (cz.clamp(model, "trw", k=1, select=select, tol=TOL) for select in ("maxW0", "maxW"))
+    truth, names = cz.exact(model).log_z, model.names or ()
     chosen = [names[c.variables[0]] for c in (plain, core)]
     first, second = plain.upper - truth, core.upper - truth
-    text = f"error of TRW {plain.steps[0].upper - truth:.3f}; maxW0 clamps {chosen[0]}: {first:.3f}; maxW on the core {chosen[1]}: {second:.3f}"
+    text = f"error of TRW {plain.steps[0].upper - truth:.3f}"
+    text += f"; maxW0 clamps {chosen[0]}: {first:.3f}; maxW on the core {chosen[1]}: {second:.3f}"
     return Verdict(text, chosen[0] == "X6" and chosen[1] in ("X1", "X2", "X3", "X4") and core.upper < plain.upper - TOL)
 
 
+@claim("Section 5.3, Figure 3", "barbell")
 def barbell(_: Measures) -> Verdict:
-    model, clump = generators.barbell(), {"X1", "X2", "X3", "X4", "X5"}
-    truth, names = exact(model).log_z, model.names or ()
+    """On the barbell maxW and Mpower stay in the attractive clump; with entropies, or looking for frustrated cycles,
+    two clamps gain more."""
+    model, clump = cz.generators.barbell(), {"X1", "X2", "X3", "X4", "X5"}
+    truth, names = cz.exact(model).log_z, model.names or ()
     found = {
-        select: clamp(model, "trw", k=2, select=select, tol=TOL)
+        select: cz.clamp(model, "trw", k=2, select=select, tol=TOL)
         for select in ("maxW", "Mpower", "maxW+TRE", "frustCycles+TRE")
     }
     chosen = {select: [names[i] for i in c.variables] for select, c in found.items()}
@@ -121,25 +131,32 @@ def barbell(_: Measures) -> Verdict:
     return Verdict(f"error of TRW {found['maxW'].steps[0].upper - truth:.3f}, after two clamps; {text}", holds)
 
 
+@claim("Theorem 1, section 3")
 def theorem_1(_: Measures) -> Verdict:
-    model = generators.cycle(3, theta=(-0.5, 0.5), weights=-3.0, rng=3)
+    """Theorem 1: clamping a variable in TRW is exactly the maximum over the mixtures of the clamped polytopes."""
+    model = cz.generators.cycle(3, theta=(-0.5, 0.5), weights=-3.0, rng=3)
     rho = np.full((3, 1), 2 / 3)
-    whole = trw(model, edge_weights=rho, tol=TOL).upper
-    clamped = log_sum_exp(trw(branches(model, [0]), edge_weights=rho, tol=TOL).upper)
+    whole = cz.trw(model, edge_weights=rho, tol=TOL).upper
+    clamped = log_sum_exp(cz.trw(cz.branches(model, [0]), edge_weights=rho, tol=TOL).upper)
     middle = best_mixture(model, rho[:, 0])
-    truth = exact(model).log_z
-    text = f"triangle, W = −3: log Z {truth:.4f} ≤ clamped {clamped:.4f} ≤ maximum over the mixtures {middle:.4f} ≤ TRW {whole:.4f}"
+    truth = cz.exact(model).log_z
+    text = (
+        f"triangle, W = −3: log Z {truth:.4f} ≤ clamped {clamped:.4f} ≤ maximum over the mixtures {middle:.4f} ≤ TRW "
+        f"{whole:.4f}"
+    )
     equal = abs(clamped - middle) < SAME
     note = (
-        "The printed equality does not hold; it is an inequality. A mixture of the branches' tree distributions is not the tree distribution of the mixed"
-        " marginals: edges away from the clamped variable mix too, so the right side has more entropy. What matters, Theorem 2, follows all the same:"
+        "The printed equality does not hold; it is an inequality. A mixture of the branches' tree distributions is not "
+        "the tree distribution of the mixed"
+        " marginals: edges away from the clamped variable mix too, so the right side has more entropy. What matters, "
+        "Theorem 2, follows all the same:"
         " clamped ≤ maximum over the mixtures ≤ TRW"
     )
     ordered = truth - SAME <= clamped <= middle + SAME <= whole + 2 * SAME
     return Verdict(text, equal, "" if equal else f"{note}{', as here' if ordered else ', but not here'}.")
 
 
-def best_mixture(model: Model, rho: Floats) -> float:
+def best_mixture(model: cz.Model, rho: Floats) -> float:
     """max over L^(i) of TRW's objective on a binary triangle, any variable i clamped.
 
     One clamp leaves one edge, whose local polytope is that of its joint distributions: L^(i) is the marginals of all
@@ -170,53 +187,4 @@ def best_mixture(model: Model, rho: Floats) -> float:
     return float(np.exp(log_p) @ gradient)
 
 
-CLAIMS = (
-    Claim(
-        "theorem-1",
-        "Theorem 1: clamping a variable in TRW is exactly the maximum over the mixtures of the clamped polytopes.",
-        "Theorem 1, section 3",
-        theorem_1,
-    ),
-    Claim(
-        "lamp",
-        "On the lamp maxW picks X6, off every cycle; stripped to its core it picks from X1 to X4, which is better.",
-        "Figure 1, section 5.1",
-        lamp,
-        ("lamp",),
-    ),
-    Claim(
-        "c4-symmetric",
-        "A ring of four is balanced: its errors are symmetric in W.",
-        "Section 5.2, Figure 2",
-        ring_of_four,
-        ("symmetric",),
-    ),
-    Claim(
-        "attraction",
-        "At strong attraction MF and Bethe end log 2 too low, and TRW is right.",
-        "Section 5.2, Figure 2",
-        attraction,
-        ("symmetric",),
-    ),
-    Claim(
-        "frustration",
-        "On frustrated cycles Bethe and TRW err without bound as W grows, MF does not.",
-        "Section 5.2, Figure 2",
-        frustration,
-        ("symmetric",),
-    ),
-    Claim(
-        "one-clamp",
-        "After one clamp almost no error is left where no frustrated cycle is.",
-        "Sections 5.2 and 5.3, Figure 2",
-        one_clamp,
-        ("symmetric",),
-    ),
-    Claim(
-        "barbell",
-        "On the barbell maxW and Mpower stay in the attractive clump; with entropies, or looking for frustrated cycles, two clamps gain more.",
-        "Section 5.3, Figure 3",
-        barbell,
-        ("barbell",),
-    ),
-)
+CLAIMS = claims_in(vars())

@@ -1,19 +1,20 @@
 """Claims about run times.  They depend on the machine and on the implementation, as the paper says of its own."""
 
 import math
-from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
-from clampz.model.tables import Floats
 from clampz.paper.families import Family
-from clampz.paper.measures import METHODS, TITLES, Mean, Measures, stratified
-from clampz.paper.settings import HEURISTICS, MAX_CLAMPS
-from clampz.paper.verdicts import Claim, Verdict, explained, no_data, together
+from clampz.paper.measures import Mean, Measures, stratified
+from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, METHODS, TITLES
+from clampz.paper.table import Floats
+from clampz.paper.verdicts import Verdict, best_of, claim, claims_in, judged, listed, no_data, together
 
 SELECTOR = "maxW+TRE"
 # What competes for accuracy per second.
 RIVALS = (*HEURISTICS, "pseudo-greedy", "greedy")
+TIMES = ("times-mixed-6", "times-mixed-12", "times-attractive-2", "times-attractive-6")
 OURS = "Times are of our implementation, in which all branches are solved at once, on one thread."
 
 
@@ -23,7 +24,9 @@ def log_seconds(m: Measures, family: Family, method: str, selector: str, clamps:
     return np.log(np.where(taken > 0, taken, math.nan))
 
 
-def mf_is_fastest(m: Measures) -> Verdict:
+@claim("Section 6.1", "complete-main", "times-mixed-6")
+def mf_fastest(m: Measures) -> Verdict:
+    """MF is the fastest method."""
     families = m.families("times")
     found = {
         o: stratified([log_seconds(m, f, o, "none", 0) - log_seconds(m, f, "mf", "none", 0) for f in families])
@@ -31,20 +34,17 @@ def mf_is_fastest(m: Measures) -> Verdict:
     }
     if not any(mean.num_runs for mean in found.values()):
         return no_data("times")
-    text = ", ".join(f"{TITLES[other]} takes {times(mean)} as long" for other, mean in found.items())
-    holds = together(mean.above() for mean in found.values())
-    return Verdict(
-        f"without clamps, against MF: {text}",
-        holds,
-        explained(holds, found["trw"].num_runs, f"MF is not the fastest here. {OURS}"),
-    )
+    taken = ", ".join(f"{TITLES[other]} takes {times(mean)} as long" for other, mean in found.items())
+    holds, text = together(mean.above() for mean in found.values()), f"without clamps, against MF: {taken}"
+    return judged(text, holds, found["trw"].num_runs, f"MF is not the fastest here. {OURS}")
 
 
 def times(mean: Mean) -> str:
     """A mean of logarithms as a factor, with its range of one standard error."""
+    middle = f"{math.exp(mean.value):.2g} times"
     if not math.isfinite(mean.error):
-        return f"{math.exp(mean.value):.2g} times"
-    return f"{math.exp(mean.value):.2g} times ({math.exp(mean.value - mean.error):.2g} to {math.exp(mean.value + mean.error):.2g})"
+        return middle
+    return f"{middle} ({math.exp(mean.value - mean.error):.2g} to {math.exp(mean.value + mean.error):.2g})"
 
 
 def over_time(m: Measures, family: Family, method: str, selector: str, grid: Floats, scale: float) -> Floats:
@@ -52,7 +52,9 @@ def over_time(m: Measures, family: Family, method: str, selector: str, grid: Flo
     return np.asarray(m.over_time(family, method, selector, grid).mean(axis=1) / scale)
 
 
+@claim("Sections 6.1 and 7", "complete-main", *TIMES)
 def best_per_second(m: Measures) -> Verdict:
+    """maxW+TRE gives the best accuracy for its time."""
     left: dict[str, list[Floats]] = {name: [] for name in RIVALS}
     by_method: dict[str, dict[str, list[Floats]]] = {method: {name: [] for name in RIVALS} for method in METHODS}
     for family in m.families("times"):
@@ -75,31 +77,21 @@ def best_per_second(m: Measures) -> Verdict:
         for name in order
         if name != SELECTOR
     }
-    holds = together(mean.above() for mean in rivals.values())
-    shown = [name for name in order if name in (*order[:3], SELECTOR, "pseudo-greedy", "greedy")]
-    text = "error left at a moment, on average over the logarithm of time: " + ", ".join(
-        f"{name} {found[name].percent()}" for name in shown
-    )
+    shown = {name: found[name] for name in order if name in (*order[:3], SELECTOR, "pseudo-greedy", "greedy")}
+    text = f"error left at a moment, on average over the logarithm of time: {listed(shown)}"
     firsts = {
         method: min(groups, key=lambda name: stratified(groups[name]).value)
         for method, groups in by_method.items()
         if groups[SELECTOR]
     }
     text += f"; first by method: {', '.join(f'{TITLES[method]} {name}' for method, name in firsts.items())}"
-    ahead = [name for name, mean in rivals.items() if mean.below()]
-    level = [name for name, mean in rivals.items() if mean.below() is None]
-    if ahead:
-        return Verdict(
-            text,
-            holds,
-            f"Ahead of it: {', '.join(ahead)}. Entropies take a solve of TRW at every step, which MF and Bethe do not need otherwise. {OURS}",
-        )
-    return Verdict(
-        text, holds, f"Cannot be told from {', '.join(level)} with {found[SELECTOR].num_runs} runs." if level else ""
-    )
+    why = f"Entropies take a solve of TRW at every step, which MF and Bethe do not need otherwise. {OURS}"
+    return best_of(text, rivals, found[SELECTOR].num_runs, why)
 
 
+@claim("Figure 5, appendix", *TIMES)
 def mf_best_on_complete(m: Measures) -> Verdict:
+    """On complete graphs MF is the best for its time."""
     families = m.families("times", graphs=["complete"])
     left: dict[str, list[Floats]] = {method: [] for method in METHODS}
     by_family: dict[str, dict[str, float]] = {}
@@ -114,16 +106,19 @@ def mf_best_on_complete(m: Measures) -> Verdict:
     found = {o: stratified([a - b for a, b in zip(left[o], left["mf"], strict=True)]) for o in ("bethe", "trw")}
     if not any(mean.num_runs for mean in found.values()):
         return no_data("times on complete graphs")
-    firsts = [min(values, key=lambda method: values[method]) for values in by_family.values()]
-    text = ", ".join(f"{TITLES[other]} {mean.percent(True)}" for other, mean in found.items())
-    won = [title for title, first in zip(by_family, firsts, strict=True) if first == "mf"]
+    firsts = {title: min(values, key=lambda method: values[method]) for title, values in by_family.items()}
+    won = [title for title, first in firsts.items() if first == "mf"]
+    lost = [f"{TITLES[first]} on {title}" for title, first in firsts.items() if first != "mf"]
     holds = together(mean.above() for mean in found.values())
-    text = f"error at the same moment against MF’s, as a share of the methods’ mean error before clamping: {text}; MF is ahead on {', '.join(won) or 'none'}"
-    why = f"Ahead elsewhere: {', '.join(f'{TITLES[first]} on {title}' for title, first in zip(by_family, firsts, strict=True) if first != 'mf')}. {OURS}"
-    return Verdict(text, holds, explained(holds, found["trw"].num_runs, why))
+    text = "error at the same moment against MF’s, as a share of the methods’ mean error before clamping: "
+    text += f"{listed(found, sign=True)}; MF is ahead on {', '.join(won) or 'none'}"
+    return judged(text, holds, found["trw"].num_runs, f"Ahead elsewhere: {', '.join(lost)}. {OURS}")
 
 
+@claim("Section 6.1, Figure 14", "times-mixed-6")
 def clamping_saves_time(m: Measures) -> Verdict:
+    """Clamping sometimes lowers the total time: TRW on K10 with W in [-6,6]."""
+
     def against_none(family: Family, method: str, clamps: int) -> Mean:
         """The logarithm of what choosing by maxW and solving all branches takes, over what the model itself does."""
         return stratified([log_seconds(m, family, method, "maxW", clamps) - log_seconds(m, family, method, "none", 0)])
@@ -134,9 +129,7 @@ def clamping_saves_time(m: Measures) -> Verdict:
         return no_data("times of complete10[-6,6]")
     found = [against_none(target, "trw", k) for k in range(1, MAX_CLAMPS + 1)]
     shown = ", ".join(f"{k}: {times(mean)}" for k, mean in enumerate(found, 1) if mean.num_runs)
-    best = min(
-        (mean for mean in found if mean.num_runs), key=lambda mean: mean.value, default=Mean(math.nan, math.inf, 0)
-    )
+    best = min((mean for mean in found if mean.num_runs), key=lambda mean: mean.value, default=found[0])
     elsewhere = [
         f"{TITLES[method]} on {f.title}"
         for f in families
@@ -145,59 +138,25 @@ def clamping_saves_time(m: Measures) -> Verdict:
     ]
     text = f"TRW on K10, [-6,6], all branches of k clamps by maxW against no clamp, k = {shown}"
     text += f"; some k takes less in {len(elsewhere)} of {3 * len(families)} pairs of method and family"
-    holds = best.below()
-    note = explained(holds, best.num_runs, f"The branches take longer than the model itself. {OURS}")
-    if elsewhere and holds is not True:
-        note += f" Less time with clamps: {', '.join(elsewhere[:4])}{' and others' if len(elsewhere) > 4 else ''}."
-    return Verdict(text, holds, note)
+    found_so = judged(text, best.below(), best.num_runs, f"The branches take longer than the model itself. {OURS}")
+    if not elsewhere or found_so.holds:
+        return found_so
+    some = f"{', '.join(elsewhere[:4])}{' and others' if len(elsewhere) > 4 else ''}"
+    return replace(found_so, note=f"{found_so.note} Less time with clamps: {some}.")
 
 
-def greedy_is_slow(m: Measures) -> Verdict:
-    families = m.families("times")
-    found = stratified([_mean_lead(m, f, METHODS) for f in families])
+@claim("Section 6.1", "complete-main", "times-mixed-6")
+def greedy_slow(m: Measures) -> Verdict:
+    """Greedy takes the longest."""
+
+    def lead(family: Family, method: str) -> Floats:
+        return log_seconds(m, family, method, "greedy", 3) - log_seconds(m, family, method, "pseudo-greedy", 3)
+
+    found = stratified([np.mean([lead(f, method) for method in METHODS], axis=0) for f in m.families("times")])
     if not found.num_runs:
         return no_data("times of greedy")
-    holds = found.above()
-    return Verdict(
-        f"for 3 clamps greedy takes {times(found)} as long as pseudo-greedy",
-        holds,
-        explained(holds, found.num_runs, OURS),
-    )
+    text = f"for 3 clamps greedy takes {times(found)} as long as pseudo-greedy"
+    return judged(text, found.above(), found.num_runs, OURS)
 
 
-def _mean_lead(m: Measures, family: Family, methods: Collection[str]) -> Floats:
-    return np.asarray(
-        np.mean(
-            [log_seconds(m, family, x, "greedy", 3) - log_seconds(m, family, x, "pseudo-greedy", 3) for x in methods],
-            axis=0,
-        )
-    )
-
-
-CLAIMS = (
-    Claim("mf-fastest", "MF is the fastest method.", "Section 6.1", mf_is_fastest, ("complete-main", "times-mixed-6")),
-    Claim(
-        "mf-best-on-complete",
-        "On complete graphs MF is the best for its time.",
-        "Figure 5, appendix",
-        mf_best_on_complete,
-        ("times-mixed-6", "times-mixed-12", "times-attractive-2", "times-attractive-6"),
-    ),
-    Claim(
-        "best-per-second",
-        "maxW+TRE gives the best accuracy for its time.",
-        "Sections 6.1 and 7",
-        best_per_second,
-        ("complete-main", "times-mixed-6", "times-mixed-12", "times-attractive-2", "times-attractive-6"),
-    ),
-    Claim(
-        "clamping-saves-time",
-        "Clamping sometimes lowers the total time: TRW on K10 with W in [-6,6].",
-        "Section 6.1, Figure 14",
-        clamping_saves_time,
-        ("times-mixed-6",),
-    ),
-    Claim(
-        "greedy-slow", "Greedy takes the longest.", "Section 6.1", greedy_is_slow, ("complete-main", "times-mixed-6")
-    ),
-)
+CLAIMS = claims_in(vars())

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clampz import generators
-from clampz.clamping.growth import clamp
-from clampz.elimination.exact import exact
-from clampz.model import Model
-from clampz.model.tables import Floats
-from clampz.paper.panels import DPI, LEGEND, METHOD_TITLES, PAGE, SMALL, TEXT, finish, write_title
-from clampz.paper.table import Table
+import clampz as cz
+from clampz.paper.panels import DPI, LEGEND, PAGE, SMALL, TEXT, finish, write_title
+from clampz.paper.settings import METHODS, TITLES
+from clampz.paper.table import Floats, Table
 from clampz.plotting import ATTRACTIVE, DASHES, INK, REPULSIVE, SOFT, plot_model
 
 if TYPE_CHECKING:
@@ -23,12 +20,12 @@ LAMP = np.array([(1, 4), (2, 5), (3, 4), (2, 3), (2, 1.75), (2, 0.5), (4, 1), (4
 _FIFTHS = 2 * math.pi * np.arange(5) / 5
 BARBELL = np.concatenate([np.stack([np.cos(_FIFTHS), np.sin(_FIFTHS)], axis=1), [(2.5, 0), (3.8, -0.75), (3.8, 0.75)]])
 
-SYMMETRIC: dict[str, Callable[[float], Model]] = {
-    "C3": lambda W: generators.cycle(3, theta=0, weights=W),
-    "C4": lambda W: generators.cycle(4, theta=0, weights=W),
-    "C5": lambda W: generators.cycle(5, theta=0, weights=W),
-    "K4": lambda W: generators.complete(4, theta=0, weights=W),
-    "K5": lambda W: generators.complete(5, theta=0, weights=W),
+SYMMETRIC: dict[str, Callable[[float], cz.Model]] = {
+    "C3": lambda W: cz.generators.cycle(3, theta=0, weights=W),
+    "C4": lambda W: cz.generators.cycle(4, theta=0, weights=W),
+    "C5": lambda W: cz.generators.cycle(5, theta=0, weights=W),
+    "K4": lambda W: cz.generators.complete(4, theta=0, weights=W),
+    "K5": lambda W: cz.generators.complete(5, theta=0, weights=W),
 }
 SYMMETRIC_STYLES: dict[str, dict[str, Any]] = {
     "C3": {"color": "#56a3d9", "linestyle": "solid", "marker": "v"},
@@ -48,13 +45,13 @@ def lamp(_: Table) -> "Figure":
     """The lamp with what maxW chooses on the whole graph, its core, and what is chosen there."""
     from matplotlib.figure import Figure
 
-    model = generators.lamp(theta=0, weights=2.0)
+    model = cz.generators.lamp(theta=0, weights=2.0)
     figure = Figure(figsize=(PAGE, 2.95), dpi=DPI, facecolor="white", layout="constrained")
     whole, core, stripped = figure.subplots(1, 3)
     plot_model(model, core, LAMP, names=True)
     core.set_title("its core", fontsize=TEXT, color=INK)
     for ax, select in ((whole, "maxW0"), (stripped, "maxW")):
-        result = clamp(model, "trw", k=1, select=select)
+        result = cz.clamp(model, "trw", k=1, select=select)
         gain = result.steps[0].log_z - result.log_z
         plot_model(model, ax, LAMP, clamped=result.variables, core=ax is stripped, names=True)
         where = "in the core, maxW" if ax is stripped else "on the whole lamp, maxW"
@@ -84,9 +81,9 @@ def symmetric_errors(graph: str, method: str) -> Floats:
     options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}
     for row, weight in zip(found, WEIGHTS, strict=True):
         model = SYMMETRIC[graph](weight)
-        result = clamp(model, method, variables=[0], reweight=method == "trw", **options)
+        result = cz.clamp(model, method, variables=[0], reweight=method == "trw", **options)
         row[:] = [step.log_z for step in result.steps]
-        row -= exact(model).log_z
+        row -= cz.exact(model).log_z
     found.flags.writeable = False
     return found
 
@@ -98,7 +95,7 @@ def symmetric(_: Table) -> "Figure":
 
     figure = Figure(figsize=(PAGE, 4.6), dpi=DPI, facecolor="white", layout="constrained")
     axes = figure.subplots(2, 3, sharex=True)
-    for column, method in enumerate(("mf", "bethe", "trw")):
+    for column, method in enumerate(METHODS):
         for clamps in (0, 1):
             ax = axes[clamps, column]
             ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
@@ -126,7 +123,7 @@ def symmetric(_: Table) -> "Figure":
                     label=graph,
                     **style,
                 )
-            finish(ax, f"{METHOD_TITLES[method]}, {'after one clamp' if clamps else 'before clamping'}")
+            finish(ax, f"{TITLES[method]}, {'after one clamp' if clamps else 'before clamping'}")
             ax.set_xlim(-REACH, REACH)
             ax.set_xticks([-8, -4, 0, 4, 8])
     for row in axes:  # Bethe and TRW on one scale
@@ -150,7 +147,7 @@ def barbell(_: Table) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    model, truth = generators.barbell(), exact(generators.barbell()).log_z
+    model, truth = cz.generators.barbell(), cz.exact(cz.generators.barbell()).log_z
     figure = Figure(figsize=(PAGE, 2.45), dpi=DPI, facecolor="white", layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1.15, 0.8))
     styles: dict[str, dict[str, Any]] = {
@@ -158,7 +155,7 @@ def barbell(_: Table) -> "Figure":
         "maxW+TRE": {"linestyle": "solid", "marker": "^"},
     }
     for ax, (select, style) in zip((left, middle), styles.items(), strict=True):
-        result = clamp(model, "trw", k=3, select=select, reweight=True)
+        result = cz.clamp(model, "trw", k=3, select=select, reweight=True)
         plot_model(model, ax, BARBELL, clamped=result.variables[:2], core=False, names=True)
         chosen = " then ".join(f"$X_{{{i + 1}}}$" for i in result.variables[:2])
         ax.set_title(f"{select} clamps {chosen}", fontsize=TEXT, color=INK, pad=3.5)

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from clampz import generators
+import clampz as cz
 from clampz.errors import OptionError, unknown_name
-from clampz.model import Model
 
 Graph = Literal["grid", "er", "regular", "complete"]
 
@@ -71,17 +70,17 @@ class Family:
         """Of a run: the same on every machine, and unlike that of any other run of any family."""
         return int.from_bytes(hashlib.sha256(f"clampz paper {self.name} {run}".encode()).digest()[:6], "big")
 
-    def model(self, run: int) -> Model:
+    def model(self, run: int) -> cz.Model:
         """The model of a run."""
-        drawing: generators.Drawing = {"theta": THETA, "weights": self.weights, "rng": self.seed(run)}
+        drawing: cz.generators.Drawing = {"theta": THETA, "weights": self.weights, "rng": self.seed(run)}
         if self.graph == "grid":
             side = math.isqrt(self.size)
-            return generators.grid(side, side, **drawing)
+            return cz.generators.grid(side, side, **drawing)
         if self.graph == "er":
-            return generators.erdos_renyi(self.size, DEGREE, **drawing)
+            return cz.generators.erdos_renyi(self.size, DEGREE, **drawing)
         if self.graph == "regular":
-            return generators.regular(self.size, DEGREE, **drawing)
-        return generators.complete(self.size, **drawing)
+            return cz.generators.regular(self.size, DEGREE, **drawing)
+        return cz.generators.complete(self.size, **drawing)
 
 
 FAMILIES = tuple(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from clampz.errors import unknown_name
 from clampz.paper import examples, pooled
-from clampz.paper.families import FAMILIES, WEIGHTS, Family
+from clampz.paper.families import FAMILIES, WEIGHTS, Family, family_named
 from clampz.paper.panels import DPI, errors_cell, panel_figure, times_cell
+from clampz.paper.settings import MAX_OPTIMAL_SIZE
 from clampz.paper.table import Table
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class PaperFigure:
         In the paper.
     title, says
         What it shows, and what the paper makes of it.
-    parts, families
+    experiments, families
         Of the runs, what it is drawn from; neither for the small examples, which are computed when they are drawn.
     draw
         From a table to a Matplotlib figure.
@@ -46,7 +47,7 @@ class PaperFigure:
     where: str
     title: str
     says: str
-    parts: tuple[str, ...]
+    experiments: tuple[str, ...]
     families: tuple[Family, ...]
     draw: Callable[[Table], "Figure"]
 
@@ -99,12 +100,12 @@ def range_title(weights: tuple[float, float]) -> str:
 
 def errors_main(table: Table) -> "Figure":
     """Grids and random graphs at three sizes, attractive and mixed."""
-    columns = [("grid", (0.0, 6.0)), ("er", (0.0, 6.0)), ("grid", (-6.0, 6.0)), ("er", (-6.0, 6.0))]
+    columns = ("grid{}[0,6]", "er{}[0,6]", "grid{}[-6,6]", "er{}[-6,6]")
     cells = {
-        (row, c): errors_cell(table, Family(graph, n, W))
-        for row, n in enumerate((81, 49, 25))
-        for c, (graph, W) in enumerate(columns)
-    }  # type: ignore[arg-type]
+        (row, c): errors_cell(table, family_named(name.format(size)))
+        for row, size in enumerate((81, 49, 25))
+        for c, name in enumerate(columns)
+    }
     return panel_figure("Error against clamps: grids and random graphs", cells)
 
 
@@ -151,32 +152,33 @@ def _ranged(kind: str, weights: tuple[float, float], says: str) -> PaperFigure:
         where="Appendix",
         title=f"{what}, all families with {range_title(weights)} weights",
         says=says,
-        parts=("times",) if kind == "times" else ("errors",),
+        experiments=("times",) if kind == "times" else ("errors",),
         families=tuple(family for family in FAMILIES if family.weights == weights),
         draw=partial(all_of_range, weights=weights, kind=kind),
     )
 
 
 _ORDER = (WEIGHTS[2], WEIGHTS[3], WEIGHTS[0], WEIGHTS[1])
-_ERRORS_SAY = {
-    WEIGHTS[
-        2
-    ]: "Bethe is mostly the most accurate; clamping helps, and more on random graphs, where some variables have many neighbours, than on regular ones.",
-    WEIGHTS[
-        3
-    ]: "The stronger the edges, the more clamping gains; where they are also dense, mean field competes with Bethe and can be far better.",
-    WEIGHTS[
-        0
-    ]: "The paper takes this range because weights of this size tend to be hard for Bethe; it says no more of this figure.",
-    WEIGHTS[
-        1
-    ]: "The paper says no more of this figure than of all: Bethe is mostly the most accurate, and clamping gains the more the stronger the edges.",
-}
-_TIMES_SAY = (
-    "Mean field is the fastest; greedy takes the longest and gains little over pseudo-greedy; maxW+TRE gives the most for its time. On complete graphs mean "
-    "field does much better for its time than on sparse ones. The times give a sense of scale only: they depend on implementation and tolerances."
+_ERRORS_SAY = (
+    "Bethe is mostly the most accurate; clamping helps, and more on random graphs, where some variables have many "
+    "neighbours, than on regular ones.",
+    "The stronger the edges, the more clamping gains; where they are also dense, mean field competes with Bethe and "
+    "can be far better.",
+    "The paper takes this range because weights of this size tend to be hard for Bethe; it says no more of this "
+    "figure.",
+    "The paper says no more of this figure than of all: Bethe is mostly the most accurate, and clamping gains the more "
+    "the stronger the edges.",
 )
-_K10_SAYS = " Clamping can make what is left so much easier that the whole takes less time than without: the paper names TRW on K10."
+_TIMES_SAY = (
+    "Mean field is the fastest; greedy takes the longest and gains little over pseudo-greedy; maxW+TRE gives the most "
+    "for its time. On complete graphs mean "
+    "field does much better for its time than on sparse ones. The times give a sense of scale only: they depend on "
+    "implementation and tolerances."
+)
+_K10_SAYS = (
+    " Clamping can make what is left so much easier that the whole takes less time than without: the paper names TRW "
+    "on K10."
+)
 
 FIGURES: dict[str, PaperFigure] = {
     figure.name: figure
@@ -186,8 +188,10 @@ FIGURES: dict[str, PaperFigure] = {
             "examples",
             "Figure 1",
             "The lamp and its core",
-            "Variables of degree 1 are removed until none is left: that is the core. Without this, maxW often clamps X6, which has the most neighbours and "
-            "lies on no cycle; any of X1 to X4 is better, and one of them is chosen once the model is stripped to its core.",
+            "Variables of degree 1 are removed until none is left: that is the core. Without this, maxW often clamps "
+            "X6, which has the most neighbours and "
+            "lies on no cycle; any of X1 to X4 is better, and one of them is chosen once the model is stripped to its "
+            "core.",
             (),
             (),
             examples.lamp,
@@ -197,9 +201,12 @@ FIGURES: dict[str, PaperFigure] = {
             "examples",
             "Figure 2",
             "Symmetric models before and after one clamp",
-            "Strong attraction makes mean field and Bethe too low by at most about log 2, while TRW tends to the truth. Strong repulsion, where it "
-            "frustrates cycles, makes Bethe and TRW too high without limit, and leaves mean field's error bounded. C4 has no frustrated cycle and is "
-            "symmetric in W. After one clamp all methods are much better, and nearly exact where no frustrated cycle is left.",
+            "Strong attraction makes mean field and Bethe too low by at most about log 2, while TRW tends to the "
+            "truth. Strong repulsion, where it "
+            "frustrates cycles, makes Bethe and TRW too high without limit, and leaves mean field's error bounded. C4 "
+            "has no frustrated cycle and is "
+            "symmetric in W. After one clamp all methods are much better, and nearly exact where no frustrated cycle "
+            "is left.",
             (),
             (),
             examples.symmetric,
@@ -209,8 +216,10 @@ FIGURES: dict[str, PaperFigure] = {
             "examples",
             "Figure 3",
             "A model where strength alone misleads",
-            "maxW and Mpower clamp variables of the clump X1 to X5 again and again, though after the first the others are as good as fixed. The frustrated "
-            "cycle X6, X7, X8 is the better place to begin, and X6 and then X1 the best choice. The new heuristics find both places.",
+            "maxW and Mpower clamp variables of the clump X1 to X5 again and again, though after the first the others "
+            "are as good as fixed. The frustrated "
+            "cycle X6, X7, X8 is the better place to begin, and X6 and then X1 the best choice. The new heuristics "
+            "find both places.",
             (),
             (),
             examples.barbell,
@@ -220,7 +229,8 @@ FIGURES: dict[str, PaperFigure] = {
             "main",
             "Figure 4",
             "Error against clamps on grids and random graphs",
-            "Bethe is mostly the most accurate. Clamping helps, and most where there are many strong edges; it helps more on random graphs than on grids. "
+            "Bethe is mostly the most accurate. Clamping helps, and most where there are many strong edges; it helps "
+            "more on random graphs than on grids. "
             "Pseudo-greedy is nearly as good as greedy but for mean field, and maxW+TRE is the best single heuristic.",
             ("errors",),
             tuple(f for f in FAMILIES if f.graph in ("grid", "er") and f.weights in ((0.0, 6.0), (-6.0, 6.0))),
@@ -231,8 +241,10 @@ FIGURES: dict[str, PaperFigure] = {
             "main",
             "Figure 5",
             "Complete graphs, and error against time",
-            "On dense graphs with strong weights of both signs mean field can be far more accurate than Bethe, whose error, like TRW's, grows without limit "
-            "on frustrated cycles. On a sparse model greedy takes much longer than pseudo-greedy for little gain, and maxW+TRE gets the most out of its "
+            "On dense graphs with strong weights of both signs mean field can be far more accurate than Bethe, whose "
+            "error, like TRW's, grows without limit "
+            "on frustrated cycles. On a sparse model greedy takes much longer than pseudo-greedy for little gain, and "
+            "maxW+TRE gets the most out of its "
             "time.",
             ("errors", "times"),
             (
@@ -241,7 +253,7 @@ FIGURES: dict[str, PaperFigure] = {
             ),
             complete_main,
         ),
-        *(_ranged("errors", weights, _ERRORS_SAY[weights]) for weights in _ORDER),
+        *(_ranged("errors", weights, says) for weights, says in zip(_ORDER, _ERRORS_SAY, strict=True)),
         *(
             _ranged("zoom", weights, "The same runs, so close that the selectors can be told apart for Bethe.")
             for weights in _ORDER
@@ -252,7 +264,8 @@ FIGURES: dict[str, PaperFigure] = {
             "pooled",
             "Appendix",
             "The sign of Bethe's error on mixed models",
-            "Bethe's errors on mixed models are mostly too high, above all before clamping, as frustrated cycles would have it. The paper does not say "
+            "Bethe's errors on mixed models are mostly too high, above all before clamping, as frustrated cycles would "
+            "have it. The paper does not say "
             f"which heuristic clamps here; we take {pooled.HISTOGRAM_SELECTOR}.",
             ("errors",),
             tuple(f for f in FAMILIES if f.mixed),
@@ -263,7 +276,8 @@ FIGURES: dict[str, PaperFigure] = {
             "pooled",
             "Appendix",
             "Agreement with pseudo-greedy",
-            "No heuristic dominates. maxW+TRE agrees with pseudo-greedy most often, about half the time, and the entropies help most after the first clamp. "
+            "No heuristic dominates. maxW+TRE agrees with pseudo-greedy most often, about half the time, and the "
+            "entropies help most after the first clamp. "
             "For Bethe on mixed models pseudo-greedy goes by TRW.",
             ("errors",),
             FAMILIES,
@@ -274,10 +288,11 @@ FIGURES: dict[str, PaperFigure] = {
             "pooled",
             "Appendix (in words)",
             "Greedy against optimal sequences",
-            "Clamping the best variable again and again is not the best sequence, but the best one, found by trying all up to three, is only slightly "
+            "Clamping the best variable again and again is not the best sequence, but the best one, found by trying "
+            "all up to three, is only slightly "
             "better. The paper has no figure of this.",
             ("optimal",),
-            tuple(f for f in FAMILIES if f.size <= pooled.MAX_OPTIMAL),
+            tuple(f for f in FAMILIES if f.size <= MAX_OPTIMAL_SIZE),
             pooled.optimal,
         ),
     )

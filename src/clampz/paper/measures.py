@@ -11,13 +11,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from clampz.model.tables import Floats
 from clampz.paper.families import FAMILIES, Family
 from clampz.paper.settings import MAX_CLAMPS, settings_named
-from clampz.paper.table import Table
+from clampz.paper.table import Floats, Table, padded
 
-METHODS = ("mf", "bethe", "trw")
-TITLES = {"mf": "MF", "bethe": "Bethe", "trw": "TRW"}
 # A difference counts from so many standard errors on, and a standard error from so many degrees of freedom.
 BEYOND, MIN_FREEDOM = 2.0, 4
 # Errors below this, in nats, are none: no share of them is taken.
@@ -131,25 +128,27 @@ class Measures:
         return {"mf": NOTHING, "bethe": NOTHING, "trw": max(NOTHING, settings_named(self.settings).trw.tol)}
 
     def families(
-        self, part: str = "errors", *, mixed: bool | None = None, graphs: Collection[str] | None = None
+        self, experiment: str = "errors", *, mixed: bool | None = None, graphs: Collection[str] | None = None
     ) -> list[Family]:
         """Those of which there are runs."""
-        found = [family for family in FAMILIES if self.table.runs(family.name, settings=self.settings, part=part)]
+        found = [
+            family for family in FAMILIES if self.table.runs(family.name, settings=self.settings, experiment=experiment)
+        ]
         return [f for f in found if mixed in (None, f.mixed) and (graphs is None or f.graph in graphs)]
 
-    def error(self, family: Family, method: str, selector: str, part: str = "errors") -> Floats:
+    def error(self, family: Family, method: str, selector: str, experiment: str = "errors") -> Floats:
         """|log Z of the method - log Z|."""
-        return np.abs(self.signed(family, method, selector, part))
+        return np.abs(self.signed(family, method, selector, experiment))
 
-    def scale(self, family: Family, method: str, part: str = "errors") -> float:
+    def scale(self, family: Family, method: str, experiment: str = "errors") -> float:
         """The family's mean error before clamping; nan where there is none to speak of."""
-        errors = self.error(family, method, "none", part)[:, 0]
+        errors = self.error(family, method, "none", experiment)[:, 0]
         found = float(np.mean(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else math.nan
         return found if found > NOTHING else math.nan
 
-    def share(self, family: Family, method: str, selector: str, part: str = "errors") -> Floats:
+    def share(self, family: Family, method: str, selector: str, experiment: str = "errors") -> Floats:
         """Errors as shares of the family's mean error before clamping."""
-        return self.error(family, method, selector, part) / self.scale(family, method, part)
+        return self.error(family, method, selector, experiment) / self.scale(family, method, experiment)
 
     def gain(self, family: Family, method: str, selector: str, clamps: int) -> Floats:
         """By how much the clamps have made the error smaller, in nats."""
@@ -167,7 +166,7 @@ class Measures:
 
     @cached_property
     def _agreeing(self) -> dict[tuple[str, str], list[tuple[int, int, frozenset[str]]]]:
-        chosen = self.table.where(settings=self.settings, part="errors", selector="pseudo-greedy")
+        chosen = self.table.where(settings=self.settings, experiment="errors", selector="pseudo-greedy")
         names = {text: frozenset(filter(None, text.split(","))) for text in chosen.unique("agree")}
         found: dict[tuple[str, str], list[tuple[int, int, frozenset[str]]]] = {}
         columns = (chosen.column(name).tolist() for name in ("family", "method", "run", "clamps", "agree"))
@@ -203,8 +202,8 @@ class Measures:
     def _timed(self, family: Family, method: str, selector: str) -> bool:
         return bool(np.isfinite(self.seconds(family, method, selector)).all())
 
-    def _signed(self, family: Family, method: str, selector: str, part: str = "errors") -> Floats:
-        return self._curve(family, method, selector, part, "error")
+    def _signed(self, family: Family, method: str, selector: str, experiment: str = "errors") -> Floats:
+        return self._curve(family, method, selector, experiment, "error")
 
     def _converged(self, family: Family, method: str, selector: str) -> Floats:
         return self._curve(family, method, selector, "errors", "converged")
@@ -212,6 +211,8 @@ class Measures:
     def _seconds(self, family: Family, method: str, selector: str) -> Floats:
         return self._curve(family, method, selector, "times", "seconds")
 
-    def _curve(self, family: Family, method: str, selector: str, part: str, column: str) -> Floats:
-        found = self.table.curve(family.name, method, selector, settings=self.settings, part=part, column=column)
-        return np.pad(found, ((0, 0), (0, max(0, MAX_CLAMPS + 1 - found.shape[1]))), constant_values=math.nan)
+    def _curve(self, family: Family, method: str, selector: str, experiment: str, column: str) -> Floats:
+        found = self.table.curve(
+            family.name, method, selector, settings=self.settings, experiment=experiment, column=column
+        )
+        return padded([found], max(MAX_CLAMPS + 1, found.shape[1]))[0]

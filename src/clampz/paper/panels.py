@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.model.tables import Floats
 from clampz.paper.families import Family
-from clampz.paper.table import Table
+from clampz.paper.settings import TITLES
+from clampz.paper.table import Floats, Table
 from clampz.plotting import FAINT, INK, SOFT
+from clampz.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -27,9 +28,8 @@ TITLE, TEXT, SMALL = 9.5, 8.0, 7.0
 PAGE, HEAD, FOOT, TALLEST = 7.4, 0.35, 0.3, 2.2
 DPI = 180
 
-METHODS = ("trw", "bethe", "mf")
-METHOD_TITLES = {"trw": "TRW", "bethe": "Bethe", "mf": "MF"}
-METHOD_COLOURS = {"trw": "#2f6db3", "bethe": INK, "mf": "#e08a00"}
+# From above to below, where their curves lie.
+COLOURS = {"trw": "#2f6db3", "bethe": INK, "mf": "#e08a00"}
 PLACES = {"trw": "above", "bethe": "between", "mf": "below"}
 # Opacity of a band, and of its entry in the legend: several lie on each other.
 BAND, BAND_ENTRY = 0.07, 0.3
@@ -120,19 +120,13 @@ class Cell(NamedTuple):
 Handles = Callable[[Drawn], "list[Artist]"]
 
 
-class Mean(NamedTuple):
-    """Means over runs, their standard errors, and of how many runs they are."""
+def mean_over_runs(values: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """(runs, ...) to means over the runs, their standard errors, and of how many runs they are.
 
-    mean: Floats
-    error: Floats
-    num: NDArray[np.int64]
-
-
-def mean_over_runs(values: Floats) -> Mean:
-    """(runs, ...) to means over the runs; runs without a number do not count, and one run alone has no standard error.
+    Runs without a number do not count, and one run alone has no standard error.
 
     >>> mean_over_runs(np.array([[1.0, 2.0], [3.0, np.nan]]))
-    Mean(mean=array([2., 2.]), error=array([ 1., nan]), num=array([2, 1]))
+    (array([2., 2.]), array([ 1., nan]), array([2, 1]))
     """
     known = np.isfinite(values)
     count = known.sum(axis=0)
@@ -140,7 +134,7 @@ def mean_over_runs(values: Floats) -> Mean:
         mean = np.where(known, values, 0.0).sum(axis=0) / count
         variance = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0) / (count - 1)
         error = np.sqrt(variance / count)
-    return Mean(mean, np.where(count > 1, error, np.nan), count)
+    return mean, np.where(count > 1, error, np.nan), count
 
 
 def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None = None, zoom: bool = False) -> Drawn:
@@ -148,14 +142,14 @@ def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None =
     axis goes as far as they do."""
     drawn: Drawn = set()
     extent: list[Floats] = []
-    for method in METHODS:
+    for method in COLOURS:
         for line in LINES:
             mean, error, count = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings))
             if not len(count) > 1 or not count[1:].any():
                 continue
             clamps = np.arange(len(mean))
             band = np.nan_to_num(error)
-            colour = METHOD_COLOURS[method]
+            colour = COLOURS[method]
             if method == "bethe" or not zoom:
                 ax.fill_between(clamps, mean - band, mean + band, color=colour, alpha=BAND, linewidth=0, zorder=1)
             ax.plot(clamps, mean, color=colour, zorder=2 + 0.1 * LINES.index(line), **line.style)
@@ -182,19 +176,21 @@ def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = 
     """Mean error against the mean time up to it, a point per number of clamps; best and worst take no time of their own
     and are not here."""
     drawn: Drawn = set()
-    for method in METHODS:
+    for method in COLOURS:
         for line in LINES:
             if line.selector in ("best", "worst"):
                 continue
             times, _, count = mean_over_runs(
-                table.curve(family.name, method, line.selector, settings=line.settings, part="times", column="seconds")
+                table.curve(
+                    family.name, method, line.selector, settings=line.settings, experiment="times", column="seconds"
+                )
             )
             if not len(count) > 1 or not count[1:].any():
                 continue
             mean, error, _ = mean_over_runs(
-                table.shown(family.name, method, line.selector, settings=line.settings, part="times")
+                table.shown(family.name, method, line.selector, settings=line.settings, experiment="times")
             )
-            colour = METHOD_COLOURS[method]
+            colour = COLOURS[method]
             ax.errorbar(
                 times, mean, np.nan_to_num(error), fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.6, zorder=1
             )
@@ -212,14 +208,12 @@ def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = 
     return drawn
 
 
-def runs_text(table: Table, family: Family, part: str) -> str:
+def runs_text(table: Table, family: Family, experiment: str) -> str:
     """How many runs of a family a panel shows."""
-    num, ours = (len(table.runs(family.name, settings=settings, part=part)) for settings in ("paper", "ours"))
-    return counted(num) if not ours else f"{num} + {ours} ours"
-
-
-def counted(num: int) -> str:
-    return f"{num} run{'' if num == 1 else 's'}"
+    num, ours = (
+        len(table.runs(family.name, settings=settings, experiment=experiment)) for settings in ("paper", "ours")
+    )
+    return counted(num, "run") if not ours else f"{num} + {ours} ours"
 
 
 def few_log_ticks(ax: "Axes") -> None:
@@ -259,7 +253,7 @@ def errors_cell(table: Table, family: Family, title: str | None = None, *, zoom:
 def times_cell(table: Table, family: Family, title: str | None = None) -> Cell:
     """A panel of `draw_times`."""
     title = title or family.title
-    present = any(table.runs(family.name, settings=settings, part="times") for settings in ("paper", "ours"))
+    present = any(table.runs(family.name, settings=settings, experiment="times") for settings in ("paper", "ours"))
     return Cell(title, present, lambda ax: draw_times(ax, table, family, title=title), "seconds")
 
 
@@ -333,8 +327,8 @@ def line_handles(seen: Drawn) -> list["Artist"]:
 
     places = PLACES | ({"bethe": "mixed: |error|"} if UNSIGNED in seen else {})
     found: list[Artist] = [
-        Line2D([], [], color=METHOD_COLOURS[m], linewidth=3.0, label=f"{METHOD_TITLES[m]} ({places[m]})")
-        for m in METHODS
+        Line2D([], [], color=COLOURS[m], linewidth=3.0, label=f"{TITLES[m]} ({places[m]})")
+        for m in COLOURS
         if m in seen
     ]
     order = sorted(reversed(LINES), key=lambda line: line.settings != "paper")

@@ -6,29 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clampz.model.tables import Floats
 from clampz.paper.families import FAMILIES, WEIGHTS, Family
 from clampz.paper.panels import (
     BAND,
     BAND_ENTRY,
+    COLOURS,
     DPI,
     LEGEND,
-    METHOD_COLOURS,
-    METHOD_TITLES,
     PAGE,
     TEXT,
     UNSIGNED,
     Cell,
     Drawn,
-    counted,
     empty_figure,
     finish,
     mean_over_runs,
     panel_figure,
     write_title,
 )
-from clampz.paper.table import HEURISTICS, Table, is_mixed
+from clampz.paper.settings import HEURISTICS, MAX_OPTIMAL_SIZE, METHODS, TITLES
+from clampz.paper.table import Floats, Table, is_mixed, padded
 from clampz.plotting import FAINT, INK, SOFT
+from clampz.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -51,7 +50,6 @@ BASES: dict[str, dict[str, Any]] = {
 }
 # Heuristics stand so far apart, or those that agree would hide each other.
 ASIDE = 0.16
-MAX_OPTIMAL = 25
 SEQUENCES: dict[str, dict[str, Any]] = {
     "optimal": {"linestyle": "solid", "marker": ".", "markersize": 5.0},
     "greedy": {
@@ -88,7 +86,7 @@ def histogram(table: Table) -> "Figure":
             shares[zero:],
             1.0,
             align="edge",
-            color=METHOD_COLOURS["trw"],
+            color=COLOURS["trw"],
             edgecolor="white",
             linewidth=0.4,
         )
@@ -96,7 +94,7 @@ def histogram(table: Table) -> "Figure":
             place[:zero], shares[:zero], 1.0, align="edge", color="white", edgecolor=INK, linewidth=0.6, hatch="//////"
         )
         ax.axvline(0.0, color=INK, linewidth=0.8)
-        finish(ax, {0: "before clamping", 1: "1 clamp"}.get(clamps, f"{clamps} clamps"), counted(len(values)))
+        finish(ax, {0: "before clamping", 1: "1 clamp"}.get(clamps, f"{clamps} clamps"), counted(len(values), "run"))
         labelled = {
             k - zero: f"{edge:g}".replace("-", "−")
             for k, edge in enumerate(edges)
@@ -115,7 +113,7 @@ def histogram(table: Table) -> "Figure":
     axes[0].set_ylim(0, 1.45 * axes[0].get_ylim()[1])  # room for the text
     axes[0].set_ylabel("share of runs", fontsize=TEXT, color=INK)
     handles = [
-        Patch(facecolor=METHOD_COLOURS["trw"], label="too high"),
+        Patch(facecolor=COLOURS["trw"], label="too high"),
         Patch(facecolor="white", edgecolor=INK, linewidth=0.6, hatch="//////", label="too low"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, **LEGEND)
@@ -141,9 +139,11 @@ def success(table: Table) -> "Figure":
     cells = {}
     for row, mixed in enumerate((True, False)):
         names = [family.name for family in FAMILIES if is_mixed(family.name) == mixed]
-        for column, method in enumerate(("mf", "bethe", "trw")):
-            rows = table.where(settings="paper", part="errors", family=names, method=method, selector="pseudo-greedy")
-            title = f"{METHOD_TITLES[method]}, {'mixed' if mixed else 'attractive'}"
+        for column, method in enumerate(METHODS):
+            rows = table.where(
+                settings="paper", experiment="errors", family=names, method=method, selector="pseudo-greedy"
+            )
+            title = f"{TITLES[method]}, {'mixed' if mixed else 'attractive'}"
             cells[row, column] = Cell(title, bool(len(rows)), partial(_draw_success, rows=rows, title=title), "clamp")
     title = "How often each heuristic agrees with pseudo-greedy"
     return panel_figure(
@@ -171,15 +171,18 @@ def optimal(table: Table) -> "Figure":
     much farther off greedy is in the end."""
     cells = {}
     for column, weights in enumerate(WEIGHTS):
-        families = [f for f in FAMILIES if f.weights == weights and f.size <= MAX_OPTIMAL]
-        present = any(table.runs(f.name, part="optimal") for f in families)
-        for row, method in enumerate(("trw", "bethe", "mf")):
-            title = f"{METHOD_TITLES[method]}, [{weights[0]:g},{weights[1]:g}]"
+        families = [f for f in FAMILIES if f.weights == weights and f.size <= MAX_OPTIMAL_SIZE]
+        present = any(table.runs(f.name, experiment="optimal") for f in families)
+        for row, method in enumerate(COLOURS):
+            title = f"{TITLES[method]}, [{weights[0]:g},{weights[1]:g}]"
             cells[row, column] = Cell(
                 title, present, partial(_draw_optimal, table=table, families=families, method=method, title=title)
             )
     return panel_figure(
-        f"Greedy against optimal sequences, up to {MAX_OPTIMAL} variables", cells, handles=_optimal_handles, num_lines=1
+        f"Greedy against optimal sequences, up to {MAX_OPTIMAL_SIZE} variables",
+        cells,
+        handles=_optimal_handles,
+        num_lines=1,
     )
 
 
@@ -198,7 +201,7 @@ def _draw_success(ax: "Axes", rows: Table, title: str) -> Drawn:
     ax.set_xticks(steps)
     ax.set_ylim(-0.03, 1.03)
     runs = len(set(zip(rows.column("family"), rows.column("run"), strict=True)))
-    finish(ax, title, counted(runs))
+    finish(ax, title, counted(runs, "run"))
     ax.grid(axis="y", color=FAINT, linewidth=0.5)
     ax.set_axisbelow(True)
     return set(HEURISTICS)
@@ -229,14 +232,11 @@ def _success_handles(_: Drawn) -> "list[Artist]":
 def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str, title: str) -> Drawn:
     means, num = {}, 0
     for selector in SEQUENCES:
-        curves = [table.shown(f.name, method, selector, part="optimal") for f in families]
+        curves = [table.shown(f.name, method, selector, experiment="optimal") for f in families]
         curves = [curve[:, :4] for curve in curves if curve.shape[1] > 1]
         if not curves:
             return set()
-        width = max(curve.shape[1] for curve in curves)
-        pooled = np.concatenate(
-            [np.pad(curve, ((0, 0), (0, width - curve.shape[1])), constant_values=np.nan) for curve in curves]
-        )
+        pooled = np.concatenate(padded(curves, max(curve.shape[1] for curve in curves)))
         num = len(pooled)
         means[selector] = mean_over_runs(pooled)
     for selector, (mean, error, count) in means.items():
@@ -246,19 +246,19 @@ def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str,
             clamps[known],
             (mean - band)[known],
             (mean + band)[known],
-            color=METHOD_COLOURS[method],
+            color=COLOURS[method],
             alpha=BAND,
             linewidth=0,
             zorder=1,
         )
-        ax.plot(clamps[known], mean[known], color=METHOD_COLOURS[method], linewidth=1.0, **SEQUENCES[selector])
+        ax.plot(clamps[known], mean[known], color=COLOURS[method], linewidth=1.0, **SEQUENCES[selector])
     ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
     ax.set_xticks(range(4))
     ax.set_xlim(-0.2, 3.2)
-    finish(ax, title, counted(num))
-    last = min(len(mean.mean) for mean in means.values()) - 1
-    behind = abs(means["greedy"].mean[last]) - abs(means["optimal"].mean[last])
-    low = means["greedy"].mean[last] < 0
+    finish(ax, title, counted(num, "run"))
+    last = min(len(mean) for mean, _, _ in means.values()) - 1
+    greedy, optimal = (means[name][0][last] for name in ("greedy", "optimal"))
+    behind, low = abs(greedy) - abs(optimal), greedy < 0
     corner: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "fontsize": TEXT - 0.5, "color": INK}
     ax.text(
         0.97,

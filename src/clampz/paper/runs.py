@@ -1,40 +1,27 @@
-"""Runs: the experiments of the paper on one model.
+"""Runs: the experiments of the paper on one model, each a few calls of `cz.clamp`.
 
-All selectors advance together, one clamp at a time: what they need solved at a step is one batch for each method, and a
-set of clamped variables that several selectors come to is solved once.  Only where times are taken does each selector
-run alone.
+Without warm starts the clampings of a run share a memo: a set of clamped variables that several selectors come to is
+solved once per method.  Only where times are taken does each selector run alone.
 """
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from clampz import generators
-from clampz.approximations.registry import METHODS
-from clampz.clamping.growth import CRITERIA, Growth
-from clampz.clamping.selectors.registry import TRE
-from clampz.elimination.exact import exact
+import clampz as cz
 from clampz.errors import unknown_name
-from clampz.model import Model
-from clampz.numerics import log_sum_exp
 from clampz.paper.families import family_named
-from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL, Settings, settings_named
-from clampz.paper.solving import Recorded, Set, Solver, Sum, clock
-
-# What rows call the methods.
-LABELS = {"mean_field": "mf", "bethe": "bethe", "trw": "trw"}
+from clampz.paper.settings import MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL, METHODS, Settings, settings_named
 
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """One run to make: of a part ("errors", "times" or "optimal") of the experiments, on one model of a family."""
+    """One run to make: of an experiment ("errors", "times" or "optimal"), on one model of a family."""
 
     settings: str
-    part: str
+    experiment: str
     family: str
     run: int
 
@@ -42,14 +29,15 @@ class Task:
 class Row(NamedTuple):
     """What one method has after so many clamps chosen by one selector.
 
-    method      "mf", "bethe" or "trw" selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before
-    the first clamp variable    the one clamped in this step; None before the first, and for "optimal", whose sets are
-    chosen whole log_z       the raw sum over the branches: of the certified bounds of mean field and TRW, of the values
-    of Bethe converged   whether every branch has seconds     in the part "times": of choosing so many variables and
-    solving the branches they make, as if for this row alone; with warm starts, which need
-                them, of all the steps up to here
+    method      "mf", "bethe" or "trw"
+    selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before the first clamp
+    variable    the one clamped in this step; None before the first, and for "optimal", whose sets are chosen whole
+    log_z       the raw sum over the branches: of the certified bounds of mean field and TRW, of the values of Bethe
+    converged   whether every branch has
+    seconds     in the experiment "times": of choosing so many variables and solving the branches they make, as if for
+                this row alone; with warm starts, which need them, of all the steps up to here
     agree       for "pseudo-greedy" at the paper's settings: the heuristics that choose the same variable at its state,
-    separated by commas
+                separated by commas
     """
 
     method: str
@@ -76,6 +64,23 @@ class Finished:
     rows: tuple[Row, ...]
 
 
+class Outcome(NamedTuple):
+    """What has become of a task: a run, or in one line why there is none."""
+
+    task: Task
+    finished: Finished | None
+    error: str = ""
+
+    @classmethod
+    def failed(cls, task: Task, error: BaseException) -> "Outcome":
+        """No run: the error, and where in the code it was raised."""
+        frame = error.__traceback__
+        while frame is not None and frame.tb_next is not None:
+            frame = frame.tb_next
+        place = "" if frame is None else f" ({Path(frame.tb_frame.f_code.co_filename).name}, line {frame.tb_lineno})"
+        return cls(task, None, " ".join(f"{type(error).__name__}: {error}".split()) + place)
+
+
 def perform(task: Task, threads: int = 1) -> Finished:
     """Make a run: the same numbers with any number of threads and in any process, but for the seconds.
 
@@ -85,318 +90,109 @@ def perform(task: Task, threads: int = 1) -> Finished:
     """
     began = time.perf_counter()
     family, settings = family_named(task.family), settings_named(task.settings)
-    if task.part not in settings.parts:
-        raise unknown_name("part", task.part, settings.parts)
+    if task.experiment not in settings.experiments:
+        raise unknown_name("experiment", task.experiment, settings.experiments)
     model = family.model(task.run)
-    if task.part == "optimal":
-        rows = _optimal(model, settings, family.mixed, threads)
-    elif settings.warm_starts:
-        rows = _with_warm_starts(
-            model, settings, family.mixed, 1 if task.part == "times" else threads, timed=task.part == "times"
-        )
-    elif task.part == "times":
-        rows = _times(model, settings, family.mixed)
+    if task.experiment == "times":
+        rows = tuple(_times(model, settings, family.mixed))
     else:
-        rows = _errors(model, settings, family.mixed, threads)
+        rows = tuple(_errors(model, settings, task.experiment, family.mixed, threads))
     return Finished(
         task=task,
         seed=family.seed(task.run),
         num_variables=model.num_variables,
         num_edges=model.num_edges,
-        exact=exact(model, marginals=False, threads=threads).log_z,
+        exact=cz.exact(model, marginals=False, threads=threads).log_z,
         seconds=time.perf_counter() - began,
-        rows=tuple(rows),
+        rows=rows,
     )
 
 
-# -- paths -------------------------------------------------------------------------------------------------------------------
+def _errors(model: cz.Model, settings: Settings, experiment: str, mixed: bool, threads: int) -> Iterator[Row]:
+    """Every step of every sequence of clamps."""
+    memo = _memo(model, settings, threads)
+    for method in METHODS:
+        for selector, k in _sequences(settings, experiment, method, mixed):
+            result = _clamped(model, settings, method, selector, k, threads, memo)
+            for count, step in enumerate(result.steps):
+                if count or not k:  # before the first clamp all selectors are one
+                    yield _row(settings, method, selector, step, count)
 
 
-class Step(NamedTuple):
-    """A variable more: which, all that are clamped by now, and who agrees with the choice."""
-
-    variable: int
-    clamped: Set
-    agree: tuple[str, ...]
-
-
-@dataclass
-class Path:
-    """A sequence of clamps under way.
-
-    Attributes
-    ----------
-    selector
-        As rows call it.
-    heuristics
-        Whose choices it tries; none: every variable.
-    criterion
-        By which it takes the best of several: see `clamping.CRITERIA`.
-    methods
-        Those that are asked about it.
-    max_clamps
-        Where it ends.
-    report_all
-        Whether the methods are asked about every step, or only about the last.
-    """
-
-    selector: str
-    heuristics: tuple[str, ...]
-    criterion: str
-    methods: tuple[str, ...]
-    max_clamps: int
-    report_all: bool = True
-    steps: list[Step] = field(default_factory=list)
-    waiting: dict[int, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # the variables to be tried in this step, with the heuristics that chose them
-
-    @property
-    def clamped(self) -> Set:
-        return self.steps[-1].clamped if self.steps else ()
-
-    @property
-    def uses_entropy(self) -> bool:
-        return any(name.endswith(TRE) for name in self.heuristics)
-
-    def begin(self, solver: Solver) -> None:
-        """Find out what is to be tried in the next step; a single choice is taken as it is."""
-        if self.heuristics:
-            if self.uses_entropy:
-                solver.solve("trw", [self.clamped])
-            choices = solver.choices(self.heuristics, self.clamped)
-            self.waiting = {
-                variable: tuple(name for name in choices if choices[name] == variable) for variable in choices.values()
-            }
-        else:
-            self.waiting = {
-                variable: () for variable in range(solver.model.num_variables) if variable not in self.clamped
-            }
-        if len(self.waiting) == 1:
-            self._clamp(*self.waiting)
-
-    def asks(self, method: str, *, ending: bool) -> list[Set]:
-        """The sets that a method is to solve now: those to be tried, if it has a say in the choice; else where the path
-        has come to, if it reports on that."""
-        if self.waiting:
-            return self._tried() if method in CRITERIA[self.criterion][0] else []
-        entropy_next = method == "trw" and self.uses_entropy and not ending
-        reported = method in self.methods and (ending or self.report_all)
-        return [self.clamped] if reported or entropy_next else []
-
-    def decide(self, solver: Solver, asked: Sequence[str]) -> None:
-        """Take the best of what is tried, the first of those that tie, as soon as the methods that judge have all been
-        asked."""
-        needed, merit = CRITERIA[self.criterion]
-        if self.waiting and set(needed) <= set(asked):
-            merits = [merit(*(solver.sum(method, clamped).log_z for method in needed)) for clamped in self._tried()]
-            self._clamp(list(self.waiting)[merits.index(max(merits))])
-
-    def _tried(self) -> list[Set]:
-        return [_with(self.clamped, variable) for variable in self.waiting]
-
-    def _clamp(self, variable: int) -> None:
-        self.steps.append(Step(variable, _with(self.clamped, variable), self.waiting[variable]))
-        self.waiting = {}
-
-
-def _with(clamped: Set, variable: int) -> Set:
-    return tuple(sorted((*clamped, variable)))
-
-
-def own_criterion(method: str, mixed: bool) -> str:
-    """What greedy selectors make best for a method: its own sum, but for Bethe on mixed models, where higher is not
-    better, TRW's."""
-    return "trw" if mixed and method == "bethe" else LABELS[method]
-
-
-def all_paths(settings: Settings, mixed: bool) -> list[Path]:
-    """Every sequence of clamps that the part "errors" reports on."""
-    every = tuple(LABELS)
-    paths = [Path(name, (name,), "trw", every, MAX_CLAMPS) for name in settings.heuristics]
-    guided: dict[str, list[str]] = {}
-    for method in every:
-        guided.setdefault(own_criterion(method, mixed), []).append(method)
-    for criterion, methods in guided.items():
-        paths.append(Path("pseudo-greedy", HEURISTICS, criterion, tuple(methods), MAX_CLAMPS))
-        paths.append(Path("greedy", (), criterion, tuple(methods), MAX_GREEDY))
-    if mixed:
-        paths += [
-            Path(f"pseudo-greedy ({criterion})", HEURISTICS, criterion, ("bethe",), MAX_CLAMPS)
-            for criterion in ("mf", "gap")
-        ]
-    return paths
-
-
-def grow(solver: Solver, paths: list[Path], order: Sequence[str]) -> None:
-    """Bring paths to their end, a step of all of them at a time; at each, the methods are asked in this order, and each
-    once."""
-    for count in range(1, 1 + max(path.max_clamps for path in paths)):
-        live = [path for path in paths if path.max_clamps >= count]
-        for path in live:
-            path.begin(solver)
-        for position, method in enumerate(order, start=1):
-            solver.solve(
-                method, [clamped for path in live for clamped in path.asks(method, ending=path.max_clamps == count)]
-            )
-            for path in live:
-                path.decide(solver, order[:position])
-
-
-def _order(mixed: bool) -> tuple[str, ...]:
-    """Mean field guides only itself; on mixed models TRW guides Bethe, on others its entropies wait for what Bethe
-    chooses."""
-    return ("mean_field", "trw", "bethe") if mixed else ("mean_field", "bethe", "trw")
-
-
-# -- parts -------------------------------------------------------------------------------------------------------------------
-
-
-def _errors(model: Model, settings: Settings, mixed: bool, threads: int) -> list[Row]:
-    solver = Solver(model, settings, threads)
-    for method in LABELS:
-        solver.solve(method, [()])
-    paths = all_paths(settings, mixed)
-    grow(solver, paths, _order(mixed))
-    rows = [_row(method, "none", (), None, solver.sum(method, ())) for method in LABELS]
-    for path in paths:
-        rows += [row for method in path.methods for row in _rows(solver, path, method)]
-    return rows
-
-
-def _times(model: Model, settings: Settings, mixed: bool) -> list[Row]:
+def _times(model: cz.Model, settings: Settings, mixed: bool) -> Iterator[Row]:
     """Each selector and number of clamps alone, with one thread: what choosing takes, and solving the branches that it
-    ends with.
+    ends with."""
+    for method in METHODS:  # a little of everything, so that no compilation is timed
+        for k in range(4):
+            _clamped(cz.generators.lamp(rng=0), settings, method, "pseudo-greedy", k)
+    for method in METHODS:
+        for selector, most in _sequences(settings, "times", method, mixed):
+            for k in range(min(1, most), most + 1):
+                # of computing by this thread, which other work on the machine does not disturb
+                began = time.thread_time()
+                step = _clamped(model, settings, method, selector, k).steps[-1]
+                yield _row(settings, method, selector, step, k)._replace(seconds=time.thread_time() - began, agree="")
 
-    Only the seconds of the very same batch are taken over from one to the next.
+
+def _sequences(settings: Settings, experiment: str, method: str, mixed: bool) -> Iterator[tuple[str, int]]:
+    """What chooses the variables that a method is clamped at, and how many; first nothing, none.
+
+    What tries most comes first: it solves many sets at once, and the others find them in the memo.
     """
-    _warm_up(settings)
-    recorded: Recorded = {}
-    rows = []
-    for method in LABELS:
-        none = Solver(model, settings, 1, recorded)
-        none.solve(method, [()])
-        rows.append(_row(method, "none", (), None, none.sum(method, ()), seconds=none.seconds))
-        for path in all_paths(settings, mixed):
-            if method not in path.methods or "(" in path.selector:
-                continue
-            for count in range(1, path.max_clamps + 1):
-                alone = Solver(model, settings, 1, recorded)
-                timed = Path(path.selector, path.heuristics, path.criterion, (method,), count, report_all=False)
-                grow(alone, [timed], _order(mixed))
-                last = timed.steps[-1]
-                rows.append(
-                    _row(
-                        method,
-                        path.selector,
-                        last.clamped,
-                        last.variable,
-                        alone.sum(method, last.clamped),
-                        seconds=alone.seconds,
-                    )
-                )
-    return rows
+    yield "none", 0
+    if experiment == "optimal":
+        yield "optimal", MAX_OPTIMAL
+    if not settings.warm_starts:
+        yield "greedy", MAX_GREEDY
+    if experiment == "optimal":
+        return
+    yield "pseudo-greedy", MAX_CLAMPS
+    if experiment == "errors" and method == "bethe" and mixed and not settings.warm_starts:
+        yield "pseudo-greedy (mf)", MAX_CLAMPS  # by what else it could be guided there
+        yield "pseudo-greedy (gap)", MAX_CLAMPS
+    for heuristic in settings.heuristics:
+        yield heuristic, MAX_CLAMPS
 
 
-def _optimal(model: Model, settings: Settings, mixed: bool, threads: int) -> list[Row]:
-    """Every set of up to MAX_OPTIMAL variables, and greedy's."""
-    solver = Solver(model, settings, threads)
-    for method in LABELS:
-        solver.solve(method, [()])
-    rows = [_row(method, "none", (), None, solver.sum(method, ())) for method in LABELS]
-    for count in range(1, MAX_OPTIMAL + 1):
-        sets = list(combinations(range(model.num_variables), count))
-        for method in LABELS:
-            (judge,), merit = CRITERIA[own_criterion(method, mixed)]
-            solver.solve(judge, sets)
-            best = max(sets, key=lambda clamped: merit(solver.sum(judge, clamped).log_z))
-            solver.solve(method, [best])
-            rows.append(_row(method, "optimal", best, None, solver.sum(method, best)))
-    paths = [path for path in all_paths(settings, mixed) if path.selector == "greedy"]
-    grow(solver, paths, _order(mixed))
-    for path in paths:
-        rows += [row for method in path.methods for row in _rows(solver, path, method)]
-    return rows
+def _memo(model: cz.Model, settings: Settings, threads: int) -> cz.Memo | None:
+    """A memo in which every method, guides included, has its settings."""
+    return None if settings.warm_starts else cz.Memo(model, *(settings.options(method, threads) for method in METHODS))
 
 
-def _with_warm_starts(model: Model, settings: Settings, mixed: bool, threads: int, *, timed: bool) -> list[Row]:
-    """As `clamp` does it, a method and a selector at a time."""
-    if timed:
-        _warm_up(settings)
-    rows = []
-    for method in LABELS:
-        for selector in (*settings.heuristics, "pseudo-greedy"):
-            began = clock()
-            growth = Growth(
-                model,
-                METHODS[method],
-                settings.options(method, threads),
-                own_criterion(method, mixed),
-                settings.reweight,
-                None,
-                None,
-            )
-            for count in range(MAX_CLAMPS + 1):
-                if count:
-                    growth.clamp_next(selector, None, False)
-                seconds = clock() - began
-                found, step = growth.result(selector).branches, growth.steps[-1]
-                total = Sum(
-                    log_sum_exp(found.value if method == "bethe" else found.log_z),
-                    int(np.count_nonzero(~found.converged)),
-                    len(found),
-                )
-                if count or selector == settings.heuristics[0]:
-                    rows.append(
-                        _row(
-                            method,
-                            selector if count else "none",
-                            step.variables,
-                            step.variable,
-                            total,
-                            seconds=seconds if timed else None,
-                        )
-                    )
-    return rows
-
-
-def _warm_up(settings: Settings) -> None:
-    """Do a little of everything, so that no compilation is timed."""
-    model = generators.lamp(rng=0)
-    solver = Solver(model, settings)
-    for method in LABELS:
-        for clamped in ((), (0,), (0, 1), (0, 1, 2)):
-            solver.solve(method, [clamped])
-    solver.choices(HEURISTICS, (0,))
-
-
-# -- rows --------------------------------------------------------------------------------------------------------------------
-
-
-def _rows(solver: Solver, path: Path, method: str) -> Iterable[Row]:
-    for step in path.steps:
-        agree = step.agree if path.selector == "pseudo-greedy" else ()
-        yield _row(method, path.selector, step.clamped, step.variable, solver.sum(method, step.clamped), agree)
-
-
-def _row(
+def _clamped(
+    model: cz.Model,
+    settings: Settings,
     method: str,
     selector: str,
-    clamped: Sequence[int],
-    variable: int | None,
-    found: Sum,
-    agree: tuple[str, ...] = (),
-    *,
-    seconds: float | None = None,
-) -> Row:
+    k: int,
+    threads: int = 1,
+    memo: cz.Memo | None = None,
+) -> cz.Clamped:
+    """Clamp k variables; without a memo, and with cold starts, only the last step is solved."""
+    name, _, criterion = selector.removesuffix(")").partition(" (")
+    return cz.clamp(
+        model,
+        method,
+        k=k,
+        select="maxW" if name == "none" else name,
+        criterion=criterion or None,
+        reweight=settings.reweight,
+        warm_starts=settings.warm_starts,
+        every_step=settings.warm_starts or memo is not None,
+        memo=_memo(model, settings, threads) if memo is None else memo,
+        options=settings.options(method, threads),
+    )
+
+
+def _row(settings: Settings, method: str, selector: str, step: cz.Step, clamps: int) -> Row:
+    agree = step.agree if selector == "pseudo-greedy" and not settings.warm_starts else ()
     return Row(
-        method=LABELS[method],
+        method=method,
         selector=selector,
-        clamps=len(clamped),
-        variable=variable,
-        log_z=found.log_z,
-        converged=found.num_left == 0,
-        num_branches=found.num_branches,
-        seconds=seconds,
+        clamps=clamps,
+        variable=None if selector == "optimal" else step.variable,
+        log_z=step.raw_log_z,
+        converged=step.converged,
+        num_branches=step.num_branches,
         agree=",".join(agree),
     )

@@ -3,17 +3,20 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from clampz.approximations.bethe import BetheOptions
-from clampz.approximations.mean_field import MeanFieldOptions
-from clampz.approximations.trw import TRWOptions
-from clampz.clamping.selectors import selectors
+import clampz as cz
 from clampz.errors import unknown_name
 from clampz.options import Options
+from clampz.wording import TITLES as LONG_TITLES
 
-PARTS = ("errors", "times", "optimal")
-HEURISTICS = tuple(selectors())
+EXPERIMENTS = ("errors", "times", "optimal")
+HEURISTICS = tuple(cz.selectors())
+# The methods as rows, tables and figures call them.
+TITLES = {"mf": "MF", "bethe": LONG_TITLES["bethe"], "trw": LONG_TITLES["trw"]}
+METHODS = tuple(TITLES)
 # Clamps at most: of heuristics and pseudo-greedy, of greedy, and of optimal sequences.
 MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL = 5, 3, 3
+# Variables of a model at most, where every set of them is tried.
+MAX_OPTIMAL_SIZE = 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,31 +32,34 @@ class Settings:
         new ones.  Without: always new ones.
     heuristics
         The selectors that are run from the start.
-    parts
+    experiments
         What there is to run with these settings.
     """
 
     name: str
-    mf: MeanFieldOptions
-    bethe: BetheOptions
-    trw: TRWOptions
+    mf: cz.MeanFieldOptions
+    bethe: cz.BetheOptions
+    trw: cz.TRWOptions
     warm_starts: bool
     reweight: bool
     heuristics: tuple[str, ...]
-    parts: tuple[str, ...]
+    experiments: tuple[str, ...]
 
     def options(self, method: str, threads: int = 1) -> Options:
-        """Of a method, by the name it is registered under."""
-        chosen: Options = {"mean_field": self.mf, "bethe": self.bethe, "trw": self.trw}[method]
+        """Of a method."""
+        chosen: Options = {"mf": self.mf, "bethe": self.bethe, "trw": self.trw}[method]
         return chosen.with_changes({"threads": threads})
 
     def described(self) -> dict[str, Any]:
-        """For the record, as JSON has it; limits on time and threads, which change no number, are left out."""
+        """For the record, as JSON has it; limits on time and threads, which change no number, are left out.
+
+        Files call the experiments "parts".
+        """
         found = asdict(self)
-        for method in ("mf", "bethe", "trw"):
+        for method in METHODS:
             for limit in ("time", "threads"):
                 del found[method][limit]
-        return found | {"heuristics": list(self.heuristics), "parts": list(self.parts)}
+        return found | {"heuristics": list(self.heuristics), "parts": list(found.pop("experiments"))}
 
 
 # The paper's, in libDAI: MF[tol=1e-7,maxiter=10000,init=RANDOM], from the same random start in every branch;
@@ -63,24 +69,24 @@ class Settings:
 # complete graphs the slack falls like one over the number of sweeps, and a tenth of it takes ten times as long.
 PAPER = Settings(
     name="paper",
-    mf=MeanFieldOptions(tol=1e-7, max_iter=10_000, num_starts=1),
-    bethe=BetheOptions(tol=1e-7, max_iter=10_000, num_starts=0, from_mean_field=False),
-    trw=TRWOptions(tol=1e-3, max_iter=10_000),
+    mf=cz.MeanFieldOptions(tol=1e-7, max_iter=10_000, num_starts=1),
+    bethe=cz.BetheOptions(tol=1e-7, max_iter=10_000, num_starts=0, from_mean_field=False),
+    trw=cz.TRWOptions(tol=1e-3, max_iter=10_000),
     warm_starts=False,
     reweight=True,
     heuristics=HEURISTICS,
-    parts=PARTS,
+    experiments=EXPERIMENTS,
 )
 # Ours: several starts, those of the parents among them, and edge weights that make TRW's bound as low as they can.
 OURS = Settings(
     name="ours",
-    mf=MeanFieldOptions(),
-    bethe=BetheOptions(),
-    trw=TRWOptions(edge_weights="optimized"),
+    mf=cz.MeanFieldOptions(),
+    bethe=cz.BetheOptions(),
+    trw=cz.TRWOptions(edge_weights="optimized"),
     warm_starts=True,
     reweight=True,
     heuristics=("maxW+TRE",),
-    parts=("errors", "times"),
+    experiments=("errors", "times"),
 )
 SETTINGS = {settings.name: settings for settings in (PAPER, OURS)}
 

@@ -21,13 +21,14 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import clampz
 from clampz.errors import ClampzError
+from clampz.files import written_whole
 from clampz.paper.runs import Finished, Task
 from clampz.paper.settings import SETTINGS
 from clampz.paper.table import Table
@@ -70,26 +71,17 @@ create table rows (
     primary key (run_id, method, selector, clamps)
 ) without rowid;
 create view results as
-    select runs.settings, part, family, run, method, selector, clamps, variable, log_z, exact, log_z - exact as error, converged, num_branches,
-        rows.seconds as seconds, agree, num_variables, num_edges, seed, version
+    select runs.settings, part, family, run, method, selector, clamps, variable, log_z, exact, log_z - exact as error,
+        converged, num_branches, rows.seconds as seconds, agree, num_variables, num_edges, seed, version
     from runs join rows on rows.run_id = runs.id;
 """
 # A plain table of a million rows is to stay near 10 MB, which all the digits of a sum would make 15; the tolerances of
 # the methods are at or above this one.
 EXPORTED_DECIMALS = 8
 EXPORTED = (
-    *("settings", "part", "family", "run", "method", "selector", "clamps", "variable"),
-    *(f"round({name}, {EXPORTED_DECIMALS}) as {name}" for name in ("log_z", "exact", "error")),
-    *(
-        "converged",
-        "num_branches",
-        "round(seconds, 6) as seconds",
-        "agree",
-        "num_variables",
-        "num_edges",
-        "seed",
-        "version",
-    ),
+    "settings, part, family, run, method, selector, clamps, variable, "
+    + ", ".join(f"round({name}, {EXPORTED_DECIMALS}) as {name}" for name in ("log_z", "exact", "error"))
+    + ", converged, num_branches, round(seconds, 6) as seconds, agree, num_variables, num_edges, seed, version"
 )
 # Selectors that came to the same set stand side by side, and the same numbers with them: that compresses best.
 EXPORTED_ORDER = "settings, part, family, run, method, clamps, selector"
@@ -150,67 +142,34 @@ class Store:
     def done(self) -> set[Task]:
         """The tasks whose runs are there."""
         with self._errors():
-            return (
-                {Task(*row) for row in self._connection.execute("select settings, part, family, run from runs")}
-                if self._is_made()
-                else set()
-            )
+            return {Task(*row) for row in self._selected("settings, part, family, run")}
 
     def versions(self) -> list[str]:
         """The versions of clampz that made the runs, the oldest first."""
         with self._errors():
-            found = (
-                [version for (version,) in self._connection.execute("select distinct version from runs")]
-                if self._is_made()
-                else []
-            )
-        return sorted(found, key=_as_numbers)
+            return sorted((version for (version,) in self._selected("distinct version")), key=_as_numbers)
 
     def add(self, finished: Finished) -> bool:
         """Keep a run for good; False if it is there already, and then nothing changes."""
         task = finished.task
         with self._errors(), self._transaction() as execute:
-            execute(
-                "insert into settings values (?, ?) on conflict (name) do nothing",
-                (task.settings, self._options[task.settings]),
-            )
+            options = (task.settings, self._options[task.settings])
+            execute("insert into settings values (?, ?) on conflict (name) do nothing", options)
+            # SQLite takes Python's own numbers, and NumPy's are not
+            model = (int(finished.seed), int(finished.num_variables), int(finished.num_edges), float(finished.exact))
+            key = (task.settings, task.experiment, task.family, int(task.run))
             added = execute(
-                "insert into runs values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (settings, part, family, run) do nothing",
-                (
-                    *(
-                        task.settings,
-                        task.part,
-                        task.family,
-                        int(task.run),
-                        int(finished.seed),
-                        int(finished.num_variables),
-                        int(finished.num_edges),
-                    ),
-                    *(float(finished.exact), float(finished.seconds), self.version),
-                ),
+                f"insert into runs values (null{10 * ', ?'}) on conflict (settings, part, family, run) do nothing",
+                (*key, *model, float(finished.seconds), self.version),
             )
             if not added.rowcount:
                 return False
             for row in finished.rows:
-                execute(
-                    "insert into rows values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        *(
-                            added.lastrowid,
-                            row.method,
-                            row.selector,
-                            int(row.clamps),
-                            None if row.variable is None else int(row.variable),
-                        ),
-                        *(
-                            float(row.log_z),
-                            int(row.converged),
-                            int(row.num_branches),
-                            None if row.seconds is None else float(row.seconds),
-                            row.agree,
-                        ),
-                    ),
-                )
+                variable = None if row.variable is None else int(row.variable)
+                seconds = None if row.seconds is None else float(row.seconds)
+                found = (variable, float(row.log_z), int(row.converged), int(row.num_branches), seconds, row.agree)
+                values = (added.lastrowid, row.method, row.selector, int(row.clamps), *found)
+                execute(f"insert into rows values (?{9 * ', ?'})", values)
         return True
 
     def make(self) -> None:
@@ -231,10 +190,10 @@ class Store:
 
         Numbers are rounded to `EXPORTED_DECIMALS`; the store has every digit.
         """
-        query = f"select {', '.join(EXPORTED)} from results order by {EXPORTED_ORDER}"
+        query = f"select {EXPORTED} from results order by {EXPORTED_ORDER}"
         with (
             self._errors(Path(path)),
-            written_beside(Path(path)) as partial,
+            written_whole(Path(path)) as partial,
             partial.open("wb") as raw,
             gzip.GzipFile("", "wb", 9, raw, mtime=0) as binary,
             io.TextIOWrapper(binary, newline="") as file,
@@ -256,33 +215,31 @@ class Store:
     def _open(self) -> None:
         execute = self._connection.execute
         if self._is_made():
-            (application,), (schema,) = (
-                execute("pragma application_id").fetchone(),
-                execute("pragma user_version").fetchone(),
-            )
+            application, schema = (execute(f"pragma {x}").fetchone()[0] for x in ("application_id", "user_version"))
             if application != APPLICATION:
-                raise StoreError(
-                    f"{self.path}: expected a file made by clampz paper, found another database; nothing was changed"
-                )
+                raise self._refused("expected a file made by clampz paper, found another database")
             if schema > SCHEMA_VERSION:
-                raise StoreError(
-                    f"{self.path} was made by a newer version of clampz than this one, {self.version}; nothing was changed"
-                )
+                raise self._refused(f"made by a newer version of clampz than this one, {self.version}")
             newest = max(self.versions(), key=_as_numbers, default=self.version)
             if _as_numbers(newest) > _as_numbers(self.version):
-                raise StoreError(
-                    f"{self.path} has runs of clampz {newest}, newer than this one, {self.version}; nothing was changed"
-                )
+                raise self._refused(f"has runs of clampz {newest}, newer than this one, {self.version}")
             for name, options in execute("select name, options from settings"):
                 if options != self._options.get(name):
-                    raise StoreError(
-                        f"{self.path} has runs of other settings under the name {name!r} ({_difference(options, self._options.get(name))}); "
-                        "nothing was changed: choose another folder"
+                    differing = _difference(options, self._options.get(name))
+                    raise self._refused(
+                        f"has runs of other settings under the name {name!r} ({differing})", ": choose another folder"
                     )
         # journal_mode=delete is what SQLite does by itself unless the file says otherwise; "extra" also makes the end
         # of a journal durable
         execute("pragma synchronous = extra")
         execute("pragma foreign_keys = on")
+
+    def _refused(self, why: str, advice: str = "") -> StoreError:
+        return StoreError(f"{self.path}: {why}; nothing was changed{advice}")
+
+    def _selected(self, columns: str) -> Iterable[tuple[Any, ...]]:
+        """Of the runs that are there, if there are any."""
+        return self._connection.execute(f"select {columns} from runs") if self._is_made() else ()
 
     def _is_made(self) -> bool:
         """Whether there is anything in the file: one that was killed while it was made is empty."""
@@ -315,17 +272,6 @@ class Store:
             raise StoreError(f"{self.path}: expected a file made by clampz paper: {error}") from error
         except OSError as error:
             raise StoreError(f"{path or self.path}: {error.strerror or error}{KEPT}") from error
-
-
-@contextmanager
-def written_beside(path: Path) -> Iterator[Path]:
-    """A path to write to, renamed to `path` once that has succeeded: what is there is replaced whole or not at all."""
-    partial = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager

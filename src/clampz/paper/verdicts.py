@@ -1,10 +1,12 @@
 """Verdicts on claims."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from clampz.paper.measures import Measures
+from clampz.paper.measures import Mean, Measures
+from clampz.paper.settings import TITLES
 from clampz.paper.table import Table
+from clampz.wording import counted
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,20 @@ class Claim:
         return self.judge(Measures(table, settings))
 
 
+def claim(where: str, *figures: str) -> Callable[[Callable[[Measures], Verdict]], Claim]:
+    """Make a claim of the function that judges it: its name is the claim's, its docstring what the paper says."""
+
+    def made(judge: Callable[[Measures], Verdict]) -> Claim:
+        return Claim(judge.__name__.replace("_", "-"), " ".join((judge.__doc__ or "").split()), where, judge, figures)
+
+    return made
+
+
+def claims_in(module: Mapping[str, object]) -> tuple[Claim, ...]:
+    """The claims that a module has made, in its order: `claims_in(vars())` at its end."""
+    return tuple(each for each in module.values() if isinstance(each, Claim))
+
+
 def no_data(what: str) -> Verdict:
     """Of a table that lacks what the claim is about."""
     return Verdict("–", None, f"Not in this table: {what}.")
@@ -49,8 +65,24 @@ def together(found: Iterable[bool | None]) -> bool | None:
     return False if False in found else None if None in found or not found else True
 
 
-def explained(holds: bool | None, num_runs: int, why_not: str, so: str = "") -> str:
-    """The note of a verdict: `so` where the claim holds, `why_not` where it fails, or that the runs are too few."""
-    if holds is None:
-        return f"Cannot tell with {num_runs} run{'' if num_runs == 1 else 's'}: within two standard errors, or too few runs for one."
-    return so if holds else why_not
+def judged(numbers: str, holds: bool | None, num_runs: int, why_not: str) -> Verdict:
+    """A verdict that says why where the claim fails, or that the runs are too few to tell."""
+    few = f"Cannot tell with {counted(num_runs, 'run')}: within two standard errors, or too few runs for one."
+    return Verdict(numbers, holds, few if holds is None else "" if holds else why_not)
+
+
+def best_of(numbers: str, rivals: Mapping[str, Mean], num_runs: int, why_not: str = "") -> Verdict:
+    """Whether all rivals are behind, each by a share of error; else who is ahead, or cannot be told apart."""
+    ahead = [f"{name} ({-100 * mean.value:.2f} points)" for name, mean in rivals.items() if mean.below()]
+    level = [name for name, mean in rivals.items() if mean.below() is None]
+    note = f"Cannot be told from {', '.join(level)} with {num_runs} runs." if level else ""
+    note = f"Ahead of it: {', '.join(ahead)}. {why_not}".strip() if ahead else note
+    return Verdict(numbers, together(mean.above() for mean in rivals.values()), note)
+
+
+def listed(found: Mapping[str, Mean], *, percent: bool = True, sign: bool = False) -> str:
+    """The means of some methods, or of whatever they are called, one after the other."""
+    return ", ".join(
+        f"{TITLES.get(name, name)} {mean.percent(sign) if percent else mean.text(sign=sign)}"
+        for name, mean in found.items()
+    )

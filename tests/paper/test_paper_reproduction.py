@@ -1,7 +1,6 @@
 """`clampz paper` as people use it: killed, stopped, spread over a cluster, asked for nonsense; in the end always the
 same table."""
 
-import argparse
 import os
 import random
 import signal
@@ -12,19 +11,18 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_paper_running import always_fails, stand_in
+from clampz.cli.common import CUT_OFF
+from test_paper_cores import always_fails, stand_in
 
 import clampz as cz
 from clampz import cli
-from clampz.paper import command
-from clampz.paper.families import FAMILIES
-from clampz.paper.figures import FIGURES, figures_named
-from clampz.paper.running import Outcome, cost
-from clampz.paper.runs import Task
+from clampz.paper import reproduction
+from clampz.paper.figures import FIGURES
+from clampz.paper.request import Request, chosen_tasks
+from clampz.paper.runs import Outcome, Task
 from clampz.paper.settings import SETTINGS
 from clampz.paper.store import Store
 
@@ -32,9 +30,10 @@ NUM_RUNS, NUM_KILLS = 8, 10
 SMALL = ["--figure", "success", "--family", "complete10[0,2]", "--runs", str(NUM_RUNS)]
 # The command without its report, which has tests of its own and would take most of the time here.
 RUNNER = """
-import sys, types
-sys.modules["clampz.paper.report"] = types.SimpleNamespace(write_report=lambda table, folder, names: folder / "report.html")
+import sys
 from clampz.cli import main
+from clampz.paper import reproduction
+reproduction.write_report = lambda table, folder, names: folder / "report.html"
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -47,9 +46,9 @@ def start(folder: Path, *options: str) -> "subprocess.Popen[str]":
 
 def num_done(folder: Path) -> int:
     """The runs that are in a store which somebody else may be writing."""
-    if not (folder / command.STORE).exists():
+    if not (folder / reproduction.STORE).exists():
         return 0
-    connection = sqlite3.connect(f"{(folder / command.STORE).as_uri()}?mode=ro", uri=True, timeout=10)
+    connection = sqlite3.connect(f"{(folder / reproduction.STORE).as_uri()}?mode=ro", uri=True, timeout=10)
     try:
         return int(connection.execute("select count(*) from runs").fetchone()[0])
     except sqlite3.OperationalError:  # not made yet, or killed in the middle of a write that only a writer can undo
@@ -65,8 +64,9 @@ def wait_for_runs(folder: Path, count: int, process: "subprocess.Popen[str]") ->
 
 def table_of(folder: Path) -> list[tuple[Any, ...]]:
     """Every row but for the seconds, sorted."""
-    names = "settings, part, family, run, seed, version, num_variables, num_edges, exact, method, selector, clamps, variable, log_z, converged, num_branches, agree"
-    connection = sqlite3.connect(folder / command.STORE)
+    names = "settings, part, family, run, seed, version, num_variables, num_edges, exact, method, selector, clamps"
+    names += ", variable, log_z, converged, num_branches, agree"
+    connection = sqlite3.connect(folder / reproduction.STORE)
     assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
     rows = connection.execute(f"select {names} from results order by {names}").fetchall()
     connection.close()
@@ -91,7 +91,7 @@ def test_what_is_said_and_written(undisturbed):
     assert first.endswith(f"results in {folder}")
     assert second.startswith(f"{NUM_RUNS} runs made in ")
     assert rest == ["writing the table", "drawing"]
-    assert sorted(path.name for path in folder.iterdir()) == [command.PLAIN, command.STORE]
+    assert sorted(path.name for path in folder.iterdir()) == [reproduction.PLAIN, reproduction.STORE]
     assert len({row[3] for row in table_of(folder)}) == NUM_RUNS
 
 
@@ -127,7 +127,7 @@ def test_ctrl_c_keeps_what_is_made_and_says_how_to_go_on(undisturbed, tmp_path):
         how == f"    clampz paper --figure success --family 'complete10[0,2]' --runs {NUM_RUNS} --jobs 1 --out {folder}"
     )
     assert len(err.splitlines()) == 3
-    assert [path.name for path in folder.iterdir()] == [command.STORE]
+    assert [path.name for path in folder.iterdir()] == [reproduction.STORE]
     err = start(folder).communicate(timeout=600)[1]
     assert "are there already" in err
     assert table_of(folder) == table_of(undisturbed[0])
@@ -188,7 +188,7 @@ def test_a_cluster_that_loses_a_worker_makes_the_same_table(undisturbed, cluster
     assert table_of(folder) == table_of(undisturbed[0])
 
 
-# -- in this process, with runs that take no time ---------------------------------------------------------------------------------
+# -- in this process, with runs that take no time ---------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -200,9 +200,9 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[str]]]:
         found.append((len(table), list(names)))
         return folder / "report.html"
 
-    monkeypatch.setitem(sys.modules, "clampz.paper.report", SimpleNamespace(write_report=write_report))
+    monkeypatch.setattr(reproduction, "write_report", write_report)
     monkeypatch.setattr(
-        command, "outcomes_of", lambda tasks, jobs, client: (Outcome(task, stand_in(task)) for task in tasks)
+        reproduction, "outcomes_of", lambda tasks, jobs, client: (Outcome(task, stand_in(task)) for task in tasks)
     )
     return found
 
@@ -214,7 +214,7 @@ def run(folder: Path, *options: str) -> int:
 def test_what_is_done_is_only_drawn_again(reports, tmp_path, monkeypatch, capsys):
     assert run(tmp_path, *SMALL) == 0
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    monkeypatch.setattr(command, "outcomes_of", lambda *_: pytest.fail("made runs"))
+    monkeypatch.setattr(reproduction, "outcomes_of", lambda *_: pytest.fail("made runs"))
     assert run(tmp_path, *SMALL, "--scheduler", "tcp://127.0.0.1:9") == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
     assert reports == 2 * [(NUM_RUNS, ["success"])]
@@ -226,9 +226,9 @@ def test_more_runs_are_added_to_those_there_are(reports, tmp_path, capsys):
     assert run(tmp_path, "--runs", "3", "--family", "grid", "--family", "er", "--figure", "errors") == 0
     (first, names), (second, _) = reports
     assert names == list(FIGURES)
-    quick = tasks("--quick", "--family", "grid")
+    quick = chosen_tasks(Request(quick=True, family=["grid"]), list(FIGURES.values()))
     assert first == len(quick)
-    assert second == first + 24 * 3 - sum(task.part == "errors" for task in quick)
+    assert second == first + 24 * 3 - sum(task.experiment == "errors" for task in quick)
     assert "are there already" in capsys.readouterr().err
 
 
@@ -243,8 +243,8 @@ def test_runs_that_fail_are_told_and_the_rest_is_drawn(reports, tmp_path, monkey
         for task in tasks:
             yield Outcome(task, None, "ValueError: no luck") if task.run == 3 else Outcome(task, stand_in(task))
 
-    monkeypatch.setattr(command, "outcomes_of", outcomes)
-    assert run(tmp_path, *SMALL) == command.INCOMPLETE
+    monkeypatch.setattr(reproduction, "outcomes_of", outcomes)
+    assert run(tmp_path, *SMALL) == CUT_OFF
     assert (
         "clampz paper: no run 3 of complete10[0,2] (errors, settings 'paper'): ValueError: no luck\n"
         in capsys.readouterr().err
@@ -254,9 +254,9 @@ def test_runs_that_fail_are_told_and_the_rest_is_drawn(reports, tmp_path, monkey
 
 def test_when_all_fail_it_gives_up(reports, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
-        command, "outcomes_of", lambda tasks, jobs, client: (Outcome(task, None, "no luck") for task in tasks)
+        reproduction, "outcomes_of", lambda tasks, jobs, client: (Outcome(task, None, "no luck") for task in tasks)
     )
-    assert run(tmp_path, "--quick") == command.INCOMPLETE
+    assert run(tmp_path, "--quick") == CUT_OFF
     assert "given up after 10 failures; 0 of " in capsys.readouterr().err
     assert reports == []
     with pytest.raises(ValueError, match="never"):
@@ -264,79 +264,9 @@ def test_when_all_fail_it_gives_up(reports, tmp_path, monkeypatch, capsys):
 
 
 def test_ctrl_c_while_drawing_says_how_to_go_on(reports, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(
-        sys.modules, "clampz.paper.report", SimpleNamespace(write_report=lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    )
+    monkeypatch.setattr(reproduction, "write_report", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     assert run(tmp_path, *SMALL) == 130
     assert capsys.readouterr().err.endswith(f"--runs {NUM_RUNS} --out {tmp_path}\n")
-
-
-def arguments(*options: str) -> argparse.Namespace:
-    return cli.make_parser().parse_args(["paper", *options])
-
-
-def tasks(*options: str) -> list[Task]:
-    args = arguments(*options)
-    return command.chosen_tasks(args, figures_named(args.figure or ()))
-
-
-def test_which_runs_are_needed():
-    whole = tasks()
-    assert len(whole) == len(set(whole)) == 44 * 100 + 44 * 5 + 20 * 10
-    assert {task.settings for task in whole} == {"paper"}
-    assert {task.part for task in tasks("--figure", "times")} == {"times"}
-    assert {task.part for task in tasks("--figure", "optimal")} == {"optimal"}
-    assert {FAMILIES[[f.name for f in FAMILIES].index(task.family)].size for task in tasks("--figure", "optimal")} == {
-        10,
-        15,
-        25,
-    }
-    assert tasks("--figure", "lamp") == []
-    one = tasks("--figure", "success", "--family", "grid", "--size", "49", "--weights=-6,6", "--runs", "20")
-    assert one == [Task("paper", "errors", "grid49[-6,6]", run) for run in range(20)]
-    assert {task.settings for task in tasks("--ours", "--quick")} == set(SETTINGS)
-    assert {
-        task.family
-        for task in tasks("--family", "complete", "--family", "grid", "--size", "15", "--size", "49", "--weights=0,2")
-    } == {
-        "complete15[0,2]",
-        "grid49[0,2]",
-    }
-
-
-def test_a_quick_experiment_has_every_family_and_less_of_what_takes_long():
-    quick = tasks("--quick")
-    assert set(quick) <= set(tasks())
-    assert {task.family for task in quick if task.part == "errors" and task.run == 0} == {
-        family.name for family in FAMILIES
-    }
-    assert {task.part for task in quick} == {"errors", "times", "optimal"}
-    assert max(cost(task) for task in quick if task.part != "errors" or task.run) <= command.LONG
-
-
-def test_the_command_to_go_on_is_the_command_that_was_given():
-    given = [
-        "--quick",
-        "--ours",
-        "--figure",
-        "zoom",
-        "--family",
-        "grid",
-        "--size",
-        "49",
-        "--weights=-6,6",
-        "--runs",
-        "7",
-        "--jobs",
-        "3",
-        "--out",
-        "a b",
-    ]
-    line = command.as_command(arguments(*given))
-    assert (
-        line
-        == "clampz paper --quick --ours --figure zoom --family grid --size 49 --weights=-6,6 --runs 7 --jobs 3 --out 'a b'"
-    )
 
 
 @pytest.mark.parametrize(
@@ -370,14 +300,14 @@ def test_nonsense_is_refused_before_anything_is_written(options, messages, tmp_p
 @pytest.mark.parametrize("options", [["--runs", "few"], ["--size", "7x7"], ["--weights", "-6,6"], ["--fig", "success"]])
 def test_the_parser_refuses_the_rest(options, capsys):
     with pytest.raises(SystemExit) as ending:
-        arguments(*options)
+        cli.make_parser().parse_args(["paper", *options])
     assert ending.value.code == 2
 
 
 def test_a_scheduler_that_does_not_answer_leaves_nothing(tmp_path, monkeypatch, capsys):
     pytest.importorskip("distributed")
-    connected = command.connected
-    monkeypatch.setattr(command, "connected", lambda address: connected(address, seconds=0.5))
+    connected = reproduction.connected
+    monkeypatch.setattr(reproduction, "connected", lambda address: connected(address, seconds=0.5))
     assert run(tmp_path / "out", *SMALL, "--scheduler", "tcp://127.0.0.1:9") == 2
     assert capsys.readouterr().err.startswith(
         "clampz paper: --scheduler tcp://127.0.0.1:9: no Dask scheduler answers there within 0.5 s"
@@ -406,7 +336,7 @@ def test_a_place_without_permission_is_refused(tmp_path, capsys):
 )
 def test_a_folder_of_others_is_refused_and_left_alone(version, change, message, reports, tmp_path, capsys):
     described = {"paper": SETTINGS["paper"].described() | change}
-    with Store(tmp_path / command.STORE, settings=described, version=version) as store:
+    with Store(tmp_path / reproduction.STORE, settings=described, version=version) as store:
         store.make()
         store.add(stand_in(Task("paper", "errors", "grid25[0,2]", 0)))
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -417,7 +347,7 @@ def test_a_folder_of_others_is_refused_and_left_alone(version, change, message, 
 
 
 def test_runs_of_an_older_version_are_told(reports, tmp_path, capsys):
-    with Store(tmp_path / command.STORE, version="0.0.1") as store:
+    with Store(tmp_path / reproduction.STORE, version="0.0.1") as store:
         store.make()
         store.add(stand_in(Task("paper", "errors", "complete10[0,2]", 0)))
     assert run(tmp_path, *SMALL) == 0
@@ -426,7 +356,7 @@ def test_runs_of_an_older_version_are_told(reports, tmp_path, capsys):
 
 def test_a_folder_that_is_in_use_is_refused(reports, tmp_path, capsys):
     pytest.importorskip("fcntl")
-    with command.only_one(tmp_path):
+    with reproduction.only_one(tmp_path):
         assert run(tmp_path, *SMALL) == 2
     assert "another clampz paper is running in this folder" in capsys.readouterr().err
 
@@ -435,13 +365,13 @@ def test_a_full_disk_is_one_line(reports, tmp_path, monkeypatch, capsys):
     def full(table: object, folder: Path, names: object) -> Path:
         raise OSError(28, "No space left on device", str(folder / "figures"))
 
-    monkeypatch.setitem(sys.modules, "clampz.paper.report", SimpleNamespace(write_report=full))
+    monkeypatch.setattr(reproduction, "write_report", full)
     assert run(tmp_path, *SMALL) == 2
     assert (
         capsys.readouterr().err.splitlines()[-1]
         == f"clampz paper: {tmp_path / 'figures'}: No space left on device; every finished run is kept"
     )
-    assert Store.check(tmp_path / command.STORE) == {
+    assert Store.check(tmp_path / reproduction.STORE) == {
         Task("paper", "errors", "complete10[0,2]", run) for run in range(NUM_RUNS)
     }
 
@@ -452,7 +382,7 @@ def test_a_result_that_is_no_number_is_a_failure(reports, tmp_path, monkeypatch,
             finished = stand_in(task)
             yield Outcome(task, replace(finished, exact=float("nan")) if task.run == 0 else finished)
 
-    monkeypatch.setattr(command, "outcomes_of", outcomes)
-    assert run(tmp_path, *SMALL) == command.INCOMPLETE
+    monkeypatch.setattr(reproduction, "outcomes_of", outcomes)
+    assert run(tmp_path, *SMALL) == CUT_OFF
     assert "no run 0 of complete10[0,2]" in capsys.readouterr().err
     assert reports == [(NUM_RUNS - 1, ["success"])]

@@ -1,0 +1,105 @@
+"""Make runs on the workers of a Dask cluster, which may come and go."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import clampz as cz
+from clampz.errors import ClampzError
+from clampz.paper.cores import MAX_RETRIES, TICK_SECONDS, Perform
+from clampz.paper.runs import Finished, Outcome, Task, perform
+
+# A scheduler that has not answered by then does not.
+ANSWER_SECONDS = 10.0
+GONE = "the scheduler has gone, or has forgotten its tasks; every finished run is kept: run the same command again"
+
+
+class ClusterError(ClampzError, RuntimeError):
+    """A cluster that cannot be used: its scheduler does not answer or has gone, or its workers have another version of
+    clampz."""
+
+
+@contextmanager
+def connected(address: str, seconds: float = ANSWER_SECONDS) -> Iterator[Any]:
+    """A client of the Dask scheduler at this address."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ModuleNotFoundError:
+        raise ClusterError(
+            "a cluster needs Dask, and distributed is not installed: pip install 'clampz[cluster]'"
+        ) from None
+    quiet = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # Dask logs tracebacks; what goes wrong is said below, in one line
+    try:
+        try:
+            # a client that fails would complain for itself, when it is collected
+            asyncio.run(_answered(address, seconds))
+            client = distributed.Client(address, timeout=seconds, set_as_default=False)
+        except Exception as error:
+            # whatever comes of reading what another says as Dask's protocol; a web server's answer is a MemoryError
+            reason = "" if isinstance(error, MemoryError) else f" ({' '.join(str(error).split())})".replace(" ()", "")
+            raise ClusterError(
+                f"--scheduler {address}: no Dask scheduler answers there within {seconds:g} s{reason}"
+            ) from None
+        try:
+            yield client
+        finally:
+            client.close(timeout=seconds)
+    finally:
+        logging.disable(quiet)
+
+
+async def _answered(address: str, seconds: float) -> None:
+    """Return once somebody who speaks Dask's protocol has answered; Dask itself would wait for ever for one who listens
+    and says nothing."""
+    comm = await asyncio.wait_for(import_module("distributed.comm").connect(address, timeout=seconds), 1.1 * seconds)
+    await comm.close()
+
+
+def on_cluster(client: Any, tasks: Sequence[Task], perform: Perform = perform) -> Iterator[Outcome | None]:
+    """Make runs on the workers of a Dask cluster, which may come and go."""
+    distributed: Any = import_module("distributed")
+    name = f"clampz-paper-{uuid.uuid4().hex[:8]}"
+    futures = {
+        client.submit(
+            _perform_there, perform, task, key=f"{name}-{number}", priority=-number, retries=MAX_RETRIES, pure=False
+        ): task
+        for number, task in enumerate(tasks)
+    }
+    completed = distributed.as_completed(futures, loop=client.loop, with_results=True, raise_errors=False)
+    silent_since: float | None = None
+    try:
+        while futures:
+            batch = list(completed.next_batch(block=False)) if completed.has_ready() else []
+            if not batch:
+                silent_since = None if client.status == "running" else silent_since or time.monotonic()
+                if silent_since is not None and time.monotonic() - silent_since > ANSWER_SECONDS:
+                    raise ClusterError(GONE)
+                time.sleep(TICK_SECONDS / 4)
+                yield None
+            for future, result in batch:
+                if future.status in ("cancelled", "lost"):
+                    raise ClusterError(GONE)
+                task = futures.pop(future)
+                if future.status == "error":
+                    yield Outcome.failed(task, result[1])
+                    continue
+                version, finished = result
+                if version != cz.__version__:
+                    mixed = f"the workers have clampz {version}, and this is {cz.__version__}: two versions"
+                    raise ClusterError(f"{mixed} would be mixed")
+                yield Outcome(task, finished)
+                future.release()
+    finally:
+        if client.status == "running":
+            client.cancel(list(futures), force=True)
+
+
+def _perform_there(perform: Perform, task: Task) -> tuple[str, Finished]:
+    """On a worker: a run, and the version that made it."""
+    return cz.__version__, perform(task)

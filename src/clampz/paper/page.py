@@ -1,0 +1,415 @@
+"""The report's page: the paper's claims and our verdicts, and every figure beside what the paper says of it.
+
+The page needs nothing but itself: pictures are inside it, and there is no script.  Everything that is not written here
+is escaped.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from importlib import resources
+
+import clampz as cz
+from clampz.paper import claims_on_accuracy, claims_on_choice, claims_on_examples, claims_on_times
+from clampz.paper.families import FAMILIES, SIZES, Family
+from clampz.paper.figures import FIGURES, PaperFigure
+from clampz.paper.measures import stratified
+from clampz.paper.request import Request
+from clampz.paper.settings import EXPERIMENTS, MAX_CLAMPS, METHODS, SETTINGS, TITLES
+from clampz.paper.table import Table
+from clampz.paper.verdicts import Claim, Verdict
+from clampz.wording import counted
+
+PAPER = "Weller &amp; Domke, “Clamping Improves TRW and Mean Field Approximations”, AISTATS 2016"
+TITLE = "Clamping Improves TRW and Mean Field: the paper’s claims, measured again"
+# The paper's number of runs of each family.
+PAPER_RUNS = 100
+GROUPS = {
+    "Bounds and accuracy": claims_on_accuracy.CLAIMS,
+    "Which variables to clamp": claims_on_choice.CLAIMS,
+    "Time": claims_on_times.CLAIMS,
+    "Small examples, computed for this report": claims_on_examples.CLAIMS,
+}
+SETTINGS_TITLES = {"paper": "the paper’s settings", "ours": "our settings"}
+# Options of the methods that the report lists, where they are there.
+OPTIONS = ("tol", "max_iter", "num_starts", "from_mean_field", "edge_weights")
+# Wider than this, in pixels, a picture is scrolled on a narrow screen and not shrunk.
+WIDE = 700
+# A figure that shows more claims than this only names them; the numbers are in the table of claims.
+MANY_CLAIMS = 4
+# What is seen in a figure, for those who do not see it, by its group.
+PANELS = "A panel for each family, TRW’s curves above, Bethe’s in the middle and mean field’s below"
+DESCRIBED = {
+    "examples": "What is seen is listed beside it.",
+    "main": f"{PANELS}.",
+    "errors": f"{PANELS}; the mean errors are listed below it.",
+    "zoom": "A panel for each family, near Bethe’s curves.",
+    "times": "A panel for each family, seconds on a logarithmic axis.",
+    "pooled": "The numbers are listed beside it.",
+}
+
+Checked = Sequence[tuple[Claim, Verdict]]
+# How many runs there are, by settings and experiment and then by family.
+Counts = dict[tuple[str, str], dict[Family, int]]
+
+
+def make_page(table: Table, checked: Checked, figures: Sequence[PaperFigure], pictures: dict[str, bytes]) -> str:
+    """All of the page."""
+    style = (resources.files("clampz.paper") / "report.css").read_text(encoding="utf-8")
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    made_by = f"Made by <code>clampz paper</code>, version {_text(cz.__version__)}"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<link rel="icon" href="data:,">
+<title>{TITLE}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{TITLE}</h1>
+<p>A reproduction of {PAPER}, by clampz {_text(cz.__version__)}, {datetime.now(UTC).date().isoformat()}.</p>
+<nav aria-label="Sections"><ul>
+<li><a href="#summary">Summary</a></li>
+<li><a href="#claims">Claims</a></li>
+<li><a href="#disagreements">Where we disagree</a></li>
+<li><a href="#figures">Figures</a></li>
+<li><a href="#runs">Runs and settings</a></li>
+<li><a href="#reproduce">How to reproduce</a></li>
+</ul></nav>
+</header>
+<main>
+{_summary(table, checked)}
+{_claims(checked)}
+{_disagreements(checked)}
+{_figures(table, checked, figures, pictures)}
+{_runs(table)}
+{_reproduce(table, figures)}
+</main>
+<footer>{made_by}. “±” is one standard error throughout.</footer>
+</body>
+</html>
+"""
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+def _text(value: object) -> str:
+    """Escaped, with the apostrophes of print."""
+    return escape(re.sub(r"(?<=[A-Za-z])'(?=s\b| )", "’", str(value)))
+
+
+def _minus(text: str) -> str:
+    """With the minus of print before numbers; not within ranges such as [-6,6]."""
+    return re.sub(r"(?<![\w\[,(])-(?=\d)", "−", text)
+
+
+def _sentence(text: str) -> str:
+    """With a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def _section(name: str, title: str, body: str) -> str:
+    return f"""<section id="{name}" aria-labelledby="{name}-title">
+<h2 id="{name}-title">{title}</h2>
+{body}
+</section>"""
+
+
+def _table(caption: str, label: str, head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
+    """A table that can be scrolled, of texts that are escaped already; a row begins with its name."""
+    columns = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "\n".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>' for name, *cells in rows
+    )
+    return f"""<div class="scroll" tabindex="0" role="group" aria-label="{label}"><table{kind and f' class="{kind}"'}>
+<caption>{caption}</caption>
+<thead><tr>{columns}</tr></thead>
+<tbody>
+{body}
+</tbody></table></div>"""
+
+
+def _details(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>\n{body}</details>"
+
+
+# -- claims -----------------------------------------------------------------------------------------------------------
+
+
+def word_for(verdict: Verdict) -> tuple[str, str]:
+    """A word, and the class that colours it."""
+    if verdict.holds is None:
+        return ("not run", "none") if verdict.note.startswith("Not in this table") else ("cannot tell", "open")
+    return ("holds", "yes") if verdict.holds else ("does not hold", "no")
+
+
+def _verdict(verdict: Verdict) -> str:
+    """The verdict as a word with a colour."""
+    word, kind = word_for(verdict)
+    return f'<span class="verdict {kind}">{word}</span>'
+
+
+def _measured(verdict: Verdict) -> str:
+    """What was measured, a line for each of its sentences."""
+    lines = _sentence(_minus(verdict.numbers)).split("; ")
+    return f'<span class="numbers">{"".join(f"<span>{_text(line)}</span>" for line in lines)}</span>'
+
+
+def _claims(checked: Checked) -> str:
+    verdicts = {claim.name: verdict for claim, verdict in checked}
+    rows = []
+    for title, members in GROUPS.items():
+        rows.append(f'<tr class="group"><th scope="colgroup" colspan="5">{_text(title)}</th></tr>')
+        for claim in members:
+            verdict = verdicts[claim.name]
+            why = f'</td><td class="why">{_text(verdict.note)}</td>' if verdict.note else "</td>"
+            cell = "<td>" if verdict.note else '<td colspan="2">'
+            rows.append(
+                f'<tr id="claim-{_text(claim.name)}"><th scope="row">{_text(claim.text)}</th>'
+                f'<td class="where">{_text(claim.where)}</td><td class="said">{_verdict(verdict)}</td>'
+                f"{cell}{_measured(verdict)}{why}</tr>"
+            )
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Where", "Verdict", "Measured", "Why"))
+    body = "\n".join(rows)
+    return _section(
+        "claims",
+        "The paper’s claims",
+        f"""<p>A claim holds, or does not, only where the numbers are more than two standard errors apart; otherwise
+these runs cannot tell. Differences are taken run by run where both sides come from the same models. Errors are in nats,
+or shares of a family’s mean error before clamping. Claims are in our words.</p>
+<table class="claims">
+<caption>What the paper says, where, and what we measured with {SETTINGS_TITLES["paper"]}.</caption>
+<thead><tr>{head}</tr></thead>
+<tbody>
+{body}
+</tbody>
+</table>""",
+    )
+
+
+def _disagreements(checked: Checked) -> str:
+    items = "\n".join(
+        f"<li><strong>{_text(claim.text)}</strong> "
+        f'<a href="#claim-{_text(claim.name)}">{_text(claim.where)}</a>{_measured(verdict)}'
+        f"{f'<p>{_text(verdict.note)}</p>' if verdict.note else ''}</li>"
+        for claim, verdict in checked
+        if verdict.holds is False
+    )
+    body = f'<ul class="against">\n{items}\n</ul>' if items else "<p>Nowhere, on these runs.</p>"
+    return _section("disagreements", "Where we disagree, and why", body)
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+
+def _figures(table: Table, checked: Checked, figures: Sequence[PaperFigure], pictures: dict[str, bytes]) -> str:
+    shown = "\n".join(
+        _figure(table, checked, figure, pictures[figure.name]) for figure in figures if figure.name in pictures
+    )
+    absent = "; ".join(figure.title for figure in figures if figure.name not in pictures)
+    left_out = f'<p class="soft">Not drawn, for want of runs: {_text(absent)}.</p>' if absent else ""
+    others = len(FIGURES) - len(figures)
+    unasked = f"{others} other figure{'s were' if others > 1 else ' was'} not asked for."
+    return _section(
+        "figures",
+        "The figures",
+        f"""<p>Errors are the approximate log Z less the exact one, in nats. Each picture is also in the folder
+<code>figures</code>, as PNG and PDF.</p>
+{left_out}{f'<p class="soft">{unasked}</p>' if others else ""}
+{shown}""",
+    )
+
+
+def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> str:
+    width, height = size_of(png)
+    seen = [(claim, verdict) for claim, verdict in checked if figure.name in claim.figures]
+    items = "\n".join(
+        f'<li>{_verdict(verdict)} <a href="#claim-{_text(claim.name)}">{_text(claim.text)}</a> '
+        f"{'' if len(seen) > MANY_CLAIMS else _measured(verdict)}</li>"
+        for claim, verdict in seen
+    )
+    seen_as = f"{figure.where} of the paper, drawn from our runs: {figure.title}. {DESCRIBED[figure.group]}"
+    source = f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
+    name, title, wide = _text(figure.name), _text(figure.title), width > WIDE
+    return f"""<article class="figure" id="figure-{name}" aria-labelledby="title-{name}">
+<header><h3 id="title-{name}">{title}</h3> <span class="soft">{_text(figure.where)}</span></header>
+<figure><div class="scroll{" wide" if wide else ""}" tabindex="0" role="group" aria-label="{title}, picture">
+<img src="{source}" width="{width}" height="{height}" alt="{_text(seen_as)}">
+</div>{'<figcaption class="hint">Wide: scroll it sideways.</figcaption>' if wide else ""}</figure>
+<div>
+<h4>What the paper says</h4>
+<p>{_text(figure.says)}</p>
+<h4>What we see</h4>
+<ul class="seen">
+{items}
+</ul>
+</div>
+{_numbers(table, figure)}
+</article>"""
+
+
+def size_of(png: bytes) -> tuple[int, int]:
+    """Width and height in pixels, as the header of a PNG has them."""
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def _numbers(table: Table, figure: PaperFigure) -> str:
+    """The mean errors behind a figure of errors, before and after clamping."""
+    if figure.group not in ("main", "errors"):
+        return ""
+    rows = []
+    for family in figure.families:
+        cells = []
+        for method in METHODS:
+            errors = table.shown(family.name, method, "maxW+TRE")
+            ends = [stratified([errors[:, k]]) for k in (0, MAX_CLAMPS) if errors.shape[1] > k]
+            cells.append(" → ".join(_minus(f"{mean.value:+.2f}") for mean in ends if mean.num_runs) or "–")
+        if any(cell != "–" for cell in cells):
+            rows.append([_text(family.title), *cells])
+    caption = f"Without clamps → with {MAX_CLAMPS} by maxW+TRE; Bethe on mixed models without the sign."
+    found = _table(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
+    return _details("Mean errors in numbers", found) if rows else ""
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+def runs_by_family(table: Table) -> Counts:
+    found: Counts = {}
+    for settings in SETTINGS:
+        for experiment in EXPERIMENTS:
+            for family in FAMILIES:
+                if count := len(table.runs(family.name, settings=settings, experiment=experiment)):
+                    found.setdefault((settings, experiment), {})[family] = count
+    return found
+
+
+def _summary(table: Table, checked: Checked) -> str:
+    words = [word_for(verdict)[0] for _, verdict in checked]
+    counts = runs_by_family(table)
+    solved = counts.get(("paper", "errors"), {})
+    facts = {
+        "models solved": f"{sum(solved.values()):,}",
+        "families": f"{len(solved)} of {len(FAMILIES)}",
+        "claims that hold": words.count("holds"),
+        "that do not": words.count("does not hold"),
+        "that these runs cannot decide": words.count("cannot tell"),
+    }
+    if "not run" in words:
+        facts["not in this table"] = words.count("not run")
+    boxes = "\n".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in facts.items())
+    mf, bethe, trw = (SETTINGS["paper"].options(method).tol for method in METHODS)
+    return f"""<section id="summary" aria-label="Summary">
+<dl class="facts">
+{boxes}
+</dl>
+<p>{_extent(counts)}</p>
+<p>Every branch is solved to a tolerance of {mf:g} (MF), {bethe:g} (Bethe) and {trw:g} (TRW, nats) with
+{SETTINGS_TITLES["paper"]}; more under <a href="#runs">Runs and settings</a>. {_not_converged(table)}</p>
+</section>"""
+
+
+def _extent(counts: Counts) -> str:
+    """What was run, in words."""
+    if not counts:
+        return "This table has no runs; only the small examples were computed."
+    lines = []
+    for (settings, experiment), found in counts.items():
+        what = "optimal sequences" if experiment == "optimal" else experiment
+        least, most = min(found.values()), max(found.values())
+        runs = counted(most, "run") if least == most else f"{least} to {counted(most, 'run')}"
+        of = counted(len(found), "family", "families")
+        lines.append(f"{what}{'' if settings == 'paper' else ' with our settings'}: {runs} of each of {of}")
+    text = f"{'; '.join(lines)}."
+    if max(counts.get(("paper", "errors"), {}).values(), default=0) < PAPER_RUNS:
+        text += f" The paper made {PAPER_RUNS} runs of each of its {len(FAMILIES)} families: with fewer, more claims"
+        text += " stay undecided."
+    return _text(_sentence(text))
+
+
+def _not_converged(table: Table) -> str:
+    """How many values did not converge, by settings and method."""
+    texts = []
+    for settings in (name for name in SETTINGS if name in table.unique("settings")):
+        found = []
+        for method in METHODS:
+            converged = table.where(settings=settings, method=method).column("converged")
+            if len(converged):
+                found.append(f"{TITLES[method]} {int((~converged).sum()):,} of {len(converged):,}")
+        if found:
+            texts.append(f"values that did not converge, with {SETTINGS_TITLES[settings]}: {', '.join(found)}")
+    text = _sentence("; ".join(texts))
+    return _text(f"{text}. They are kept: bounds hold all the same.") if text else ""
+
+
+def _runs(table: Table) -> str:
+    counts = runs_by_family(table)
+    titles = [f"{experiment}{'' if settings == 'paper' else ', our settings'}" for settings, experiment in counts]
+    titles += [f"{title} not converged" for title in TITLES.values()]
+    rows = []
+    for family in (f for f in FAMILIES if any(f in found for found in counts.values())):
+        of_family = table.where(family=family.name)
+        converged = [of_family.where(method=method).column("converged") for method in METHODS]
+        shares = [f"{(~found).mean() if len(found) else 0.0:.1%}" for found in converged]
+        rows.append([_text(family.title), *(str(found.get(family, 0)) for found in counts.values()), *shares])
+    caption = "Runs, and the share of values for which some branch did not converge."
+    found = _table(caption, "Runs of each family", ["Family", *map(_text, titles)], rows, "numeric")
+    used = [name for name in SETTINGS if name in table.unique("settings")] or ["paper"]
+    return _section(
+        "runs",
+        "Runs and settings",
+        f"""<p>Every model has singleton potentials drawn from [-2, 2] and weights from the range of its family. Runs
+with the paper’s settings solve every branch afresh, mean field from one random start, Bethe from a uniform one, TRW
+with the uniform edge weights of what the clamps leave.</p>
+{"".join(_settings(name) for name in used)}
+{_details("Runs of each family", found) if rows else ""}""",
+    )
+
+
+def _settings(name: str) -> str:
+    described, title = SETTINGS[name].described(), SETTINGS_TITLES[name]
+    rows = []
+    for method in METHODS:
+        options = (f"{option} = {described[method][option]}" for option in OPTIONS if option in described[method])
+        rows.append([TITLES[method], f"<code>{_text(', '.join(options))}</code>"])
+    starts = "a branch also starts" if SETTINGS[name].warm_starts else "no branch starts"
+    return _table(f"With {title}: {starts} at its parent’s solution.", title, ["Method", "Options"], rows) + "\n"
+
+
+# -- how to reproduce -------------------------------------------------------------------------------------------------
+
+
+def _reproduce(table: Table, figures: Sequence[PaperFigure]) -> str:
+    return _section(
+        "reproduce",
+        "How to reproduce",
+        f"""<p>Every run follows from its family and number. This makes the same table, times aside, and this page:</p>
+<pre tabindex="0"><code>pip install 'clampz[cli]=={_text(cz.__version__)}'
+{_text(command_for(table, figures))}</code></pre>
+<p>The table, in one line, and a run by itself:</p>
+<pre tabindex="0"><code>pandas.read_sql("select * from results", sqlite3.connect("results.sqlite"))
+clampz.paper.runs.perform(clampz.paper.runs.Task("paper", "errors", "grid49[-6,6]", 0))</code></pre>""",
+    )
+
+
+def command_for(table: Table, figures: Sequence[PaperFigure]) -> str:
+    """The command that makes such a table."""
+    counts = runs_by_family(table)
+    families = {family for found in counts.values() for family in found}
+    most = max((count for found in counts.values() for count in found.values()), default=PAPER_RUNS)
+    whole = [graph for graph in SIZES if {f for f in FAMILIES if f.graph == graph} <= families]
+    others = [f.name for f in FAMILIES if f in families and f.graph not in whole]
+    return Request(
+        ours=any(settings == "ours" for settings, _ in counts),
+        figure=[figure.name for figure in figures] if len(figures) < len(FIGURES) else None,
+        family=[*whole, *others] if 0 < len(families) < len(FAMILIES) else None,
+        runs=None if most == PAPER_RUNS else most,
+    ).as_command()
