@@ -29,7 +29,7 @@ from clampz.numerics import EPS, log_sum_exp
 from clampz.options import Options, is_whole
 from clampz.signature import Approximation
 from clampz.watch import Progress
-from clampz.workers import lane_blocks
+from clampz.workers import lane_blocks, map_on
 
 META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",
@@ -324,13 +324,11 @@ class Growth:
             return method(batch, start=parents, options=options, progress=progress)
         alone = options.with_changes({"threads": 1})
         blocks = lane_blocks(batch.num_lanes, 1, BLOCK)
-        waiting = [
-            self.executor.submit(
-                _solve_block, method.name, batch.take(block), parents and parents.take(block), _options_of(alone, block)
-            )
+        items = [
+            (method.name, batch.take(block), parents and parents.take(block), _options_of(alone, block))
             for block in blocks
         ]
-        first, *others = [future.result() for future in waiting]
+        first, *others = map_on(self.executor, options.num_threads, _solve_block, items)
         return first.join(others)
 
     def _record(self, *choices: Choice) -> None:
