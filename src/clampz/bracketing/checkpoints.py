@@ -3,24 +3,41 @@
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from clampz._version import __version__
-from clampz.bracketing.bracket import BoundOptions, Point
+from clampz.bracketing.bracket import Point
+from clampz.bracketing.narrow import NarrowState
+from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
-from clampz.bracketing.tree import Node, Part
+from clampz.bracketing.tree import Node, Submodel
 from clampz.errors import OptionError
+from clampz.files import written_whole
 from clampz.model import Model
+
+
+class Row(NamedTuple):
+    """A node, with its parent (-1 for none) and its submodel by number."""
+
+    parent: int
+    submodel: int
+    clamps: tuple[tuple[int, tuple[int, ...]], ...]
+    lower: float
+    upper: float
+    is_and: bool
+    other: float
+    settled: bool
+    state: NarrowState | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A search in a file: parts, and nodes with their parents by number."""
+    """A search in a file; in `rows` parents come before their children."""
 
     version: str
     model: Model
-    parts: list[Part]
-    rows: list[tuple[Any, ...]]
+    submodels: list[Submodel]
+    rows: list[Row]
     trace: list[Point]
     num_leaves: int
     slack: float
@@ -28,34 +45,39 @@ class Checkpoint:
 
 def save(search: Search, path: Path) -> None:
     """Leave the tree in a file, whole or not at all."""
-    nodes, parts = [search.root], {id(search.root.part): search.root.part}
-    for node in nodes:  # grows as it goes: parents come before their children
+    nodes = [search.frontier.root]
+    submodels: dict[int, tuple[int, Submodel]] = {}
+    for node in nodes:  # grows as it goes
         nodes.extend(node.children)
-        parts[id(node.part)] = node.part
+        submodels.setdefault(id(node.submodel), (len(submodels), node.submodel))
     number = {id(node): k for k, node in enumerate(nodes)}
-    part_number = {key: k for k, key in enumerate(parts)}
     rows = [
-        (
-            -1 if node.parent is None else number[id(node.parent)], part_number[id(node.part)], node.clamps, node.lower, node.upper, node.is_and, node.other,
-            node.settled, node.state,
+        Row(
+            parent=-1 if node.parent is None else number[id(node.parent)],
+            submodel=submodels[id(node.submodel)][0],
+            clamps=node.clamps,
+            lower=node.lower,
+            upper=node.upper,
+            is_and=node.is_and,
+            other=node.other,
+            settled=node.settled,
+            state=node.state,
         )
         for node in nodes
-    ]  # fmt: skip
+    ]
     kept = Checkpoint(
         version=__version__,
         model=search.user_model,
-        parts=list(parts.values()),
+        submodels=[submodel for _, submodel in submodels.values()],
         rows=rows,
         trace=search.trace,
-        num_leaves=search.num_leaves,
+        num_leaves=search.frontier.num_leaves,
         slack=search.slack,
     )
-    beside = path.with_name(f"{path.name}.tmp")
     try:
-        beside.write_bytes(pickle.dumps(kept))
-        beside.replace(path)
+        with written_whole(path) as beside:
+            beside.write_bytes(pickle.dumps(kept))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
 
 
@@ -67,7 +89,7 @@ def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
             raise OptionError(f"checkpoint {path}: expected a folder that exists")
         return search
     try:
-        kept = pickle.loads(path.read_bytes())
+        kept: object = pickle.loads(path.read_bytes())
     except Exception:
         kept = None
     if not isinstance(kept, Checkpoint):
@@ -77,21 +99,17 @@ def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
     if kept.model != model:
         raise OptionError(f"checkpoint {path}: expected one of this model, {model}, found one of {kept.model}")
     nodes: list[Node] = []
-    for parent, part, clamps, lower, upper, is_and, other, settled, state in kept.rows:
-        node = Node(nodes[parent] if parent >= 0 else None, kept.parts[part], clamps, lower, upper)
-        node.is_and, node.other, node.settled, node.state = is_and, other, settled, state
-        if parent >= 0:
-            nodes[parent].children.append(node)
+    for row in kept.rows:
+        parent = nodes[row.parent] if row.parent >= 0 else None
+        node = Node(parent, kept.submodels[row.submodel], row.clamps, row.lower, row.upper)
+        node.is_and, node.other, node.settled, node.state = row.is_and, row.other, row.settled, row.state
+        if parent is not None:
+            parent.children.append(node)
         nodes.append(node)
-    search.root, search.trace, search.num_leaves, search.num_nodes, search.slack = (
-        nodes[0],
-        kept.trace,
-        kept.num_leaves,
-        len(nodes),
-        kept.slack,
-    )
+    frontier = search.frontier
+    frontier.root, frontier.num_nodes, frontier.num_leaves = nodes[0], len(nodes), kept.num_leaves
+    search.trace, search.slack = kept.trace, kept.slack
     search.seconds_before = kept.trace[-1].seconds if kept.trace else 0.0
     for node in nodes:
-        if not node.children:
-            search.push(node)
+        frontier.push(node)
     return search

@@ -18,8 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clampz.bracketing import BoundOptions, Bracket, bounds
-from clampz.bracketing.marginals import MarginalBounds, bound_marginals
+from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound_marginals, bounds
 from clampz.cli.common import (
     INTERRUPTED,
     OK,

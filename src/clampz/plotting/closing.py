@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from clampz.bracketing.bracket import Bracket
+from clampz.drawing import draws
 from clampz.plotting.pictures import INK, SOFT, new_axes
 from clampz.wording import counted, round_outward
 
@@ -81,3 +82,6 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
+
+
+draws(Bracket, plot_closing)
