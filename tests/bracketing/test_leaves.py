@@ -21,9 +21,9 @@ def lanes_of(model):
     return np.stack(lanes, axis=1)
 
 
-def work_on(model, watch=None, exact=True, **asked):
+def work_on(model, exact=True, **asked):
     options = cz.BoundOptions(exact=exact)
-    return LeafWork.of(model, lanes_of(model), options, watch or Watch(60.0), **asked)
+    return LeafWork(model, lanes_of(model), options, 60.0, **asked)
 
 
 @pytest.mark.parametrize("limit", [0.0, 40.0])
@@ -59,7 +59,7 @@ def test_a_run_that_is_over_asks_for_little():
     """Bounds of the first sweep hold, and no narrow parts are looked for."""
     model = frustrated(3)
     watch = Watch(60.0)
-    work = work_on(model, watch, limit=16.0, evaluations=5)
+    work = work_on(model, limit=16.0, evaluations=5)
     watch.stopped_by = "interrupt"
     solved = solve_leaves(work, watch)
     assert solved.narrow is None and not any(solved.exact)

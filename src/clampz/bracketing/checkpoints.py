@@ -3,41 +3,25 @@
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from clampz._version import __version__
 from clampz.bracketing.bracket import Point
-from clampz.bracketing.narrow import NarrowState
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
-from clampz.bracketing.tree import Node, Submodel
+from clampz.bracketing.tree import Node
 from clampz.errors import OptionError
 from clampz.files import written_whole
 from clampz.model import Model
 
 
-class Row(NamedTuple):
-    """A node, with its parent (-1 for none) and its submodel by number."""
-
-    parent: int
-    submodel: int
-    clamps: tuple[tuple[int, tuple[int, ...]], ...]
-    lower: float
-    upper: float
-    is_and: bool
-    other: float
-    settled: bool
-    state: NarrowState | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A search in a file; in `rows` parents come before their children."""
+    """A search in a file: its nodes, parents before their children, and for each the number of its parent."""
 
     version: str
     model: Model
-    submodels: list[Submodel]
-    rows: list[Row]
+    nodes: list[Node]
+    parents: list[int]
     trace: list[Point]
     num_leaves: int
     slack: float
@@ -45,31 +29,15 @@ class Checkpoint:
 
 def save(search: Search, path: Path) -> None:
     """Leave the tree in a file, whole or not at all."""
-    nodes = [search.frontier.root]
-    submodels: dict[int, tuple[int, Submodel]] = {}
-    for node in nodes:  # grows as it goes
+    nodes, parents = [search.frontier.root], [-1]
+    for number, node in enumerate(nodes):  # grows as it goes
         nodes.extend(node.children)
-        submodels.setdefault(id(node.submodel), (len(submodels), node.submodel))
-    number = {id(node): k for k, node in enumerate(nodes)}
-    rows = [
-        Row(
-            parent=-1 if node.parent is None else number[id(node.parent)],
-            submodel=submodels[id(node.submodel)][0],
-            clamps=node.clamps,
-            lower=node.lower,
-            upper=node.upper,
-            is_and=node.is_and,
-            other=node.other,
-            settled=node.settled,
-            state=node.state,
-        )
-        for node in nodes
-    ]
+        parents.extend([number] * len(node.children))
     kept = Checkpoint(
         version=__version__,
         model=search.user_model,
-        submodels=[submodel for _, submodel in submodels.values()],
-        rows=rows,
+        nodes=nodes,
+        parents=parents,
         trace=search.trace,
         num_leaves=search.frontier.num_leaves,
         slack=search.slack,
@@ -98,18 +66,13 @@ def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
         raise OptionError(f"checkpoint {path}: expected one of version {__version__}, found {kept.version}")
     if kept.model != model:
         raise OptionError(f"checkpoint {path}: expected one of this model, {model}, found one of {kept.model}")
-    nodes: list[Node] = []
-    for row in kept.rows:
-        parent = nodes[row.parent] if row.parent >= 0 else None
-        node = Node(parent, kept.submodels[row.submodel], row.clamps, row.lower, row.upper)
-        node.is_and, node.other, node.settled, node.state = row.is_and, row.other, row.settled, row.state
-        if parent is not None:
-            parent.children.append(node)
-        nodes.append(node)
+    for node, number in zip(kept.nodes[1:], kept.parents[1:], strict=True):
+        node.parent = kept.nodes[number]
+        node.parent.children.append(node)
     frontier = search.frontier
-    frontier.root, frontier.num_nodes, frontier.num_leaves = nodes[0], len(nodes), kept.num_leaves
+    frontier.root, frontier.num_nodes, frontier.num_leaves = kept.nodes[0], len(kept.nodes), kept.num_leaves
     search.trace, search.slack = kept.trace, kept.slack
     search.seconds_before = kept.trace[-1].seconds if kept.trace else 0.0
-    for node in nodes:
+    for node in kept.nodes:
         frontier.push(node)
     return search

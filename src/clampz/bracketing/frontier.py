@@ -142,7 +142,7 @@ class Frontier:
         else:
             for child in node.children:
                 alone = child.submodel.model
-                solved = solve_leaves(LeafWork.of(alone, alone.unary.flat[:, None], self.options, watch), watch)
+                solved = solve_leaves(LeafWork(alone, alone.unary.flat[:, None], self.options, watch.left()), watch)
                 child.lower, child.upper = float(solved.lower[0]), float(solved.upper[0])
                 child.settled, child.state = solved.exact[0], solved.states[0]
         together = rest.upper + sum(child.upper for child in node.children if math.isfinite(child.upper))

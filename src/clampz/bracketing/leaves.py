@@ -23,7 +23,7 @@ PARTITION_SHARE, METHOD_SHARE = 0.4, 0.25
 MOST_EDGES = 20_000
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LeafWork:
     """What a worker is asked to do about some lanes of a model.
 
@@ -31,59 +31,30 @@ class LeafWork:
     ----------
     unary
         (S, B) the lanes' potentials.
+    seconds
+        What it may take.  Workers elsewhere have clocks of their own.
     narrow, limit
         Narrow parts to use, or how many table entries new ones may have; 0 for bounds without any.
-    starts
-        (B,) where the bounds of each lane begin.
+    start
+        Where the bounds of every lane begin.
     evaluations
         Of the upper bound.
     exact
-        Whether lanes are summed where that is cheap.
-    seconds, memory
-        What it may take.  Workers elsewhere have clocks of their own.
+        Whether lanes are summed where that is cheap, if the options allow it.
+    memory_share
+        Of the memory that the search may take.
     """
 
     model: Model
     unary: Floats
-    narrow: Narrow | None
-    limit: float
-    starts: list[NarrowState | None]
-    evaluations: int
-    exact: bool
+    options: BoundOptions
     seconds: float
-    memory: float
-    max_iter: int
-    seed: int
-
-    @classmethod
-    def of(
-        cls,
-        model: Model,
-        unary: Floats,
-        options: BoundOptions,
-        watch: Watch,
-        *,
-        narrow: Narrow | None = None,
-        limit: float = 0.0,
-        start: NarrowState | None = None,
-        evaluations: int = 1,
-        exact: bool = True,
-        memory_share: float = 1 / 4,
-    ) -> "LeafWork":
-        """Within the options and the time left of a search; all lanes begin at one state."""
-        return cls(
-            model=model,
-            unary=unary,
-            narrow=narrow,
-            limit=limit,
-            starts=[start] * unary.shape[1],
-            evaluations=evaluations,
-            exact=exact and options.exact,
-            seconds=watch.left(),
-            memory=memory_share * options.num_bytes,
-            max_iter=options.max_iter,
-            seed=options.seed,
-        )
+    narrow: Narrow | None = None
+    limit: float = 0.0
+    start: NarrowState | None = None
+    evaluations: int = 1
+    exact: bool = True
+    memory_share: float = 1 / 4
 
 
 class Solved(NamedTuple):
@@ -101,14 +72,14 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
     """Bounds on every lane: exact where that is cheap, else the best of mean field, TRW and narrow parts."""
     watch = Watch(work.seconds, within=within)
     partitioning = watch.share(PARTITION_SHARE)
-    num_lanes = work.unary.shape[1]
+    options, num_lanes = work.options, work.unary.shape[1]
     lower, upper = np.full(num_lanes, -np.inf), np.full(num_lanes, np.inf)
-    done, states = [False] * num_lanes, list(work.starts)
-    finisher = Finisher(work.model)
-    for lane in range(num_lanes) if work.exact else ():
+    done, states = [False] * num_lanes, [work.start] * num_lanes
+    finisher, memory = Finisher(work.model), work.memory_share * options.num_bytes
+    for lane in range(num_lanes) if work.exact and options.exact else ():
         if watch.must_stop():
             break
-        plan = finisher.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), work.memory)
+        plan = finisher.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), memory)
         if plan is not None:
             lower[lane], upper[lane] = finisher.total(work.unary[:, lane], plan)
             done[lane] = True
@@ -119,13 +90,13 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
     if narrow is None or narrow.limit < work.limit or work.limit == 0:
         batch = Batch(work.model, work.unary[:, left])
         seconds = watch.left(METHOD_SHARE)
-        fields = mean_field(batch, max_iter=work.max_iter, threads=1, time=seconds, seed=work.seed)
-        trees = trw(batch, max_iter=work.max_iter, threads=1, time=seconds)
+        fields = mean_field(batch, max_iter=options.max_iter, threads=1, time=seconds, seed=options.seed)
+        trees = trw(batch, max_iter=options.max_iter, threads=1, time=seconds)
         lower[left], upper[left] = fields.lower, trees.upper
         for b, lane in enumerate(left.tolist()):
             states[lane] = NarrowState.at(fields.marginals_flat[:, b], trees.marginals_flat[:, b])
         if work.limit > 0 and work.model.num_edges <= MOST_EDGES and not watch.must_stop():
-            narrow = Narrow.of(work.model, work.limit, work.seed, partitioning.must_stop)
+            narrow = Narrow.of(work.model, work.limit, options.seed, partitioning.must_stop)
     if narrow is not None and work.limit > 0:
         even = np.full(len(work.unary), 0.5)
         for lane in left.tolist():

@@ -136,11 +136,11 @@ def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Wat
     blocks = np.array_split(np.arange(len(keys)), num_blocks) if keys else []
     jobs = []
     for block in blocks:
-        work = LeafWork.of(
+        work = LeafWork(
             base,
             np.stack([lanes[keys[k]] for k in block], axis=1),
             options,
-            together,
+            together.left(),
             narrow=narrow,
             limit=0.0 if narrow is None else narrow.limit,
             start=state,

@@ -61,7 +61,7 @@ def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -
         submodel.too_wide = len(node.clamps)
         return None
     if plan.seconds <= FINISH_SECONDS:
-        work = LeafWork.of(submodel.model, unary[:, None], options, watch, narrow=submodel.narrow, start=node.state)
+        work = LeafWork(submodel.model, unary[:, None], options, watch.left(), narrow=submodel.narrow, start=node.state)
         return Next(work, Refine(node))
     if not plan.fixed:
         return None
@@ -71,7 +71,7 @@ def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -
         if plan.seconds / len(pieces) <= FINISH_SECONDS or len(pieces) >= MOST_PIECES:
             break
     lanes = np.stack([piece.unary() for piece in pieces], axis=1)
-    work = LeafWork.of(submodel.model, lanes, options, watch, narrow=submodel.narrow, exact=False)
+    work = LeafWork(submodel.model, lanes, options, watch.left(), narrow=submodel.narrow, exact=False)
     return Next(work, Expand(node, pieces))
 
 
@@ -87,7 +87,9 @@ def _wider(node: Node, options: BoundOptions, watch: Watch) -> Next | None:
         return None
     submodel.tried = limit
     unary = node.unary()[:, None]
-    work = LeafWork.of(submodel.model, unary, options, watch, limit=limit, start=node.state, evaluations=EVALUATIONS)
+    work = LeafWork(
+        submodel.model, unary, options, watch.left(), limit=limit, start=node.state, evaluations=EVALUATIONS
+    )
     return Next(work, Refine(node))
 
 
@@ -104,11 +106,11 @@ def _clamp(node: Node, options: BoundOptions, watch: Watch) -> Next | None:
     if variable is None:
         return None
     children, submodel = _branches(node, node, variable), node.submodel
-    work = LeafWork.of(
+    work = LeafWork(
         submodel.model,
         np.stack([child.unary() for child in children], axis=1),
         options,
-        watch,
+        watch.left(),
         narrow=submodel.narrow,
         limit=submodel.limit,
         start=node.state,

@@ -56,18 +56,17 @@ class BoundOptions:
 
     def __post_init__(self) -> None:
         check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
-        check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
         check_option(
             self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1),
             "leaves",
             "None or a whole number >= 1",
             self.leaves,
         )
-        check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
+        Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
         if self.select not in (known := [CUTS, *selectors()]):
             raise unknown_name("selector", self.select, known)
         check_option(self.criterion in CRITERIA, "criterion", f"one of {', '.join(CRITERIA)}", self.criterion)
-        self.num_threads, self.num_bytes  # noqa: B018 (refuse what they cannot read)
+        self.num_bytes  # noqa: B018 (refuses what it cannot read)
 
     @property
     def num_threads(self) -> int:
