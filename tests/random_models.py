@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 
+from clampz.generators import complete
 from clampz.model import Model
 
 
@@ -60,3 +61,23 @@ def relabelled(model, order):
         {(int(place[i]), int(place[j])): table for (i, j), table in model.pairwise.items()},
         constant=model.constant,
     )
+
+
+def random_of_any_kind(seed, most=9):
+    """2 to 4 labels, weak to strong, some with hard zeros, some in several components."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, most))
+    num_states = rng.integers(2, 5 if n < 7 else 3, size=n)
+    density, strength = rng.random(), rng.choice([0.3, 1.0, 3.0, 10.0, 50.0])
+    pairwise = {}
+    for i, j in itertools.combinations(range(n), 2):
+        if rng.random() < density:
+            table = rng.uniform(-strength, strength, size=(num_states[i], num_states[j]))
+            if seed % 4 == 3:
+                table[rng.random(table.shape) < 0.2] = -np.inf
+            pairwise[i, j] = table
+    return Model([rng.uniform(-2, 2, size=k) for k in num_states], pairwise)
+
+
+def frustrated(seed=0, n=7):
+    return complete(n, weights=(-8, 8), rng=seed)

@@ -12,8 +12,7 @@ from clampz.approximations.bethe import BetheOptions, bethe
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
-from clampz.bracketing import BoundOptions, Bracket, bound, bounds
-from clampz.bracketing.marginals import MarginalBounds, bound_marginals
+from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound, bound_marginals, bounds
 from clampz.choosing import Solution, solve
 from clampz.clamping.branches import Clamped, Step, branches
 from clampz.clamping.growth import clamp

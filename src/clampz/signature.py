@@ -14,7 +14,7 @@ from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
-from clampz.model.results import Estimate, Estimates
+from clampz.model.results import Estimate, Estimates, State
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import Floats, Integers, columns
 from clampz.options import Options, check_option
@@ -34,6 +34,11 @@ class ForestWeights:
 
     rho: Floats
     optimize: bool = False
+
+    @classmethod
+    def of(cls, state: State, optimize: bool = False) -> "ForestWeights | None":
+        """Those that a method ended with, if it has any."""
+        return None if state.rho is None else cls(state.rho, optimize)
 
     def take(self, lanes: Integers) -> "ForestWeights":
         """Those of some of the lanes."""

@@ -37,7 +37,7 @@ class Watch:
     """Holds a run to its time, hears its callback and Ctrl-C.  `stopped_by` is None while the run may go on.
 
     Every deadline is a share of one clock: a run inside another gets `watch.share(...)`, which ends no later than the
-    whole and stops when that does.
+    whole and stops when that does.  `stop` is asked whenever the run asks whether it must stop.
     """
 
     def __init__(
@@ -46,10 +46,12 @@ class Watch:
         progress: Callable[[Progress], object] | None = None,
         *,
         within: "Watch | None" = None,
+        stop: Callable[[], bool] | None = None,
     ) -> None:
         self.stopped_by: StoppedBy | None = None
         self._progress = progress
         self._within = within
+        self._stop = stop
         self._lock = threading.Lock()
         self._began = perf_counter()
         self._end = self._began + time
@@ -77,6 +79,8 @@ class Watch:
         """Whether a limit other than the iterations has been reached."""
         if self.stopped_by is None and self._within is not None and self._within.must_stop():
             self.stopped_by = self._within.stopped_by
+        if self.stopped_by is None and self._stop is not None and self._stop():
+            self.stopped_by = "interrupt"
         if self.stopped_by is None and perf_counter() > self._end:
             self.stopped_by = "time"
         return self.stopped_by is not None

@@ -1,20 +1,22 @@
-"""Lanes over threads: a batch is cut into blocks of lanes, and a single large model into ranges of slots.
+"""Who does the work: threads for the lanes of a batch, and crews, which know executors and what to do when one breaks.
 
-The kernels release the GIL, so threads run them side by side.  No result depends on how many threads there are: lanes
-do not touch each other, and a range is cut where the arithmetic is the same on both sides.
+A batch is cut into blocks of lanes, and a single large model into ranges of slots.  The kernels release the GIL, so
+threads run them side by side.  No result depends on who does the work: lanes do not touch each other, and a range is
+cut where the arithmetic is the same on both sides.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
 from clampz._kernels.messages import FULL_LANES
 from clampz.numerics import Integers
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # Lanes per block at most: the messages of a hundred-variable model times 64 lanes still fit in a second-level cache.
@@ -33,7 +35,7 @@ class Workers:
         self.num_threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
 
-    def map(self, function: Callable[[Any], T], items: list[Any]) -> list[T]:
+    def map(self, function: Callable[[S], T], items: list[S]) -> list[T]:
         """The function of each item, in order."""
         if self._pool is None or len(items) < 2:
             return [function(item) for item in items]
@@ -54,6 +56,106 @@ def workers(num_threads: int) -> Iterator[Workers]:
         pool.close()
 
 
+class Job(Generic[T]):
+    """Work that a crew has been given.  What an executor loses, the crew's own threads do again."""
+
+    def __init__(
+        self, crew: "Crew", function: Callable[..., T], args: tuple[object, ...], here: tuple[object, ...]
+    ) -> None:
+        self._crew, self._function, self._args, self._here = crew, function, args, here
+        self.future = self._given_to(crew.executor)
+
+    def done(self) -> bool:
+        if self.future.done() and self._lost():
+            self.future = self._given_to(None)
+        return self.future.done()
+
+    def result(self) -> T:
+        """What came of it, waited for; raises what the function raised."""
+        while not self.done():
+            wait([self.future])
+        return self.future.result()
+
+    def _given_to(self, executor: Executor | None) -> Future[T]:
+        self._executor = executor
+        args = (*self._args, *self._here) if in_this_process(executor) else self._args
+        try:
+            return (executor or self._crew.home).submit(self._function, *args)
+        except BrokenExecutor:
+            if executor is None:
+                raise
+            self._crew.executor = None
+            return self._given_to(None)
+
+    def _lost(self) -> bool:
+        """Whether it is not done, though no longer waiting: the executor broke, or it failed where the workers are, for
+        reasons that may be theirs."""
+        if self._executor is None:
+            return False
+        if self.future.cancelled():
+            return True
+        error = self.future.exception()
+        if isinstance(error, BrokenExecutor):
+            self._crew.executor = None
+        return error is not None and (isinstance(error, BrokenExecutor) or not in_this_process(self._executor))
+
+
+class Crew:
+    """Those who work for a run: the caller's executor of threads, processes or machines, or else threads of its own.
+
+    An executor that breaks is left for good, and all that it had not done is done here.  At the end of a `with` the
+    crew's own threads are dismissed; the executor stays its owner's.
+    """
+
+    def __init__(self, executor: Executor | None, num_threads: int) -> None:
+        self.executor = executor
+        self.num_threads = num_threads
+        self._home: ThreadPoolExecutor | None = None
+
+    @property
+    def num_at_once(self) -> int:
+        """Jobs that keep all busy: workers elsewhere should find the next one there already."""
+        return self.num_threads if in_this_process(self.executor) else 2 * self.num_threads
+
+    @property
+    def home(self) -> ThreadPoolExecutor:
+        """Threads of its own."""
+        if self._home is None:
+            self._home = ThreadPoolExecutor(self.num_threads)
+        return self._home
+
+    def submit(self, function: Callable[..., T], *args: object, here: tuple[object, ...] = ()) -> Job[T]:
+        """Let someone compute function(*args), or function(*args, *here) if it is done in this process."""
+        return Job(self, function, args, here)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._home is not None:
+            self._home.shutdown(wait=False, cancel_futures=True)
+
+
+def in_this_process(executor: Executor | None) -> bool:
+    """Whether its workers share our memory and clocks."""
+    return executor is None or isinstance(executor, ThreadPoolExecutor)
+
+
+def finished(jobs: Iterable[Job[T]], timeout: float) -> list[Job[T]]:
+    """Those that are done, as soon as there are any or time is up."""
+    jobs = list(jobs)
+    wait([job.future for job in jobs], timeout, FIRST_COMPLETED)
+    return [job for job in jobs if job.done()]
+
+
+def map_on(
+    executor: Executor | None, num_threads: int, function: Callable[..., T], items: Iterable[tuple[object, ...]]
+) -> list[T]:
+    """The function of each item's arguments, in order: by an executor, or by threads here should it break."""
+    with Crew(executor, num_threads) as crew:
+        return [job.result() for job in [crew.submit(function, *item) for item in items]]
+
+
 def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) -> list[Integers]:
     """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers unless
     `max_block` does not allow that."""
@@ -61,9 +163,9 @@ def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) 
     size = min(MAX_BLOCK if max_block is None else max_block, -(-size // FULL_LANES) * FULL_LANES)
     begin = np.arange(0, num_lanes, size)
     if len(begin) > 1 and size >= FULL_LANES > num_lanes - begin[-1]:
-        begin = begin[
-            :-1
-        ]  # a remainder joins the last block: alone it would be too few lanes for the kernels of full ones, which round differently
+        # a remainder joins the last block: alone it would be too few lanes for the kernels of full ones, which round
+        # differently
+        begin = begin[:-1]
     return np.split(np.arange(num_lanes), begin[1:]) if num_lanes else []
 
 

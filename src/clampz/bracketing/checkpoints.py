@@ -3,24 +3,25 @@
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clampz._version import __version__
-from clampz.bracketing.bracket import BoundOptions, Point
+from clampz.bracketing.bracket import Point
+from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
-from clampz.bracketing.tree import Node, Part
+from clampz.bracketing.tree import Node
 from clampz.errors import OptionError
+from clampz.files import written_whole
 from clampz.model import Model
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A search in a file: parts, and nodes with their parents by number."""
+    """A search in a file: its nodes, parents before their children, and for each the number of its parent."""
 
     version: str
     model: Model
-    parts: list[Part]
-    rows: list[tuple[Any, ...]]
+    nodes: list[Node]
+    parents: list[int]
     trace: list[Point]
     num_leaves: int
     slack: float
@@ -28,34 +29,23 @@ class Checkpoint:
 
 def save(search: Search, path: Path) -> None:
     """Leave the tree in a file, whole or not at all."""
-    nodes, parts = [search.root], {id(search.root.part): search.root.part}
-    for node in nodes:  # grows as it goes: parents come before their children
+    nodes, parents = [search.frontier.root], [-1]
+    for number, node in enumerate(nodes):  # grows as it goes
         nodes.extend(node.children)
-        parts[id(node.part)] = node.part
-    number = {id(node): k for k, node in enumerate(nodes)}
-    part_number = {key: k for k, key in enumerate(parts)}
-    rows = [
-        (
-            -1 if node.parent is None else number[id(node.parent)], part_number[id(node.part)], node.clamps, node.lower, node.upper, node.is_and, node.other,
-            node.settled, node.state,
-        )
-        for node in nodes
-    ]  # fmt: skip
+        parents.extend([number] * len(node.children))
     kept = Checkpoint(
         version=__version__,
         model=search.user_model,
-        parts=list(parts.values()),
-        rows=rows,
+        nodes=nodes,
+        parents=parents,
         trace=search.trace,
-        num_leaves=search.num_leaves,
+        num_leaves=search.frontier.num_leaves,
         slack=search.slack,
     )
-    beside = path.with_name(f"{path.name}.tmp")
     try:
-        beside.write_bytes(pickle.dumps(kept))
-        beside.replace(path)
+        with written_whole(path) as beside:
+            beside.write_bytes(pickle.dumps(kept))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
 
 
@@ -67,7 +57,7 @@ def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
             raise OptionError(f"checkpoint {path}: expected a folder that exists")
         return search
     try:
-        kept = pickle.loads(path.read_bytes())
+        kept: object = pickle.loads(path.read_bytes())
     except Exception:
         kept = None
     if not isinstance(kept, Checkpoint):
@@ -76,22 +66,13 @@ def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
         raise OptionError(f"checkpoint {path}: expected one of version {__version__}, found {kept.version}")
     if kept.model != model:
         raise OptionError(f"checkpoint {path}: expected one of this model, {model}, found one of {kept.model}")
-    nodes: list[Node] = []
-    for parent, part, clamps, lower, upper, is_and, other, settled, state in kept.rows:
-        node = Node(nodes[parent] if parent >= 0 else None, kept.parts[part], clamps, lower, upper)
-        node.is_and, node.other, node.settled, node.state = is_and, other, settled, state
-        if parent >= 0:
-            nodes[parent].children.append(node)
-        nodes.append(node)
-    search.root, search.trace, search.num_leaves, search.num_nodes, search.slack = (
-        nodes[0],
-        kept.trace,
-        kept.num_leaves,
-        len(nodes),
-        kept.slack,
-    )
+    for node, number in zip(kept.nodes[1:], kept.parents[1:], strict=True):
+        node.parent = kept.nodes[number]
+        node.parent.children.append(node)
+    frontier = search.frontier
+    frontier.root, frontier.num_nodes, frontier.num_leaves = kept.nodes[0], len(kept.nodes), kept.num_leaves
+    search.trace, search.slack = kept.trace, kept.slack
     search.seconds_before = kept.trace[-1].seconds if kept.trace else 0.0
-    for node in nodes:
-        if not node.children:
-            search.push(node)
+    for node in kept.nodes:
+        frontier.push(node)
     return search

@@ -10,16 +10,17 @@ the model itself has ended.  What time is left goes to the variable whose interv
 
 import math
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from clampz.bracketing.bracket import BoundOptions, Bracket
-from clampz.bracketing.leaves import MOST_EDGES, Task, solve
+from clampz.bracketing.bracket import Bracket
+from clampz.bracketing.leaves import MOST_EDGES, LeafWork, solve_leaves
 from clampz.bracketing.narrow import Narrow, NarrowState
-from clampz.bracketing.search import Search
+from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.search import THOROUGH_SECONDS, Search
 from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
 from clampz.clamping.branches import checked_variables
 from clampz.elimination.cost import WITH_MARGINALS
@@ -32,11 +33,13 @@ from clampz.model.equivalent import Equivalent
 from clampz.model.fixing import keep_only
 from clampz.model.tables import Floats
 from clampz.numerics import log_sum_exp
-from clampz.options import Options
 from clampz.watch import Watch
+from clampz.workers import Crew
 
-# Share of the time that exact marginals may take.
+# Share of the time that exact inference may take.
 EXACT_SHARE = 0.7
+# The share of the time for bounds on all lanes at once, in so many blocks for each thread, and evaluations of each.
+LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
 # Beyond the rounding of log Z, what a computed probability may be off by.
 PROBABILITY_ROUNDING = 1e-12
 
@@ -65,7 +68,10 @@ class MarginalBounds:
         return np.stack([self.lower[i], self.upper[i]], axis=1)
 
     def __repr__(self) -> str:
-        return f"MarginalBounds({len(self.lower)} variables, widest interval {self.widest:.3g}, {self.seconds:.2g} s, stopped by {self.stopped_by})"
+        return (
+            f"MarginalBounds({len(self.lower)} variables, widest interval {self.widest:.3g}, {self.seconds:.2g} s, "
+            f"stopped by {self.stopped_by})"
+        )
 
 
 def bound_marginals(
@@ -92,23 +98,17 @@ def bound_marginals(
         found = _exactly(model, asked, chosen, watch) if chosen.exact else None
         if found is not None:
             return found
-        threads = Options(threads=chosen.threads).num_threads
-        own = ThreadPoolExecutor(threads) if executor is None else None
-        try:
-            return _by_bounds(model, asked, chosen, watch, executor or own, threads)  # type: ignore[arg-type]
-        finally:
-            if own is not None:
-                own.shutdown(cancel_futures=True)
+        with Crew(executor, chosen.num_threads) as crew:
+            try:
+                return _by_bounds(model, asked, chosen, watch, crew)
+            finally:
+                watch.stopped_by = watch.stopped_by or "callback"  # workers stop too
 
 
 def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch) -> MarginalBounds | None:
     """By exact inference, where it fits in the time and memory given."""
-    plan = Slicer(model).plan(
-        model.unary.flat,
-        EXACT_SHARE * options.time / WITH_MARGINALS,
-        options.num_bytes / 4,
-        thorough=options.time > 2.0,
-    )
+    seconds, thorough = watch.left(EXACT_SHARE / WITH_MARGINALS), watch.left() > THOROUGH_SECONDS
+    plan = Slicer(model).plan(model.unary.flat, seconds, options.num_bytes / 4, thorough=thorough)
     if plan is None or plan.fixed:
         return None
     batch = Batch(model, model.unary.flat[:, None])
@@ -120,9 +120,7 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
     return MarginalBounds(model=model, lower=lower, upper=upper, stopped_by="exact", seconds=watch.seconds)
 
 
-def _by_bounds(
-    model: Model, asked: list[int], options: BoundOptions, watch: Watch, executor: Executor, threads: int
-) -> MarginalBounds:
+def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Watch, crew: Crew) -> MarginalBounds:
     base = Equivalent.of(model).model if model.factors else model
     slack = Equivalent.of(model).rounding if model.factors else 0.0
     lanes = {
@@ -135,30 +133,27 @@ def _by_bounds(
         i, a = key
         low[i][a], high[i][a] = max(low[i][a], lower - slack), min(high[i][a], upper + slack)
 
+    together = watch.share(LANES_SHARE)
     narrow, state = _shared(base, options, watch)
     keys = list(lanes)
-    waiting = []
-    for block in np.array_split(np.arange(len(keys)), max(1, min(len(keys), 4 * threads))) if keys else []:
-        if block.size:
-            unary = np.stack([lanes[keys[k]] for k in block], axis=1)
-            limit = 0.0 if narrow is None else narrow.limit
-            left = max(0.0, options.time / 2 - watch.seconds)
-            task = Task(
-                base,
-                unary,
-                narrow,
-                limit,
-                [state] * len(block),
-                left,
-                options.exact,
-                4,
-                options.max_iter,
-                options.num_bytes / 8,
-                options.seed,
-            )
-            waiting.append((block, executor.submit(solve, task)))
-    for block, future in waiting:
-        solved = future.result()
+    num_blocks = min(len(keys), BLOCKS_PER_THREAD * crew.num_threads)
+    blocks = np.array_split(np.arange(len(keys)), num_blocks) if keys else []
+    jobs = []
+    for block in blocks:
+        work = LeafWork(
+            base,
+            np.stack([lanes[keys[k]] for k in block], axis=1),
+            options,
+            together.left(),
+            narrow=narrow,
+            limit=0.0 if narrow is None else narrow.limit,
+            start=state,
+            evaluations=LANE_EVALUATIONS,
+            memory_share=1 / 8,
+        )
+        jobs.append(crew.submit(solve_leaves, work, here=(together,)))
+    for block, job in zip(blocks, jobs, strict=True):
+        solved = job.result()
         for k, lower, upper in zip(block, solved.lower, solved.upper, strict=True):
             learn(keys[k], float(lower), float(upper))
     searches: dict[tuple[int, int], Iterator[Bracket]] = {}
@@ -177,10 +172,10 @@ def _by_bounds(
             key = (widest, a)
             if key in lanes and high[widest][a] > low[widest][a]:
                 if key not in searches:
-                    part = Model.from_flat(
+                    lane = Model.from_flat(
                         base.num_states, lanes[key], base.edges, base.pairwise.flat, constant=base.constant
                     )
-                    searches[key] = Search(part, options).run(executor, watch, threads)
+                    searches[key] = Search(lane, options).run(crew, watch)
                 bracket = next(searches[key], None)
                 if bracket is not None:
                     learn(key, bracket.lower, bracket.upper)

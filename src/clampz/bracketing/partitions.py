@@ -15,18 +15,28 @@ def never() -> bool:
     return False
 
 
-def parts_of(
-    model: Model, limit: float, weight: Floats | None = None, must_stop: Callable[[], bool] = never
-) -> Integers:
+def tie_strength(model: Model) -> Floats:
+    """(m,) how strongly each edge ties its ends together: tanh |W/4|, between 0 and 1."""
+    strength: Floats = np.tanh(model.strength / 4)
+    return strength
+
+
+def at_variables(model: Model, values: Floats) -> Floats:
+    """(n,) the sum of values (m,) over the edges of each variable."""
+    i, j = model.edges.T
+    n = model.num_variables
+    return (np.bincount(i, values, n) + np.bincount(j, values, n)).astype(np.float64)
+
+
+def parts_of(model: Model, limit: float, weight: Floats, must_stop: Callable[[], bool] = never) -> Integers:
     """(n,) a number for each variable: those of the same number form a part whose elimination makes at most `limit`
     table entries.
 
-    Parts are merged two at a time, those tied most strongly first (or by `weight` of the edges), with all edges between
-    them, until none fit or time is up.
+    Parts are merged two at a time, those tied by most `weight` of edges first, with all edges between them, until none
+    fit or time is up.
     """
     n = model.num_variables
     edges = model.edges.astype(np.int64)
-    weight = np.tanh(model.strength / 4) if weight is None else weight
     log_states = np.log2(model.num_states)
     members: list[list[int]] = [[i] for i in range(n)]
     inside: list[list[int]] = [[] for _ in range(n)]

@@ -18,7 +18,7 @@ from clampz.numerics import EPS, log_sum_exp
 
 # Table entries per narrow part that a search begins with.
 FIRST_LIMIT = 2.0**14
-# Evaluations of the upper bound of a part.
+# Evaluations of the upper bound of a submodel.
 EVALUATIONS = 25
 # Seconds per edge of a round of partitions.
 PARTITION_SECONDS = 1e-3
@@ -28,7 +28,7 @@ LOWEST = 1e30
 MOST_STATES = 3
 
 
-class Part:
+class Submodel:
     """A connected pairwise model of its own: the whole, a component, or a branch cut out; with what its leaves
     share."""
 
@@ -36,11 +36,16 @@ class Part:
         self.model = model
         self.first_limit = first_limit
         self.narrow: Narrow | None = None
-        self.gap = math.inf  # of the part as a whole, by those
+        self.gap = math.inf  # of the whole of it, by those
         self.tried = 0.0  # the widest limit there was an attempt with
         self.refined = False  # as far as the time allows
         self.slicer = Slicer(model)
         self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
+
+    @property
+    def limit(self) -> float:
+        """Table entries of its narrow parts; 0 while it has none."""
+        return 0.0 if self.narrow is None else self.narrow.limit
 
     def refine_seconds(self, limit: float) -> float:
         """What bounds with narrow parts of another limit may take: partitions, and evaluations in proportion to the
@@ -55,22 +60,22 @@ class Part:
 class Node:
     """A leaf, an OR node (branches) or an AND node (components).
 
-    `clamps` are the states that are left of variables of its part, from the part's root on; `other` is the upper bound
-    on what its log Z is multiplied with further up.
+    `clamps` are the states that are left of variables of its submodel, from the root of that on; `other` is the upper
+    bound on what its log Z is multiplied with further up.
     """
 
-    __slots__ = ("children", "clamps", "is_and", "lower", "other", "parent", "part", "settled", "state", "upper")
+    __slots__ = ("children", "clamps", "is_and", "lower", "other", "parent", "settled", "state", "submodel", "upper")
 
     def __init__(
         self,
         parent: "Node | None",
-        part: Part,
+        submodel: Submodel,
         clamps: tuple[tuple[int, tuple[int, ...]], ...],
         lower: float,
         upper: float,
     ) -> None:
         self.parent = parent
-        self.part = part
+        self.submodel = submodel
         self.clamps = clamps
         self.lower = lower
         self.upper = upper
@@ -80,10 +85,19 @@ class Node:
         self.settled = False  # nothing is left to be done below
         self.state: NarrowState | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        # without its neighbours: a tree may be deeper than pickles go
+        return {name: getattr(self, name) for name in self.__slots__ if name not in ("children", "parent")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.parent, self.children = None, []
+        for name, value in state.items():
+            setattr(self, name, value)
+
     def unary(self) -> Floats:
-        """(S,) the part's unary potentials, with the states that are out ruled out."""
-        start = self.part.model.unary.start
-        out = self.part.model.unary.flat.copy()
+        """(S,) the submodel's unary potentials, with the states that are out ruled out."""
+        start = self.submodel.model.unary.start
+        out = self.submodel.model.unary.flat.copy()
         for i, states in self.clamps:
             keep_only(out, start, i, states)
         return out
@@ -93,16 +107,12 @@ class Node:
         node: Node | None = self
         while node is not None:
             if node.children:
-                lowers, uppers = (
-                    np.array([getattr(child, name) for child in node.children]) for name in ("lower", "upper")
-                )
+                lowers = np.array([child.lower for child in node.children])
+                uppers = np.array([child.upper for child in node.children])
                 if node.is_and:
                     lower, upper = float(lowers.sum()), float(uppers.sum())
-                    rounding = (
-                        EPS
-                        * (len(lowers) + 1)
-                        * (np.abs(lowers[np.isfinite(lowers)]).sum() + np.abs(uppers[np.isfinite(uppers)]).sum())
-                    )
+                    sizes = (np.abs(ends[np.isfinite(ends)]).sum() for ends in (lowers, uppers))
+                    rounding = EPS * (len(lowers) + 1) * float(sum(sizes))
                 else:
                     lower, upper = log_sum_exp(lowers), log_sum_exp(uppers)
                     rounding = 4 * EPS * (len(lowers) + sum(abs(end) for end in (lower, upper) if math.isfinite(end)))
@@ -127,7 +137,7 @@ class Node:
 def groups(node: Node, variable: int, *, apart: bool = False) -> list[tuple[int, ...]]:
     """The states left of a variable: one by one where they are few (or all `apart`), else in two halves of about equal
     belief."""
-    start = node.part.model.unary.start
+    start = node.submodel.model.unary.start
     unary = node.unary()[start[variable] : start[variable + 1]]
     states = np.flatnonzero(unary > -np.inf)
     if apart or len(states) <= MOST_STATES:

@@ -29,7 +29,7 @@ from clampz.numerics import EPS, log_sum_exp
 from clampz.options import Options, is_whole
 from clampz.signature import Approximation, ForestWeights
 from clampz.watch import Progress, Watch
-from clampz.workers import lane_blocks
+from clampz.workers import lane_blocks, map_on
 
 META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",
@@ -227,7 +227,8 @@ class Growth:
         if start is not None:
             weights = None
             if isinstance(options, TRWOptions):
-                weights = ForestWeights(start.state.rho, options.is_optimized).take(np.array([start.lane]))
+                weights = ForestWeights.of(start.state, options.is_optimized)
+                weights = weights and weights.take(np.array([start.lane]))
             self.solved[method.name] = method.solve(
                 self.at.batch, self._options(method.name).in_branches(), start, progress, weights=weights
             )
@@ -370,7 +371,7 @@ class Growth:
         if isinstance(options, TRWOptions):
             anew = method is self.method and self.reweight
             if options.is_optimized or not anew:
-                weights = ForestWeights(parents.state.rho, options.is_optimized and anew)
+                weights = ForestWeights.of(parents.state, options.is_optimized and anew)
         return self._run(method, laid.batch, options, parents, weights)
 
     def _options(self, name: str) -> Options:
@@ -399,8 +400,7 @@ class Growth:
             (method.name, batch.take(block), alone, parents and parents.take(block), weights and weights.take(block))
             for block in blocks
         ]
-        waiting = [self.executor.submit(_solve_block, *item) for item in items]
-        first, *others = [future.result() for future in waiting]
+        first, *others = map_on(self.executor, options.num_threads, _solve_block, items)
         return first.join(others)
 
     def _record(self, *choices: Candidate, again: bool = False) -> None:

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clampz.bracketing import BoundOptions, Bracket, bounds
-from clampz.bracketing.marginals import MarginalBounds, bound_marginals
+from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound_marginals, bounds
 from clampz.cli.arguments import (
     add_command,
     add_json,

@@ -1,0 +1,180 @@
+"""The tree of a search and its frontier: the leaves that wait, widest share of the gap first.
+
+What workers find is taken into the tree here: leaves become branches or components, bounds pass up to the root, and
+what does not fit in memory is let go.
+"""
+
+import heapq
+import math
+from typing import NamedTuple
+
+from clampz.bracketing.leaves import MOST_EDGES, LeafWork, Solved, solve_leaves
+from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.tree import Node, Submodel
+from clampz.model import Model
+from clampz.model.fixing import components, reduction_error, too_large, without_fixed
+from clampz.numerics import EPS
+from clampz.watch import Watch
+
+# The share of the gap before that a refinement must get to.
+WORTH = 0.95
+# Clamps after which a branch is cut out of its model and partitioned anew.
+CLAMPS_BEFORE_CUT = 4
+# Components of at most so many joint states (as a power of two) are summed together.
+SMALL_COMPONENT = 16.0
+# Bytes of a node.
+NODE_BYTES = 1200
+
+
+class Refine(NamedTuple):
+    """Better bounds are asked for on a leaf."""
+
+    node: Node
+
+
+class Expand(NamedTuple):
+    """Bounds are asked for on what a leaf may branch into."""
+
+    node: Node
+    children: list[Node]
+
+
+class Frontier:
+    """The tree, and the leaves that wait."""
+
+    def __init__(self, model: Model, options: BoundOptions) -> None:
+        self.options = options
+        self.root = Node(None, Submodel(model), (), -math.inf, math.inf)
+        self.num_nodes, self.num_leaves = 1, 1
+        self.pruned = False
+        self._heap: list[tuple[float, int, Node]] = []
+        self._counter = 0
+
+    def push(self, node: Node) -> None:
+        if node.settled or node.children:
+            return
+        key = node.key(self.options.criterion)
+        if key == -math.inf:
+            node.settled = True
+            return
+        self._counter += 1
+        heapq.heappush(self._heap, (-key, self._counter, node))
+
+    def pop(self) -> Node | None:
+        while self._heap:
+            _, _, node = heapq.heappop(self._heap)
+            if not node.settled and not node.children and node.upper > node.lower:
+                return node
+        return None
+
+    def settle(self, lower: float, upper: float) -> None:
+        """Nothing is left to do: these are the root's ends."""
+        self.root.lower, self.root.upper, self.root.settled = lower, upper, True
+        self._heap.clear()
+
+    def take(self, asked: Refine | Expand, solved: Solved, watch: Watch) -> None:
+        """Take what came of work into the tree."""
+        if isinstance(asked, Refine):
+            self._refine(asked.node, solved)
+        else:
+            self._expand(asked.node, asked.children, solved, watch)
+
+    def _refine(self, node: Node, solved: Solved) -> None:
+        node.lower, node.upper = max(node.lower, float(solved.lower[0])), min(node.upper, float(solved.upper[0]))
+        node.settled = solved.exact[0]
+        # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
+        submodel, gap = node.submodel, float(solved.upper[0] - solved.lower[0])
+        if solved.narrow is None:
+            submodel.refined |= not node.settled
+        elif submodel.narrow is None or gap <= WORTH * submodel.gap:
+            submodel.narrow, submodel.gap, node.state = solved.narrow, gap, solved.states[0]
+        (node.parent or node).refresh()
+        self.push(node)
+
+    def _expand(self, node: Node, children: list[Node], solved: Solved, watch: Watch) -> None:
+        for k, child in enumerate(children):
+            child.lower = max(child.lower, float(solved.lower[k]))
+            child.upper = min(child.upper, float(solved.upper[k]))
+            child.settled, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k]
+        node.children, node.state = children, None
+        self.num_nodes += len(children)
+        self.num_leaves += len(children) - 1
+        for child in children:
+            if not child.settled:
+                self._settle_in(child, watch)
+        node.refresh()
+        self._keep_memory()
+
+    def _settle_in(self, child: Node, watch: Watch) -> None:
+        """A new leaf: cut out and split into components where it has come apart or far enough, else it waits as it
+        is."""
+        whole = child.submodel.model
+        far = len(child.clamps) >= CLAMPS_BEFORE_CUT
+        if (not far and (len(child.clamps) % 2 or whole.num_edges > MOST_EDGES)) or too_large(whole):
+            self.push(child)
+            return
+        unary = child.unary()
+        model = without_fixed(whole, unary)
+        if model is None:
+            child.lower = child.upper = -math.inf
+            child.settled = True
+        elif far or model.topology.num_components != 1:
+            self.split(child, model, reduction_error(whole, unary), watch)
+        else:
+            self.push(child)
+
+    def split(self, node: Node, model: Model, error: float, watch: Watch) -> None:
+        """Make a node the sum of the components of a model that is the same but for this error, and of what is
+        constant."""
+        error += EPS * abs(model.constant)
+        rest = Node(node, node.submodel, (), model.constant - error, model.constant + error)
+        rest.settled = True
+        first_limit = node.submodel.limit or node.submodel.first_limit
+        node.is_and = True
+        node.children = [
+            Node(node, Submodel(component, first_limit), (), -math.inf, math.inf)
+            for component in components(model, small=SMALL_COMPONENT if self.options.exact else 0.0)
+        ]
+        self.num_nodes += len(node.children) + 1
+        self.num_leaves += len(node.children)
+        if len(node.children) == 1:
+            node.children[0].lower, node.children[0].upper = node.lower - rest.upper, node.upper - rest.lower
+        else:
+            for child in node.children:
+                alone = child.submodel.model
+                solved = solve_leaves(LeafWork(alone, alone.unary.flat[:, None], self.options, watch.left()), watch)
+                child.lower, child.upper = float(solved.lower[0]), float(solved.upper[0])
+                child.settled, child.state = solved.exact[0], solved.states[0]
+        together = rest.upper + sum(child.upper for child in node.children if math.isfinite(child.upper))
+        for child in node.children:
+            child.other = node.other + together - (child.upper if math.isfinite(child.upper) else 0.0)
+            self.push(child)
+        node.children.append(rest)
+        node.refresh()
+
+    def _keep_memory(self) -> None:
+        """Let go of what leaves keep for their children, those that matter least first, and of whole branches if that
+        is not enough."""
+        model = self.root.submodel.model
+        per_state = 16 * (len(model.unary.flat) + len(model.pairwise.flat))
+        allowed = self.options.num_bytes / 2
+        if len(self._heap) * per_state + self.num_nodes * NODE_BYTES <= allowed:
+            return
+        ordered = sorted(self._heap)
+        for _, _, node in ordered[max(16, int(allowed / 2 / per_state)) :]:
+            node.state = None
+        if self.num_nodes * NODE_BYTES <= allowed / 2:
+            return
+        for _, _, node in ordered[len(ordered) // 2 :]:
+            parent = node.parent
+            if parent is None or parent.is_and or not parent.children:
+                continue
+            if any(child.children for child in parent.children):
+                continue
+            # the parent's bounds have what its children found: they stay, and that is all that is done about it
+            self.num_nodes -= len(parent.children)
+            self.num_leaves -= len(parent.children) - 1
+            for child in parent.children:
+                child.settled = True
+            parent.children = []
+            self.pruned = True

@@ -1,0 +1,149 @@
+"""What to do next about the leaf that matters most: sum all that is below it, widen its narrow parts, or clamp a
+variable."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.bracketing.frontier import Expand, Frontier, Refine
+from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, LeafWork
+from clampz.bracketing.options import CUTS, BoundOptions
+from clampz.bracketing.partitions import at_variables, tie_strength
+from clampz.bracketing.tree import EVALUATIONS, Node, Submodel, groups
+from clampz.clamping.selectors import scores
+from clampz.clamping.selectors.entropy import entropies
+from clampz.clamping.selectors.registry import TRE
+from clampz.model.fixing import states_left
+from clampz.watch import Watch
+
+# The factor from one refinement of narrow parts to the next, and the share of the time left that it may take.
+REFINEMENT, REFINE_SHARE = 8.0, 0.5
+# Evaluations of the upper bound of children, which begin where their parent ended.
+CHILD_EVALUATIONS = 8
+# What is left may be summed exactly if that takes at most this share of the time left, in so many pieces.
+SPRINT_SHARE, MOST_PIECES = 0.6, 256
+# What keeps scores of variables apart where all else is equal: the share of the strength of all of its edges, a little
+# entropy, and a little score.
+ALL_EDGES, LITTLE_ENTROPY, LITTLE_SCORE = 1e-2, 1e-3, 1e-9
+
+
+class Next(NamedTuple):
+    """Work for a worker, and what it is about."""
+
+    work: LeafWork
+    asked: Refine | Expand
+
+
+def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Next | None:
+    """The work that promises most, on the leaves that wait; None if nothing is left to do about them."""
+    options = frontier.options
+    while (node := frontier.pop()) is not None:
+        found = (
+            _sprint(node, options, watch, num_threads) or _wider(node, options, watch) or _clamp(node, options, watch)
+        )
+        if found is not None:
+            return found
+        node.settled = True  # no variable has a choice left
+        node.refresh()
+    return None
+
+
+def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -> Next | None:
+    """To the end: where all that is below a leaf can be summed exactly in the time left, it is, in pieces of a moment
+    each."""
+    submodel = node.submodel
+    if not options.exact or 0 <= len(node.clamps) - submodel.too_wide < 3:
+        return None
+    unary = node.unary()
+    plan = submodel.slicer.plan(unary, watch.left(SPRINT_SHARE) * num_threads, options.num_bytes / 4)
+    if plan is None:
+        submodel.too_wide = len(node.clamps)
+        return None
+    if plan.seconds <= FINISH_SECONDS:
+        work = LeafWork(submodel.model, unary[:, None], options, watch.left(), narrow=submodel.narrow, start=node.state)
+        return Next(work, Refine(node))
+    if not plan.fixed:
+        return None
+    pieces = [node]
+    for variable in plan.fixed:
+        pieces = [child for piece in pieces for child in _branches(node, piece, variable, apart=True)]
+        if plan.seconds / len(pieces) <= FINISH_SECONDS or len(pieces) >= MOST_PIECES:
+            break
+    lanes = np.stack([piece.unary() for piece in pieces], axis=1)
+    work = LeafWork(submodel.model, lanes, options, watch.left(), narrow=submodel.narrow, exact=False)
+    return Next(work, Expand(node, pieces))
+
+
+def _wider(node: Node, options: BoundOptions, watch: Watch) -> Next | None:
+    """Wider narrow parts for a submodel as a whole, as long as they take their share of the time at most."""
+    submodel = node.submodel
+    if node.clamps or submodel.refined or (submodel.narrow is not None and submodel.narrow.is_exact):
+        return None
+    limit = _allowed(submodel, submodel.tried * REFINEMENT if submodel.tried else submodel.first_limit, options)
+    soon = submodel.narrow is None or submodel.refine_seconds(limit) < watch.left(REFINE_SHARE)
+    if submodel.model.num_edges > MOST_EDGES or limit <= submodel.tried or not soon:
+        submodel.refined = True
+        return None
+    submodel.tried = limit
+    unary = node.unary()[:, None]
+    work = LeafWork(
+        submodel.model, unary, options, watch.left(), limit=limit, start=node.state, evaluations=EVALUATIONS
+    )
+    return Next(work, Refine(node))
+
+
+def _allowed(submodel: Submodel, limit: float, options: BoundOptions) -> float:
+    """Without exact sums, no narrow part may have all of a submodel."""
+    if options.exact:
+        return limit
+    return min(limit, float(np.prod(np.minimum(submodel.model.num_states, 2)[:20])) / 4)
+
+
+def _clamp(node: Node, options: BoundOptions, watch: Watch) -> Next | None:
+    """Branches at the variable that promises most; None where none has a choice of states left."""
+    variable = _choose(node, options.select)
+    if variable is None:
+        return None
+    children, submodel = _branches(node, node, variable), node.submodel
+    work = LeafWork(
+        submodel.model,
+        np.stack([child.unary() for child in children], axis=1),
+        options,
+        watch.left(),
+        narrow=submodel.narrow,
+        limit=submodel.limit,
+        start=node.state,
+        evaluations=CHILD_EVALUATIONS,
+    )
+    return Next(work, Expand(node, children))
+
+
+def _branches(parent: Node, node: Node, variable: int, *, apart: bool = False) -> list[Node]:
+    """Children of a parent: a node at or below it, clamped to the states of one more variable."""
+    return [
+        Node(parent, parent.submodel, (*node.clamps, (variable, group)), -math.inf, parent.upper)
+        for group in groups(node, variable, apart=apart)
+    ]
+
+
+def _choose(node: Node, select: str) -> int | None:
+    """The variable to clamp: strong where the partitions cut, and undecided; or as a selector scores them."""
+    submodel, unary = node.submodel, node.unary()
+    model = submodel.model
+    possible = unary > -np.inf
+    left = states_left(possible, model.unary.start)
+    if (left <= 1).all():
+        return None
+    known = node.state is not None and node.state.beliefs.any()
+    beliefs = node.state.beliefs if node.state is not None and known else np.where(possible, 0.5, 0.0)
+    entropy = entropies(model, beliefs[:, None])[:, 0] + LITTLE_ENTROPY
+    open_edges = (left[model.edges] > 1).all(axis=1)
+    total = at_variables(model, tie_strength(model) * open_edges)
+    if select == CUTS:
+        weight = submodel.narrow.cut_weight() if submodel.narrow is not None else np.zeros(model.num_variables)
+        weight = weight + ALL_EDGES * total
+    else:
+        weight = scores(model, select.removesuffix(TRE), clamped=np.flatnonzero(left <= 1).tolist())
+        weight = weight + 1e-6 * ALL_EDGES * total if select.endswith(TRE) else weight / entropy
+    return int(np.argmax(np.where(left > 1, weight * entropy + LITTLE_SCORE, -1.0)))

@@ -1,0 +1,77 @@
+"""The options of a search for a bracket."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from clampz.clamping.selectors import selectors
+from clampz.errors import unknown_name
+from clampz.options import Changeable, Options, check_option, is_number, is_whole, memory_allowed
+
+# The selector of its own that a search has.
+CUTS = "cuts"
+CRITERIA = ("gap", "upper", "lower")
+# Sweeps of mean field and TRW at a leaf.
+SWEEPS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundOptions(Changeable):
+    """Options of `bound` and `bounds`.
+
+    Attributes
+    ----------
+    gap
+        In nats: stop when the bracket is as narrow.
+    time
+        Seconds at most.
+    memory
+        Bytes, or text such as "2GB"; None for half of what is free.
+    leaves
+        Leaves of the tree at most.
+    exact
+        Whether branches that are narrow enough are summed exactly.
+    select
+        Which variable a branch is clamped at: "cuts" (its edges are cut where parts are made narrow, and it is
+        undecided), or one of `selectors()`.
+    criterion
+        Which branch is next: that with most of the "gap", or of the "upper" or "lower" bound.
+    max_iter
+        Sweeps of mean field and of TRW at a leaf.
+    threads
+        To work with; None for all cores.
+    seed
+        Of partitions and starts.
+    """
+
+    gap: float = 0.01
+    time: float = 60.0
+    memory: int | str | None = None
+    leaves: int | None = None
+    exact: bool = True
+    select: str = CUTS
+    criterion: str = "gap"
+    max_iter: int = SWEEPS
+    threads: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
+        check_option(
+            self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1),
+            "leaves",
+            "None or a whole number >= 1",
+            self.leaves,
+        )
+        Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
+        if self.select not in (known := [CUTS, *selectors()]):
+            raise unknown_name("selector", self.select, known)
+        check_option(self.criterion in CRITERIA, "criterion", f"one of {', '.join(CRITERIA)}", self.criterion)
+        self.num_bytes  # noqa: B018 (refuses what it cannot read)
+
+    @property
+    def num_threads(self) -> int:
+        return Options(threads=self.threads).num_threads
+
+    @cached_property
+    def num_bytes(self) -> int:
+        return memory_allowed(self.memory)

@@ -1,0 +1,98 @@
+"""`bound` and `bounds`: a search run to its limits, with a checkpoint if asked for."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from clampz.bracketing import checkpoints
+from clampz.bracketing.bracket import Bracket
+from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.search import Search
+from clampz.model import Model
+from clampz.watch import Watch
+from clampz.workers import Crew
+
+
+def bound(
+    model: Model,
+    *,
+    executor: Executor | None = None,
+    progress: Callable[[Bracket], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+    checkpoint: str | Path | None = None,
+    options: BoundOptions | None = None,
+    **changes: Any,
+) -> Bracket:
+    """Bracket log Z: lower <= log Z <= upper, certified, as narrow as `gap` or as `time` allows.
+
+    Parameters
+    ----------
+    executor
+        Where leaves are solved: any concurrent.futures.Executor, of threads, processes or a cluster.  By default
+        threads of this process.
+    progress
+        Called with each new bracket; it may raise StopIteration to stop.
+    stop
+        Asked many times a second whether to stop with what there is.
+    checkpoint
+        A file to go on from if it is there, and to leave the tree in at the end.  It is a pickle: go on only from files
+        of your own.
+    options, changes
+        See `BoundOptions`.
+
+    >>> from clampz import generators
+    >>> bound(generators.grid(4, 4, rng=0), gap=1e-6).stopped_by
+    'exact'
+    """
+    last = None
+    for last in bounds(model, executor=executor, stop=stop, checkpoint=checkpoint, options=options, **changes):
+        if progress is not None:
+            try:
+                progress(last)
+            except StopIteration:
+                last = replace(last, stopped_by="callback")
+                break
+    assert last is not None
+    return last
+
+
+def bounds(
+    model: Model,
+    *,
+    executor: Executor | None = None,
+    stop: Callable[[], bool] | None = None,
+    checkpoint: str | Path | None = None,
+    options: BoundOptions | None = None,
+    **changes: Any,
+) -> Iterator[Bracket]:
+    """Brackets on log Z, each within the one before: leave the loop when it is narrow enough.  See `bound`.
+
+    >>> from clampz import generators
+    >>> for bracket in bounds(generators.grid(4, 4, rng=0)):
+    ...     if bracket.gap < 0.5:
+    ...         break
+    """
+    chosen = (options or BoundOptions()).with_changes(changes)
+    path = None if checkpoint is None else Path(checkpoint)
+    search = Search(model, chosen) if path is None else checkpoints.resumed(model, chosen, path)
+    return _running(search, executor, stop, path)
+
+
+def _running(
+    search: Search, executor: Executor | None, stop: Callable[[], bool] | None, checkpoint: Path | None
+) -> Iterator[Bracket]:
+    watch = Watch(search.options.time, stop=stop)
+    orderly = False
+    try:
+        with watch.interruptible(), Crew(executor, search.options.num_threads) as crew:
+            for bracket in search.run(crew, watch):
+                orderly = True  # between two brackets the tree is whole
+                yield bracket
+                orderly = False
+        orderly = True
+    finally:
+        watch.stopped_by = watch.stopped_by or "callback"  # workers stop too
+        if checkpoint is not None and orderly:
+            checkpoints.save(search, checkpoint)

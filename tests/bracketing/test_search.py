@@ -1,0 +1,113 @@
+"""The anytime bracket: always right, never wider than before, and held to its limits."""
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from random_models import frustrated, random_of_any_kind
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_every_bracket_holds_and_lies_within_the_one_before(seed, exact):
+    model = random_of_any_kind(seed)
+    truth = cz.exact(model)
+    rng = np.random.default_rng(seed)
+    before = None
+    for bracket in cz.bounds(
+        model,
+        gap=1e-9,
+        time=5,
+        leaves=int(rng.integers(1, 25)),
+        exact=exact,
+        max_iter=int(rng.choice([1, 2, 5, 300])),
+        threads=1,
+    ):
+        assert bracket.lower <= truth.upper and truth.lower <= bracket.upper
+        assert before is None or (before.lower <= bracket.lower and bracket.upper <= before.upper)
+        assert bracket.lower <= bracket.estimate <= bracket.upper
+        before = bracket
+    if exact:
+        assert bracket.stopped_by in ("exact", "gap") and (bracket.gap < 1e-6 or truth.log_z == -np.inf)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clamping_closes_the_bracket_without_exact_sums(seed):
+    model = frustrated(seed)
+    bracket = cz.bound(model, gap=1e-3, time=60, exact=False)
+    assert bracket.stopped_by in ("gap", "exact") and bracket.gap <= 1e-3 and bracket.num_leaves > 1
+    assert bracket.lower <= cz.exact(model).log_z <= bracket.upper
+
+
+def test_components_add_up():
+    one, two = frustrated(2, 6), frustrated(3, 5)
+    tables = [((i, j), one.pairwise[i, j]) for i, j in one.pairwise] + [
+        ((6 + i, 6 + j), two.pairwise[i, j]) for i, j in two.pairwise
+    ]
+    model = cz.Model([*one.unary, *two.unary], tables, constant=1.5)
+    bracket = cz.bound(model, gap=1e-3, exact=False, time=60)
+    assert bracket.lower <= 1.5 + cz.exact(one).log_z + cz.exact(two).log_z <= bracket.upper and bracket.gap <= 1e-3
+
+
+def test_larger_factors():
+    rng = np.random.default_rng(0)
+    scopes = [(0, 1, 2), (1, 3, 4), (2, 4, 5), (0, 5, 6), (3, 6)]
+    model = cz.Model.from_factors([2] * 7, [(scope, 3 * rng.normal(size=[2] * len(scope))) for scope in scopes])
+    truth = cz.exact(model).log_z
+    for exact in (True, False):
+        bracket = cz.bound(model, gap=1e-2, exact=exact, time=20, leaves=200)
+        assert bracket.lower <= truth + 1e-9 and truth - 1e-9 <= bracket.upper
+
+
+def test_impossible_models():
+    model = cz.Model(np.zeros((2, 2)), {(0, 1): np.full((2, 2), -np.inf)})
+    for exact in (True, False):
+        assert cz.bound(model, exact=exact).upper == -np.inf
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cz.Model([]),
+        cz.Model([[0.0, 1.0]]),
+        cz.Model([[0.0], [1.0]], {(0, 1): [[2.0]]}),
+        cz.Model([[1.0, 2.0, 3.0]] * 3),
+    ],
+)
+def test_the_smallest_models(model):
+    truth = cz.exact(model).log_z
+    for exact in (True, False):
+        bracket = cz.bound(model, exact=exact, time=5)
+        assert bracket.lower <= truth <= bracket.upper and bracket.gap < 0.02
+
+
+def test_strong_weights():
+    model = cz.generators.complete(8, weights=(-1000, 1000), rng=0)
+    for exact in (True, False):
+        bracket = cz.bound(model, gap=1e-3, exact=exact, time=10, leaves=100)
+        truth = cz.exact(model)
+        assert bracket.lower <= truth.upper and truth.lower <= bracket.upper
+
+
+def test_many_states_and_many_components():
+    wide = cz.Model(np.zeros((12, 30)), {(i, i + 1): np.zeros((30, 30)) + np.eye(30) for i in range(11)})
+    assert cz.bound(wide, exact=False, time=1, leaves=3).upper >= cz.exact(wide).log_z
+    apart = cz.Model([[0.0, 1.0]] * 300, {(3 * k, 3 * k + 1): np.eye(2) for k in range(100)})
+    bracket = cz.bound(apart, gap=1e-6)
+    assert bracket.gap < 1e-6 and bracket.lower <= cz.exact(apart).upper and cz.exact(apart).lower <= bracket.upper
+
+
+def test_the_largest_potentials():
+    model = cz.generators.complete(6, weights=(-1e20, 1e20), rng=0)
+    truth, bracket = cz.exact(model), cz.bound(model, exact=False, leaves=100, time=20)
+    assert bracket.lower <= truth.upper and truth.lower <= bracket.upper
+
+
+def test_a_million_leaves_are_not_needed_to_stop():
+    bracket = cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=20, time=60)
+    assert bracket.stopped_by == "leaves" and bracket.num_leaves >= 20
+
+
+def test_time_stops_it():
+    bracket = cz.bound(cz.generators.complete(40, weights=(-6, 6), rng=0), gap=0.0, time=0.5)
+    assert bracket.stopped_by == "time" and bracket.lower < bracket.upper
