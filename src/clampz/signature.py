@@ -14,7 +14,7 @@ from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
-from clampz.model.results import Estimate, Estimates, State
+from clampz.model.results import EndState, Estimate, Estimates
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import Floats, Integers, columns
 from clampz.options import Options, check_option
@@ -36,7 +36,7 @@ class ForestWeights:
     optimize: bool = False
 
     @classmethod
-    def of(cls, state: State, optimize: bool = False) -> "ForestWeights | None":
+    def of(cls, state: EndState, optimize: bool = False) -> "ForestWeights | None":
         """Those that a method ended with, if it has any."""
         return None if state.rho is None else cls(state.rho, optimize)
 
