@@ -5,7 +5,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import clampz as cz
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Model
 from clampz.model.batch import Batch, joint_lanes
@@ -103,29 +102,6 @@ def test_evidence_errors_name_the_set(evidence, message):
 
 def test_allowed_pairs_of_a_model_with_hard_zeros_are_accepted():
     assert Batch.from_evidence(MODEL, [{"a": 1, "b": 0}, {"a": 0, "b": 1, "c": 1}]).num_lanes == 2
-
-
-def with_factors(seed):
-    """Three variables and a factor over all of them, with names."""
-    rng = np.random.default_rng(seed)
-    return cz.Model(
-        [rng.normal(size=k) for k in (2, 3, 2)],
-        {(0, 2): rng.normal(size=(2, 2))},
-        factors=[((0, 1, 2), 2 * rng.normal(size=(2, 3, 2)))],
-        constant=0.5,
-        names="abc",
-    )
-
-
-def test_a_lane_keeps_larger_factors():
-    model = with_factors(0)
-    batch = Batch.from_evidence(model, [{}, {"a": 1}, {"b": 2, "c": 0}])
-    found = cz.exact(batch)
-    for b in range(3):
-        lane = batch.lane(b)
-        assert lane.factors == model.factors and lane.names == model.names
-        assert close(cz.exact(lane).log_z, found.log_z[b])
-        assert close(np.logaddexp.reduce([lane.score(x) for x in configurations(lane)]), found.log_z[b])
 
 
 @given(models(max_states=3, elements=finite_or_hard), st.data())

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import clampz as cz
+from clampz.model import fixing
+from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
 
 CLOSE = 1e-9
@@ -195,3 +197,53 @@ def test_cycle_selectors_refuse_larger_factors():
 def test_refused_factors(factors, message):
     with pytest.raises(cz.ModelError, match=message):
         cz.Model.from_factors([2, 2, 2], factors)
+
+
+def with_factors(seed):
+    """Three variables and a factor over all of them, with names."""
+    rng = np.random.default_rng(seed)
+    return cz.Model(
+        [rng.normal(size=k) for k in (2, 3, 2)],
+        {(0, 2): rng.normal(size=(2, 2))},
+        factors=[((0, 1, 2), 2 * rng.normal(size=(2, 3, 2)))],
+        constant=0.5,
+        names="abc",
+    )
+
+
+def test_a_lane_keeps_larger_factors():
+    model = with_factors(0)
+    batch = Batch.from_evidence(model, [{}, {"a": 1}, {"b": 2, "c": 0}])
+    found = cz.exact(batch)
+    for b in range(3):
+        lane = batch.lane(b)
+        assert lane.factors == model.factors and lane.names == model.names
+        assert cz.exact(lane).log_z == pytest.approx(found.log_z[b], abs=CLOSE)
+        assert np.log(joint(lane).sum()) == pytest.approx(found.log_z[b], abs=CLOSE)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_given_keeps_every_variable_in_its_place(seed):
+    rng = np.random.default_rng(seed)
+    num_states = rng.integers(2, 4, size=6)
+    scopes = [rng.permutation(6)[: rng.integers(1, 5)] for _ in range(7)]
+    model = cz.Model.from_factors(
+        num_states, [(s, rng.normal(size=num_states[s])) for s in scopes], names=list("abcdef"), constant=1.0
+    )
+    known = {int(i): int(rng.integers(num_states[i])) for i in rng.permutation(6)[:3]}
+    model_given = fixing.given(model, known)
+    assert model_given.names == model.names and np.array_equal(model_given.num_states, model.num_states)
+    assert not any(set(edge) & set(known) for edge in model_given.edges.tolist())
+    assert not any(set(scope) & set(known) for scope, _ in model_given.factors)
+    for _ in range(20):
+        x = [known.get(i, int(rng.integers(size))) for i, size in enumerate(num_states)]
+        assert model_given.score(x) == pytest.approx(model.score(x), abs=CLOSE)
+    rest = cz.exact(model.condition(known))
+    estimates = [cz.exact(model_given), cz.mean_field(model_given), cz.bethe(model_given), cz.trw(model_given)]
+    assert estimates[0].log_z == pytest.approx(rest.log_z, abs=CLOSE)
+    assert estimates[1].lower - CLOSE <= rest.log_z <= estimates[3].upper + CLOSE
+    for estimate in estimates:
+        assert all(estimate.marginals[i][a] == pytest.approx(1, abs=CLOSE) for i, a in known.items())
+    free = [i for i in range(6) if i not in known]
+    for i, row in zip(free, rest.marginals, strict=True):
+        np.testing.assert_allclose(estimates[0].marginals[i], row, atol=CLOSE)

@@ -10,6 +10,8 @@ meant in the other library: the variable labelled 7 is "7" then.
 
 Potentials.  pgmpy and pyAgrum keep values, clampz their logarithms: a value of zero is a log potential of -inf, and the
 way there and back rounds.
+
+May import: the model, and what every room may; the libraries only when they are asked for.
 """
 
 from clampz.interop.common import MissingLibraryError

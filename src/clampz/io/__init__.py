@@ -2,6 +2,8 @@
 
 `read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise.
 `evidence` and `results` read and write what the UAI competitions put beside their models.
+
+May import: the model, and what every room may (errors, files, wording, numerics, options).
 """
 
 from collections.abc import Callable, Mapping

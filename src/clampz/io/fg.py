@@ -26,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from clampz.io import files, potentials
+from clampz.io.potentials import count
 from clampz.io.tokens import LARGEST_WHOLE, Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import Integers, offsets, piece_of, ranges
@@ -99,7 +100,7 @@ def _parse(tokens: Tokens) -> tuple[Model, Integers]:
     if other.size:
         k = int(other[0])
         f = piece_of(offsets(arity), k)
-        before = f"{potentials.count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
+        before = f"{count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
         tokens.refuse(int(place[f] + 1 + arity[f] + k - offsets(arity)[f]), before, f)
     potentials.check_states(tokens, num_states)
     sizes = potentials.float_sizes(num_states, arity, variables)
@@ -149,9 +150,7 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
         if not (0 <= k < LARGEST_WHOLE and k % 1 == 0):
             tokens.refuse(at, "its number of variables", f)
         if at + 2 * k + 1 >= total:
-            tokens.refuse(
-                total, f"{potentials.count(k, 'variable')}, their numbers of states and the number of entries", f
-            )
+            tokens.refuse(total, f"{count(k, 'variable')}, their numbers of states and the number of entries", f)
         here, num_variables = at, int(k)
         for first, what, least, beyond in (
             (1, "the label", 0, LARGEST_WHOLE),
@@ -165,10 +164,10 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
         if not (0 <= entries < LARGEST_WHOLE and entries % 1 == 0):
             tokens.refuse(at, "its number of entries", f)
         if at + 2 * entries >= total:
-            tokens.refuse(total, f"{potentials.count(entries, 'entry', 'entries')} with a value each", f)
+            tokens.refuse(total, f"{count(entries, 'entry', 'entries')} with a value each", f)
         place.append(here)
         arity.append(num_variables)
         listed.append(int(entries))
         at += 1 + 2 * int(entries)
-    tokens.end(at, potentials.count(num_factors, "factor"))
+    tokens.end(at, count(num_factors, "factor"))
     return np.array(place, dtype=np.int64), np.array(arity, dtype=np.int64), np.array(listed, dtype=np.int64)

@@ -25,6 +25,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from clampz.io import files, potentials
+from clampz.io.potentials import count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import Floats, Integers, offsets, piece_of, ranges
@@ -101,7 +102,7 @@ def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers
             break
         at += 1 + int(k)
         if at > len(numbers):
-            problem = len(numbers), potentials.count(k, "variable")
+            problem = len(numbers), count(k, "variable")
             break
         place.append(at)
     found = np.frombuffer(place, dtype=np.int64)
@@ -130,19 +131,15 @@ def _tables(tokens: Tokens, at: int, sizes: Floats) -> Integers:
     if wrong.size:
         f = int(wrong[0])
         hint = f" (or factor {f - 1} has too few or too many)" if f else ""
-        tokens.fail(
-            int(start[f]), f"expected {potentials.count(sizes[f])}, found {tokens.found(int(start[f]))}{hint}", f
-        )
+        tokens.fail(int(start[f]), f"expected {count(sizes[f])}, found {tokens.found(int(start[f]))}{hint}", f)
     cut = np.flatnonzero(start[1:] > len(numbers))
     if cut.size:
         f = int(cut[0])
         if not there[f]:
             tokens.refuse(int(start[f]), f"its number of values, {sizes[f]:.0f}", f)
         rest = "" if tokens.complete else f" and then {tokens.found(len(numbers))}"
-        tokens.fail(
-            len(numbers), f"expected {potentials.count(sizes[f])}, found {len(numbers) - int(start[f]) - 1}{rest}", f
-        )
-    tokens.end(int(start[-1]), potentials.count(len(sizes), "factor"))
+        tokens.fail(len(numbers), f"expected {count(sizes[f])}, found {len(numbers) - int(start[f]) - 1}{rest}", f)
+    tokens.end(int(start[-1]), count(len(sizes), "factor"))
     return start
 
 

@@ -118,7 +118,7 @@ class Batch:
 
     def lane(self, b: int) -> Model:
         """The model of one lane, clamped variables and all."""
-        return Model.from_contents(self.model.contents._replace(unary=self.unary[:, b].copy()))
+        return Model.from_contents(self.model.contents._replace(unary=self.unary[:, b]))
 
     def __repr__(self) -> str:
         return f"Batch({counted(self.num_lanes, 'lane')} of {self.model!r})"
