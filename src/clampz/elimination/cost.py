@@ -1,10 +1,11 @@
 """What exact sums cost: the one model of their time, for whoever has to choose.
 
-Time goes by the table entries that the pass forwards visits (`Order.total`).  Measured on binary tori of 81 and 144
-variables, complete graphs and tori of three and five labels, on one thread, an entry takes 0.5 to 3.4 ns, 4 ns where
-the tables are far larger than the cache, and both passes together 2 to 12 ns, as a rule 2.4 to 3.5 times as long as the
-one.  Per byte that is 0.3 to 1.5 ns with two labels and up to 2.9 with five: entries tell more.  The rates have room to
-spare, so that what is promised in some seconds is done in them.
+Time goes by the table entries that the pass forwards visits (`Order.total`).  Measured with one thread on a machine
+that others used too, on binary tori of 81 and 144 variables, complete graphs, and tori of three and five labels:
+forwards an entry takes 0.5 to 4 ns, and both passes together 2 to 15 ns, mostly 2.4 to 4 times as long as the one.
+Earlier, both passes took 1.1 to 1.4 ns a byte on binary grids and 2.9 with five labels, which is about 10 ns an entry
+for either: entries tell more than bytes.  The rates have room to spare, so that what is promised in some seconds is
+done in them.
 """
 
 from typing import NamedTuple
