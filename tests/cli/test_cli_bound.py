@@ -169,8 +169,8 @@ def test_ctrl_c_gives_the_bracket_the_checkpoint_and_the_plot(folder, capsys):
 
 
 def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_the_bracket_before(folder, capsys, monkeypatch):
-    def endless(search: Search, pool: Any, watch: Any, threads: int, stop: Any) -> Any:
-        search.watch, search.stop = watch, stop
+    def endless(search: Search, crew: Any, watch: Any) -> Any:
+        search.watch = watch
         search._quick_bounds()
         yield search._bracket("left")
         time.sleep(3)
@@ -185,7 +185,7 @@ def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_the_bracket_before(folder, c
 
 
 def test_ctrl_c_before_there_is_anything(folder, capsys, monkeypatch):
-    def endless(search: Search, pool: Any, watch: Any, threads: int, stop: Any) -> Any:
+    def endless(search: Search, crew: Any, watch: Any) -> Any:
         time.sleep(2)
         yield
 
