@@ -1,4 +1,5 @@
-"""What is drawn in a picture: its texts, which must not be clipped or in the way of each other, and its edges."""
+"""A model with what methods say of it, and what is drawn in a picture: its texts, which must not be clipped or in the
+way of each other, and its edges."""
 
 import itertools
 
@@ -6,6 +7,22 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
+
+import clampz as cz
+
+MODEL = cz.generators.grid(4, 4, toroidal=False, rng=1)
+
+
+def exact() -> cz.Estimate:
+    return cz.exact(MODEL)
+
+
+def estimates() -> dict[str, cz.Estimate]:
+    return {"mean field": cz.mean_field(MODEL), "Bethe": cz.bethe(MODEL), "TRW": cz.trw(MODEL)}
+
+
+def clampings() -> list[cz.Clamped]:
+    return [cz.clamp(MODEL, method, k=3) for method in ("trw", "bethe", "mf")]
 
 
 def shown_texts(figure: Figure) -> dict[str, Bbox]:

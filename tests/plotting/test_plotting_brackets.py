@@ -8,7 +8,11 @@ from clampz import plotting
 from clampz.plotting.brackets import labelled
 
 pytest.importorskip("matplotlib")
+import drawn
 from drawn import assert_legible
+
+estimates = pytest.fixture(scope="module")(drawn.estimates)
+exact = pytest.fixture(scope="module")(drawn.exact)
 
 
 def test_what_is_infinite_is_written_not_drawn():

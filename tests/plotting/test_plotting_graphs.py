@@ -8,8 +8,12 @@ from clampz import plotting
 from clampz.plotting.graphs import _score_map
 
 pytest.importorskip("matplotlib")
+import drawn
 from drawn import assert_legible, lines
 from matplotlib.collections import EllipseCollection
+
+model = pytest.fixture(scope="module")(lambda: drawn.MODEL)
+exact = pytest.fixture(scope="module")(drawn.exact)
 
 
 def test_attractive_is_solid_and_repulsive_dashed():

@@ -8,8 +8,13 @@ from clampz import plotting
 from clampz.plotting.steps import _labelled_clampings, _line_styles
 
 pytest.importorskip("matplotlib")
+import drawn
 from drawn import assert_legible
 from matplotlib.figure import Figure
+
+model = pytest.fixture(scope="module")(lambda: drawn.MODEL)
+clampings = pytest.fixture(scope="module")(drawn.clampings)
+exact = pytest.fixture(scope="module")(drawn.exact)
 
 
 @pytest.mark.parametrize("with_exact", [False, True])

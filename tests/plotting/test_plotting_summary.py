@@ -8,7 +8,12 @@ import pytest
 from clampz import plotting
 
 pytest.importorskip("matplotlib")
+import drawn
 from drawn import assert_legible
+
+model = pytest.fixture(scope="module")(lambda: drawn.MODEL)
+estimates = pytest.fixture(scope="module")(drawn.estimates)
+exact = pytest.fixture(scope="module")(drawn.exact)
 
 
 def test_marginals_of_two_states_are_one_point_each(estimates, exact):
