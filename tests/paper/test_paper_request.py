@@ -40,10 +40,7 @@ def test_which_runs_are_needed():
     assert {
         task.family
         for task in tasks("--family", "complete", "--family", "grid", "--size", "15", "--size", "49", "--weights=0,2")
-    } == {
-        "complete15[0,2]",
-        "grid49[0,2]",
-    }
+    } == {"complete15[0,2]", "grid49[0,2]"}
 
 
 def test_a_quick_experiment_has_every_family_and_less_of_what_takes_long():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import clampz as cz
-from clampz.paper.panels import DPI, LEGEND, PAGE, SMALL, TEXT, finish, write_title
+from clampz.paper.panels import ERROR, LEGEND, PAGE, SMALL, TEXT, finish, new_figure, write_title
 from clampz.paper.settings import METHODS, TITLES
 from clampz.paper.table import Floats, Table
 from clampz.plotting import ATTRACTIVE, DASHES, INK, REPULSIVE, SOFT, plot_model
@@ -34,6 +34,7 @@ SYMMETRIC_STYLES: dict[str, dict[str, Any]] = {
     "K4": {"color": "#b5407c", "linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"},
     "K5": {"color": INK, "linestyle": "solid", "marker": "o"},
 }
+SYMMETRIC_LINE: dict[str, Any] = {"linewidth": 1.1, "markersize": 3.6, "markerfacecolor": "white"}
 # An odd number, so that W = 0 is one of them, where all methods are exact; and how far the axis goes.
 WEIGHTS = tuple(np.linspace(-8.0, 8.0, 33).tolist())
 REACH = 8.4
@@ -43,10 +44,8 @@ TOL = 1e-5
 
 def lamp(_: Table) -> "Figure":
     """The lamp with what maxW chooses on the whole graph, its core, and what is chosen there."""
-    from matplotlib.figure import Figure
-
     model = cz.generators.lamp(theta=0, weights=2.0)
-    figure = Figure(figsize=(PAGE, 2.95), dpi=DPI, facecolor="white", layout="constrained")
+    figure = new_figure(PAGE, 2.95)
     whole, core, stripped = figure.subplots(1, 3)
     plot_model(model, core, LAMP, names=True)
     core.set_title("its core", fontsize=TEXT, color=INK)
@@ -56,16 +55,8 @@ def lamp(_: Table) -> "Figure":
         plot_model(model, ax, LAMP, clamped=result.variables, core=ax is stripped, names=True)
         where = "in the core, maxW" if ax is stripped else "on the whole lamp, maxW"
         ax.set_title(f"{where} clamps $X_{{{result.variables[0] + 1}}}$", fontsize=TEXT, color=INK)
-        ax.text(
-            0.5,
-            0.0,
-            f"TRW falls by {gain:.3f} nats",
-            transform=ax.transAxes,
-            ha="center",
-            va="top",
-            fontsize=SMALL + 0.5,
-            color=SOFT,
-        )
+        below: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "top", "fontsize": SMALL + 0.5}
+        ax.text(0.5, 0.0, f"TRW falls by {gain:.3f} nats", color=SOFT, **below)
     write_title(figure, "A model and its core (W = 2 on every edge)")
     return figure
 
@@ -90,10 +81,9 @@ def symmetric_errors(graph: str, method: str) -> Floats:
 
 def symmetric(_: Table) -> "Figure":
     """Error against the weight of all edges, before and after one clamp, of models without singleton potentials."""
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    figure = Figure(figsize=(PAGE, 4.6), dpi=DPI, facecolor="white", layout="constrained")
+    figure = new_figure(PAGE, 4.6)
     axes = figure.subplots(2, 3, sharex=True)
     for column, method in enumerate(METHODS):
         for clamps in (0, 1):
@@ -101,28 +91,11 @@ def symmetric(_: Table) -> "Figure":
             ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
             if method != "trw" and not clamps:
                 ax.axhline(-math.log(2), color=SOFT, linewidth=0.6, linestyle=DASHES, zorder=0.5)
-                ax.annotate(
-                    "−log 2",
-                    (REACH, -math.log(2)),
-                    (0, -3),
-                    textcoords="offset points",
-                    fontsize=SMALL,
-                    color=SOFT,
-                    ha="right",
-                    va="top",
-                )
+                below: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "top"}
+                ax.annotate("−log 2", (REACH, -math.log(2)), (0, -3), fontsize=SMALL, color=SOFT, **below)
             for number, (graph, style) in enumerate(SYMMETRIC_STYLES.items()):
                 errors = symmetric_errors(graph, method)[:, clamps]
-                ax.plot(
-                    WEIGHTS,
-                    errors,
-                    linewidth=1.1,
-                    markersize=3.6,
-                    markevery=(number, 6),
-                    markerfacecolor="white",
-                    label=graph,
-                    **style,
-                )
+                ax.plot(WEIGHTS, errors, markevery=(number, 6), **SYMMETRIC_LINE, **style)
             finish(ax, f"{TITLES[method]}, {'after one clamp' if clamps else 'before clamping'}")
             ax.set_xlim(-REACH, REACH)
             ax.set_xticks([-8, -4, 0, 4, 8])
@@ -132,52 +105,38 @@ def symmetric(_: Table) -> "Figure":
             ax.set_ylim(low - 0.05 * (high - low), high)
     for ax in axes[-1]:
         ax.set_xlabel("W of every edge", fontsize=TEXT, color=INK)
-    handles = [
-        Line2D([], [], linewidth=1.1, markersize=3.6, markerfacecolor="white", label=graph, **style)
-        for graph, style in SYMMETRIC_STYLES.items()
-    ]
+    handles = [Line2D([], [], label=graph, **SYMMETRIC_LINE, **style) for graph, style in SYMMETRIC_STYLES.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), **LEGEND)
     write_title(figure, "Symmetric models with uniform edge weights, before and after one clamp")
-    figure.supylabel("error of log Z (nats)", fontsize=TEXT, color=INK)
+    figure.supylabel(ERROR, fontsize=TEXT, color=INK)
     return figure
 
 
 def barbell(_: Table) -> "Figure":
     """The barbell, with the first two variables that maxW and maxW+TRE clamp, and what TRW is off by as they do."""
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     model, truth = cz.generators.barbell(), cz.exact(cz.generators.barbell()).log_z
-    figure = Figure(figsize=(PAGE, 2.45), dpi=DPI, facecolor="white", layout="constrained")
+    figure = new_figure(PAGE, 2.45)
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1.15, 0.8))
+    common: dict[str, Any] = {"color": INK, "linewidth": 1.1, "markersize": 4.2}
     styles: dict[str, dict[str, Any]] = {
-        "maxW": {"linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"},
-        "maxW+TRE": {"linestyle": "solid", "marker": "^"},
+        "maxW": common | {"linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"},
+        "maxW+TRE": common | {"linestyle": "solid", "marker": "^"},
     }
     for ax, (select, style) in zip((left, middle), styles.items(), strict=True):
         result = cz.clamp(model, "trw", k=3, select=select, reweight=True)
         plot_model(model, ax, BARBELL, clamped=result.variables[:2], core=False, names=True)
         chosen = " then ".join(f"$X_{{{i + 1}}}$" for i in result.variables[:2])
         ax.set_title(f"{select} clamps {chosen}", fontsize=TEXT, color=INK, pad=3.5)
-        right.plot(
-            range(4),
-            [step.log_z - truth for step in result.steps],
-            color=INK,
-            linewidth=1.1,
-            markersize=4.2,
-            label=select,
-            **style,
-        )
+        right.plot(range(4), [step.log_z - truth for step in result.steps], **style)
     finish(right, "TRW's error (nats)")
     right.set(xticks=range(4), ylim=(0, None))
     right.set_xlabel("clamps", fontsize=TEXT, color=INK)
     handles = [
         Line2D([], [], color=ATTRACTIVE, linewidth=2.2, label="attractive, W = 6"),
         Line2D([], [], color=REPULSIVE, linewidth=2.2, linestyle=DASHES, label="repulsive, W = −6"),
-        *(
-            Line2D([], [], color=INK, linewidth=1.1, markersize=4.2, label=select, **style)
-            for select, style in styles.items()
-        ),
+        *(Line2D([], [], label=select, **style) for select, style in styles.items()),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, **LEGEND)
     write_title(figure, "A clump and a frustrated cycle")

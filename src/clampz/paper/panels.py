@@ -5,13 +5,14 @@ panels read in greyscale too.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz.paper.families import Family
-from clampz.paper.settings import TITLES
+from clampz.paper.settings import SETTINGS, TITLES
 from clampz.paper.table import Floats, Table
 from clampz.plotting import FAINT, INK, SOFT
 from clampz.wording import counted
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import LayoutEngine
 
 # In points.
 TITLE, TEXT, SMALL = 9.5, 8.0, 7.0
@@ -53,52 +55,35 @@ class Line(NamedTuple):
     style: Mapping[str, Any]
 
 
-_HOLLOW = {"markerfacecolor": "none", "markeredgewidth": 0.9}
+def _line(
+    selector: str,
+    linestyle: str | tuple[float, tuple[float, ...]],
+    linewidth: float,
+    marker: str = "",
+    markersize: float = 0.0,
+    *,
+    edge: float = 0.0,
+    hollow: bool = False,
+    settings: str = "paper",
+) -> Line:
+    label = {"worst": "worst of ten", "best": "best of ten"}.get(selector, selector)
+    style: dict[str, Any] = {"linestyle": linestyle, "linewidth": linewidth}
+    if marker:
+        style |= {"marker": marker, "markersize": markersize, "markeredgewidth": 0.9 if hollow else edge}
+    if hollow:
+        style["markerfacecolor"] = "none"
+    return Line(label if settings == "paper" else f"{settings}: {label}", settings, selector, style)
+
+
 LINES = (
-    Line("worst of ten", "paper", "worst", {"linestyle": (0, (1.0, 1.2)), "linewidth": 1.2}),
-    Line("best of ten", "paper", "best", {"linestyle": (0, (4.0, 1.5)), "linewidth": 1.2}),
-    Line(
-        "maxW",
-        "paper",
-        "maxW",
-        {
-            "linestyle": (0, (6.0, 1.3, 1.2, 1.3)),
-            "linewidth": 0.9,
-            "marker": "x",
-            "markersize": 4.0,
-            "markeredgewidth": 0.9,
-        },
-    ),
-    Line(
-        "maxW+TRE",
-        "paper",
-        "maxW+TRE",
-        {"linestyle": "solid", "linewidth": 0.9, "marker": "^", "markersize": 3.6, "markeredgewidth": 0.0},
-    ),
-    Line(
-        "pseudo-greedy",
-        "paper",
-        "pseudo-greedy",
-        {"linestyle": "solid", "linewidth": 0.9, "marker": ".", "markersize": 4.5, "markeredgewidth": 0.0},
-    ),
-    Line(
-        "greedy",
-        "paper",
-        "greedy",
-        {"linestyle": "solid", "linewidth": 0.7, "marker": "o", "markersize": 6.0, **_HOLLOW},
-    ),
-    Line(
-        "ours: maxW+TRE",
-        "ours",
-        "maxW+TRE",
-        {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "D", "markersize": 3.6, **_HOLLOW},
-    ),
-    Line(
-        "ours: pseudo-greedy",
-        "ours",
-        "pseudo-greedy",
-        {"linestyle": (0, (2.2, 1.0)), "linewidth": 0.9, "marker": "s", "markersize": 5.0, **_HOLLOW},
-    ),
+    _line("worst", (0, (1.0, 1.2)), 1.2),
+    _line("best", (0, (4.0, 1.5)), 1.2),
+    _line("maxW", (0, (6.0, 1.3, 1.2, 1.3)), 0.9, "x", 4.0, edge=0.9),
+    _line("maxW+TRE", "solid", 0.9, "^", 3.6),
+    _line("pseudo-greedy", "solid", 0.9, ".", 4.5),
+    _line("greedy", "solid", 0.7, "o", 6.0, hollow=True),
+    _line("maxW+TRE", (0, (2.2, 1.0)), 0.9, "D", 3.6, hollow=True, settings="ours"),
+    _line("pseudo-greedy", (0, (2.2, 1.0)), 0.9, "s", 5.0, hollow=True, settings="ours"),
 )
 
 # The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and
@@ -142,25 +127,18 @@ def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None =
     axis goes as far as they do."""
     drawn: Drawn = set()
     extent: list[Floats] = []
-    for method in COLOURS:
-        for line in LINES:
-            mean, error, count = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings))
-            if not len(count) > 1 or not count[1:].any():
-                continue
-            clamps = np.arange(len(mean))
-            band = np.nan_to_num(error)
-            colour = COLOURS[method]
-            if method == "bethe" or not zoom:
-                ax.fill_between(clamps, mean - band, mean + band, color=colour, alpha=BAND, linewidth=0, zorder=1)
-            ax.plot(clamps, mean, color=colour, zorder=2 + 0.1 * LINES.index(line), **line.style)
-            drawn |= {line.label, method}
-            if method == "bethe":
-                extent += [mean - band, mean + band]
-    if family.mixed and "bethe" in drawn:
-        drawn.add(UNSIGNED)
+    for method, line in product(COLOURS, LINES):
+        mean, error, count = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings))
+        if not count[1:].any():
+            continue
+        clamps, band = np.arange(len(mean)), np.nan_to_num(error)
+        if method == "bethe" or not zoom:
+            ax.fill_between(clamps, mean - band, mean + band, color=COLOURS[method], alpha=BAND, linewidth=0, zorder=1)
+        drawn |= _draw_line(ax, method, line, clamps, mean)
+        if method == "bethe":
+            extent += [mean - band, mean + band]
     if not drawn:
         return drawn
-    ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
     if zoom and extent:
         inside = np.concatenate(extent)
         low, high = np.nanmin(inside), np.nanmax(inside)
@@ -168,44 +146,41 @@ def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None =
         ax.set_ylim(low - margin, high + margin)
     ax.set_xticks(range(6))
     ax.set_xlim(-0.25, 5.25)
-    finish(ax, title or family.title, runs_text(table, family, "errors"))
-    return drawn
+    return drawn | _finish_family(ax, table, family, title, "errors", drawn)
 
 
 def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> Drawn:
     """Mean error against the mean time up to it, a point per number of clamps; best and worst take no time of their own
     and are not here."""
     drawn: Drawn = set()
-    for method in COLOURS:
-        for line in LINES:
-            if line.selector in ("best", "worst"):
-                continue
-            times, _, count = mean_over_runs(
-                table.curve(
-                    family.name, method, line.selector, settings=line.settings, experiment="times", column="seconds"
-                )
-            )
-            if not len(count) > 1 or not count[1:].any():
-                continue
-            mean, error, _ = mean_over_runs(
-                table.shown(family.name, method, line.selector, settings=line.settings, experiment="times")
-            )
-            colour = COLOURS[method]
-            ax.errorbar(
-                times, mean, np.nan_to_num(error), fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.6, zorder=1
-            )
-            ax.plot(times, mean, color=colour, zorder=2 + 0.1 * LINES.index(line), **line.style)
-            drawn |= {line.label, method}
-    if family.mixed and "bethe" in drawn:
-        drawn.add(UNSIGNED)
+    for method, line in product(COLOURS, LINES):
+        which: dict[str, str] = {"settings": line.settings, "experiment": "times"}
+        if line.selector in ("best", "worst"):
+            continue
+        times, _, count = mean_over_runs(table.curve(family.name, method, line.selector, **which, column="seconds"))
+        if not count[1:].any():
+            continue
+        mean, error, _ = mean_over_runs(table.shown(family.name, method, line.selector, **which))
+        bars: dict[str, Any] = {"fmt": "none", "ecolor": COLOURS[method], "elinewidth": 0.6, "alpha": 0.6, "zorder": 1}
+        ax.errorbar(times, mean, np.nan_to_num(error), **bars)
+        drawn |= _draw_line(ax, method, line, times, mean)
     if not drawn:
         return drawn
-    ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
-    drawn.add(BARS)
     ax.set_xscale("log")
     few_log_ticks(ax)
-    finish(ax, title or family.title, runs_text(table, family, "times"))
-    return drawn
+    return drawn | {BARS} | _finish_family(ax, table, family, title, "times", drawn)
+
+
+def _draw_line(ax: "Axes", method: str, line: Line, x: NDArray[Any], y: Floats) -> Drawn:
+    ax.plot(x, y, color=COLOURS[method], zorder=2 + 0.1 * LINES.index(line), **line.style)
+    return {line.label, method}
+
+
+def _finish_family(ax: "Axes", table: Table, family: Family, title: str | None, experiment: str, drawn: Drawn) -> Drawn:
+    """The line of no error and the title; whether Bethe's errors are without their sign."""
+    ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
+    finish(ax, title or family.title, runs_text(table, family, experiment))
+    return {UNSIGNED} if family.mixed and "bethe" in drawn else set()
 
 
 def runs_text(table: Table, family: Family, experiment: str) -> str:
@@ -245,16 +220,19 @@ def finish(ax: "Axes", title: str, note: str = "") -> None:
 
 def errors_cell(table: Table, family: Family, title: str | None = None, *, zoom: bool = False) -> Cell:
     """A panel of `draw_errors`."""
-    title = title or family.title
-    present = any(table.runs(family.name, settings=settings) for settings in ("paper", "ours"))
+    title, present = title or family.title, has_runs(table, family, "errors")
     return Cell(title, present, lambda ax: draw_errors(ax, table, family, title=title, zoom=zoom))
 
 
 def times_cell(table: Table, family: Family, title: str | None = None) -> Cell:
     """A panel of `draw_times`."""
-    title = title or family.title
-    present = any(table.runs(family.name, settings=settings, experiment="times") for settings in ("paper", "ours"))
+    title, present = title or family.title, has_runs(table, family, "times")
     return Cell(title, present, lambda ax: draw_times(ax, table, family, title=title), "seconds")
+
+
+def has_runs(table: Table, family: Family, *experiments: str) -> bool:
+    """Whether there are any, with any settings."""
+    return any(table.runs(family.name, settings=s, experiment=e) for s in SETTINGS for e in experiments)
 
 
 def panel_figure(
@@ -270,7 +248,6 @@ def panel_figure(
 
     Rows and columns without any runs are left out; a panel without runs among others says so.
     """
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     rows, columns = (sorted({place[axis] for place, cell in cells.items() if cell.present}) for axis in (0, 1))
@@ -278,16 +255,9 @@ def panel_figure(
         return empty_figure(title)
     width = {1: 3.6, 2: 3.0, 3: PAGE / 3}.get(len(columns), PAGE / len(columns))
     free = [(r, c) for r in range(len(rows)) for c in range(len(columns)) if (rows[r], columns[c]) not in cells]
-    size = (
-        max(width * len(columns), 4.6),
-        min(0.9 * width, TALLEST) * len(rows) + HEAD + (0.2 if free else FOOT + 0.15 * num_lines),
-    )
-    figure = Figure(
-        figsize=size,
-        dpi=DPI,
-        facecolor="white",
-        layout=ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.03),
-    )
+    height = min(0.9 * width, TALLEST) * len(rows) + HEAD + (0.2 if free else FOOT + 0.15 * num_lines)
+    layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.03)
+    figure = new_figure(max(width * len(columns), 4.6), height, layout)
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
     seen: Drawn = set()
     for (r, c), ax in np.ndenumerate(axes):
@@ -323,7 +293,6 @@ def panel_figure(
 def line_handles(seen: Drawn) -> list["Artist"]:
     """The legend of what was drawn: first the methods, then the selectors, then what the bands are."""
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
     places = PLACES | ({"bethe": "mixed: |error|"} if UNSIGNED in seen else {})
     found: list[Artist] = [
@@ -334,26 +303,33 @@ def line_handles(seen: Drawn) -> list["Artist"]:
     order = sorted(reversed(LINES), key=lambda line: line.settings != "paper")
     found += [Line2D([], [], color=INK, label=line.label, **line.style) for line in order if line.label in seen]
     if any(line.selector in ("best", "worst") and line.label in seen for line in LINES) or BARS not in seen:
-        return [*found, Patch(color=SOFT, alpha=BAND_ENTRY, linewidth=0, label="standard error")]
-    return [*found, bar_entry()]
+        return [*found, band_entry()]
+    return [*found, Line2D([], [], color=SOFT, linestyle="none", marker="|", markersize=9, label="standard error")]
 
 
-def bar_entry() -> "Artist":
-    """In the legend: what bars are."""
-    from matplotlib.lines import Line2D
+def band_entry() -> "Artist":
+    """In the legend: what bands are."""
+    from matplotlib.patches import Patch
 
-    return Line2D([], [], color=SOFT, linestyle="none", marker="|", markersize=9, label="standard error")
+    return Patch(color=SOFT, alpha=BAND_ENTRY, linewidth=0, label="standard error")
 
 
 def write_title(figure: "Figure", title: str) -> None:
     figure.suptitle(title, x=0.01, ha="left", fontsize=TITLE, fontweight="bold", color=INK)
 
 
-def empty_figure(title: str) -> "Figure":
-    """What a figure is before there are any runs for it."""
+def new_figure(
+    width: float, height: float, layout: "Literal['constrained'] | LayoutEngine | None" = "constrained"
+) -> "Figure":
+    """A white page of this size in inches."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6, 1.2), dpi=DPI, facecolor="white")
+    return Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
+
+
+def empty_figure(title: str) -> "Figure":
+    """What a figure is before there are any runs for it."""
+    figure = new_figure(4.6, 1.2, None)
     figure.text(0.02, 0.8, title, fontsize=TITLE, fontweight="bold", color=INK, va="center")
     figure.text(0.5, 0.35, "no runs", fontsize=TEXT, color=SOFT, ha="center", va="center")
     return figure

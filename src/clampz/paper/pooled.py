@@ -9,18 +9,18 @@ import numpy as np
 from clampz.paper.families import FAMILIES, WEIGHTS, Family
 from clampz.paper.panels import (
     BAND,
-    BAND_ENTRY,
     COLOURS,
-    DPI,
     LEGEND,
     PAGE,
     TEXT,
     UNSIGNED,
     Cell,
     Drawn,
+    band_entry,
     empty_figure,
     finish,
     mean_over_runs,
+    new_figure,
     panel_figure,
     write_title,
 )
@@ -64,7 +64,6 @@ SEQUENCES: dict[str, dict[str, Any]] = {
 
 def histogram(table: Table) -> "Figure":
     """Signed error of Bethe on all mixed models, with 0, 1 and 2 clamps."""
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     title = f"Bethe's error on mixed models ({HISTOGRAM_SELECTOR})"
@@ -76,49 +75,40 @@ def histogram(table: Table) -> "Figure":
         return empty_figure(title)
     edges = bin_edges(errors)
     zero = len(edges[edges < 0])
-    figure = Figure(figsize=(PAGE, 2.9), dpi=DPI, facecolor="white", layout="constrained")
+    figure = new_figure(PAGE, 2.9)
+    styles: tuple[dict[str, Any], ...] = (
+        {"facecolor": "white", "edgecolor": INK, "linewidth": 0.6, "hatch": "//////", "label": "too low"},
+        {"facecolor": COLOURS["trw"], "edgecolor": "white", "linewidth": 0.4, "label": "too high"},
+    )
     axes = figure.subplots(1, 3, sharey=True)
     for clamps, ax in enumerate(axes):
         values = errors[:, clamps]
         shares, place = np.histogram(values, edges)[0] / len(values), np.arange(len(edges) - 1) - zero
-        ax.bar(
-            place[zero:],
-            shares[zero:],
-            1.0,
-            align="edge",
-            color=COLOURS["trw"],
-            edgecolor="white",
-            linewidth=0.4,
-        )
-        ax.bar(
-            place[:zero], shares[:zero], 1.0, align="edge", color="white", edgecolor=INK, linewidth=0.6, hatch="//////"
-        )
+        for side, style in zip((slice(zero), slice(zero, None)), styles, strict=True):
+            ax.bar(place[side], shares[side], 1.0, align="edge", **style)
         ax.axvline(0.0, color=INK, linewidth=0.8)
-        finish(ax, {0: "before clamping", 1: "1 clamp"}.get(clamps, f"{clamps} clamps"), counted(len(values), "run"))
+        finish(ax, counted(clamps, "clamp") if clamps else "before clamping", counted(len(values), "run"))
         labelled = {
             k - zero: f"{edge:g}".replace("-", "−")
             for k, edge in enumerate(edges)
             if edge == 0 or f"{abs(edge):g}".strip("0.") == "1"
         }
         ax.set_xticks(list(labelled), list(labelled.values()))
-        text = (
-            f"too high {np.mean(values > 0):.0%}\nmean {values.mean():+.2f}\nmedian {np.median(values):+.2f}".replace(
-                "-", "−"
-            )
-        )
-        ax.text(
-            0.98, 0.97, text, transform=ax.transAxes, ha="right", va="top", fontsize=TEXT, color=INK, linespacing=1.4
-        )
+        text = f"too high {np.mean(values > 0):.0%}\nmean {values.mean():+.2f}\nmedian {np.median(values):+.2f}"
+        _write_in_corner(ax, text, 0.97, fontsize=TEXT, linespacing=1.4)
         ax.set_xlabel("error of log Z (nats; bins widen)", fontsize=TEXT, color=INK)
     axes[0].set_ylim(0, 1.45 * axes[0].get_ylim()[1])  # room for the text
     axes[0].set_ylabel("share of runs", fontsize=TEXT, color=INK)
-    handles = [
-        Patch(facecolor=COLOURS["trw"], label="too high"),
-        Patch(facecolor="white", edgecolor=INK, linewidth=0.6, hatch="//////", label="too low"),
-    ]
+    handles = [Patch(**style) for style in reversed(styles)]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, **LEGEND)
     write_title(figure, title)
     return figure
+
+
+def _write_in_corner(ax: "Axes", text: str, height: float, **style: Any) -> None:
+    """At the right, in the upper or the lower corner, with the minus of print."""
+    va = "top" if height > 0.5 else "bottom"
+    ax.text(0.97, height, text.replace("-", "−"), transform=ax.transAxes, ha="right", va=va, color=INK, **style)
 
 
 def bin_edges(errors: Floats) -> Floats:
@@ -240,33 +230,18 @@ def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str,
         num = len(pooled)
         means[selector] = mean_over_runs(pooled)
     for selector, (mean, error, count) in means.items():
-        clamps, band = np.arange(len(mean)), np.nan_to_num(error)
-        known = count > 0
-        ax.fill_between(
-            clamps[known],
-            (mean - band)[known],
-            (mean + band)[known],
-            color=COLOURS[method],
-            alpha=BAND,
-            linewidth=0,
-            zorder=1,
-        )
-        ax.plot(clamps[known], mean[known], color=COLOURS[method], linewidth=1.0, **SEQUENCES[selector])
+        clamps = np.flatnonzero(count)
+        middle, band = mean[clamps], np.nan_to_num(error[clamps])
+        ax.fill_between(clamps, middle - band, middle + band, color=COLOURS[method], alpha=BAND, linewidth=0, zorder=1)
+        ax.plot(clamps, middle, color=COLOURS[method], linewidth=1.0, **SEQUENCES[selector])
     ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
     ax.set_xticks(range(4))
     ax.set_xlim(-0.2, 3.2)
     finish(ax, title, counted(num, "run"))
     last = min(len(mean) for mean, _, _ in means.values()) - 1
     greedy, optimal = (means[name][0][last] for name in ("greedy", "optimal"))
-    behind, low = abs(greedy) - abs(optimal), greedy < 0
-    corner: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "fontsize": TEXT - 0.5, "color": INK}
-    ax.text(
-        0.97,
-        0.06 if low else 0.94,
-        f"greedy {behind:+.3f} at {last}".replace("-", "−"),
-        va="bottom" if low else "top",
-        **corner,
-    )
+    text = f"greedy {abs(greedy) - abs(optimal):+.3f} at {last}"
+    _write_in_corner(ax, text, 0.06 if greedy < 0 else 0.94, fontsize=TEXT - 0.5)
     return {*SEQUENCES, method, *([UNSIGNED] if families[0].mixed else [])}
 
 
@@ -278,5 +253,5 @@ def _optimal_handles(seen: Drawn) -> "list[Artist]":
         Line2D([], [], color=INK, linewidth=1.0, label=f"{selector} sequences", **style)
         for selector, style in SEQUENCES.items()
     ]
-    found.append(Patch(color=SOFT, alpha=BAND_ENTRY, linewidth=0, label="standard error"))
+    found.append(band_entry())
     return [*found, Patch(facecolor="none", label="Bethe, mixed: |error|")] if UNSIGNED in seen else found

@@ -7,7 +7,7 @@ from clampz.files import written_whole
 from clampz.paper.claims import check_claims
 from clampz.paper.figures import PaperFigure, figures_named, save
 from clampz.paper.page import make_page
-from clampz.paper.settings import SETTINGS
+from clampz.paper.panels import has_runs
 from clampz.paper.table import Table
 
 
@@ -26,12 +26,7 @@ def write_report(table: Table, folder: Path, names: Iterable[str] | None = None)
 
 def drawable(figure: PaperFigure, table: Table) -> bool:
     """Whether the table has any run that the figure shows."""
-    return not figure.experiments or any(
-        table.runs(family.name, settings=settings, experiment=experiment)
-        for family in figure.families
-        for experiment in figure.experiments
-        for settings in SETTINGS
-    )
+    return not figure.experiments or any(has_runs(table, family, *figure.experiments) for family in figure.families)
 
 
 def draw(figure: PaperFigure, table: Table, folder: Path) -> bytes:
