@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.options import as_bytes
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
@@ -175,11 +174,3 @@ def test_a_handler_of_the_programs_own_is_left_alone():
     finally:
         signal.signal(signal.SIGINT, previous)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-# -- memory ------------------------------------------------------------------------------------------------------------
-
-
-def test_bytes():
-    assert as_bytes("2GB") == 2 * 10**9 and as_bytes("1.5 MiB") == 1.5 * 2**20
-    assert as_bytes(7) == 7 and as_bytes("12") == 12

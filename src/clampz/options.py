@@ -3,24 +3,37 @@ such as "2GB"."""
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self
 
 from clampz.errors import OptionError, unknown_name
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
 # Share of the machine's free memory that is used without asking.
 MEMORY_SHARE = 0.5
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Changeable:
+    """Options that are changed by making new ones."""
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Self:
+        """These options with some of them changed; an unknown name is refused with the nearest ones."""
+        known = [field.name for field in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise unknown_name("option", name, known, most=1)
+        try:
+            return replace(self, **changes)
+        except TypeError as error:
+            raise OptionError(f"options {changes!r}: {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Changeable):
     """Limits that every approximation takes.
 
     Attributes
@@ -58,22 +71,6 @@ class Options:
     def in_branches(self) -> Self:
         """For sub-models that also start from the solution of the model they come from."""
         return self
-
-    def with_changes(self, changes: dict[str, Any]) -> Self:
-        """These options with some of them changed; an unknown name is refused with the nearest ones."""
-        return changed(self, changes)
-
-
-def changed(options: T, changes: dict[str, Any]) -> T:
-    """Options with some of them changed; an unknown name is refused with the nearest ones."""
-    known = [field.name for field in fields(options)]
-    for name in changes:
-        if name not in known:
-            raise unknown_name("option", name, known, most=1)
-    try:
-        return replace(options, **changes)
-    except TypeError as error:
-        raise OptionError(f"options {changes!r}: {error}") from None
 
 
 def is_whole(value: object) -> bool:

@@ -67,7 +67,7 @@ class Watch:
 
     def left(self, share: float = 1.0) -> float:
         """Seconds that are left, or a share of them; none once the run is stopped."""
-        return 0.0 if self.must_stop() else share * (self._end - perf_counter())
+        return 0.0 if self.must_stop() else share * max(0.0, self._end - perf_counter())
 
     def must_stop(self) -> bool:
         """Whether a limit other than the iterations has been reached."""

@@ -30,7 +30,6 @@ from clampz.model.equivalent import Equivalent
 from clampz.model.fixing import keep_only
 from clampz.model.tables import Floats
 from clampz.numerics import log_sum_exp
-from clampz.options import changed
 from clampz.watch import Watch
 from clampz.workers import Crew
 
@@ -89,7 +88,7 @@ def bound_marginals(
     >>> bool(bound_marginals(generators.grid(3, 3, rng=0), [4]).widest < 1e-9)
     True
     """
-    chosen = changed(options or BoundOptions(), changes)
+    chosen = (options or BoundOptions()).with_changes(changes)
     asked = list(range(model.num_variables)) if variables is None else checked_variables(model, variables)
     watch = Watch(chosen.time)
     with watch.interruptible():

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
-from clampz.options import Options, check_option, is_number, is_whole, memory_allowed
+from clampz.options import Changeable, Options, check_option, is_number, is_whole, memory_allowed
 
 # The selector of its own that a search has.
 CUTS = "cuts"
@@ -15,7 +15,7 @@ SWEEPS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundOptions:
+class BoundOptions(Changeable):
     """Options of `bound` and `bounds`.
 
     Attributes

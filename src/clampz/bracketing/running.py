@@ -11,7 +11,6 @@ from clampz.bracketing.bracket import Bracket
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
 from clampz.model import Model
-from clampz.options import changed
 from clampz.watch import Watch
 from clampz.workers import Crew
 
@@ -75,7 +74,7 @@ def bounds(
     ...     if bracket.gap < 0.5:
     ...         break
     """
-    chosen = changed(options or BoundOptions(), changes)
+    chosen = (options or BoundOptions()).with_changes(changes)
     path = None if checkpoint is None else Path(checkpoint)
     search = Search(model, chosen) if path is None else checkpoints.resumed(model, chosen, path)
     return _running(search, executor, stop, path)
