@@ -144,17 +144,17 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
 def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int]:
     """The distinct lanes that a clamping with TRW solves, as one batch; and how many it solves, repeats included."""
     seen: list[np.ndarray[Any, Any]] = []
-    solve = growth.Growth._solve
+    run = growth.Growth._run
 
-    def watched(self: Any, name: str, batch: cz.Batch, *rest: Any, **named: Any) -> Any:
+    def watched(self: Any, method: Any, batch: cz.Batch, *rest: Any) -> Any:
         seen.append(batch.unary)
-        return solve(self, name, batch, *rest, **named)
+        return run(self, method, batch, *rest)
 
-    growth.Growth._solve = watched  # type: ignore[method-assign]
+    growth.Growth._run = watched  # type: ignore[method-assign]
     try:
         cz.clamp(model, "trw", k=k, select=select)
     finally:
-        growth.Growth._solve = solve  # type: ignore[method-assign]
+        growth.Growth._run = run  # type: ignore[method-assign]
     every = np.concatenate(seen, axis=1)
     return cz.Batch(model, np.unique(every, axis=1)), every.shape[1]
 
