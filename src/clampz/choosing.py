@@ -28,7 +28,8 @@ from clampz.model import Evidence, Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.fixing import given
 from clampz.model.results import Estimate
-from clampz.model.tables import Floats, UnaryTables
+from clampz.model.tables import UnaryTables
+from clampz.numerics import Floats
 from clampz.options import Options, bytes_in_words, check_option, is_whole, memory_allowed
 from clampz.signature import Approximation
 from clampz.watch import Progress, Watch

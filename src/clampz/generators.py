@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.checks import as_edges
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 from clampz.options import check_option, is_number, is_whole
 
 Range = float | tuple[float, float]

@@ -16,7 +16,8 @@ from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
 from clampz.model.results import EndState, Estimate, Estimates
 from clampz.model.starts import Start, start_marginals
-from clampz.model.tables import Floats, Integers, columns
+from clampz.model.tables import columns
+from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
 from clampz.watch import Progress, Watch
 

@@ -9,8 +9,8 @@ quadratic equation in the probability that both ends are in state 1.
 import numpy as np
 
 from clampz.approximations.layouts import BinaryLayout
-from clampz.model.tables import Floats, lane_sums
-from clampz.numerics import EPS, ROUNDINGS
+from clampz.model.tables import lane_sums
+from clampz.numerics import EPS, ROUNDINGS, Floats
 
 # Weight beyond which e^W - 1 and e^W are the same number to all digits that matter.
 LARGEST_W = 300.0

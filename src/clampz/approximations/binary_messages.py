@@ -7,7 +7,8 @@ from clampz._kernels.messages import Weights
 from clampz._kernels.simd_math import EXP_LIMIT
 from clampz.approximations.layouts import BinaryLayout
 from clampz.approximations.messages import TINY, MessageLanes
-from clampz.model.tables import Floats, Integers, columns
+from clampz.model.tables import columns
+from clampz.numerics import Floats, Integers
 from clampz.workers import Workers
 
 

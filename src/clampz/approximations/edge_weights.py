@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph
 from clampz.errors import OptionError
-from clampz.model.tables import Floats, read_only
+from clampz.model.tables import read_only
 from clampz.model.topology import Topology
+from clampz.numerics import Floats
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.model.tables import Floats, Integers
-from clampz.numerics import EPS, ROUNDINGS
+from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.options import Options
 from clampz.watch import Progress, StoppedBy, Watch
 from clampz.workers import MIN_RANGE, Workers, lane_blocks, padded

@@ -17,8 +17,9 @@ from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
 from clampz.model.fixing import states_left
-from clampz.model.tables import Floats, Integers, columns, lane_sums, offsets, ranges
+from clampz.model.tables import columns, lane_sums, offsets, ranges
 from clampz.model.topology import Topology
+from clampz.numerics import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

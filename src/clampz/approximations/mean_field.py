@@ -27,7 +27,8 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start, start_marginals
-from clampz.model.tables import Floats, Integers, columns, lane_sums
+from clampz.model.tables import columns, lane_sums
+from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
 from clampz.signature import approximation
 from clampz.watch import Watch

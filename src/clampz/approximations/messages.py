@@ -17,8 +17,9 @@ from clampz.approximations.layouts import PairLayout
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
 from clampz.model.starts import Start, check_same_graph, one_per_lane, start_marginals
-from clampz.model.tables import Floats, Integers, columns
+from clampz.model.tables import columns
 from clampz.model.topology import Indices
+from clampz.numerics import Floats, Integers
 from clampz.options import Options
 from clampz.wording import Bound
 from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks

@@ -12,7 +12,7 @@ from clampz._kernels.tables import Potentials, fill_factors
 from clampz.approximations.binary_messages import BinaryLanes
 from clampz.approximations.layouts import BinaryLayout, PairLayout, TableLayout
 from clampz.approximations.messages import TINY, MessageLanes
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 from clampz.workers import Workers
 
 

@@ -15,7 +15,8 @@ from clampz.approximations.table_messages import lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
-from clampz.model.tables import Floats, Integers, columns
+from clampz.model.tables import columns
+from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
 from clampz.signature import ForestWeights, approximation
 from clampz.watch import Watch

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 
 # Steps remembered.
 MEMORY = 20

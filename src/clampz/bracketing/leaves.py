@@ -12,7 +12,7 @@ from clampz.bracketing.options import BoundOptions
 from clampz.elimination.slices import Slicer
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 from clampz.watch import Watch
 
 # Seconds that an exact sum may take without being cut into pieces.

@@ -15,8 +15,7 @@ import numpy as np
 
 from clampz.bracketing.subgraphs import NarrowSums
 from clampz.model import Model
-from clampz.model.tables import Floats
-from clampz.numerics import EPS, ROUNDINGS
+from clampz.numerics import EPS, ROUNDINGS, Floats
 
 # Stands for a hard zero in a mean: beyond all potentials that matter.
 HARD = 1e30

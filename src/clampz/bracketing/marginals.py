@@ -31,8 +31,7 @@ from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
 from clampz.model.fixing import keep_only
-from clampz.model.tables import Floats
-from clampz.numerics import log_sum_exp
+from clampz.numerics import Floats, log_sum_exp
 from clampz.watch import Watch
 from clampz.workers import Crew
 

@@ -17,7 +17,7 @@ from clampz.bracketing.partitions import at_variables, never, parts_of, tie_stre
 from clampz.bracketing.subgraphs import NarrowSums
 from clampz.bracketing.upper import upper_bound
 from clampz.model import Model
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 # Sums that are kept, one for each set of states left.
 KEPT_SUMS = 4

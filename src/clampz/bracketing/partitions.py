@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from clampz.elimination.orders import elimination_entries
 from clampz.model import Model
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 
 def never() -> bool:

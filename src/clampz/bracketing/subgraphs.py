@@ -10,7 +10,8 @@ from clampz.elimination.plans import Elimination, Restriction, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.model import Model
 from clampz.model.fixing import states_left
-from clampz.model.tables import Floats, Integers, ranges
+from clampz.model.tables import ranges
+from clampz.numerics import Floats, Integers
 
 
 class Moments(NamedTuple):

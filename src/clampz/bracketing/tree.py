@@ -13,8 +13,7 @@ from clampz.elimination import cost
 from clampz.elimination.slices import Slicer
 from clampz.model import Model
 from clampz.model.fixing import keep_only
-from clampz.model.tables import Floats
-from clampz.numerics import EPS, log_sum_exp
+from clampz.numerics import EPS, Floats, log_sum_exp
 
 # Table entries per narrow part that a search begins with.
 FIRST_LIMIT = 2.0**14

@@ -16,8 +16,8 @@ import numpy as np
 from clampz.bracketing.descent import descend
 from clampz.bracketing.subgraphs import NarrowSums
 from clampz.model import Model
-from clampz.model.tables import Floats, offsets
-from clampz.numerics import EPS, ROUNDINGS
+from clampz.model.tables import offsets
+from clampz.numerics import EPS, ROUNDINGS, Floats
 
 
 def upper_bound(

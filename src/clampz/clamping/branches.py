@@ -20,7 +20,8 @@ from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
 from clampz.model.fixing import keep_only
 from clampz.model.results import Estimates
-from clampz.model.tables import Floats, Integers, UnaryTables, columns, read_only
+from clampz.model.tables import UnaryTables, columns, read_only
+from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
 from clampz.wording import Bound
 

@@ -10,8 +10,7 @@ from clampz.clamping.branches import split
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.tables import Floats, Integers
-from clampz.numerics import log_sum_exp
+from clampz.numerics import Floats, Integers, log_sum_exp
 
 Set = tuple[int, ...]  # variables clamped together
 

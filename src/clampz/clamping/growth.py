@@ -24,8 +24,7 @@ from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
-from clampz.model.tables import Integers
-from clampz.numerics import EPS, log_sum_exp
+from clampz.numerics import EPS, Integers, log_sum_exp
 from clampz.options import Options, is_whole
 from clampz.signature import Approximation, ForestWeights
 from clampz.watch import Progress, Watch

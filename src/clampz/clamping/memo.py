@@ -14,7 +14,7 @@ from clampz.clamping.candidates import Set
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.results import Estimates
-from clampz.model.tables import Integers
+from clampz.numerics import Integers
 from clampz.options import Options, check_option
 
 # Options that change no number, unless they stop a run: and what was stopped is not kept.

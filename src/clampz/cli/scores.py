@@ -14,7 +14,7 @@ from clampz.cli.tables import new_table, show
 from clampz.cli.watching import completed
 from clampz.errors import ClampzError
 from clampz.model import Model
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 from clampz.wording import name_of
 
 

@@ -15,8 +15,7 @@ from clampz.errors import OptionError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
-from clampz.model.tables import Floats, Integers
-from clampz.numerics import EPS
+from clampz.numerics import EPS, Floats, Integers
 from clampz.options import Options, as_bytes, memory_allowed
 from clampz.signature import approximation
 from clampz.watch import Progress, Watch

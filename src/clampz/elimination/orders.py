@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels import elimination_order as orders
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 # Greedy rules (by_fill, by_size, noise) of `greedy_order`: min-fill and min-size, ties broken by the other, then
 # min-fill with random ties and with more or less noise, over and over.  On random graphs and grids of 25 to 120

@@ -20,7 +20,8 @@ from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import states_left
-from clampz.model.tables import Integers, offsets
+from clampz.model.tables import offsets
+from clampz.numerics import Integers
 from clampz.options import memory_allowed
 
 # Bytes that are used without even looking at what is free.

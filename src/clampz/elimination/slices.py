@@ -17,8 +17,7 @@ from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
 from clampz.model import Model
 from clampz.model.batch import Batch, joint_lanes
 from clampz.model.fixing import states_left, too_large
-from clampz.model.tables import Floats, Integers
-from clampz.numerics import EPS, log_sum_exp
+from clampz.numerics import EPS, Floats, Integers, log_sum_exp
 
 # Entries beyond which a sum is not taken in one go.
 MOST_ENTRIES = 2.0**31

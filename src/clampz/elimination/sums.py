@@ -11,8 +11,7 @@ from clampz._kernels.elimination_backwards import backwards
 from clampz._kernels.elimination_forwards import EMPTY, OUT_OF_RANGE, ROUNDINGS_PER_TERM, forwards
 from clampz._kernels.elimination_plan import Scratch, make_scratch
 from clampz.elimination.plans import Elimination
-from clampz.model.tables import Floats
-from clampz.numerics import EPS
+from clampz.numerics import EPS, Floats
 
 
 class LogSum(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from clampz.errors import ClampzError, EvidenceError, ModelError
 from clampz.model import Evidence, Model
 from clampz.model.checks import some
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 
 # exp of a log potential beyond this, up or down, is infinite, zero, or has lost digits.
 LARGEST_LOG = 700.0

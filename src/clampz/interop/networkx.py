@@ -25,7 +25,7 @@ from clampz.errors import ModelError
 from clampz.interop.common import as_names, as_state_names, conditioned, in_order, library
 from clampz.model import Evidence, Model
 from clampz.model.checks import as_log_potentials
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 
 BINARY_EDGES = {"W": np.array([[0.5, 0.0], [0.0, 0.5]]), "J": np.array([[1.0, -1.0], [-1.0, 1.0]])}
 BINARY_EDGES["weight"] = BINARY_EDGES["W"]

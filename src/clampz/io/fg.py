@@ -29,7 +29,8 @@ from clampz.io import files, potentials
 from clampz.io.potentials import count
 from clampz.io.tokens import LARGEST_WHOLE, Tokens, are_whole
 from clampz.model import Model
-from clampz.model.tables import Integers, offsets, piece_of, ranges
+from clampz.model.tables import offsets, piece_of, ranges
+from clampz.numerics import Integers
 
 # Entries that are not listed take memory all the same: so many are allowed beyond one per byte of the file.
 FREE_ENTRIES = 2**20

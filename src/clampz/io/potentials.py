@@ -10,7 +10,8 @@ from clampz.io.tokens import Tokens
 from clampz.model import Model
 from clampz.model.contents import fold
 from clampz.model.factors import FactorTables
-from clampz.model.tables import Floats, Integers, offsets, piece_of
+from clampz.model.tables import offsets, piece_of
+from clampz.numerics import Floats, Integers
 
 COMMENT = rb"#"
 

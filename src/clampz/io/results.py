@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from clampz.errors import ModelError
 from clampz.io import files
 from clampz.io.tokens import Tokens
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 
 BEGIN = b"-BEGIN-"
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.errors import FormatError
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 SPACE = re.compile(rb"\s")
 TOKEN = re.compile(rb"\S+")

@@ -28,7 +28,8 @@ from clampz.io import files, potentials
 from clampz.io.potentials import count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
-from clampz.model.tables import Floats, Integers, offsets, piece_of, ranges
+from clampz.model.tables import offsets, piece_of, ranges
+from clampz.numerics import Floats, Integers
 
 # Rounded probabilities may miss 1 by so much in all.
 SUM_TOLERANCE = 0.02

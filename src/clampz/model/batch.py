@@ -18,9 +18,9 @@ from clampz.errors import EvidenceError, ModelError
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.fixing import component, keep_only, states_left
 from clampz.model.model import Model
-from clampz.model.tables import Floats, Integers, columns, piece_of, read_only
+from clampz.model.tables import columns, piece_of, read_only
 from clampz.model.variables import Evidence
-from clampz.numerics import EPS
+from clampz.numerics import EPS, Floats, Integers
 from clampz.wording import counted
 
 

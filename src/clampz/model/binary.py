@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from clampz._kernels import graph
 from clampz.model.contents import Contents
 from clampz.model.factors import Factor, FactorTables
-from clampz.model.tables import Floats, PairTables, offsets, ranges, read_only
+from clampz.model.tables import PairTables, offsets, ranges, read_only
+from clampz.numerics import Floats
 
 Kind = Literal["attractive", "balanced", "mixed"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clampz.errors import ModelError
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 # Sums of potentials beyond this would drown what stands for a hard zero in a sum (1e30 in mean field).
 LARGEST_POTENTIAL = 1e20

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from clampz.errors import ModelError
 from clampz.model.factors import Factor, FactorTables, sliced
-from clampz.model.tables import Floats, Integers, PairTables, offsets, ranges
+from clampz.model.tables import PairTables, offsets, ranges
+from clampz.numerics import Floats, Integers
 
 
 class Contents(NamedTuple):

@@ -18,8 +18,7 @@ from clampz.model.batch import Batch
 from clampz.model.factors import Factor
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
-from clampz.model.tables import Floats, Integers
-from clampz.numerics import EPS
+from clampz.numerics import EPS, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz.model.tables import Floats, Integers, Listed, offsets, read_only
+from clampz.model.tables import Listed, offsets, read_only
+from clampz.numerics import Floats, Integers
 
 
 class Factor(NamedTuple):

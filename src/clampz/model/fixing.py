@@ -13,9 +13,9 @@ from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.contents import Contents
 from clampz.model.factors import FactorTables
 from clampz.model.model import Model
-from clampz.model.tables import Floats, Integers, ranges
+from clampz.model.tables import ranges
 from clampz.model.variables import Evidence
-from clampz.numerics import EPS
+from clampz.numerics import EPS, Floats, Integers
 
 
 def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:

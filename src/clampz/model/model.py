@@ -32,9 +32,10 @@ from clampz.model.checks import (
 )
 from clampz.model.contents import Contents, fixed, fold, in_edge_order, smaller_first
 from clampz.model.factors import Factor, FactorTables
-from clampz.model.tables import Floats, PairTables, UnaryTables, offsets, read_only
+from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
 from clampz.model.topology import Topology
 from clampz.model.variables import Evidence, State, Variables
+from clampz.numerics import Floats
 from clampz.wording import counted
 
 

@@ -13,8 +13,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from clampz.model.model import Model
-from clampz.model.tables import Floats, Integers, Listed, PairTables, UnaryTables, columns, read_only
+from clampz.model.tables import Listed, PairTables, UnaryTables, columns, read_only
 from clampz.model.variables import Variable
+from clampz.numerics import Floats, Integers
 from clampz.options import Options
 from clampz.watch import StoppedBy
 from clampz.wording import KINDS, Bound, counted

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from clampz.errors import OptionError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 
 Start = Estimate | Estimates | NDArray[np.float64]
 

@@ -13,8 +13,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.numerics import Floats as Floats
-from clampz.numerics import Integers as Integers
+from clampz.numerics import Floats, Integers
 
 T = TypeVar("T")
 

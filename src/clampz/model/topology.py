@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph
-from clampz.model.tables import Integers, read_only
+from clampz.model.tables import read_only
+from clampz.numerics import Integers
 
 Indices = NDArray[np.int32]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.checks import some
-from clampz.model.tables import Integers, read_only
+from clampz.model.tables import read_only
+from clampz.numerics import Integers
 
 Variable = int | str
 State = int | str

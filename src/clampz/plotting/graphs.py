@@ -15,7 +15,7 @@ from clampz.errors import OptionError
 from clampz.model import Model, Variable
 from clampz.model.fixing import states_left
 from clampz.model.results import Estimate
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 from clampz.plotting.positions import Layout, layout
 from clampz.plotting.style import ATTRACTIVE, DASHES, INK, PALE, REPULSIVE, SOFT, UNSIGNED, new_axes, shade_map
 from clampz.wording import name_of

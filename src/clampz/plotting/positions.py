@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz.model import Model
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 # Variables beyond which a component is drawn as a circle: stress looks at all pairs.
 MAX_STRESS = 500

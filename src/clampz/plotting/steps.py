@@ -9,7 +9,7 @@ import numpy as np
 from clampz.clamping.branches import Clamped, Step
 from clampz.errors import OptionError
 from clampz.model.results import Estimate
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 from clampz.plotting.style import FAINT, INK, PALE, SOFT, finite, new_axes, num_digits, true_value
 from clampz.wording import KINDS, Bound, name_of, round_outward, title
 

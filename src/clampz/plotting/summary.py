@@ -7,7 +7,7 @@ import numpy as np
 
 from clampz.model import Model
 from clampz.model.results import Estimate
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 from clampz.plotting.brackets import Estimated, labelled, plot_bracket
 from clampz.plotting.graphs import plot_model
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, REPULSIVE, SOFT, new_axes, shade_map

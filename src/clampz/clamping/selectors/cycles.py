@@ -6,7 +6,7 @@ from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
 from clampz.clamping.selectors.strength import Remaining
 from clampz.errors import ModelError
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 # Weights that differ by less than this share are equal and taken in the order of the edges, so that rounding does not
 # decide.

@@ -14,7 +14,7 @@ from clampz.clamping.branches import branch_weights, branches
 from clampz.errors import OptionError
 from clampz.model import Model, Variable
 from clampz.model.results import Estimate, Estimates
-from clampz.model.tables import Floats
+from clampz.numerics import Floats
 
 # Nats per variable to which TRW is run for its entropies, and sweeps at most.  Entropies rank variables: on strong
 # frustrated models the last digits take thousands of sweeps and change no ranking.

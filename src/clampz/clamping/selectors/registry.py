@@ -12,7 +12,7 @@ from clampz.clamping.selectors.strength import Remaining, m_power, max_w
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.fixing import states_left
-from clampz.model.tables import Floats, Integers
+from clampz.numerics import Floats, Integers
 
 TRE = "+TRE"
 # Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
 from clampz.model import Model
-from clampz.model.tables import Floats, Integers, read_only
+from clampz.model.tables import read_only
+from clampz.numerics import Floats, Integers
 
 # Variables up to which Mpower's series is summed to its end, by a dense inverse: some 20 ms at this size.
 MAX_DENSE = 500
