@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import clampz as cz
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.clamping import growth
 from clampz.numerics import log_sum_exp
+from clampz.signature import ForestWeights
 from timing import Claim, alone, interleaved, print_table
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "reference"
@@ -120,7 +120,7 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
         best = interleaved(
             {
                 "clamp": lambda select=select, k=k: cz.clamp(model, "trw", k=k, select=select),
-                "one batch": lambda lanes=lanes: cz.trw(lanes, edge_weights=rho),
+                "one batch": lambda lanes=lanes: cz.trw.solve(lanes, cz.TRWOptions(), weights=rho),
             },
             repeats,
         )

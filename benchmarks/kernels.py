@@ -18,8 +18,8 @@ from clampz._kernels.jit import SAFE_MATH
 from clampz._kernels.simd_math import exp, log, log_ratio, sigmoid
 from clampz.approximations.binary_messages import BinaryLanes
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.layouts import TableProblem, problem_of
-from clampz.approximations.mean_field import MeanFieldLanes
+from clampz.approximations.layouts import TableLayout, layout_of
+from clampz.approximations.mean_field import BinaryField, MeanFieldLanes, TableField
 from clampz.approximations.table_messages import GeneralLanes
 from clampz.workers import Workers
 from timing import Claim, alone, interleaved, print_table
@@ -112,13 +112,13 @@ def binary(num_lanes: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per message and lane (mean field and sigmoid: per variable and lane) of the kernels and of the bare
     loops."""
     batch = batch_of(num_lanes)
-    topology, problem = batch.model.topology, problem_of(batch)
+    topology, layout = batch.model.topology, layout_of(batch)
     rho = uniform_weights(topology)
-    trw, bethe, clamped = (BinaryLanes(p, Workers(1)) for p in (problem, problem, problem_of(clamped_batch(num_lanes))))
+    trw, bethe, clamped = (BinaryLanes(p, Workers(1)) for p in (layout, layout, layout_of(clamped_batch(num_lanes))))
     trw.set_counting(rho[:, None])
     clamped.set_counting(rho[:, None])
     bethe.set_counting(np.ones((len(rho), 1)), 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2)))
-    field = MeanFieldLanes(problem, np.random.default_rng(1).uniform(-0.5, 0.5, problem.theta.shape), Workers(1))
+    field = BinaryField(layout, np.random.default_rng(1).uniform(-0.5, 0.5, layout.theta.shape), Workers(1))
     num_messages = 2 * topology.num_edges * num_lanes
     h, x = (
         np.random.default_rng(2).uniform(-6, 6, size) for size in (num_messages, topology.num_variables * num_lanes)
@@ -146,10 +146,10 @@ def binary(num_lanes: int, repeats: int) -> dict[str, float]:
 def general(num_labels: int, num_lanes: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per message and lane for L labels."""
     batch = batch_of(num_lanes, labels=num_labels, potentials="table")
-    problem = TableProblem.from_batch(batch)
-    trw = GeneralLanes(problem, Workers(1))
+    layout = TableLayout.from_batch(batch)
+    trw = GeneralLanes(layout, Workers(1))
     trw.set_counting(uniform_weights(batch.model.topology)[:, None])
-    field = MeanFieldLanes(problem, np.full(problem.theta.shape, 1 / num_labels), Workers(1))
+    field = TableField(layout, np.full(layout.theta.shape, 1 / num_labels), Workers(1))
     num_messages = 2 * batch.model.num_edges
     rng = np.random.default_rng(3)
     factor = rng.uniform(size=(num_messages, num_labels, num_labels))

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from clampz.approximations.bethe import bethe
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
@@ -388,8 +387,7 @@ def clamped_ends(model: Model, run: _Run, k: int, select: str | None) -> Ends:
     below = run.heard(mean_field(model, **run.options(0.25)))
     above = run.heard(trw(model, edge_weights="optimized", **run.options(0.5)))
     if below.lower < above.upper - NARROW:
-        weights = ForestWeights(above.state.rho)
-        upper = _clamped(above, run, 0.6, k, select, edge_weights=weights)
+        upper = _clamped(above, run, 0.6, k, select, start=above)
         lower = _clamped(below, run, 1.0, k, select, upper)
         return Ends(lower.lower, upper.upper, lower, upper)
     return Ends(below.lower, above.upper, below, above)

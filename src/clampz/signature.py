@@ -4,8 +4,11 @@ Each of them is written as a function of a batch; `approximation` turns it into 
 batch.
 """
 
+import inspect
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, Self, TypeVar, overload
 
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
@@ -13,10 +16,28 @@ from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
 from clampz.model.results import Estimate, Estimates
 from clampz.model.starts import Start, start_marginals
+from clampz.model.tables import Floats, Integers, columns
 from clampz.options import Options, check_option
 from clampz.watch import Progress, Watch
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+@dataclass(frozen=True, eq=False)
+class ForestWeights:
+    """Edge weights (m, 1) or (m, B) for TRW that are known to be mixtures of spanning forests, because they come from
+    an earlier run: not checked again.
+
+    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of
+    [WD16] is about. `optimize`: they are where the optimization begins.
+    """
+
+    rho: Floats
+    optimize: bool = False
+
+    def take(self, lanes: Integers) -> "ForestWeights":
+        """Those of some of the lanes."""
+        return self if self.rho.shape[1] == 1 else replace(self, rho=columns(self.rho, lanes))
 
 
 class Approximation(Generic[OptionsT]):
@@ -25,8 +46,8 @@ class Approximation(Generic[OptionsT]):
     Call it with a `Model` for an `Estimate`, or with a `Batch` (or a list of evidence sets) for `Estimates`, one per
     lane.
 
-    Parameters of the call
-    ----------------------
+    Parameters
+    ----------
     model
         A Model or a Batch.
     evidence
@@ -37,7 +58,7 @@ class Approximation(Generic[OptionsT]):
     progress
         Called now and then with a `Progress`; it may raise StopIteration to stop the run.
     options
-        The method's options, whole; single ones are given by name: `trw(model, tol=1e-3)`.
+        The method's options, whole; or single ones, by name:
     """
 
     def __init__(
@@ -47,10 +68,15 @@ class Approximation(Generic[OptionsT]):
         self.takes_factors = takes_factors
         self.options_type = options_type
         self._solve = solve
-        self.__doc__ = solve.__doc__
+        self.__doc__ = described(solve.__doc__ or "", type(self), options_type)
         self.__name__ = self.__qualname__ = solve.__name__
         self.__module__ = solve.__module__
         self.__wrapped__ = solve
+        self.__signature__ = signature_of(options_type)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """For what `help` takes it: a routine, which it shows with its parameters."""
+        return self
 
     @overload
     def __call__(
@@ -104,21 +130,31 @@ class Approximation(Generic[OptionsT]):
             single = evidence is None or not isinstance(evidence, Sequence)
             sets = [evidence or {}] if single else evidence
             batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
-        watch = Watch(chosen.time, progress)
-        with watch.interruptible():
-            run = self._solve if self.takes_factors or not batch.model.factors else self._solve_equivalent
-            estimates = run(batch, chosen, start, watch)
+        estimates = self.solve(batch, chosen, start, progress)
         return estimates[0] if single else estimates
 
-    def _solve_equivalent(self, batch: Batch, options: OptionsT, start: Start | None, watch: Watch) -> Estimates:
-        """Solve the pairwise model that a model with larger factors is equivalent to."""
-        equivalent = Equivalent.of(batch.model)
-        if start is not None:
-            given = isinstance(start, Estimate | Estimates)
-            start = (
-                equivalent_start(equivalent, start) if given else equivalent.marginals(start_marginals(batch, start))
-            )  # type: ignore[arg-type]
-        return equivalent.back(self._solve(equivalent.batch(batch), options, start, watch))
+    def solve(
+        self,
+        batch: Batch,
+        options: OptionsT,
+        start: Start | None = None,
+        progress: Callable[[Progress], object] | None = None,
+        *,
+        weights: ForestWeights | None = None,
+    ) -> Estimates:
+        """Estimates of a batch; to TRW also edge weights may be given, in place of those that its options name."""
+        watch = Watch(options.time, progress)
+        given = {} if weights is None else {"weights": weights}
+        with watch.interruptible():
+            if self.takes_factors or not batch.model.factors:
+                return self._solve(batch, options, start, watch, **given)
+            # the pairwise model that a model with larger factors is equivalent to
+            equivalent = Equivalent.of(batch.model)
+            if isinstance(start, Estimate | Estimates):
+                start = equivalent_start(equivalent, start)
+            elif start is not None:
+                start = equivalent.marginals(start_marginals(batch, start))
+            return equivalent.back(self._solve(equivalent.batch(batch), options, start, watch, **given))
 
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
         """The options of a call: those given, or the defaults, with some of them changed."""
@@ -135,11 +171,31 @@ class Approximation(Generic[OptionsT]):
         return f"<approximation {self.name}>"
 
 
+def signature_of(options_type: type[Options]) -> inspect.Signature:
+    """Of a call, as people read it: the parameters that all methods have, and every option of this one by name."""
+    call = inspect.signature(Approximation.__call__).parameters.values()
+    shared = [each.replace(annotation=each.empty) for each in call if each.name not in ("self", "changes")]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    options = [inspect.Parameter(field.name, keyword, default=field.default) for field in fields(options_type)]
+    return inspect.Signature([*shared, *options])
+
+
+def described(doc: str, *types: type) -> str:
+    """What a method does, followed by its parameters, as the call and the options describe them, and its example."""
+    text, mark, example = inspect.cleandoc(doc).partition(">>> ")
+    sections: dict[str, str] = {}
+    for kind in (base for last in types for base in reversed(last.__mro__)):
+        _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\n----------\n")
+        sections |= dict(re.findall(r"^(\w+)\n((?: .*\n?|\n(?= ))+)", section, re.MULTILINE))
+    listed = "\n".join(f"{name}\n{words.rstrip()}" for name, words in sections.items())
+    return f"{text}Parameters\n----------\n{listed}\n\n{mark}{example}"
+
+
 def approximation(
     name: str, options_type: type[OptionsT], *, takes_factors: bool = False
 ) -> Callable[[Callable[..., Estimates]], Approximation[OptionsT]]:
-    """Make a function (batch, options, start, watch) -> Estimates into an `Approximation`; with `takes_factors` it
-    works on factors of any size itself."""
+    """Make a function (batch, options, start, watch) -> Estimates, for TRW with an argument `weights`, into an
+    `Approximation`; with `takes_factors` it works on factors of any size itself."""
 
     def wrap(solve: Callable[..., Estimates]) -> Approximation[OptionsT]:
         return Approximation(name, options_type, solve, takes_factors)

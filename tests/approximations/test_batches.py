@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz._kernels import messages_general
+from clampz._kernels import tables
 from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.lanes import lanes_of
-from clampz.approximations.layouts import problem_of
+from clampz.approximations.layouts import layout_of
+from clampz.approximations.table_messages import lanes_of
 from clampz.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
 from random_models import as_general, random_binary, random_edges, random_tables
 
@@ -206,7 +206,7 @@ def neighbours(gap, *arrays):
 def block_of(kind, num_lanes):
     rng = np.random.default_rng(90)
     model = model_of(kind, rng)
-    block = lanes_of(problem_of(cz.Batch(model, rng.normal(size=(len(model.unary.flat), num_lanes)))), Workers(1))
+    block = lanes_of(layout_of(cz.Batch(model, rng.normal(size=(len(model.unary.flat), num_lanes)))), Workers(1))
     block.set_counting(uniform_weights(model.topology)[:, None], 1.0 + model.topology.degrees)
     block.sweep(2)
     return block
@@ -230,11 +230,11 @@ def test_where_arrays_lie_changes_no_bit(kind, num_lanes):
 
 def test_where_tables_lie_changes_no_bit():
     block = block_of("labels", 1)
-    table, rho = block.problem.table, block.potentials.rho
+    table, rho = block.layout.table, block.potentials.rho
     results = set()
     for gap, order in itertools.product(range(20), (1, -1)):
         placed, factor = neighbours(gap, *(table, np.empty_like(table))[::order])[::order]
-        messages_general.fill_factors(rho, block.problem.graph, placed, factor, np.empty(len(rho)))
+        tables.fill_factors(rho, block.layout.graph, placed, factor, np.empty(len(rho)))
         results.add(factor.tobytes())
     assert len(results) == 1
 

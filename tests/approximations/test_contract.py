@@ -28,8 +28,13 @@ MODELS = {
     "single": cz.Model([[0.0, 1.0]]),
     "no edges": cz.Model(np.zeros((3, 2))),
 }
-NAMED = cz.Model([[0.0, 1.0], [0.0, 0.5], [0.2, 0.0]], {("a", "b"): [[1.0, 0.0], [0.0, 1.0]], ("b", "c"): [[0.0, 1.0], [1.0, 0.0]],
-                 ("a", "c"): [[1.0, 0.0], [0.0, 1.0]]}, names="abc", state_names=[["off", "on"]] * 3)  # fmt: skip
+AGREE, DIFFER = [[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]
+NAMED = cz.Model(
+    [[0.0, 1.0], [0.0, 0.5], [0.2, 0.0]],
+    {("a", "b"): AGREE, ("b", "c"): DIFFER, ("a", "c"): AGREE},
+    names="abc",
+    state_names=[["off", "on"]] * 3,
+)
 
 
 @pytest.fixture(params=cz.methods(), ids=str)

@@ -208,6 +208,27 @@ def test_given_weights_are_used(general):
     assert per_lane.value.tolist() == [pytest.approx(base.value, abs=1e-6), pytest.approx(halved.value, abs=1e-6)]
 
 
+def test_weights_of_large_graphs_are_checked_against_the_uniform_ones_alone(monkeypatch):
+    """A maximum flow for each of 900 variables would take minutes."""
+    monkeypatch.setattr(edge_weights, "forest_excess", lambda *_: pytest.fail("a maximum flow for every variable"))
+    model = cz.generators.grid(30, 30, weights=(-2, 2), rng=0)
+    share = 899 / 1800  # what every edge of the torus has, but for rounding
+    even = cz.trw(model, edge_weights=np.full(1800, share), tol=1.0)
+    assert even.upper == pytest.approx(cz.trw(model, tol=1.0).upper, abs=1e-6)
+    assert cz.trw(model, edge_weights=np.full(1800, share / 2), tol=1.0, max_iter=50).upper > even.upper
+    one_more = np.full(1800, share)
+    one_more[7] = 0.6
+    with pytest.raises(
+        cz.OptionError, match=r"none above the uniform ones.*more than 500.*found 900 .*0\.6, not 0\.499"
+    ):
+        cz.trw(model, edge_weights=one_more)
+
+
+def test_weights_that_are_no_numbers():
+    with pytest.raises(cz.OptionError, match="expected a number per edge"):
+        cz.trw(cz.generators.cycle(4, rng=0), edge_weights=object())
+
+
 # -- optimized -------------------------------------------------------------------------------------------------------
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import clampz as cz
 from clampz import generators
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.clamping.branches import branch_weights, check_memory, split
 from clampz.numerics import log_sum_exp
+from clampz.signature import ForestWeights
 from naive import all_configurations, entropy, enumerate_model, naive_mean_field_objective, naive_objective
 from random_models import as_general, random_binary, random_edges, random_tables
 from strategies import finite_or_hard, models
@@ -261,7 +261,8 @@ def trw_sums(model, order, rho, tol=TRW_TOL):
     clamps to the next."""
     out = []
     for k in range(len(order) + 1):
-        solved = cz.trw(cz.branches(model, order[:k]), edge_weights=ForestWeights(rho), tol=tol, max_iter=100_000)
+        options = cz.TRWOptions(tol=tol, max_iter=100_000)
+        solved = cz.trw.solve(cz.branches(model, order[:k]), options, weights=ForestWeights(rho))
         assert solved.converged.all()
         out.append(log_sum_exp(solved.upper))
     return np.array(out)

@@ -10,10 +10,10 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.clamping.branches import check_memory, split
 from clampz.clamping.growth import META_SELECTORS
 from clampz.numerics import log_sum_exp
+from clampz.signature import ForestWeights
 from random_models import random_edges, random_tables
 
 # Of TRW, in nats, where values are compared; sums over branches that converge so far differ by as much.
@@ -130,7 +130,7 @@ def test_trw_restricts_the_weights_of_the_root():
     result = cz.clamp(model, "trw", variables=[4, 0], tol=TOL)
     rho = cz.trw(model).state.rho
     np.testing.assert_array_equal(result.branches.state.rho, np.broadcast_to(rho, result.branches.state.rho.shape))
-    direct = cz.trw(cz.branches(model, [4, 0]), edge_weights=ForestWeights(rho), tol=TOL)
+    direct = cz.trw.solve(cz.branches(model, [4, 0]), cz.TRWOptions(tol=TOL), weights=ForestWeights(rho))
     np.testing.assert_allclose(result.branches.upper, direct.upper, atol=CLOSE)
 
 
@@ -488,9 +488,38 @@ def test_weights_optimized_anew_are_never_looser_than_the_parents():
             )
             batch, parent = split(before.batch, np.full(before.batch.num_lanes, order[k - 1]))
             inherited = ForestWeights(before.branches.take(parent).state.rho)
-            restricted = log_sum_exp(cz.trw(batch, edge_weights=inherited, tol=1e-5).upper)
+            restricted = log_sum_exp(cz.trw.solve(batch, cz.TRWOptions(tol=1e-5), weights=inherited).upper)
             assert after.upper <= restricted + 1e-4
         assert after.upper >= cz.exact(model).log_z - EXACT
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_estimate_to_start_from(method):
+    model = grid()
+    known = getattr(cz, {"mf": "mean_field"}.get(method, method))(model, **OPTIONS[method])
+    result = cz.clamp(model, method, k=2, select="maxW", start=known, **OPTIONS[method])
+    assert result.steps[0].log_z == pytest.approx(known.log_z, abs=STOPPED)
+    afresh = cz.clamp(model, method, k=2, select="maxW", **OPTIONS[method])
+    assert result.log_z == pytest.approx(afresh.log_z, abs=STOPPED)
+
+
+def test_the_weights_of_a_start_are_kept():
+    model = grid()
+    known = cz.trw(model, edge_weights="optimized")
+    for lane in (known, cz.trw(model, evidence=[{0: 1}, {}], edge_weights="optimized")[1]):
+        result = cz.clamp(model, "trw", k=2, select="maxW", start=lane)
+        np.testing.assert_array_equal(result.branches.state.rho[:, 0], lane.state.rho[:, lane.lane])
+        assert result.steps[0].log_z < cz.trw(model).log_z
+    short = cz.trw(model, edge_weights="optimized", num_steps=1)
+    further = cz.clamp(model, "trw", k=0, start=short, edge_weights="optimized")
+    assert further.log_z < short.log_z - 0.01
+
+
+def test_a_start_of_something_else_is_refused():
+    refused("start", start=cz.mean_field(grid()), k=1)
+    refused("start", model=grid(), start=cz.trw(grid()), k=1)
+    model = grid()
+    refused("start", model=model, start=cz.trw(model), k=1, warm_starts=False)
 
 
 def test_new_weights_are_those_of_the_branches():
@@ -558,7 +587,8 @@ def test_whole_numbers_of_any_type():
 
 def test_too_many_branches():
     refused(
-        r"60 variables to be clamped by maxW\+TRE make [\d,]+ branches, which need about [\d,]+ bytes, and [\d,]+ are allowed: clamp fewer",
+        r"60 variables to be clamped by maxW\+TRE make [\d,]+ branches, which need about [\d,]+ bytes, "
+        r"and [\d,]+ are allowed: clamp fewer",
         model=generators.complete(60, rng=0),
         k=60,
     )

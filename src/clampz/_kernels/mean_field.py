@@ -1,15 +1,13 @@
-"""Mean field by coordinate ascent: arrays in, arrays out.
+"""Mean field on binary models by coordinate ascent: arrays in, arrays out.  Rows are slots.
 
-Binary models, rows are slots: centred  (n, B)  q - 1/2, updated in place; 0 where the lane has the variable clamped, so
-that it says nothing to its neighbours theta    (n, B)  log-odds of the unary potentials; 0 where clamped weight   (2m,)
-W of each message's edge free     (n, B)  1, or 0 where clamped; (0, 0) where no lane has any
+centred  (n, B)  q - 1/2, updated in place; 0 where the lane has the variable clamped, so that it says nothing to its
+                 neighbours
+theta    (n, B)  log-odds of the unary potentials; 0 where clamped
+weight   (2m,)   W of each message's edge
+free     (n, B)  1, or 0 where clamped; (0, 0) where no lane has any
 
-    q_i <- sigmoid( theta_i + sum_j W_ij (q_j - 1/2) ),    F = constant + sum theta_i q_i + sum W_ij (q_i - 1/2)(q_j -
-    1/2) + W_ij / 4 + sum H(q_i)
-
-Any number of labels, rows are states in slot order, the layout of `messages_general`:
-q        (S, B)  updated in place
-table    (tables,) theta_ij in both directions, hard zeros replaced by -HARD
+    q_i <- sigmoid( theta_i + sum_j W_ij (q_j - 1/2) )
+    F    = constant + sum theta_i q_i + sum W_ij (q_i - 1/2)(q_j - 1/2) + W_ij / 4 + sum H(q_i)
 
 Every q gives a lower bound F <= log Z, and each update can only raise it.
 """
@@ -18,12 +16,10 @@ import numpy as np
 
 from clampz._kernels.jit import inline, kernel
 from clampz._kernels.messages import ADDITIONS_COVERED
-from clampz._kernels.simd_math import EXP_LIMIT, exp, log, lost_in_sum, sigmoid
+from clampz._kernels.simd_math import log, lost_in_sum, sigmoid
 
 # Values gathered before a vectorised pass over them.
 CHUNK = 256
-# Stands for an infinite penalty in a sum: beyond all potentials that matter, and zero times it is still zero.
-HARD = 1e30
 # Below this the entropy term q log q is lost to rounding anyway.
 SMALLEST = 1e-300
 
@@ -107,169 +103,3 @@ def value_terms(first, last, centred, theta, weight, free, graph, out):
             out[4, b] += lost_in_sum(out[0, b], value)
             out[0, b] += value
             out[3, b] += abs(theta[i, b]) + size[b] * additions + 1.0
-
-
-@kernel
-def _softmax(q, first, num_states, b):
-    """Log weights in q[first : first + num_states, b] to probabilities."""
-    top = -np.inf
-    for x in range(num_states):
-        top = max(top, q[first + x, b])
-    s = 0.0
-    for x in range(num_states):
-        d = q[first + x, b] - top
-        w = exp(d) if d >= -EXP_LIMIT else 0.0
-        q[first + x, b] = w
-        s += w
-    for x in range(num_states):
-        q[first + x, b] /= s
-
-
-@kernel
-def update_slots_general(first, last, q, theta, table, graph):
-    """One coordinate step in each of the slots first..last-1: q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y
-    q_j(y) theta_ij(x, y))."""
-    num_lanes = q.shape[1]
-    for i in range(first, last):
-        at = graph.state_start[i]
-        num_i = graph.state_start[i + 1] - at
-        for x in range(num_i):
-            for b in range(num_lanes):
-                q[at + x, b] = theta[at + x, b]
-        for e in range(graph.start[i], graph.start[i + 1]):
-            j = graph.tail[e]
-            from_j = graph.state_start[j]
-            num_j = graph.state_start[j + 1] - from_j
-            begin = graph.table_start[e]
-            if num_lanes == 1:
-                for y in range(num_j):
-                    p = q[from_j + y, 0]
-                    for x in range(num_i):
-                        q[at + x, 0] += table[begin + y * num_i + x] * p
-            else:
-                for x in range(num_i):
-                    for y in range(num_j):
-                        t = table[begin + y * num_i + x]
-                        for b in range(num_lanes):
-                            q[at + x, b] += t * q[from_j + y, b]
-        for b in range(num_lanes):
-            _softmax(q, at, num_i, b)
-
-
-@kernel
-def sweep_classes_general(class_start, num_sweeps, q, theta, table, graph):
-    """Sweeps over all slots, as `sweep_classes`."""
-    for _ in range(num_sweeps):
-        for k in range(class_start.size - 1):
-            update_slots_general(class_start[k], class_start[k + 1], q, theta, table, graph)
-        sweep_pendants_general(class_start[-1], q, theta, table, graph)
-
-
-@kernel
-def sweep_pendants_general(core, q, theta, table, graph):
-    """Update the pendant slots one after another, as `sweep_pendants`."""
-    n = graph.start.size - 1
-    for i in range(n - 1, core - 1, -1):
-        update_slots_general(i, i + 1, q, theta, table, graph)
-    for i in range(core, n):
-        update_slots_general(i, i + 1, q, theta, table, graph)
-
-
-@kernel
-def value_terms_general(first, last, q, theta, table, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to
-    rounding into out[4]."""
-    num_lanes = q.shape[1]
-    for i in range(first, last):
-        at = graph.state_start[i]
-        num_i = graph.state_start[i + 1] - at
-        for x in range(num_i):
-            for b in range(num_lanes):
-                p = q[at + x, b]
-                if p > 0.0:
-                    energy = 0.0
-                    size = 0.0
-                    additions = 1.0
-                    for e in range(graph.start[i], graph.start[i + 1]):
-                        from_j = graph.state_start[graph.tail[e]]
-                        num_j = graph.state_start[graph.tail[e] + 1] - from_j
-                        additions += num_j / ADDITIONS_COVERED
-                        for y in range(num_j):
-                            term = table[graph.table_start[e] + y * num_i + x] * q[from_j + y, b]
-                            energy += term
-                            size += abs(term)
-                    value = p * (theta[at + x, b] + energy / 2) + _entropy_term(p)
-                    out[4, b] += lost_in_sum(out[0, b], value)
-                    out[0, b] += value
-                    out[3, b] += p * (abs(theta[at + x, b]) + size * additions) + 1.0
-
-
-@kernel
-def feasible_configuration(possible, preference, graph, table, max_steps):
-    """Search for states of all slots that no hard zero forbids: depth first, most preferred state first, neighbours
-    checked ahead.
-
-    possible (S,) states allowed; preference (S,) higher is tried first.  Returns the states, or an empty array after
-    max_steps trials without success.
-    """
-    n = graph.start.size - 1
-    blocked = np.zeros(possible.size, dtype=np.int32)  # how many assigned neighbours forbid the state
-    tried = np.zeros(possible.size, dtype=np.bool_)
-    chosen = np.full(n, -1, dtype=np.int64)
-    i = np.int64(0)
-    steps = 0
-    while 0 <= i < n:
-        begin = graph.state_start[i]
-        num_i = graph.state_start[i + 1] - begin
-        if chosen[i] >= 0:  # back here from a dead end: undo
-            _block(i, chosen[i], np.int64(-1), blocked, graph, table)
-            chosen[i] = -1
-        best = np.int64(-1)
-        for x in range(num_i):
-            s = begin + x
-            if (
-                possible[s]
-                and not tried[s]
-                and blocked[s] == 0
-                and (best < 0 or preference[s] > preference[begin + best])
-            ):
-                best = np.int64(x)
-        steps += 1
-        if steps > max_steps:
-            return np.empty(0, dtype=np.int64)
-        if best < 0:
-            tried[begin : begin + num_i] = False
-            i -= 1
-            continue
-        tried[begin + best] = True
-        chosen[i] = best
-        _block(i, best, np.int64(1), blocked, graph, table)
-        if _neighbours_alive(i, chosen, possible, blocked, graph):
-            i += 1
-    return chosen if i == n else np.empty(0, dtype=np.int64)
-
-
-@kernel
-def _block(i, x, change, blocked, graph, table):
-    for e in range(graph.start[i], graph.start[i + 1]):
-        j = graph.tail[e]
-        from_j = graph.state_start[j]
-        num_j = graph.state_start[j + 1] - from_j
-        num_i = graph.state_start[i + 1] - graph.state_start[i]
-        for y in range(num_j):
-            if table[graph.table_start[e] + y * num_i + x] <= -HARD:
-                blocked[from_j + y] += change
-
-
-@kernel
-def _neighbours_alive(i, chosen, possible, blocked, graph):
-    for e in range(graph.start[i], graph.start[i + 1]):
-        j = graph.tail[e]
-        if chosen[j] >= 0:
-            continue
-        alive = False
-        for s in range(graph.state_start[j], graph.state_start[j + 1]):
-            alive |= possible[s] and blocked[s] == 0
-        if not alive:
-            return False
-    return True

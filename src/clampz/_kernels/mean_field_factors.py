@@ -1,12 +1,13 @@
 """Mean field on factors of any number of variables: arrays in, arrays out.
 
-q        (S, B)  probabilities, states of all variables one after another, updated in place theta    (S, B)  log unary
-potentials; -inf where a state is out table    (entries,)  log tables of the factors end to end, the last variable of a
-scope varying fastest, hard zeros replaced by -HARD factors  FactorGraph  which variables each factor has, and which
-factors each variable
+q        (S, B)      probabilities, states of all variables one after another, updated in place
+theta    (S, B)      log unary potentials; -inf where a state is out
+table    (entries,)  log tables of the factors end to end, the last variable of a scope varying fastest, hard zeros
+                     replaced by -HARD
+factors  FactorGraph which variables each factor has, and which factors each variable
 
-    q_i(x) in proportion to exp( theta_i(x) + sum_f E[ theta_f | x_i = x ] ),    F = constant + sum E[theta_i] + sum
-    E[theta_f] + sum H(q_i)
+    q_i(x) in proportion to exp( theta_i(x) + sum_f E[ theta_f | x_i = x ] )
+    F = constant + sum E[theta_i] + sum E[theta_f] + sum H(q_i)
 
 A configuration is a row of digits: the states of a scope's variables.
 """
@@ -14,12 +15,15 @@ A configuration is a row of digits: the states of a scope's variables.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels.jit import kernel
-from clampz._kernels.mean_field import _entropy_term, _softmax
+from clampz._kernels.mean_field import _entropy_term
+from clampz._kernels.mean_field_tables import _softmax
 from clampz._kernels.messages import ADDITIONS_COVERED
 from clampz._kernels.simd_math import lost_in_sum
-from clampz.model.tables import Integers
+
+Integers = NDArray[np.int64]
 
 
 class FactorGraph(NamedTuple):

@@ -1,15 +1,10 @@
 """Message passing for any number of labels, shared by Bethe and TRW: the twin of `messages` with tables instead of
-log-odds.
+log-odds.  The arrays that they share are those of `tables`.
 
-The states of all slots lie one after another (S rows), those of slot i from state_start[i]; the entries of message e,
-one per state of its head, from entry_start[e]; its table, states of the tail by states of the head, from
-table_start[e].
-
-messages  (entries, B)  log M, finite, largest entry about 0; meaningless where the head's state is ruled out total
-(S, B)        log beliefs, not normalised, kept in step with the messages; -inf where the lane rules the state out theta
-(S, B)        log unary potentials table     (tables,)     theta_ij of each message, in both directions factor
-(tables,)     exp(theta_ij / rho - shift) shift     (2m,)         the largest finite theta_ij / rho rho, gain (2m, 1)
-as in `messages`; weights of lanes' own are solved lane by lane
+messages  (entries, B)  log M, finite, largest entry about 0; meaningless where the head's state is ruled out
+total     (S, B)        log beliefs, not normalised, kept in step with the messages; -inf where the lane rules the
+                        state out
+theta     (S, B)        log unary potentials
 
     log M_ji(x_i) = log sum_xj exp( theta_ij(x_i, x_j) / rho + total_j(x_j) - log M_ij(x_j) )
 
@@ -17,10 +12,7 @@ The sum is a matrix product of `factor` with the exponentials of the cavity; whe
 is done again in the log domain.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from clampz._kernels.jit import kernel
 from clampz._kernels.messages import ADDITIONS_COVERED
@@ -28,92 +20,6 @@ from clampz._kernels.simd_math import EXP_LIMIT, exp, log, lost_in_sum
 
 # A sum below this may have lost terms to underflow, and is done again in the log domain.
 SMALLEST_SUM = 1e-250
-
-
-class StateGraph(NamedTuple):
-    """Index arrays of a topology whose variables have any number of states."""
-
-    start: NDArray[np.int64]
-    tail: NDArray[np.int32]
-    reverse: NDArray[np.int32]
-    message_of_edge: NDArray[np.int32]
-    state_start: NDArray[np.int64]
-    entry_start: NDArray[np.int64]
-    table_start: NDArray[np.int64]
-
-
-class Potentials(NamedTuple):
-    """Pairwise potentials as the messages need them."""
-
-    table: NDArray[np.float64]
-    factor: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    rho: NDArray[np.float64]
-    gain: NDArray[np.float64]
-
-
-@kernel
-def fill_tables(pairwise, pair_start, graph, table):
-    """Lay out the tables of the edges once per message: rows are states of the tail."""
-    for k in range(graph.message_of_edge.shape[0]):
-        forward = graph.message_of_edge[k, 0]
-        backward = graph.message_of_edge[k, 1]
-        i = graph.tail[forward]
-        j = graph.tail[backward]
-        num_i = graph.state_start[i + 1] - graph.state_start[i]
-        num_j = graph.state_start[j + 1] - graph.state_start[j]
-        for a in range(num_i):
-            for b in range(num_j):
-                value = pairwise[pair_start[k] + a * num_j + b]
-                table[graph.table_start[forward] + a * num_j + b] = value
-                table[graph.table_start[backward] + b * num_i + a] = value
-
-
-@kernel
-def fill_factors(rho, graph, table, factor, shift):
-    """factor = exp(theta / rho - shift) with shift the largest theta / rho of the message."""
-    for e in range(shift.size):
-        first = graph.table_start[e]
-        last = graph.table_start[e + 1]
-        top = -np.inf
-        for k in range(first, last):
-            top = max(top, table[k])
-        # the reciprocal by name: left to the compiler, its vector loop would use it and its scalar loop not, and where
-        # arrays lie decides which one runs
-        inverse = 1.0 / rho[e, 0]
-        top = top * inverse if top > -np.inf else 0.0
-        shift[e] = top
-        for k in range(first, last):
-            x = table[k] * inverse - top
-            factor[k] = exp(x) if x >= -EXP_LIMIT else 0.0
-
-
-@kernel
-def arc_consistency(possible, graph, table):
-    """Remove states without a partner in some neighbour, lane by lane, until all that are left have one in each."""
-    num_lanes = possible.shape[1]
-    changed = True
-    while changed:
-        changed = False
-        for i in range(graph.start.size - 1):
-            first = graph.state_start[i]
-            num_i = graph.state_start[i + 1] - first
-            for e in range(graph.start[i], graph.start[i + 1]):
-                j = graph.tail[e]
-                first_j = graph.state_start[j]
-                num_j = graph.state_start[j + 1] - first_j
-                for x in range(num_i):
-                    for b in range(num_lanes):
-                        if not possible[first + x, b]:
-                            continue
-                        supported = False
-                        for y in range(num_j):
-                            if possible[first_j + y, b] and table[graph.table_start[e] + y * num_i + x] > -np.inf:
-                                supported = True
-                                break
-                        if not supported:
-                            possible[first + x, b] = False
-                            changed = True
 
 
 @kernel
@@ -456,53 +362,3 @@ def _disagreement(sent, messages, total, entry, begin, num_states, log_z, log_no
             moved = exp(min(0.0, max(t + delta - log_z, -EXP_LIMIT))) - exp(max(t - log_norm, -EXP_LIMIT))
             drift = max(drift, abs(moved))
     return ratio, drift
-
-
-@kernel
-def pair_beliefs(lane, messages, total, potentials, graph, pair_start, out):
-    """Pairwise beliefs T_ij of one lane, laid out as the model's pairwise tables."""
-    for k in range(graph.message_of_edge.shape[0]):
-        r = graph.message_of_edge[k, 0]
-        e = graph.message_of_edge[k, 1]
-        i = graph.tail[r]
-        j = graph.tail[e]
-        num_i = graph.state_start[i + 1] - graph.state_start[i]
-        num_j = graph.state_start[j + 1] - graph.state_start[j]
-        top = -np.inf
-        for x in range(num_i):
-            for y in range(num_j):
-                term = potentials.table[graph.table_start[r] + x * num_j + y] / potentials.rho[e, 0]
-                term += total[graph.state_start[i] + x, lane] - messages[graph.entry_start[e] + x, lane]
-                term += total[graph.state_start[j] + y, lane] - messages[graph.entry_start[r] + y, lane]
-                out[pair_start[k] + x * num_j + y] = term
-                top = max(top, term)
-        s = 0.0
-        for p in range(pair_start[k], pair_start[k + 1]):
-            out[p] = exp(out[p] - top) if out[p] - top >= -EXP_LIMIT else 0.0
-            s += out[p]
-        for p in range(pair_start[k], pair_start[k + 1]):
-            out[p] /= s
-
-
-@kernel
-def mutual_information(lane, messages, total, potentials, graph, pair_start, beliefs, out):
-    """I_ij of the pairwise beliefs of one lane into out (m,)."""
-    pair_beliefs(lane, messages, total, potentials, graph, pair_start, beliefs)
-    for k in range(out.size):
-        j = graph.tail[graph.message_of_edge[k, 1]]
-        num_j = graph.state_start[j + 1] - graph.state_start[j]
-        first = pair_start[k]
-        num_i = (pair_start[k + 1] - first) // num_j
-        information = 0.0
-        row = np.zeros(num_i)
-        column = np.zeros(num_j)
-        for x in range(num_i):
-            for y in range(num_j):
-                row[x] += beliefs[first + x * num_j + y]
-                column[y] += beliefs[first + x * num_j + y]
-        for x in range(num_i):
-            for y in range(num_j):
-                p = beliefs[first + x * num_j + y]
-                if p > 1e-290:
-                    information += p * (log(p) - log(row[x]) - log(column[y]))
-        out[k] = max(0.0, information)

@@ -1,1 +1,4 @@
-"""The four ways to log Z and marginals: exact, mean field, Bethe and TRW, all with one signature."""
+"""Mean field, Bethe and TRW: log Z and marginals of every lane of a batch, with the loop that they share.
+
+May import: elimination, the signature of methods, and everything below them.
+"""

@@ -11,10 +11,10 @@ from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.iteration import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
-from clampz.approximations.lanes import finished, lanes_of, start_messages
-from clampz.approximations.layouts import BinaryProblem, problem_of
+from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.messages import MessageLanes
+from clampz.approximations.table_messages import lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
@@ -28,7 +28,7 @@ from clampz.workers import workers
 # sweeps and is slow to settle there; plain belief propagation (None) settles quickly where it settles at all.  So it
 # gets a try after SHORT sweeps, and lanes that it fails, or leads away to a lower optimum (as it does on some strong
 # mixed models), go on from where it began.
-# Five inner sweeps are enough nearly everywhere; from ten on the inner problem has non-negative counting numbers only,
+# Five inner sweeps are enough nearly everywhere; from ten on the inner layout has non-negative counting numbers only,
 # so that it converges for certain, and longer inner loops make each outer step a truer ascent.
 INNER_SWEEPS = (5, None, 5, 10, 20, 40)
 SHORT = 60
@@ -95,7 +95,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     """
     topology = batch.model.topology
     with workers(options.num_threads) as pool:
-        single = lanes_of(problem_of(batch), pool)
+        single = lanes_of(layout_of(batch), pool)
         lanes = _from_starts(single, batch, options, start, watch)
         ones, rho = np.ones((topology.num_edges, 1)), uniform_weights(topology)
         gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
@@ -142,9 +142,9 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     best = best_of(merit, batch.num_lanes)
     chosen = Ending.pending(single)
     chosen.put(np.arange(batch.num_lanes), ending, best)
-    estimates = finished("bethe", single, batch, options, chosen, ones, log_z=chosen.value)
-    if isinstance(single.problem, BinaryProblem) and batch.model.kind != "mixed":
-        lower = bethe_lower_bound(single.problem, single.total)
+    estimates = single.estimates("bethe", batch, options, chosen, ones, log_z=chosen.value)
+    if isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed":
+        lower = bethe_lower_bound(single.layout, single.total)
         estimates = replace(estimates, log_z=lower, lower=lower, bound="lower")
     return estimates
 
@@ -164,8 +164,8 @@ def _from_starts(
         weight = rng.random(size=(len(batch.unary), 1))
         points.append(single.messages_from(np.repeat(weight, batch.num_lanes, axis=1)))
     if start is not None:
-        points.insert(0, start_messages(single, batch, start))
-    lanes = lanes_of(single.problem.take(np.repeat(np.arange(batch.num_lanes), len(points))), single.workers)
+        points.insert(0, single.messages_of(batch, start))
+    lanes = lanes_of(single.layout.take(np.repeat(np.arange(batch.num_lanes), len(points))), single.workers)
     lanes.start_at(np.stack(points, axis=2).reshape(len(single.point), lanes.num_lanes))
     return lanes
 

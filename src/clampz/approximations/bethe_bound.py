@@ -8,7 +8,7 @@ quadratic equation in the probability that both ends are in state 1.
 
 import numpy as np
 
-from clampz.approximations.layouts import BinaryProblem
+from clampz.approximations.layouts import BinaryLayout
 from clampz.model.tables import Floats, lane_sums
 from clampz.numerics import EPS, ROUNDINGS
 
@@ -18,13 +18,13 @@ LARGEST_W = 300.0
 LOG_SIZE = 40.0
 
 
-def bethe_lower_bound(problem: BinaryProblem, total: Floats) -> Floats:
+def bethe_lower_bound(layout: BinaryLayout, total: Floats) -> Floats:
     """(B,) the Bethe objective at beliefs with these log-odds (n, B), less its rounding error: a lower bound on log Z
     if the model is balanced."""
-    i, j = problem.topology.slot_of[problem.topology.edges].T
+    i, j = layout.topology.slot_of[layout.topology.edges].T
     odds = np.clip(total, -LARGEST_W, LARGEST_W)
     high, low = 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))
-    W = problem.W[:, None]
+    W = layout.W[:, None]
     # a repulsive edge is an attractive one with the states of j exchanged
     repulsive = W < 0
     high_j, low_j = np.where(repulsive, low[j], high[j]), np.where(repulsive, high[j], low[j])
@@ -35,12 +35,12 @@ def bethe_lower_bound(problem: BinaryProblem, total: Floats) -> Floats:
     node_entropy = _entropy(high, low)
     pair = np.where(repulsive, np.abs(W) / 2 * (agree - 1.0), np.abs(W) / 2 * agree)  # W/2 [x_i = x_j]
     pair += _entropy(*cells) - node_entropy[i] - node_entropy[j]
-    node = problem.theta * high + node_entropy
-    if problem.free.size:
-        node = node * problem.free
-        pair = pair * problem.free[i] * problem.free[j]
-    size = problem.magnitude + (np.abs(problem.theta) + LOG_SIZE).sum(axis=0) + (np.abs(W) + 4 * LOG_SIZE).sum(axis=0)
-    bound: Floats = problem.constant + lane_sums(node) + lane_sums(pair) - ROUNDINGS * EPS * size
+    node = layout.theta * high + node_entropy
+    if layout.free.size:
+        node = node * layout.free
+        pair = pair * layout.free[i] * layout.free[j]
+    size = layout.magnitude + (np.abs(layout.theta) + LOG_SIZE).sum(axis=0) + (np.abs(W) + 4 * LOG_SIZE).sum(axis=0)
+    bound: Floats = layout.constant + lane_sums(node) + lane_sums(pair) - ROUNDINGS * EPS * size
     return bound
 
 

@@ -5,7 +5,6 @@ weights are only ever mixed or lowered, never clipped upwards.  An edge on no cy
 rho = 1.
 """
 
-from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph
 from clampz.errors import OptionError
-from clampz.model.tables import Floats, Integers, columns, read_only
+from clampz.model.tables import Floats, read_only
 from clampz.model.topology import Topology
 
 # Shrinks every weight against the rounding made in computing it.
@@ -32,23 +31,6 @@ MAX_CHECKED = 500
 SMALLEST_GIVEN = 1e-9
 # Trees sampled where the graph is too large for effective resistances; each costs one pass over its edges.
 NUM_TREES_LARGE = 12
-
-
-@dataclass(frozen=True, eq=False)
-class ForestWeights:
-    """Weights (m, 1) or (m, B) that are known to be mixtures of spanning forests, because they were made here: not
-    checked again.
-
-    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of
-    [WD16] is about. `optimize`: they are where the optimization begins.
-    """
-
-    rho: Floats
-    optimize: bool = False
-
-    def take(self, lanes: Integers) -> "ForestWeights":
-        """Those of some of the lanes."""
-        return self if self.rho.shape[1] == 1 else replace(self, rho=columns(self.rho, lanes))
 
 
 def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None) -> Floats:
@@ -132,27 +114,46 @@ def heaviest_forests(topology: Topology, weights: Floats) -> Floats:
 
 
 def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floats:
-    """(m, 1) or (m, B) weights that a user gave, refused where they cannot be in the forest polytope."""
-    rho = np.asarray(weights, dtype=np.float64)
-    rho = rho[:, None] if rho.ndim == 1 else rho
+    """(m, 1) or (m, B) weights that a user gave, refused where they cannot be in the forest polytope.
+
+    Weights nowhere above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables.
+    """
     m = topology.num_edges
+    try:
+        rho = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"edge_weights: expected a number per edge, found {weights!r:.80}") from None
+    rho = rho[:, None] if rho.ndim == 1 else rho
     if rho.shape not in ((m, 1), (m, num_lanes)):
         raise OptionError(
-            f"edge_weights: expected shape ({m},) or ({m}, {num_lanes}), a weight per edge in the order of model.edges, found {np.shape(weights)}"
+            f"edge_weights: expected shape ({m},) or ({m}, {num_lanes}), a weight per edge in the order of model.edges"
+            f", found {np.shape(weights)}"
         )
     bad = np.argwhere(np.logical_not((rho >= SMALLEST_GIVEN) & (rho <= 1)))
     if bad.size:
         k = int(bad[0][0])
         raise OptionError(
-            f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected {SMALLEST_GIVEN:g} <= rho <= 1, found {rho[k, bad[0][1]]}"
+            f"edge_weights[{k}] of edge {tuple(topology.edges[k].tolist())}: expected {SMALLEST_GIVEN:g} <= rho <= 1, "
+            f"found {rho[k, bad[0][1]]}"
         )
     inside = topology.core[topology.edges].all(axis=1, keepdims=True)
+    uniform = uniform_weights(topology)[:, None]
+    if np.all(rho <= np.where(inside, uniform + TOLERATED, 1.0)):
+        return np.where(inside, np.minimum(rho, uniform), 1.0)
+    if topology.num_core > MAX_CHECKED:
+        k = int(np.argmax(((rho - uniform) * inside).max(axis=1)))
+        raise OptionError(
+            f"edge_weights: expected none above the uniform ones, as others are not checked on more than {MAX_CHECKED} "
+            f"variables on cycles, found {topology.num_core} and for edge {tuple(topology.edges[k].tolist())} "
+            f"{rho[k].max():g}, not {uniform[k, 0]:g}; 'sampled' and 'optimized' need no check"
+        )
     lowered = rho * inside
     for b, column in enumerate(rho.T):
         excess = forest_excess(topology, column)
         if excess > TOLERATED:
             raise OptionError(
-                f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); no bound would follow"
+                f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); "
+                "no bound would follow"
             )
         # A set S may have up to |S| - 1 + x, with x what is tolerated and what the cuts do not see: less that share, it
         # has |S| - 1 at most.

@@ -21,6 +21,7 @@ from clampz.options import Options
 from clampz.watch import Progress, StoppedBy, Watch
 from clampz.workers import MIN_RANGE, Workers, lane_blocks, padded
 
+NO_CONFIGURATION = "Z = 0: no configuration is possible"
 # The lanes are looked at after 1, 2, 4, 7, 11, ... sweeps, each time half as many later again, and at the latest after
 # so many: a look costs as much as five to ten sweeps.
 MAX_INTERVAL = 50
@@ -59,7 +60,7 @@ class Lanes(ABC):
 
     Attributes
     ----------
-    problem
+    layout
         What is solved.
     point
         (rows, B) what the sweeps update: messages, or mean-field probabilities.
@@ -69,7 +70,7 @@ class Lanes(ABC):
         Threads for a block that is alone.
     """
 
-    problem: Any
+    layout: Any
     point: Floats
     keep: Floats
     workers: Workers
@@ -157,7 +158,7 @@ def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_
     A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending.
     """
     workers = lanes.workers
-    possible = np.flatnonzero(lanes.problem.constant > -np.inf)
+    possible = np.flatnonzero(lanes.layout.constant > -np.inf)
     num_threads = workers.num_threads if lanes.point.size >= MIN_RANGE else 1
     blocks = [possible[block] for block in lane_blocks(len(possible), num_threads, max_block)]
     if len(blocks) == 1 and len(possible) == lanes.num_lanes:

@@ -1,7 +1,7 @@
 """A batch as the kernels want it: rows in slot order, clamped variables worked into the others' potentials.
 
-`BinaryProblem` holds log-odds and weights, for models of two states each with finite pairwise potentials;
-`TableProblem` holds tables, for all others. Mean field and message passing start from the same problem.
+`BinaryLayout` holds log-odds and weights, for models of two states each with finite pairwise potentials; `TableLayout`
+holds tables, for all others.  Mean field and message passing start from the same layout.
 """
 
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from typing import Self
 
 import numpy as np
 
-from clampz._kernels import messages_general
 from clampz._kernels.mean_field_factors import FactorGraph
 from clampz._kernels.messages import ADDITIONS_COVERED, MessageGraph
-from clampz._kernels.messages_general import StateGraph
+from clampz._kernels.tables import StateGraph, arc_consistency, fill_tables
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
+from clampz.model.fixing import states_left
 from clampz.model.tables import Floats, Integers, columns, lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryProblem:
+class BinaryLayout:
     """Lanes of a binary model.
 
     Attributes
@@ -98,7 +98,7 @@ class BinaryProblem:
     def num_lanes(self) -> int:
         return len(self.constant)
 
-    def take(self, lanes: Integers) -> "BinaryProblem":
+    def take(self, lanes: Integers) -> "BinaryLayout":
         """Some of the lanes."""
         free, clamped_to = (columns(a, lanes) if a.size else a for a in (self.free, self.clamped_to))
         return replace(
@@ -110,7 +110,7 @@ class BinaryProblem:
             magnitude=self.magnitude[lanes],
         )
 
-    def join(self, others: Sequence["BinaryProblem"]) -> "BinaryProblem":
+    def join(self, others: Sequence["BinaryLayout"]) -> "BinaryLayout":
         """These lanes followed by those of others on the same graph."""
         parts = [self, *others]
         masked = any(part.free.size for part in parts)
@@ -139,7 +139,7 @@ class BinaryProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class TableProblem:
+class TableLayout:
     """Lanes of a model of any number of labels, arc-consistent.
 
     Attributes
@@ -179,15 +179,12 @@ class TableProblem:
         )
         rows = ranges(model.unary.start[:-1][topology.variable_of], num_states)
         table = np.empty(graph.table_start[-1])
-        messages_general.fill_tables(model.pairwise.flat, model.pairwise.start, graph, table)
+        fill_tables(model.pairwise.flat, model.pairwise.start, graph, table)
         theta = batch.unary[rows]
         possible = theta > -np.inf
         if np.isinf(table).any():
-            messages_general.arc_consistency(possible, graph, table)
-        empty = np.zeros(batch.num_lanes, dtype=np.bool_)
-        if len(rows):
-            empty = np.asarray(np.logical_or.reduceat(possible, graph.state_start[:-1], axis=0).all(axis=0))
-            empty = ~empty
+            arc_consistency(possible, graph, table)
+        empty = (states_left(possible, graph.state_start) == 0).any(axis=0)
         return cls(
             model, graph, rows, table, np.where(possible, theta, -np.inf), np.where(empty, -np.inf, model.constant)
         )
@@ -205,11 +202,11 @@ class TableProblem:
     def num_lanes(self) -> int:
         return len(self.constant)
 
-    def take(self, lanes: Integers) -> "TableProblem":
+    def take(self, lanes: Integers) -> "TableLayout":
         """Some of the lanes."""
         return replace(self, theta=columns(self.theta, lanes), constant=self.constant[lanes])
 
-    def join(self, others: Sequence["TableProblem"]) -> "TableProblem":
+    def join(self, others: Sequence["TableLayout"]) -> "TableLayout":
         """These lanes followed by those of others on the same graph."""
         parts = [self, *others]
         return replace(
@@ -226,7 +223,7 @@ class TableProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorProblem:
+class FactorLayout:
     """Lanes of a model with factors of any size, for mean field; states that cannot be are ruled out as in its pairwise
     equivalent.
 
@@ -242,7 +239,7 @@ class FactorProblem:
         (B,) the model's constant; -inf where Z = 0.
     """
 
-    pairwise: TableProblem
+    pairwise: TableLayout
     graph: FactorGraph
     table: Floats
     theta: Floats
@@ -251,7 +248,7 @@ class FactorProblem:
     @classmethod
     def from_batch(cls, batch: Batch) -> Self:
         model, larger = batch.model, batch.model.factors
-        pairwise = TableProblem.from_batch(Equivalent.of(model).batch(batch))
+        pairwise = TableLayout.from_batch(Equivalent.of(model).batch(batch))
         m = model.num_edges
         variables = np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int64)
         scope_start = np.concatenate([2 * np.arange(m), 2 * m + larger.scope_start])
@@ -283,7 +280,7 @@ class FactorProblem:
     def num_lanes(self) -> int:
         return len(self.constant)
 
-    def take(self, lanes: Integers) -> "FactorProblem":
+    def take(self, lanes: Integers) -> "FactorLayout":
         """Some of the lanes."""
         return replace(
             self, pairwise=self.pairwise.take(lanes), theta=columns(self.theta, lanes), constant=self.constant[lanes]
@@ -293,10 +290,10 @@ class FactorProblem:
         return rows
 
 
-Problem = BinaryProblem | TableProblem
+PairLayout = BinaryLayout | TableLayout
 
 
-def problem_of(batch: Batch) -> Problem:
+def layout_of(batch: Batch) -> PairLayout:
     """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables."""
     form = batch.model.pair_form
-    return TableProblem.from_batch(batch) if form is None else BinaryProblem.from_batch(batch, form)
+    return TableLayout.from_batch(batch) if form is None else BinaryLayout.from_batch(batch, form)

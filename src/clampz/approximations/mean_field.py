@@ -1,17 +1,28 @@
 """Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
 
-from clampz._kernels import mean_field as kernels
+from clampz._kernels import mean_field as binary_kernels
 from clampz._kernels import mean_field_factors as factor_kernels
-from clampz.approximations.iteration import Ending, Evaluation, Lanes, best_of, iterate, solve_in_blocks
-from clampz.approximations.lanes import NO_CONFIGURATION
-from clampz.approximations.layouts import BinaryProblem, FactorProblem, Problem, TableProblem, problem_of
+from clampz._kernels import mean_field_tables as table_kernels
+from clampz._kernels.mean_field_tables import HARD
+from clampz.approximations.iteration import (
+    NO_CONFIGURATION,
+    Ending,
+    Evaluation,
+    Lanes,
+    best_of,
+    iterate,
+    solve_in_blocks,
+)
+from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, layout_of
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
@@ -24,6 +35,8 @@ from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks, workers
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
+FieldLayout = BinaryLayout | TableLayout | FactorLayout
+
 # Lanes per block at most: a lane is four times smaller than one of messages, and its sweeps are short.
 MAX_BLOCK = 256
 
@@ -67,111 +80,143 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
     'lower'
     """
-    problem = FactorProblem.from_batch(batch) if batch.model.factors else problem_of(batch)
-    points = _starts(problem, batch, options, start)
+    layout = FactorLayout.from_batch(batch) if batch.model.factors else layout_of(batch)
+    points = _starts(layout, batch, options, start)
     with workers(options.num_threads) as pool:
-        kind = FactorLanes if isinstance(problem, FactorProblem) else MeanFieldLanes
-        lanes = kind(problem, points, pool)
+        lanes = _lanes_of(layout, points, pool)
 
         def solve(block: MeanFieldLanes, numbers: Integers) -> Ending:
             return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
 
         ending = solve_in_blocks(lanes, solve, MAX_BLOCK)
     best = best_of(np.where(np.isfinite(ending.value), ending.value, -np.inf), batch.num_lanes)
-    return _estimates(batch, options, problem, ending, best)
+    return _estimates(batch, options, layout, ending, best)
 
 
 class MeanFieldLanes(Lanes):
-    """Probabilities of a block of lanes; the arrays are those of `_kernels.mean_field`."""
+    """Probabilities of a block of lanes, and what can be done with them.
 
-    def __init__(self, problem: Any, point: Floats, workers: Workers) -> None:
-        """`point` has a multiple of the problem's lanes: the starts of lane 0, then those of lane 1, and so on."""
+    As with messages, the kernels of binary models and of tables have the same names and arguments.
+    """
+
+    kernels: ModuleType
+
+    def __init__(self, layout: FieldLayout, point: Floats, workers: Workers) -> None:
+        """`point` has a multiple of the layout's lanes: the starts of lane 0, then those of lane 1, and so on."""
         self.point = np.ascontiguousarray(point)
-        self.problem = problem.take(np.repeat(np.arange(problem.num_lanes), point.shape[1] // problem.num_lanes))
+        self.layout = layout.take(np.repeat(np.arange(layout.num_lanes), point.shape[1] // layout.num_lanes))
         self.workers = workers
         self.last_value = np.full(point.shape[1], -np.inf)
         self.keep = np.ones(point.shape[1])
-        if isinstance(problem, BinaryProblem):
-            self.weight = problem.W[problem.topology.edge_of_message]
-        else:
-            self.weight = np.maximum(problem.table, -kernels.HARD)
+        self.weight = self._weight()
         self.constant = self._constant()
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         """Some of the lanes."""
         taken = object.__new__(type(self))
-        taken.problem, taken.point, taken.weight = self.problem.take(lanes), columns(self.point, lanes), self.weight
+        taken.layout, taken.point, taken.weight = self.layout.take(lanes), columns(self.point, lanes), self.weight
         taken.last_value, taken.keep, taken.constant = self.last_value[lanes], self.keep[lanes], self.constant[lanes]
         taken.workers = workers or self.workers
         return taken
 
+    @abstractmethod
+    def _weight(self) -> Floats:
+        """The pairwise potentials as the kernels want them."""
+
+    def _constant(self) -> Floats:
+        """(B,) what the kernels leave out."""
+        constant: Floats = self.layout.constant
+        return constant
+
     def _arrays(self) -> tuple[Any, ...]:
-        problem = self.problem
-        if isinstance(problem, BinaryProblem):
-            return self.point, problem.theta, self.weight, problem.free, problem.graph
-        return self.point, problem.theta, self.weight, problem.graph
+        return self.point, self.layout.theta, self.weight, self.layout.graph
 
     def sweep(self, num_sweeps: int) -> None:
         """Update every variable, colour class by colour class."""
-        classes = self.problem.topology.class_start
-        binary = isinstance(self.problem, BinaryProblem)
+        classes, arrays = self.layout.topology.class_start, self._arrays()
         if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
-            (kernels.sweep_classes if binary else kernels.sweep_classes_general)(classes, num_sweeps, *self._arrays())
+            self.kernels.sweep_classes(classes, num_sweeps, *arrays)
             return
-        update = kernels.update_slots if binary else kernels.update_slots_general
-        n, core = self.problem.topology.num_variables, int(classes[-1])
+        core = int(classes[-1])
         for _ in range(num_sweeps):
             for first, last in pairwise(classes):
                 self.workers.map(
-                    lambda part: update(part[0], part[1], *self._arrays()), cut(first, last, self.workers.num_threads)
+                    lambda part: self.kernels.update_slots(part[0], part[1], *arrays),
+                    cut(first, last, self.workers.num_threads),
                 )
-            if core < n:
-                kernels.sweep_pendants(core, *self._arrays()) if binary else kernels.sweep_pendants_general(
-                    core, *self._arrays()
-                )
+            if core < self.layout.topology.num_variables:
+                self.kernels.sweep_pendants(core, *arrays)
 
     def evaluate(self) -> Evaluation:
         """The bound at the current point; `slack` is what it has gained since the last look."""
-        terms = kernels.value_terms if isinstance(self.problem, BinaryProblem) else kernels.value_terms_general
 
         def run(part: tuple[int, int]) -> Floats:
             out = np.zeros((6, self.num_lanes))
-            terms(part[0], part[1], *self._arrays(), out)
+            self.kernels.value_terms(part[0], part[1], *self._arrays(), out)
             return out
 
-        return self._gained(self.workers.map(run, sum_blocks(self.problem.topology.num_variables)))
+        return self._gained(self.workers.map(run, sum_blocks(self.layout.topology.num_variables)))
 
     def _gained(self, parts: list[Floats]) -> Evaluation:
-        look = Evaluation.summed(parts, self.constant, self.problem.magnitude)
+        look = Evaluation.summed(parts, self.constant, self.layout.magnitude)
         gained = np.maximum(look.value - self.last_value, 0.0)
         self.last_value = look.value
         return look._replace(slack=gained, drift=gained)
 
+
+class BinaryField(MeanFieldLanes):
+    """Lanes of a binary model; the arrays are those of `_kernels.mean_field`."""
+
+    kernels = binary_kernels
+    layout: BinaryLayout
+
+    def _weight(self) -> Floats:
+        return self.layout.W[self.layout.topology.edge_of_message]
+
     def _constant(self) -> Floats:
-        """What the kernels leave out: W_ij / 4 for every edge between free variables."""
-        problem = self.problem
-        if not isinstance(problem, BinaryProblem):
-            constant: Floats = problem.constant
-            return constant
-        if not problem.free.size:
-            return problem.constant + float(problem.W.sum()) / 4
-        i, j = problem.topology.slot_of[problem.topology.edges].T
-        return problem.constant + lane_sums(problem.W[:, None] * problem.free[i] * problem.free[j]) / 4
+        """W_ij / 4 for every edge between free variables on top."""
+        layout = self.layout
+        if not layout.free.size:
+            return layout.constant + float(layout.W.sum()) / 4
+        i, j = layout.topology.slot_of[layout.topology.edges].T
+        return layout.constant + lane_sums(layout.W[:, None] * layout.free[i] * layout.free[j]) / 4
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.point, self.layout.theta, self.weight, self.layout.free, self.layout.graph
 
 
-class FactorLanes(MeanFieldLanes):
+class TableField(MeanFieldLanes):
+    """Lanes of a model of any number of labels; the arrays are those of `_kernels.mean_field_tables`."""
+
+    kernels = table_kernels
+    layout: TableLayout | FactorLayout
+
+    def _weight(self) -> Floats:
+        return np.maximum(self.layout.table, -HARD)
+
+
+class FactorField(TableField):
     """Lanes of a model with factors of any size; the arrays are those of `_kernels.mean_field_factors`."""
 
     def sweep(self, num_sweeps: int) -> None:
         """Update every variable, one after another."""
-        factor_kernels.update_variables(num_sweeps, self.point, self.problem.theta, self.weight, self.problem.graph)
+        factor_kernels.update_variables(num_sweeps, *self._arrays())
 
     def evaluate(self) -> Evaluation:
         """The bound at the current point."""
         out = np.zeros((2, 6, self.num_lanes))
-        factor_kernels.variable_terms(self.point, self.problem.theta, out[0])
-        factor_kernels.factor_terms(self.point, self.weight, self.problem.graph, out[1])
+        factor_kernels.variable_terms(self.point, self.layout.theta, out[0])
+        factor_kernels.factor_terms(self.point, self.weight, self.layout.graph, out[1])
         return self._gained(list(out))
+
+
+def _lanes_of(layout: FieldLayout, points: Floats, workers: Workers) -> MeanFieldLanes:
+    kinds: dict[type, type[MeanFieldLanes]] = {
+        BinaryLayout: BinaryField,
+        TableLayout: TableField,
+        FactorLayout: FactorField,
+    }
+    return kinds[type(layout)](layout, points, workers)
 
 
 class ProductMarginals:
@@ -201,65 +246,65 @@ class ProductMarginals:
         return product
 
 
-def _starts(problem: Problem | FactorProblem, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
+def _starts(layout: FieldLayout, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
     """(rows, lanes times starts) the points to start from: the caller's, one without hard zeros if there are any, the
     same random ones for every lane."""
     marginals: list[Floats] = []
     if start is not None:
         marginals.append(start_marginals(batch, start))
-    if not isinstance(problem, BinaryProblem) and np.isinf(problem.table).any():
-        tables = problem.pairwise if isinstance(problem, FactorProblem) else problem
+    if not isinstance(layout, BinaryLayout) and np.isinf(layout.table).any():
+        tables = layout.pairwise if isinstance(layout, FactorLayout) else layout
         marginals.append(_feasible_starts(tables)[: len(batch.unary)])
     num_starts = len(marginals) + options.num_starts
     check_option(num_starts > 0, "num_starts", "at least 1 where no `start` is given", options.num_starts)
-    points = np.empty((len(problem.theta), batch.num_lanes, num_starts))
+    points = np.empty((len(layout.theta), batch.num_lanes, num_starts))
     for k, given in enumerate(marginals):
-        points[:, :, k] = _as_point(problem, given)
+        points[:, :, k] = _as_point(layout, given)
     rng = np.random.default_rng(options.seed)
     begin, sizes = batch.model.unary.start[:-1], batch.model.num_states
     for k in range(len(marginals), num_starts):
         weight = rng.exponential(size=len(batch.unary))  # uniform over the simplex once normalised
         weight /= np.repeat(np.add.reduceat(weight, begin), sizes) if len(sizes) else 1.0
-        points[:, :, k] = _as_point(problem, weight[:, None])
+        points[:, :, k] = _as_point(layout, weight[:, None])
     return points.reshape(len(points), batch.num_lanes * num_starts)
 
 
-def _as_point(problem: Problem | FactorProblem, marginals: Floats) -> Floats:
+def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
     """Marginals (S, lanes) as the kernels keep them; even odds where they are nan, 0 where the state or the variable is
     out."""
     marginals = np.nan_to_num(marginals, nan=0.5)
-    if not isinstance(problem, BinaryProblem):
-        return np.where(problem.theta > -np.inf, marginals[problem.rows], 0.0)
-    point = marginals[1::2][problem.topology.variable_of] - 0.5
-    return point * problem.free if problem.free.size else point
+    if not isinstance(layout, BinaryLayout):
+        return np.where(layout.theta > -np.inf, marginals[layout.rows], 0.0)
+    point = marginals[1::2][layout.topology.variable_of] - 0.5
+    return point * layout.free if layout.free.size else point
 
 
-def _feasible_starts(problem: TableProblem) -> Floats:
+def _feasible_starts(layout: TableLayout) -> Floats:
     """(S, B) a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order; even odds
     where none was found."""
-    out = np.full_like(problem.theta, 0.5)
-    table = np.maximum(problem.table, -kernels.HARD)
-    for b in range(problem.num_lanes):
-        theta = np.ascontiguousarray(problem.theta[:, b])
-        found = kernels.feasible_configuration(theta > -np.inf, theta, problem.graph, table, MAX_SEARCH)
+    out = np.full_like(layout.theta, 0.5)
+    table = np.maximum(layout.table, -HARD)
+    for b in range(layout.num_lanes):
+        theta = np.ascontiguousarray(layout.theta[:, b])
+        found = table_kernels.feasible_configuration(theta > -np.inf, theta, layout.graph, table, MAX_SEARCH)
         if len(found):
             out[:, b] = 0.0
-            out[problem.graph.state_start[:-1] + found, b] = 1.0
-    return problem.in_variable_order(out)
+            out[layout.graph.state_start[:-1] + found, b] = 1.0
+    return layout.in_variable_order(out)
 
 
 def _estimates(
-    batch: Batch, options: MeanFieldOptions, problem: Problem | FactorProblem, ending: Ending, best: Integers
+    batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Ending, best: Integers
 ) -> Estimates:
     point = columns(ending.point, best)
     marginals = (
-        problem.marginals(0.5 + point, 0.5 - point)
-        if isinstance(problem, BinaryProblem)
-        else problem.in_variable_order(point)
+        layout.marginals(0.5 + point, 0.5 - point)
+        if isinstance(layout, BinaryLayout)
+        else layout.in_variable_order(point)
     )
     value = np.where(np.isfinite(ending.value[best]), ending.value[best], -np.inf)
-    empty = problem.constant == -np.inf
-    stuck = (value < -kernels.HARD / 2) | empty
+    empty = layout.constant == -np.inf
+    stuck = (value < -HARD / 2) | empty
     note = "no configuration without a hard zero was found to start from, so nothing is proven: lower is -inf"
     notes = [NO_CONFIGURATION if e else note if s else "" for e, s in zip(empty, stuck, strict=True)]
     value = np.where(stuck, -np.inf, value)

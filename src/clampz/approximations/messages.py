@@ -12,10 +12,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from clampz.approximations.iteration import Evaluation, Lanes
-from clampz.approximations.layouts import Problem
+from clampz.approximations.iteration import NO_CONFIGURATION, Ending, Evaluation, Lanes
+from clampz.approximations.layouts import PairLayout
+from clampz.model.batch import Batch
+from clampz.model.results import Estimate, Estimates
+from clampz.model.starts import Start, check_same_graph, one_per_lane, start_marginals
 from clampz.model.tables import Floats, Integers, columns
 from clampz.model.topology import Indices
+from clampz.options import Options
+from clampz.wording import Bound
 from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks
 
 # Probabilities are taken to be at least this when messages are made from them, so that their logarithms are finite.
@@ -44,23 +49,23 @@ class MessageLanes(Lanes):
     kernels: ModuleType
     potentials: Any
 
-    def __init__(self, problem: Problem, num_rows: int, workers: Workers) -> None:
-        self.problem = problem
-        self.topology = problem.topology
+    def __init__(self, layout: PairLayout, num_rows: int, workers: Workers) -> None:
+        self.layout = layout
+        self.topology = layout.topology
         self.workers = workers
-        self.point = np.zeros((num_rows, problem.num_lanes))
-        self.total = problem.theta.copy()
-        self.keep = np.ones(problem.num_lanes)
+        self.point = np.zeros((num_rows, layout.num_lanes))
+        self.total = layout.theta.copy()
+        self.keep = np.ones(layout.num_lanes)
         self.set_counting(np.ones((self.topology.num_edges, 1)))
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         """Some of the lanes, as a block of its own with copies of their messages."""
         taken = object.__new__(type(self))
         taken.__dict__.update(self.__dict__)
-        taken.problem, taken.workers = self.problem.take(lanes), workers or self.workers
+        taken.layout, taken.workers = self.layout.take(lanes), workers or self.workers
         taken.point, taken.total, taken.keep = columns(self.point, lanes), columns(self.total, lanes), self.keep[lanes]
         taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
-        taken.potentials = self._take_potentials(lanes, taken.problem)
+        taken.potentials = self._take_potentials(lanes, taken.layout)
         return taken
 
     def join(self, others: Sequence["MessageLanes"]) -> Self:
@@ -68,7 +73,7 @@ class MessageLanes(Lanes):
         parts: list[MessageLanes] = [self, *others]
         joined = object.__new__(type(self))
         joined.__dict__.update(self.__dict__)
-        joined.problem = self.problem.join([part.problem for part in others])
+        joined.layout = self.layout.join([part.layout for part in others])
         joined.point, joined.total = (
             np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
         )
@@ -79,7 +84,7 @@ class MessageLanes(Lanes):
         return joined
 
     @abstractmethod
-    def _take_potentials(self, lanes: Integers, problem: Any) -> Any:
+    def _take_potentials(self, lanes: Integers, layout: Any) -> Any:
         """The kernels' view of the edges for some of the lanes."""
 
     # -- weights ------------------------------------------------------------------------------------------------------
@@ -105,7 +110,7 @@ class MessageLanes(Lanes):
 
     def sweep(self, num_sweeps: int) -> None:
         """Update every message of the core, colour class by colour class."""
-        arrays = (self.point, self.total, self.potentials, self.keep, self.problem.graph)
+        arrays = (self.point, self.total, self.potentials, self.keep, self.layout.graph)
         classes = self.topology.class_start
         if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
             self.kernels.sweep_classes(classes, num_sweeps, *arrays)
@@ -124,7 +129,7 @@ class MessageLanes(Lanes):
     def _refresh(self, total: Floats, inertia: Floats) -> None:
         def run(part: tuple[int, int]) -> None:
             self.kernels.refresh_totals(
-                *part, self.problem.theta, self.point, total, self.potentials, inertia, self.problem.graph
+                *part, self.layout.theta, self.point, total, self.potentials, inertia, self.layout.graph
             )
 
         self.workers.map(run, sum_blocks(self.topology.num_variables))
@@ -132,7 +137,7 @@ class MessageLanes(Lanes):
     def _along_pendants(self, messages: Indices) -> None:
         if len(messages):
             heads = self.topology.tail[self.topology.reverse[messages]]
-            self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.problem.graph)
+            self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.layout.graph)
 
     def evaluate(self) -> Evaluation:
         """Value, slack, drift and rounding at the current messages, those away from the core brought up to date
@@ -144,11 +149,11 @@ class MessageLanes(Lanes):
             self.total = total
         n, m = self.topology.num_variables, self.topology.num_edges
         log_norm = np.empty((n, self.num_lanes))
-        arrays = (self.point, total, self.potentials, self.problem.graph, log_norm)
+        arrays = (self.point, total, self.potentials, self.layout.graph, log_norm)
 
         def nodes(part: tuple[int, int]) -> Floats:
             out = np.zeros((6, self.num_lanes))
-            self.kernels.node_terms(*part, self.problem.theta, *arrays, out)
+            self.kernels.node_terms(*part, self.layout.theta, *arrays, out)
             return out
 
         def edges(part: tuple[int, int]) -> Floats:
@@ -157,7 +162,7 @@ class MessageLanes(Lanes):
             return out
 
         parts = self.workers.map(nodes, sum_blocks(n)) + self.workers.map(edges, sum_blocks(m))
-        return Evaluation.summed(parts, self.problem.constant, self.problem.magnitude)
+        return Evaluation.summed(parts, self.layout.constant, self.layout.magnitude)
 
     @abstractmethod
     def mutual_information(self) -> Floats:
@@ -180,3 +185,48 @@ class MessageLanes(Lanes):
     @abstractmethod
     def pairwise(self, lane: int) -> Floats:
         """Pairwise beliefs of a lane, laid out as the model's pairwise tables."""
+
+    def messages_of(self, batch: Batch, start: Start) -> Floats:
+        """(rows, B) the messages of an earlier estimate; made from its marginals if it passed none, or from the
+        marginals given."""
+        if isinstance(start, Estimate | Estimates) and isinstance(start.state, type(self)):  # messages of the same kind
+            check_same_graph(batch, start)
+            messages = start.state.point if isinstance(start, Estimates) else start.state.point[:, start.lane]
+            return one_per_lane(messages, batch)
+        # a lane with Z = 0 has no marginals: it starts from even odds
+        return self.messages_from(np.nan_to_num(start_marginals(batch, start), nan=0.5))
+
+    def estimates(
+        self,
+        method: str,
+        batch: Batch,
+        options: Options,
+        ending: Ending,
+        rho: Floats,
+        *,
+        log_z: Floats,
+        bound: Bound | None = None,
+    ) -> Estimates:
+        """What lanes that have ended say: marginals, and the lanes kept for pairwise marginals and warm starts."""
+        self.workers = Workers(1)
+        self.point = ending.point
+        self.set_counting(rho)
+        impossible = self.layout.constant == -np.inf
+        log_z = np.where(impossible, -np.inf, log_z)
+        return Estimates(
+            method=method,
+            model=batch.model,
+            log_z=log_z,
+            bound=bound,
+            lower=np.full(batch.num_lanes, -np.inf),
+            upper=np.where(impossible, -np.inf, log_z if bound == "upper" else np.inf),
+            value=np.where(impossible, -np.inf, ending.value),
+            marginals_flat=np.where(impossible, np.nan, self.marginals()),
+            converged=ending.converged | impossible,
+            num_iter=ending.num_iter,
+            residual=np.where(impossible, 0.0, ending.residual),
+            stopped_by=[reason or "tol" for reason in ending.stopped_by],
+            options=options,
+            notes=[NO_CONFIGURATION if i else "" for i in impossible],
+            state=self,
+        )

@@ -6,18 +6,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.approximations import edge_weights as weights
 from clampz.approximations.binary_messages import BinaryLanes
+from clampz.approximations.edge_weights import checked_weights, heaviest_forests, sampled_weights, uniform_weights
 from clampz.approximations.iteration import Ending, Policy, Stagnation, iterate, solve_in_blocks
-from clampz.approximations.lanes import finished, lanes_of, start_messages
-from clampz.approximations.layouts import problem_of
+from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import MessageLanes
+from clampz.approximations.table_messages import lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.model.tables import Floats, Integers, columns
 from clampz.options import Options, check_option
-from clampz.signature import approximation
+from clampz.signature import ForestWeights, approximation
 from clampz.watch import Watch
 from clampz.workers import workers
 
@@ -60,7 +60,7 @@ class TRWOptions(Options):
     """
 
     tol: float = 1e-3
-    edge_weights: EdgeWeights | NDArray[np.float64] | weights.ForestWeights = "uniform"
+    edge_weights: EdgeWeights | NDArray[np.float64] = "uniform"
     num_trees: int = 1000
     num_steps: int = 30
     seed: int = 0
@@ -78,9 +78,16 @@ class TRWOptions(Options):
         check_option(self.num_trees >= 1, "num_trees", "a whole number >= 1", self.num_trees)
         check_option(self.num_steps >= 1, "num_steps", "a whole number >= 1", self.num_steps)
 
+    @property
+    def is_optimized(self) -> bool:
+        """Whether the edge weights are "optimized"."""
+        return isinstance(self.edge_weights, str) and self.edge_weights == "optimized"
+
 
 @approximation("trw", TRWOptions)
-def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) -> Estimates:
+def trw(
+    batch: Batch, options: TRWOptions, start: Start | None, watch: Watch, weights: ForestWeights | None = None
+) -> Estimates:
     """Tree-reweighted approximation: `log_z` is an upper bound on log Z, certified whatever the iteration limit.
 
     `value` is what the fixed point would have; `residual` is the slack of the certificate in nats, how far the bound is
@@ -91,15 +98,12 @@ def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) ->
     >>> trw(generators.cycle(3, theta=0, weights=-4.0)).bound
     'upper'
     """
-    given = options.edge_weights
-    optimize = (
-        given.optimize if isinstance(given, weights.ForestWeights) else isinstance(given, str) and given == "optimized"
-    )
+    optimize = weights.optimize if weights is not None else options.is_optimized
     with workers(options.num_threads) as pool:
-        lanes = lanes_of(problem_of(batch), pool)
+        lanes = lanes_of(layout_of(batch), pool)
         if start is not None:
-            lanes.start_at(start_messages(lanes, batch, start))
-        rho = _initial_weights(batch, options)
+            lanes.start_at(lanes.messages_of(batch, start))
+        rho = _initial_weights(batch, options) if weights is None else weights.rho
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
@@ -113,17 +117,15 @@ def trw(batch: Batch, options: TRWOptions, start: Start | None, watch: Watch) ->
 
         # weights of a lane's own need tables of its own, except in log-odds
         ending = solve_in_blocks(lanes, solve, max_block=None if shared or isinstance(lanes, BinaryLanes) else 1)
-    return finished("trw", lanes, batch, options, ending, rho, log_z=ending.upper, bound="upper")
+    return lanes.estimates("trw", batch, options, ending, rho, log_z=ending.upper, bound="upper")
 
 
 def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
     """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of
     the others."""
     topology = batch.model.topology
-    if isinstance(options.edge_weights, weights.ForestWeights):
-        return options.edge_weights.rho
     if not isinstance(options.edge_weights, str):
-        return weights.checked_weights(topology, options.edge_weights, batch.num_lanes)
+        return checked_weights(topology, options.edge_weights, batch.num_lanes)
     columns_of: dict[bytes, Floats] = {}
     kinds = []
     for free in (batch.num_possible > 1).T:
@@ -132,11 +134,11 @@ def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
             continue
         some = None if free.all() else free
         if options.edge_weights == "sampled":
-            columns_of[kinds[-1]] = weights.sampled_weights(
+            columns_of[kinds[-1]] = sampled_weights(
                 topology, options.num_trees, np.random.default_rng(options.seed), some
             )
         else:
-            columns_of[kinds[-1]] = weights.uniform_weights(topology, some)
+            columns_of[kinds[-1]] = uniform_weights(topology, some)
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
@@ -189,7 +191,7 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
         if watch.must_stop():
             return ending, best
         size = 2.0 / (step + STEP_OFFSET)
-        current = (1 - size) * current + size * weights.heaviest_forests(block.topology, block.mutual_information())
+        current = (1 - size) * current + size * heaviest_forests(block.topology, block.mutual_information())
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
         last = step == options.num_steps - 1
         # a bound taken after a few sweeps says little of the weights, so the last ones get as many as they need

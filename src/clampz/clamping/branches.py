@@ -10,21 +10,19 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clampz.drawing import Drawable
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
-from clampz.model.results import Estimate, Estimates
+from clampz.model.fixing import keep_only
+from clampz.model.results import Estimates
 from clampz.model.tables import Floats, Integers, UnaryTables, columns, read_only
 from clampz.options import Options, memory_allowed
 from clampz.wording import Bound
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
 # clamping will need.
@@ -55,22 +53,15 @@ def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
 
     The lanes of one parent follow each other, in the order of its states.
     """
-    start = batch.model.unary.start
-    rows, parents = [], []
+    start, states = batch.model.unary.start, []
     for b, i in enumerate(variables):
-        if i < 0:
-            rows.append(np.array([-1]))
-        else:
-            possible = np.flatnonzero(batch.unary[start[i] : start[i + 1], b] > -np.inf)
-            rows.append(start[i] + (possible if possible.size else np.array([0])))
-        parents.append(np.full(len(rows[-1]), b))
-    row, parent = np.concatenate(rows), np.concatenate(parents)
+        left = np.flatnonzero(batch.possible[start[i] : start[i + 1], b]) if i >= 0 else np.empty(0, dtype=np.int64)
+        states.append(left if left.size else np.zeros(1, dtype=np.int64))
+    parent = np.repeat(np.arange(len(states)), [len(left) for left in states])
     unary = columns(batch.unary, parent)
-    for lane in np.flatnonzero(row >= 0):
-        i = variables[parent[lane]]
-        kept = unary[row[lane], lane]
-        unary[start[i] : start[i + 1], lane] = -np.inf
-        unary[row[lane], lane] = kept
+    for lane, (i, state) in enumerate(zip(variables[parent], np.concatenate(states), strict=True)):
+        if i >= 0:
+            keep_only(unary[:, lane], start, i, [state])
     return Batch(batch.model, unary), parent
 
 
@@ -124,8 +115,9 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Clamped:
-    """What clamping some variables gives: like an `Estimate`, with the way to it.
+class Clamped(Drawable):
+    """What clamping some variables gives: like an `Estimate`, with the way to it; `plot()` draws log Z against the
+    number of clamps, as `plot_clamped` does for several.
 
     Attributes
     ----------
@@ -179,19 +171,14 @@ class Clamped:
     @cached_property
     def marginals(self) -> UnaryTables:
         """`marginals[i]`: the branches' marginals mixed with their weights; for a clamped variable that is its states'
-        share of Z."""
-        return UnaryTables(read_only(mixed_marginals(self.branches)), self.model.unary.start)
+        share of Z.  Branches with Z = 0 have none and count for nothing."""
+        some = self.weights > 0
+        mixed = self.branches.marginals_flat[:, some] @ self.weights[some]
+        return UnaryTables(read_only(mixed), self.model.unary.start)
 
     def marginal(self, variable: Variable) -> Floats:
         """Marginal of one variable, by index or name."""
         return self.marginals[self.model.variable_index(variable)]
-
-    def plot(self, exact: "Estimate | Clamped | float | None" = None, ax: "Axes | None" = None) -> "Axes":
-        """Draw log Z against the number of clamps, with the variables clamped: see `clampz.plotting.plot_clamped`,
-        which also draws several results."""
-        from clampz.plotting import plot_clamped
-
-        return plot_clamped(self, exact, ax)
 
     def __repr__(self) -> str:
         kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
@@ -205,16 +192,10 @@ class Clamped:
 
 def branch_weights(estimates: Estimates) -> Floats:
     """(B,) each branch's share of the sum; even shares if Z = 0."""
-    if not np.isfinite(estimates.log_z).any():
+    possible = estimates.log_z > -np.inf
+    if not possible.any():
         return np.full(len(estimates), 1 / len(estimates))
-    weights = np.exp(estimates.log_z - estimates.log_z.max())
-    shares: Floats = weights / weights.sum()
+    shares = np.zeros(len(estimates))
+    weights = np.exp(estimates.log_z[possible] - estimates.log_z.max())
+    shares[possible] = weights / weights.sum()
     return shares
-
-
-def mixed_marginals(estimates: Estimates) -> Floats:
-    """(S,) the branches' marginals, mixed with their weights; branches with Z = 0 have none and count for nothing."""
-    weights = branch_weights(estimates)
-    some = weights > 0
-    mixed: Floats = estimates.marginals_flat[:, some] @ weights[some]
-    return mixed

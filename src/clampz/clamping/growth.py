@@ -8,26 +8,26 @@ are solved with that.
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from clampz.approximations.edge_weights import ForestWeights
 from clampz.approximations.registry import METHODS, method_named
 from clampz.approximations.trw import TRWOptions
-from clampz.clamping.branches import Clamped, Step, check_memory, checked_variables, split
-from clampz.clamping.memo import STOPPED, Memo, Set
-from clampz.clamping.selectors import choose, scores, selectors, singleton_entropies
+from clampz.clamping.branches import Clamped, Step, check_memory, checked_variables
+from clampz.clamping.candidates import CRITERIA, Candidate, Pieces, Set, end_of, own_criterion
+from clampz.clamping.memo import STOPPED, Memo
+from clampz.clamping.selectors import choose, scores, scores_of_all, selectors, singleton_entropies
+from clampz.clamping.selectors.registry import TRE
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
-from clampz.model.results import Estimates
-from clampz.model.tables import Floats, Integers
+from clampz.model.results import Estimate, Estimates
+from clampz.model.tables import Integers
 from clampz.numerics import EPS, log_sum_exp
 from clampz.options import Options, is_whole
-from clampz.signature import Approximation
+from clampz.signature import Approximation, ForestWeights
 from clampz.watch import Progress, Watch
 from clampz.workers import lane_blocks
 
@@ -35,13 +35,6 @@ META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",
     "pseudo-greedy": "the choices of all heuristics are tried, and the best one kept",
     "optimal": "every set of variables is tried, and the best one kept: for study",
-}
-# What each criterion needs solved; higher merit is better.
-CRITERIA: dict[str, tuple[tuple[str, ...], Callable[..., float]]] = {
-    "trw": (("trw",), lambda upper: -upper),
-    "mf": (("mean_field",), lambda lower: lower),
-    "bethe": (("bethe",), lambda value: value),
-    "gap": (("trw", "mean_field"), lambda upper, lower: lower - upper),
 }
 # Lanes in a block that is handed to an executor.
 BLOCK = 16
@@ -60,6 +53,7 @@ def clamp(
     warm_starts: bool = True,
     every_step: bool = True,
     memo: Memo | None = None,
+    start: Estimate | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], object] | None = None,
     options: Options | None = None,
@@ -94,6 +88,9 @@ def clamp(
     memo
         What was solved before: clampings of one model with cold starts that share one solve a set of variables that
         several of them come to once per method.
+    start
+        An earlier estimate of this model by the method: the model itself starts there, as a branch would, and TRW has
+        its edge weights, optimized further if the options say so.
     executor
         Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
         default threads of this process; the result does not depend on it.
@@ -106,7 +103,7 @@ def clamp(
     True
     """
     approximation = method_named(method)
-    _check_cold(model, warm_starts, every_step, memo, per_branch)
+    _check_starts(model, approximation, start, warm_starts, every_step, memo, per_branch)
     if options is None and memo is not None:
         options = memo.options(approximation.name)
     chosen = approximation.options(options, changes)
@@ -121,7 +118,7 @@ def clamp(
         if select not in (known := [*selectors(), *META_SELECTORS]):
             raise unknown_name("selector", select, known)
         if select in selectors():
-            scores(model, select.removesuffix("+TRE"))  # refuses a model that it is not defined for, before any work
+            scores(model, select.removesuffix(TRE))  # refuses a model that it is not defined for, before any work
         if not is_whole(k) or not 0 <= k <= model.num_variables:  # type: ignore[operator]
             raise OptionError(
                 f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}"
@@ -143,13 +140,14 @@ def clamp(
         model,
         approximation,
         chosen,
-        criterion or _own_criterion(model, approximation),
+        criterion or own_criterion(model, approximation.name),
         reweight,
         executor,
         progress,
         warm_starts=warm_starts,
         every_step=every_step,
         memo=memo,
+        start=start,
     )
     for step in range(k):
         if growth.stopped():
@@ -161,8 +159,21 @@ def clamp(
     return growth.result(select)
 
 
-def _check_cold(model: Model, warm_starts: bool, every_step: bool, memo: Memo | None, per_branch: bool) -> None:
-    """Refuse what goes with cold starts only."""
+def _check_starts(
+    model: Model,
+    method: Approximation[Any],
+    start: Estimate | None,
+    warm_starts: bool,
+    every_step: bool,
+    memo: Memo | None,
+    per_branch: bool,
+) -> None:
+    """Refuse a start of something else, and what goes with warm or with cold starts only."""
+    if start is not None and (start.method != method.name or start.model is not model or not warm_starts):
+        raise OptionError(
+            f"start: expected an estimate of this model by {method.name}, with warm_starts=True, found one of "
+            f"{start.model!r} by {start.method}, {warm_starts=}"
+        )
     if warm_starts and not every_step:
         raise OptionError("every_step=False: expected warm_starts=False, as warm starts need every step's solution")
     if memo is None:
@@ -174,47 +185,6 @@ def _check_cold(model: Model, warm_starts: bool, every_step: bool, memo: Memo | 
         )
     if memo.model is not model:
         raise OptionError(f"memo: expected one of this model, {model!r}, found one of {memo.model!r}")
-
-
-def _own_criterion(model: Model, method: Approximation[Any]) -> str:
-    """The criterion of greedy selectors that fits a method: for Bethe, where higher is better only on attractive and
-    balanced models, TRW's on the others."""
-    if method.name == "mean_field":
-        return "mf"
-    if method.name == "bethe" and model.pair_form is not None and model.kind != "mixed":
-        return "bethe"
-    return "trw"
-
-
-class Choice(NamedTuple):
-    """Variables to clamp in one group of branches, and why."""
-
-    variables: tuple[int, ...]
-    selector: str
-    score: float = math.nan
-    note: str = ""
-    agree: tuple[str, ...] = ()
-
-
-class Layout(NamedTuple):
-    """Branches laid out as one batch, piece by piece.
-
-    origin      (B,) the branch of the step before that each lane comes from
-    piece       (B,) the piece of each lane
-    sets        of each piece: the variables clamped in it
-    """
-
-    batch: Batch
-    origin: Integers
-    piece: Integers
-    sets: list[Set]
-
-    def take(self, pieces: Integers) -> tuple["Layout", Integers]:
-        """Some of the pieces, in increasing order, and the lanes they have here."""
-        lanes = np.flatnonzero(np.isin(self.piece, pieces))
-        batch = self.batch.take(lanes) if len(lanes) < self.batch.num_lanes else self.batch
-        piece = np.searchsorted(pieces, self.piece[lanes])
-        return Layout(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
 
 
 class Growth:
@@ -233,6 +203,7 @@ class Growth:
         warm_starts: bool = True,
         every_step: bool = True,
         memo: Memo | None = None,
+        start: Estimate | None = None,
     ) -> None:
         """With a memo, branches are laid out in the order of their variables, so that a set has the same ones whoever
         comes to it."""
@@ -250,13 +221,20 @@ class Growth:
         self.began = 0.0  # on the watch: when the step began
         self.steps: list[Step] = []
         one = np.zeros(1, dtype=np.int64)
-        self.root = self.at = Layout(Batch(model, model.unary.flat[:, None]), one, one, [()])
+        self.root = self.at = Pieces(Batch(model, model.unary.flat[:, None]), one, one, [()])
         self.solved: dict[str, Estimates] = {}
         self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
-        if every_step:
+        if start is not None:
+            weights = None
+            if isinstance(options, TRWOptions):
+                weights = ForestWeights(start.state.rho, options.is_optimized).take(np.array([start.lane]))
+            self.solved[method.name] = method.solve(
+                self.at.batch, self._options(method.name).in_branches(), start, progress, weights=weights
+            )
+        elif every_step:
             self._guide(method.name)
         self.solved_root = self.solved
-        self._record(Choice((), ""))
+        self._record(Candidate((), ""))
 
     def clamp_next(self, select: str, fixed: int | None, per_branch: bool) -> None:
         """Clamp one more variable in every group of branches."""
@@ -266,7 +244,7 @@ class Growth:
         every = np.arange(self.at.batch.num_lanes)
         groups = np.split(every, len(every)) if per_branch else [every]
         choices = [
-            [Choice((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups
+            [Candidate((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups
         ]
         self._branch(groups, choices)
 
@@ -275,7 +253,7 @@ class Growth:
         self.began = self.watch.seconds
         self.at, self.solved = self.root, self.solved_root
         free = np.flatnonzero(self.at.batch.num_possible[:, 0] > 1)
-        sets = [Choice(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
+        sets = [Candidate(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
         self._branch([np.zeros(1, dtype=np.int64)], [sets])
 
     def stopped(self) -> bool:
@@ -303,36 +281,32 @@ class Growth:
 
     # -- choosing ------------------------------------------------------------------------------------------------------
 
-    def _choices(self, select: str, group: Integers) -> list[Choice]:
+    def _choices(self, select: str, group: Integers) -> list[Candidate]:
         """What a selector offers for a group of branches: one choice, or several to try."""
         free = (self.at.batch.num_possible[:, group] > 1).any(axis=1)
         if not free.any():
             return []
         if select == "greedy":
-            return [Choice((int(i),), "greedy") for i in np.flatnonzero(free)]
+            return [Candidate((int(i),), "greedy") for i in np.flatnonzero(free)]
         names = list(selectors()) if select == "pseudo-greedy" else [select]
         if select == "pseudo-greedy" and self.model.pair_form is None:
             names = [name for name in names if "Cycles" not in name]  # defined for binary models only
-        found: dict[int, Choice] = {}
         clamped = np.flatnonzero(~free).tolist()
         # TRW's entropies, averaged over the branches with TRW's weights, whichever method is being clamped
-        entropies = (
-            singleton_entropies(self._guide("trw").take(group))
-            if any(name.endswith("+TRE") for name in names)
-            else None
-        )
-        for name in names:
-            entropy = entropies if name.endswith("+TRE") else None
-            found_scores = scores(self.model, name, clamped=clamped, entropy=entropy)
-            variable, score, note = choose(self.model, found_scores, clamped=clamped, entropy=entropy)
-            choice = found.setdefault(variable, Choice((variable,), name, score, note))
+        needed = any(name.endswith(TRE) for name in names)
+        entropies = singleton_entropies(self._guide("trw").take(group)) if needed else None
+        found: dict[int, Candidate] = {}
+        for name, values in scores_of_all(self.model, names, clamped=clamped, entropy=entropies).items():
+            entropy = entropies if name.endswith(TRE) else None
+            variable, score, note = choose(self.model, values, clamped=clamped, entropy=entropy)
+            choice = found.setdefault(variable, Candidate((variable,), name, score, note))
             if select == "pseudo-greedy":
                 found[variable] = choice._replace(agree=(*choice.agree, name))
         return list(found.values())
 
     # -- branching -----------------------------------------------------------------------------------------------------
 
-    def _branch(self, groups: list[Integers], choices: list[list[Choice]]) -> None:
+    def _branch(self, groups: list[Integers], choices: list[list[Candidate]]) -> None:
         """Split every group at the best of its choices.
 
         All choices of all groups are laid out as one batch, each a stretch of lanes; where there is a choice, that
@@ -341,19 +315,17 @@ class Growth:
         pieces = [
             (group, choice)
             for group, some in zip(groups, choices, strict=True)
-            for choice in (some or [Choice((), "")])
+            for choice in (some or [Candidate((), "")])
         ]
         owner = np.repeat(np.arange(len(groups)), [max(1, len(some)) for some in choices])
-        laid = self._laid_out(pieces)
+        laid = self._laid_out([group for group, _ in pieces], [choice.variables for _, choice in pieces])
         tried: dict[str, Estimates] = {}
         winners = np.arange(len(pieces))
         if len(pieces) > len(groups):
-            needed, merit_of = CRITERIA[self.criterion]
-            for name in needed:
+            for name in CRITERIA[self.criterion].needed:
                 parents = self._guide(name).take(laid.origin) if self.warm_starts else None
                 tried[name] = self._solve(name, laid, parents)
-            sums = [[log_sum_exp(_end(tried[name])[laid.piece == p]) for name in needed] for p in range(len(pieces))]
-            merits = np.array([merit_of(*values) for values in sums])
+            merits = laid.merits(self.criterion, tried)
             winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
         before = self.solved
         self.at, kept = laid.take(winners)
@@ -366,22 +338,13 @@ class Growth:
             self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
 
-    def _laid_out(self, pieces: list[tuple[Integers, Choice]]) -> Layout:
-        """The branches of all pieces: each a group of those so far, or with a memo the whole model, with a choice
-        clamped."""
-        clamped = [choice.variables for _, choice in pieces]
-        groups, base = [group for group, _ in pieces], self.at.batch
-        if self.memo is not None:
-            clamped = [tuple(sorted({*self.at.sets[0], *variables})) for variables in clamped]
-            groups, base = [np.zeros(1, dtype=np.int64)] * len(pieces), self.root.batch
-        origin = np.concatenate(groups)
-        piece = np.repeat(np.arange(len(pieces)), [len(group) for group in groups])
-        batch = base.take(origin)
-        for depth in range(max(len(variables) for variables in clamped)):
-            at = np.array([variables[depth] if depth < len(variables) else -1 for variables in clamped])
-            batch, parent = split(batch, at[piece])
-            origin, piece = origin[parent], piece[parent]
-        return Layout(batch, origin, piece, clamped)
+    def _laid_out(self, groups: list[Integers], clamped: list[Set]) -> Pieces:
+        """A piece for each group of the branches so far with these variables clamped; with a memo it is the whole model
+        that has them and all before them clamped."""
+        if self.memo is None:
+            return Pieces.laid_out(self.at.batch, groups, clamped)
+        sets = [tuple(sorted({*self.at.sets[0], *variables})) for variables in clamped]
+        return Pieces.laid_out(self.root.batch, [np.zeros(1, dtype=np.int64)] * len(sets), sets)
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
@@ -391,23 +354,24 @@ class Growth:
             self.solved[name] = self._solve(name, self.at, None)
         return self.solved[name]
 
-    def _solve(self, name: str, laid: Layout, parents: Estimates | None) -> Estimates:
+    def _solve(self, name: str, laid: Pieces, parents: Estimates | None) -> Estimates:
         """A method's estimates of branches, started from those of the parents (one per lane) if there are any."""
         method = METHODS[name]
         options = self._options(name)
         if self.memo is not None:
             self.memo.settle(name, options)
             return self.memo.estimates(
-                name, laid.sets, laid.piece, lambda lanes: self._run(method, laid.batch.take(lanes), None, options)
+                name, laid.sets, laid.piece, lambda lanes: self._run(method, laid.batch.take(lanes), options)
             )
-        if parents is not None:
-            options = options.in_branches()
-            if isinstance(options, TRWOptions):
-                optimize = isinstance(options.edge_weights, str) and options.edge_weights == "optimized"
-                anew = method is self.method and self.reweight
-                if optimize or not anew:
-                    options = replace(options, edge_weights=ForestWeights(parents.state.rho, optimize and anew))
-        return self._run(method, laid.batch, parents, options)
+        if parents is None:
+            return self._run(method, laid.batch, options)
+        options = options.in_branches()
+        weights = None
+        if isinstance(options, TRWOptions):
+            anew = method is self.method and self.reweight
+            if options.is_optimized or not anew:
+                weights = ForestWeights(parents.state.rho, options.is_optimized and anew)
+        return self._run(method, laid.batch, options, parents, weights)
 
     def _options(self, name: str) -> Options:
         """Of the method, or of one that guides it, for the time that is left."""
@@ -417,23 +381,29 @@ class Growth:
             options = (known or METHODS[name].options_type()).with_changes({"threads": self.options.threads})
         return options.with_changes({"time": max(0.0, self.watch.left())})
 
-    def _run(self, method: Approximation[Any], batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
+    def _run(
+        self,
+        method: Approximation[Any],
+        batch: Batch,
+        options: Options,
+        parents: Estimates | None = None,
+        weights: ForestWeights | None = None,
+    ) -> Estimates:
         """Solve a batch here, or in blocks wherever the executor has its workers."""
         if self.executor is None:
             progress = self.progress if method is self.method else None
-            return method(batch, start=parents, options=options, progress=progress)
+            return method.solve(batch, options, parents, progress, weights=weights)
         alone = options.with_changes({"threads": 1})
         blocks = lane_blocks(batch.num_lanes, 1, BLOCK)
-        waiting = [
-            self.executor.submit(
-                _solve_block, method.name, batch.take(block), parents and parents.take(block), _options_of(alone, block)
-            )
+        items = [
+            (method.name, batch.take(block), alone, parents and parents.take(block), weights and weights.take(block))
             for block in blocks
         ]
+        waiting = [self.executor.submit(_solve_block, *item) for item in items]
         first, *others = [future.result() for future in waiting]
         return first.join(others)
 
-    def _record(self, *choices: Choice, again: bool = False) -> None:
+    def _record(self, *choices: Candidate, again: bool = False) -> None:
         """Add a step, or put it in the place of the last one: the sums over the branches, never looser than before."""
         if again:
             self.steps.pop()
@@ -442,7 +412,7 @@ class Growth:
         lower, upper, log_z, raw = -math.inf, math.inf, math.nan, math.nan
         if estimates is not None:
             lower, upper, log_z, raw = (
-                log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, _end(estimates))
+                log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, end_of(estimates))
             )
             rounding = 4 * EPS * (len(estimates) + abs(log_z) if math.isfinite(log_z) else 0.0)
             lower, upper = lower - rounding, upper + rounding
@@ -475,25 +445,8 @@ class Growth:
         )
 
 
-def _end(estimates: Estimates) -> Floats:
-    """What a criterion looks at: the bound, or the value where there is none."""
-    return (
-        estimates.upper
-        if estimates.method == "trw"
-        else estimates.lower
-        if estimates.method == "mean_field"
-        else estimates.value
-    )
-
-
-def _solve_block(name: str, batch: Batch, parents: Estimates | None, options: Options) -> Estimates:
+def _solve_block(
+    name: str, batch: Batch, options: Options, parents: Estimates | None, weights: ForestWeights | None
+) -> Estimates:
     """What an executor is given to do."""
-    return METHODS[name](batch, start=parents, options=options)
-
-
-def _options_of(options: Options, block: Integers) -> Options:
-    """Options for a block of lanes: edge weights of lanes' own are cut down to theirs."""
-    weights = getattr(options, "edge_weights", None)
-    return (
-        options.with_changes({"edge_weights": weights.take(block)}) if isinstance(weights, ForestWeights) else options
-    )
+    return METHODS[name].solve(batch, options, parents, weights=weights)

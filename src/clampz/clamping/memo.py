@@ -10,13 +10,12 @@ from dataclasses import fields
 import numpy as np
 
 from clampz.approximations.registry import METHODS
+from clampz.clamping.candidates import Set
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.results import Estimates
 from clampz.model.tables import Integers
 from clampz.options import Options, check_option
-
-Set = tuple[int, ...]  # variables clamped together, in increasing order
 
 # Options that change no number, unless they stop a run: and what was stopped is not kept.
 LIMITS = ("time", "threads")

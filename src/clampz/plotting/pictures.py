@@ -19,6 +19,7 @@ from clampz.clamping.branches import Clamped, Step, branches, checked_variables
 from clampz.clamping.selectors import scores as selector_scores
 from clampz.clamping.selectors import singleton_entropies
 from clampz.clamping.selectors.strength import Remaining
+from clampz.drawing import draws
 from clampz.errors import OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
@@ -825,3 +826,6 @@ def _segments(model: Model, place: Layout) -> tuple[Floats, Any]:
         np.stack([end[wrapped], (end - out)[wrapped]], axis=1),
     ]
     return np.concatenate(lines), np.concatenate([number[~wrapped], number[wrapped], number[wrapped]])
+
+
+draws(Clamped, plot_clamped)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clampz.approximations.trw import trw
+from clampz.clamping.branches import branch_weights
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.results import Estimate, Estimates
@@ -29,16 +30,13 @@ def singleton_entropies(found: Estimate | Estimates) -> Floats:
     [0.0, 0.0, 0.0, 0.0]
     """
     if isinstance(found, Estimate):
-        return _entropies(found.model, found.marginals.flat[:, None])[:, 0]
+        return entropies(found.model, found.marginals.flat[:, None])[:, 0]
     possible = found.log_z > -np.inf
-    if not possible.any():
-        return np.zeros(found.model.num_variables)
-    weight = np.exp(found.log_z[possible] - found.log_z.max())
-    averaged: Floats = _entropies(found.model, found.marginals_flat[:, possible]) @ (weight / weight.sum())
+    averaged: Floats = entropies(found.model, found.marginals_flat[:, possible]) @ branch_weights(found)[possible]
     return averaged
 
 
-def _entropies(model: Model, marginals: Floats) -> Floats:
+def entropies(model: Model, marginals: Floats) -> Floats:
     """(n, B) from marginals (S, B)."""
     if model.num_variables == 0:
         return np.zeros((0, marginals.shape[1]))

@@ -1,6 +1,6 @@
 """The selectors by name: a new one is a function of the remaining graph in a file of its own, and one line here."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
 from clampz.clamping.selectors.strength import Remaining, m_power, max_w
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
-from clampz.model.tables import Floats
+from clampz.model.fixing import states_left
+from clampz.model.tables import Floats, Integers
 
 TRE = "+TRE"
 # Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.
@@ -96,21 +97,36 @@ def scores(
     >>> scores(lamp, "maxW").tolist()
     [6.0, 6.0, 6.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
-    chosen = _selector(selector)
+    return scores_of_all(model, [selector], clamped=clamped, entropy=entropy)[selector]
+
+
+def scores_of_all(
+    model: Model, names: Sequence[str], *, clamped: Collection[Variable] = (), entropy: ArrayLike | None = None
+) -> dict[str, Floats]:
+    """`scores` by several selectors, by name; the graph they score is built once, and once more without its core."""
+    chosen = [_selector(name) for name in names]
     free = _free(model, clamped)
-    multiplier = None
-    if chosen.entropy:
+    multiplier = np.ones(model.num_variables)
+    if with_entropy := [selector for selector in chosen if selector.entropy]:
         if entropy is None and not free[_possible_states(model) > 1].all():
-            plain = selector.removesuffix(TRE)
+            name = with_entropy[0].name
             raise OptionError(
-                f"{selector} with clamped variables: expected `entropy`, singleton entropies averaged over the "
-                f"branches (singleton_entropies(trw(model, evidence=branches))), found None; {plain} needs none"
+                f"{name} with clamped variables: expected `entropy`, singleton entropies averaged over the branches "
+                f"(singleton_entropies(trw(model, evidence=branches))), found None; {name.removesuffix(TRE)} needs none"
             )
         multiplier = trw_entropies(model) if entropy is None else as_entropies(entropy, model)
-    graph = Remaining.of(model, free, core=chosen.core)
-    out = np.zeros(model.num_variables)
-    out[graph.variables] = chosen.score(graph)
-    return out if multiplier is None else out * multiplier
+    graphs: dict[bool, Remaining] = {}
+    plain: dict[str, Floats] = {}
+    found = {}
+    for selector in chosen:
+        name = selector.name.removesuffix(TRE)
+        if selector.core not in graphs:
+            graphs[selector.core] = Remaining.of(model, free, core=selector.core)
+        if name not in plain:
+            plain[name] = np.zeros(model.num_variables)
+            plain[name][graphs[selector.core].variables] = selector.score(graphs[selector.core])
+        found[selector.name] = plain[name] if not selector.entropy else plain[name] * multiplier
+    return found
 
 
 def choose(
@@ -171,10 +187,8 @@ def _selector(name: str) -> Selector:
     return SELECTORS[name]
 
 
-def _possible_states(model: Model) -> NDArray[np.int64]:
-    if model.num_variables == 0:
-        return np.zeros(0, dtype=np.int64)
-    return np.add.reduceat(model.unary.flat > -np.inf, model.unary.start[:-1], dtype=np.int64)
+def _possible_states(model: Model) -> Integers:
+    return states_left(model.unary.flat > -np.inf, model.unary.start)
 
 
 def _unclamped(model: Model, clamped: Collection[Variable]) -> NDArray[np.bool_]:

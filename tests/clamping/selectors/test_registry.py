@@ -1,62 +1,26 @@
-"""Selectors: each heuristic against its slow twin, the paper's examples, symmetries, ties, fallbacks and refusals."""
+"""Every heuristic against its slow twin, the paper's examples, symmetries, ties, fallbacks and refusals."""
 
 import itertools
 import json
-import math
 import subprocess
 import sys
 
-import networkx as nx
 import numpy as np
 import pytest
+from drawn import WEIGHTS, random_model
 
 import naive
 from clampz import generators
-from clampz._kernels import cycles as kernels
-from clampz._kernels import graph as graphs
 from clampz.approximations.trw import trw
-from clampz.clamping.selectors import choose, registry, scores, selectors, singleton_entropies
-from clampz.clamping.selectors import cycles as cycle_scores
-from clampz.clamping.selectors.strength import MAX_TANH, Remaining, _all_walks, _short_walks, m_power
-from clampz.errors import EvidenceError, ModelError, OptionError
+from clampz.clamping.growth import clamp
+from clampz.clamping.selectors import choose, registry, scores, scores_of_all, selectors, singleton_entropies
+from clampz.clamping.selectors.strength import MAX_TANH, Remaining
+from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model
-from random_models import random_edges, random_tables, relabelled, tree_edges
+from random_models import random_tables, relabelled
 
 EXACT = 1e-12
 PLAIN = ["maxW0", "maxW", "Mpower", "frustCycles", "strongCycles"]
-CYCLES = ["frustCycles", "strongCycles"]
-
-# How the weights of a random model are drawn; digits that the twin needs to see 1 - tanh of the strongest.
-WEIGHTS = {
-    "moderate": (lambda rng, m: rng.uniform(-6, 6, m), 60),
-    "attractive": (lambda rng, m: rng.uniform(0, 3, m), 60),
-    "equal": (lambda rng, m: rng.choice([-2.0, 2.0], m), 60),
-    "weak": (lambda rng, m: rng.uniform(-1e-3, 1e-3, m), 60),
-    "very weak": (lambda rng, m: rng.choice([-1, 1], m) * 10.0 ** rng.uniform(-12, -8, m), 120),
-    "strong": (lambda rng, m: rng.choice([-1000.0, 1000.0], m), 260),
-    "any": (lambda rng, m: rng.choice([-1, 1], m) * 10.0 ** rng.uniform(-6, 3, m), 300),
-    "beyond underflow": (
-        lambda rng, m: rng.choice([-1, 1], m) * rng.choice([5.0, 1400.0, 1500.0, 2001.0, 3000.0], m),
-        700,
-    ),
-}
-
-
-def random_model(rng, weights):
-    """Up to three parts of up to seven variables, trees hanging from them, some weights zero, in any order."""
-    edges, n = [], 0
-    for _ in range(rng.integers(1, 4)):
-        size = int(rng.integers(1, 8))
-        edges += [(n + i, n + j) for i, j in random_edges(rng, size, rng.uniform(0.2, 1.0))]
-        n += size
-    for i, j in tree_edges(rng, int(rng.integers(1, 5))):
-        edges.append((i if i else int(rng.integers(n)), n + j))
-    n += 5
-    W = WEIGHTS[weights][0](rng, len(edges))
-    W[rng.random(len(edges)) < 0.1] = 0.0
-    place = rng.permutation(n)
-    clamped = rng.choice(n, size=int(rng.integers(0, 3)), replace=False).tolist()
-    return Model.from_binary(rng.normal(size=n), W, place[np.array(edges, dtype=np.int64).reshape(-1, 2)]), clamped
 
 
 @pytest.mark.nojit
@@ -84,18 +48,6 @@ def test_every_heuristic_equals_its_twin(weights):
 
 
 @pytest.mark.nojit
-def test_m_power_loses_nothing_to_cancellation():
-    """Away from saturation its digits are all right, also where the definition's two terms agree to most of theirs."""
-    rng = np.random.default_rng(3)
-    for weights in ("moderate", "weak", "very weak", "attractive"):
-        for _ in range(30):
-            model, clamped = random_model(rng, weights)
-            np.testing.assert_allclose(
-                scores(model, "Mpower", clamped=clamped), naive.naive_m_power(model, clamped), rtol=1e-11, atol=0
-            )
-
-
-@pytest.mark.nojit
 def test_clamping_scores_as_the_model_without_the_variables():
     rng = np.random.default_rng(5)
     for _ in range(30):
@@ -107,144 +59,6 @@ def test_clamping_scores_as_the_model_without_the_variables():
             found = scores(model, name, clamped=clamped)
             np.testing.assert_allclose(found[free], scores(smaller, name), rtol=EXACT)
             assert (found[clamped] == 0).all()
-
-
-# -- large graphs ----------------------------------------------------------------------------------------------------
-
-
-def slow_cycle_scores(model):
-    """frustCycles by walking every cycle in networkx's rooted maximum spanning tree; sums by fsum."""
-    graph = nx.Graph()
-    graph.add_weighted_edges_from(
-        (int(i), int(j), float(w)) for (i, j), w in zip(model.edges, model.pair_form.W, strict=True)
-    )
-    tree = nx.maximum_spanning_tree(
-        nx.Graph((i, j, {"weight": abs(d["weight"])}) for i, j, d in graph.edges(data=True))
-    )
-    parent, depth = {}, {}
-    for root in (min(part) for part in nx.connected_components(tree)):
-        depth[root] = 0
-        for i, j in nx.bfs_edges(tree, root):
-            parent[j], depth[j] = i, depth[i] + 1
-    added = {i: [] for i in graph}
-    for i, j, data in graph.edges(data=True):
-        if tree.has_edge(i, j):
-            continue
-        visited, used, u, v = {i, j}, [data["weight"]], i, j
-        while u != v:
-            if depth[u] < depth[v]:
-                u, v = v, u
-            used.append(graph[u][parent[u]]["weight"])
-            u = parent[u]
-            visited.add(u)
-        if math.prod(np.sign(used)) < 0:
-            t = math.fsum(-math.log(math.tanh(abs(W) / 4)) for W in used)
-            for k in visited:
-                added[k].append(math.log1p(-math.exp(-t)))
-    return [abs(math.fsum(added.get(i, []))) for i in range(model.num_variables)]
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        generators.grid(25, 25, weights=(-6, 6), rng=1),
-        generators.erdos_renyi(600, 3.0, weights=(-3, 3), rng=2),
-        generators.from_graph(
-            500, [(i, i + 1) for i in range(499)] + [(i, i + 37) for i in range(0, 463, 3)], weights=(-9, 9), rng=3
-        ),  # deep trees
-    ],
-    ids=["grid", "erdos_renyi", "ladder"],
-)
-def test_cycles_of_larger_graphs(model):
-    core = model.topology.core
-    expected = np.where(core, slow_cycle_scores(model), 0.0)
-    np.testing.assert_allclose(scores(model, "frustCycles"), expected, rtol=1e-10, atol=0)
-
-
-def test_paths_of_a_deep_forest():
-    """Sums along, and scores added to, paths of two long trees, against walking them."""
-    rng = np.random.default_rng(0)
-    n = 700
-    edges = np.array([(i, i + 1 + int(rng.integers(3))) for i in range(n - 4)] + [(n - 4, n - 3)], dtype=np.int32)
-    # child i + something may have several parents: keep a forest
-    edges = edges[graphs.spanning_forest(n, edges.copy(), np.arange(len(edges))).astype(bool)]
-    tree = nx.Graph()
-    tree.add_nodes_from(range(n))
-    tree.add_edges_from(edges.tolist())
-    cost = 10.0 ** rng.uniform(-12, 2, len(edges))
-    cost_of = {tuple(sorted(pair)): c for pair, c in zip(edges.tolist(), cost, strict=True)}
-    pairs = [(i, j) for i, j in rng.integers(0, n, (400, 2)) if nx.has_path(tree, i, j)]
-    assert len(pairs) > 50
-    walks = [nx.shortest_path(tree, i, j) for i, j in pairs]
-    forest = kernels.root_forest(*graphs.neighbour_lists(n, edges))
-    assert forest.depth.max() > 60
-    paths = np.array(pairs, dtype=np.int32)
-    sums = [math.fsum(cost_of[tuple(sorted(step))] for step in itertools.pairwise(walk)) for walk in walks]
-    np.testing.assert_allclose(kernels.path_sums(forest, paths, cost, False), sums, rtol=1e-13)
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(
-            kernels.path_sums(forest, paths, np.log(cost), True), np.log(sums), rtol=1e-12, atol=1e-12
-        )
-    score = 10.0 ** rng.uniform(-12, 2, len(paths))
-    added = np.zeros(n)
-    for walk, s in zip(walks, score, strict=True):
-        added[walk] += s
-    np.testing.assert_allclose(kernels.add_along_paths(forest, paths, score), added, rtol=1e-13)
-
-
-def test_jumps_are_few():
-    """A path of n edges is cut into at most about 2 log2 n pieces, wherever it begins and ends."""
-    n = 5000
-    chain = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).astype(np.int32)
-    forest = kernels.root_forest(*graphs.neighbour_lists(n, chain))
-    for low, high in np.sort(np.random.default_rng(0).integers(0, n, (200, 2)), axis=1):
-        steps = 0
-        while high > low:
-            high = forest.jump[high] if forest.jump[high] >= low else forest.parent[high]
-            steps += 1
-        assert steps <= 2 * math.log2(n) + 2
-
-
-@pytest.mark.parametrize(
-    "model",
-    [generators.grid(13, 11, rng=0), generators.erdos_renyi(150, 5.0, rng=1), generators.regular(200, 3, rng=2)],
-    ids=repr,
-)
-def test_short_walks_are_the_first_powers(model):
-    graph = Remaining.of(model, np.ones(model.num_variables, dtype=bool), core=True)
-    n = graph.num_variables
-    weight = np.tanh(graph.strength / 4) / (n - 1)
-    M = np.zeros((n, n))
-    M[graph.edges[:, 0], graph.edges[:, 1]] = weight
-    M += M.T
-    s = np.diagonal(M @ M)
-    powers = [np.diagonal(np.linalg.matrix_power(M, k)) for k in range(7)]
-    short = _short_walks(n, graph.edges, weight)
-    # walks of 3 to 6 edges, and whatever of 7 and more comes with them
-    first = powers[3] + powers[4] + powers[5] + powers[6] - s**2 - s**3
-    np.testing.assert_allclose(short, first, rtol=1e-4)
-    every = _all_walks(n, graph.edges, weight)
-    assert (short <= every * (1 + 1e-9)).all()
-    np.testing.assert_allclose(short, every, rtol=2e-3)
-
-
-def test_long_walks_are_left_out_where_they_take_too_long(monkeypatch):
-    model = generators.grid(25, 25, rng=0)
-    before = scores(model, "Mpower")
-    monkeypatch.setattr("clampz.clamping.selectors.strength.MAX_STEPS", 1.0)
-    after = scores(model, "Mpower")
-    assert (after < before).all()
-    np.testing.assert_allclose(after, before, rtol=1e-3)
-
-
-def test_dense_graphs_beyond_the_dense_limit_are_summed_to_the_end():
-    model = generators.complete(510, weights=(0, 4), rng=0)
-    graph = Remaining.of(model, np.ones(510, dtype=bool), core=True)
-    every = _all_walks(510, graph.edges, np.tanh(graph.strength / 4) / 509)
-    np.testing.assert_allclose(m_power(graph), every, rtol=1e-12)
-
-
-# -- the paper's examples --------------------------------------------------------------------------------------------
 
 
 def averaged_entropies(model, clamped):
@@ -289,9 +103,6 @@ def test_barbell(weight):
     assert set(np.flatnonzero(scores(model, "frustCycles"))) == {5, 6, 7}
 
 
-# -- symmetries ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.nojit
 @pytest.mark.parametrize("name", PLAIN)
 def test_flipping_changes_no_score(name):
@@ -331,42 +142,23 @@ def test_relabelling_permutes_the_scores(name):
         )
 
 
-# -- entropies -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_tre_multiplies_by_the_entropy(name):
-    model = generators.grid(4, 4, rng=0)
-    plain = scores(model, name)
-    given = np.random.default_rng(0).random(16)
-    np.testing.assert_array_equal(scores(model, f"{name}+TRE", entropy=given), plain * given)
-    np.testing.assert_array_equal(scores(model, name, entropy=given), plain)
-    np.testing.assert_allclose(scores(model, f"{name}+TRE"), plain * singleton_entropies(trw(model)), rtol=1e-3)
-    np.testing.assert_array_equal(
-        scores(model, f"{name}+TRE", clamped=[3], entropy=given), scores(model, name, clamped=[3]) * given
+def test_the_graph_is_built_once_for_all_heuristics(monkeypatch):
+    built = []
+    build = Remaining.of.__func__
+    monkeypatch.setattr(
+        Remaining, "of", classmethod(lambda cls, *given, core: built.append(core) or build(cls, *given, core=core))
     )
+    model = generators.grid(4, 4, weights=(-4, 4), rng=0)
+    result = clamp(model, "mf", k=5, select="pseudo-greedy")
+    assert not any(step.note for step in result.steps)
+    assert sorted(built) == 5 * [False] + 5 * [True]
 
 
-def test_entropies_are_averaged_with_the_weights_of_the_branches():
+def test_scores_of_all_are_those_of_each():
     model = generators.grid(3, 3, rng=0)
-    estimates = trw(model, evidence=[{4: 0}, {4: 1}])
-    weight = np.exp(estimates.log_z - estimates.log_z.max())
-    weight /= weight.sum()
-    expected = sum(
-        w * np.array([naive.entropy(table) for table in estimate.marginals])
-        for w, estimate in zip(weight, estimates, strict=True)
-    )
-    found = singleton_entropies(estimates)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    assert found[4] == 0
-
-
-def test_entropies_of_any_labels():
-    model = Model([np.zeros(3), np.zeros(2), np.zeros(4)])
-    np.testing.assert_allclose(singleton_entropies(trw(model)), np.log([3, 2, 4]), rtol=1e-9)
-
-
-# -- choosing --------------------------------------------------------------------------------------------------------
+    entropy = np.linspace(0.1, 0.6, 9)
+    for name, found in scores_of_all(model, list(selectors()), clamped=[4], entropy=entropy).items():
+        np.testing.assert_array_equal(found, scores(model, name, clamped=[4], entropy=entropy))
 
 
 def test_ties_go_to_the_first():
@@ -406,14 +198,6 @@ def test_without_a_positive_score_the_choice_falls_back():
 
 
 @pytest.mark.nojit
-def test_no_frustrated_cycle_scores_nothing():
-    model = generators.grid(3, 3, weights=(0, 3), rng=0)
-    assert (scores(model, "frustCycles") == 0).all()
-    assert (scores(model, "strongCycles") > 0).all()
-    assert "maxW0" in choose(model, scores(model, "frustCycles")).note
-
-
-@pytest.mark.nojit
 def test_a_variable_with_one_possible_state_is_clamped_already():
     model = Model(
         [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, -np.inf]],
@@ -436,9 +220,6 @@ def test_small_models(name):
         assert found.shape == (model.num_variables,) and np.isfinite(found).all()
         assert 0 <= choose(model, found).variable < model.num_variables
         assert (scores(model, name, clamped=range(model.num_variables)) == 0).all()
-
-
-# -- contracts and refusals ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", registry.SELECTORS)
@@ -464,18 +245,6 @@ def test_strength_selectors_take_any_model(name):
         np.testing.assert_allclose(found, naive.naive_max_w(model, core=name == "maxW"), rtol=EXACT)
     else:
         np.testing.assert_allclose(found, naive.naive_m_power(model, max_tanh=MAX_TANH), rtol=1e-6)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("name", CYCLES)
-def test_cycle_selectors_refuse_what_has_no_sign(name):
-    triangle = [(0, 1), (1, 2), (0, 2)]
-    for model in (
-        generators.cycle(4, labels=3, rng=0),
-        Model(np.zeros((3, 2)), {pair: [[0.0, -np.inf], [0.0, 0.0]] for pair in triangle}),
-    ):
-        with pytest.raises(ModelError, match="defined for binary models with finite pairwise potentials"):
-            scores(model, name)
 
 
 @pytest.mark.nojit
@@ -512,8 +281,6 @@ def test_names_and_indices_are_the_same_variables():
     )
 
 
-# -- compilation -----------------------------------------------------------------------------------------------------
-
 SCRIPT = """
 import json
 import clampz as cz
@@ -541,11 +308,3 @@ def test_every_kernel_is_compiled_once():
     several = {name: signatures for name, signatures in found.items() if len(signatures) > 1}
     assert not several
     assert all(found[name] for name in ("root_forest", "parities", "path_sums", "add_along_paths", "closed_walks"))
-
-
-def test_costs_keep_their_digits():
-    """-log tanh(w / 4) where it is tiny, and where it is large."""
-    np.testing.assert_allclose(
-        cycle_scores._cost(np.array([1000.0, 1e-9])), [2 * math.exp(-500.0), -math.log(0.25e-9)], rtol=1e-14
-    )
-    assert cycle_scores._cost(np.array([5e-324]))[0] > 700

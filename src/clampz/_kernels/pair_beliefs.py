@@ -1,0 +1,59 @@
+"""Pairwise beliefs of message passing over tables, and what they say of their edges.
+
+The arrays are those of `messages_general`; `pair_start` is where each edge's table begins in the model.
+"""
+
+import numpy as np
+
+from clampz._kernels.jit import kernel
+from clampz._kernels.simd_math import EXP_LIMIT, exp, log
+
+
+@kernel
+def pair_beliefs(lane, messages, total, potentials, graph, pair_start, out):
+    """Pairwise beliefs T_ij of one lane, laid out as the model's pairwise tables."""
+    for k in range(graph.message_of_edge.shape[0]):
+        r = graph.message_of_edge[k, 0]
+        e = graph.message_of_edge[k, 1]
+        i = graph.tail[r]
+        j = graph.tail[e]
+        num_i = graph.state_start[i + 1] - graph.state_start[i]
+        num_j = graph.state_start[j + 1] - graph.state_start[j]
+        top = -np.inf
+        for x in range(num_i):
+            for y in range(num_j):
+                term = potentials.table[graph.table_start[r] + x * num_j + y] / potentials.rho[e, 0]
+                term += total[graph.state_start[i] + x, lane] - messages[graph.entry_start[e] + x, lane]
+                term += total[graph.state_start[j] + y, lane] - messages[graph.entry_start[r] + y, lane]
+                out[pair_start[k] + x * num_j + y] = term
+                top = max(top, term)
+        s = 0.0
+        for p in range(pair_start[k], pair_start[k + 1]):
+            out[p] = exp(out[p] - top) if out[p] - top >= -EXP_LIMIT else 0.0
+            s += out[p]
+        for p in range(pair_start[k], pair_start[k + 1]):
+            out[p] /= s
+
+
+@kernel
+def mutual_information(lane, messages, total, potentials, graph, pair_start, beliefs, out):
+    """I_ij of the pairwise beliefs of one lane into out (m,)."""
+    pair_beliefs(lane, messages, total, potentials, graph, pair_start, beliefs)
+    for k in range(out.size):
+        j = graph.tail[graph.message_of_edge[k, 1]]
+        num_j = graph.state_start[j + 1] - graph.state_start[j]
+        first = pair_start[k]
+        num_i = (pair_start[k + 1] - first) // num_j
+        information = 0.0
+        row = np.zeros(num_i)
+        column = np.zeros(num_j)
+        for x in range(num_i):
+            for y in range(num_j):
+                row[x] += beliefs[first + x * num_j + y]
+                column[y] += beliefs[first + x * num_j + y]
+        for x in range(num_i):
+            for y in range(num_j):
+                p = beliefs[first + x * num_j + y]
+                if p > 1e-290:
+                    information += p * (log(p) - log(row[x]) - log(column[y]))
+        out[k] = max(0.0, information)
