@@ -1,6 +1,5 @@
 """Make runs on the workers of a Dask cluster, which may come and go."""
 
-import asyncio
 import logging
 import time
 import uuid
@@ -27,6 +26,8 @@ class ClusterError(ClampzError, RuntimeError):
 @contextmanager
 def connected(address: str, seconds: float = ANSWER_SECONDS) -> Iterator[Any]:
     """A client of the Dask scheduler at this address."""
+    import asyncio  # slow, and no command but this one needs it
+
     try:
         distributed: Any = import_module("distributed")
     except ModuleNotFoundError:
@@ -38,7 +39,7 @@ def connected(address: str, seconds: float = ANSWER_SECONDS) -> Iterator[Any]:
     try:
         try:
             # a client that fails would complain for itself, when it is collected
-            asyncio.run(_answered(address, seconds))
+            asyncio.run(asyncio.wait_for(_answered(address, seconds), 1.1 * seconds))
             client = distributed.Client(address, timeout=seconds, set_as_default=False)
         except Exception as error:
             # whatever comes of reading what another says as Dask's protocol; a web server's answer is a MemoryError
@@ -57,7 +58,7 @@ def connected(address: str, seconds: float = ANSWER_SECONDS) -> Iterator[Any]:
 async def _answered(address: str, seconds: float) -> None:
     """Return once somebody who speaks Dask's protocol has answered; Dask itself would wait for ever for one who listens
     and says nothing."""
-    comm = await asyncio.wait_for(import_module("distributed.comm").connect(address, timeout=seconds), 1.1 * seconds)
+    comm = await import_module("distributed.comm").connect(address, timeout=seconds)
     await comm.close()
 
 
