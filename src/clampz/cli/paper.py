@@ -7,15 +7,13 @@ from typing import Any
 
 from clampz.cli.arguments import add_command
 from clampz.cli.exits import CUT_OFF, INTERRUPTED, OK, need
-from clampz.paper.reproduction import reproduce
-from clampz.paper.request import Request
 
 
 def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "paper",
-        paper,
+        run,
         summary="reproduce the paper: its runs, its figures, and a report on its claims",
         description="Make the runs of Weller & Domke, 'Clamping Improves TRW and Mean Field Approximations' (2016), "
         "draw its figures and check its claims.\n"
@@ -64,9 +62,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        default=Request.out,
         metavar="FOLDER",
-        help="where results go, as in --out results/grid49 (default: %(default)s)",
+        help="where results go, as in --out results/grid49 (default: results/paper)",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes, as in --jobs 4 (default: all cores)")
     parser.add_argument(
@@ -74,10 +71,14 @@ def add(commands: Any) -> None:
     )
 
 
-def paper(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Reproduce the paper; 1 if some runs could not be made, and the rest is drawn."""
+    from clampz.paper.reproduction import reproduce  # twenty modules that no other command needs
+    from clampz.paper.request import Request
+
     need("rich", "matplotlib")
-    ending = reproduce(Request(**{field.name: getattr(args, field.name) for field in fields(Request)}))
+    names = [field.name for field in fields(Request)]
+    ending = reproduce(Request(**{name: getattr(args, name) for name in names if getattr(args, name) is not None}))
     if ending.report is not None:
         print(f"Report: {ending.report}")
     return INTERRUPTED if ending.interrupted else CUT_OFF if ending.num_failed else OK
