@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clampz.cli.common import CUT_OFF
 from test_paper_cores import always_fails, stand_in
 
 import clampz as cz
 from clampz import cli
+from clampz.cli.exits import CUT_OFF
 from clampz.paper import reproduction
 from clampz.paper.figures import FIGURES
 from clampz.paper.request import Request, chosen_tasks

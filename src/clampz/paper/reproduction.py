@@ -33,7 +33,7 @@ from clampz.wording import counted
 STORE, PLAIN = "results.sqlite", "results.csv.gz"
 
 
-class Ending(NamedTuple):
+class Reproduced(NamedTuple):
     """How it ended: the report, if it was written, whether Ctrl-C was pressed, and how many runs could not be made."""
 
     report: Path | None
@@ -41,7 +41,7 @@ class Ending(NamedTuple):
     num_failed: int = 0
 
 
-def reproduce(request: Request) -> Ending:
+def reproduce(request: Request) -> Reproduced:
     """Reproduce the paper, or as much of it as was asked for."""
     figures = figures_named(request.figure or ())
     tasks = in_order(chosen_tasks(request, figures))
@@ -67,13 +67,13 @@ def reproduce(request: Request) -> Ending:
                 outcomes = outcomes_of(missing, request.jobs or num_cores(), client)
                 summary = make_runs(outcomes, missing, store, display())
             if tell_end(request, summary, len(missing)):
-                return Ending(None, summary.interrupted, len(summary.failures))
+                return Reproduced(None, summary.interrupted, len(summary.failures))
             with disk_errors():
                 report = write(store, request.out, [figure.name for figure in figures])
         except KeyboardInterrupt:
             tell(f"\nstopped; every finished run is kept. To go on:\n    {request.as_command()}")
-            return Ending(None, interrupted=True)
-    return Ending(report, num_failed=len(summary.failures))
+            return Reproduced(None, interrupted=True)
+    return Reproduced(report, num_failed=len(summary.failures))
 
 
 def write(store: Store, folder: Path, names: Sequence[str]) -> Path:

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from drawn import WEIGHTS, random_model
+from selector_models import WEIGHTS, random_model
 
 import naive
 from clampz import generators

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawn import random_model
+from selector_models import random_model
 
 import naive
 from clampz import generators
