@@ -179,7 +179,7 @@ def core(m: Measures) -> Verdict:
     if not behind.num_runs:
         return no_data("runs of maxW and Mpower")
     plain, stripped = (compared(m, name, "Mpower", families=random) for name in ("maxW0", "maxW"))
-    text = f"error left by maxW more than by Mpower: {behind.percent(True)} of that before"
+    text = f"error left by maxW more than by Mpower: {behind.percent(True)} of that before clamping"
     if plain.num_runs and stripped.num_runs:
         text += f"; on random graphs {stripped.percent(True)}, and {plain.percent(True)} without the core"
     why = f"Mpower is better by more than {AS_GOOD:.0%} of the error before clamping."
