@@ -5,9 +5,9 @@ Potentials.  By default the models are binary, in the paper's form: theta_i x_i 
 nothing: `complete(4, theta=0, weights=3.0)` is the uniform symmetric model of the paper's Figure 2.  For more labels
 `potentials` chooses between
 
-    "potts"   theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].  With two
-    labels this is the binary form.  "table"   theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by
-    itself.
+    "potts"   theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].
+              With two labels this is the binary form.
+    "table"   theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by itself.
 
 Seeds.  `rng` is an integer, a numpy Generator, or None for a new model each time.  The graph is drawn first, then the
 unary potentials in the order of the variables, then the weights in the order of the model's edges.

@@ -10,6 +10,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 EPS = float(np.finfo(np.float64).eps)
+# exp of anything between -this and this is a normal float, with all its digits.
+LARGEST_LOG = 700.0
 # Roundings per term of a sum, the polynomial exp and log included (each within 5e-16, about two units in the last
 # place).
 ROUNDINGS = 16.0

@@ -9,11 +9,8 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import ClampzError, EvidenceError, ModelError
 from clampz.model import Evidence, Model
-from clampz.model.checks import some
-from clampz.numerics import Floats
-
-# exp of a log potential beyond this, up or down, is infinite, zero, or has lost digits.
-LARGEST_LOG = 700.0
+from clampz.numerics import LARGEST_LOG, Floats
+from clampz.wording import some
 
 
 class MissingLibraryError(ClampzError, ImportError):

@@ -130,9 +130,3 @@ def as_constant(constant: float) -> float:
     if not np.isfinite(number):
         raise ModelError(f"constant: expected a finite number, found {constant!r}")
     return number
-
-
-def some(names: Sequence[str], limit: int = 8) -> str:
-    """The first few names, for a message."""
-    shown = ", ".join(map(repr, names[:limit]))
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

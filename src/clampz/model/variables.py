@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from clampz.errors import EvidenceError, ModelError
-from clampz.model.checks import some
 from clampz.model.tables import read_only
 from clampz.numerics import Integers
+from clampz.wording import some
 
 Variable = int | str
 State = int | str
