@@ -52,12 +52,17 @@ def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
     return item[0], item[1]
 
 
-def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
-    """A new array of log potentials: no NaN, no +inf, and no -inf either where they must be finite."""
+def as_floats(values: ArrayLike, where: str) -> Floats:
+    """A new array of numbers."""
     try:
-        array = np.array(values, dtype=np.float64, order="C")
+        return np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ModelError(f"{where}: expected numbers in a rectangular array, found {values!r:.80}") from None
+
+
+def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
+    """A new array of log potentials: no NaN, no +inf, and no -inf either where they must be finite."""
+    array = as_floats(values, where)
     # (nan fails every comparison)
     bad = ~((np.abs(array) <= LARGEST_POTENTIAL) | (np.isneginf(array) & (not finite)))
     if bad.any():

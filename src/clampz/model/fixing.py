@@ -86,11 +86,11 @@ def too_large(model: Model) -> bool:
     return float(sizes[0] + sizes[1] * model.topology.degrees.max(initial=0)) > LARGEST_POTENTIAL
 
 
-def reduction_error(model: Model, unary: Floats) -> float:
-    """Bound on what rounding may have changed in log Z when a model was reduced: an addition for every edge."""
-    largest = np.abs(np.where(np.isfinite(model.pairwise.flat), model.pairwise.flat, 0.0))
-    sizes = float(np.abs(unary[np.isfinite(unary)]).sum() + largest.sum() + abs(model.constant))
-    return 4 * EPS * (1 + int(model.topology.degrees.max(initial=0))) * sizes
+def adding_error(model: Model, unary: Floats, num_additions: int) -> float:
+    """Bound on what rounding may have changed in log Z where potentials of a pairwise model with these unary ones (S,)
+    were added up, so many onto one."""
+    sizes = [float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in (unary, model.pairwise.flat)]
+    return 4 * EPS * num_additions * (sum(sizes) + abs(model.constant))
 
 
 def components(model: Model, *, small: float = 0.0) -> list[Model]:
