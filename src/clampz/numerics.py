@@ -25,3 +25,12 @@ def log_sum_exp(values: Floats) -> float:
     """
     top = float(values.max(initial=-np.inf))
     return top if not np.isfinite(top) else top + math.log(float(np.exp(values - top).sum()))
+
+
+def largest_size(values: Floats) -> float:
+    """The largest absolute value of those that are finite; 0 for none.
+
+    >>> largest_size(np.array([1.0, -3.0, -math.inf]))
+    3.0
+    """
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))

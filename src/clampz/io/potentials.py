@@ -11,7 +11,7 @@ from clampz.model import Model
 from clampz.model.contents import fold
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets, piece_of
-from clampz.numerics import LARGEST_LOG, Floats, Integers
+from clampz.numerics import LARGEST_LOG, Floats, Integers, largest_size
 
 COMMENT = rb"#"
 
@@ -75,11 +75,10 @@ def factors_of(model: Model, where: str) -> FactorTables:
 def _shifted(factors: FactorTables, where: str) -> tuple[float, Floats]:
     """exp of log tables, those beyond the range of floats shifted into it, and by how much in all."""
     flat, start = factors.flat, factors.start
-    finite = np.isfinite(flat)
-    if np.abs(flat[finite]).max(initial=0.0) <= LARGEST_LOG:
+    if largest_size(flat) <= LARGEST_LOG:
         return 0.0, np.exp(flat)
     high = np.maximum.reduceat(flat, start[:-1])
-    low = np.minimum.reduceat(np.where(finite, flat, np.inf), start[:-1])
+    low = np.minimum.reduceat(np.where(np.isfinite(flat), flat, np.inf), start[:-1])
     wide = np.flatnonzero(high - low > 2 * LARGEST_LOG)
     if wide.size:
         k = int(wide[0])

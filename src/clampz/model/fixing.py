@@ -13,7 +13,7 @@ from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.contents import among, fixed
 from clampz.model.model import Model
 from clampz.model.variables import Evidence
-from clampz.numerics import EPS, Floats, Integers
+from clampz.numerics import EPS, Floats, Integers, largest_size
 
 
 def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
@@ -82,8 +82,8 @@ def without_fixed(model: Model, unary: Floats) -> Model | None:
 
 def too_large(model: Model) -> bool:
     """Whether potentials added up along the edges of a variable might leave the range that models have."""
-    sizes = [np.abs(flat[np.isfinite(flat)]).max(initial=0.0) for flat in (model.unary.flat, model.pairwise.flat)]
-    return float(sizes[0] + sizes[1] * model.topology.degrees.max(initial=0)) > LARGEST_POTENTIAL
+    sum_of_edges = largest_size(model.pairwise.flat) * int(model.topology.degrees.max(initial=0))
+    return largest_size(model.unary.flat) + sum_of_edges > LARGEST_POTENTIAL
 
 
 def adding_error(model: Model, unary: Floats, num_additions: int) -> float:
