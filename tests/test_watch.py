@@ -164,7 +164,6 @@ def test_a_share_lasts_no_longer_than_the_whole():
     half = whole.share(0.5)
     assert 0.0 < half.left() <= 50.0 < whole.left() <= 100.0
     assert half.left(0.5) <= 25.0
-    assert whole.share(most=3.0).left() <= 3.0
     assert Watch().left() == math.inf
 
 

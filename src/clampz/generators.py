@@ -5,9 +5,9 @@ Potentials.  By default the models are binary, in the paper's form: theta_i x_i 
 nothing: `complete(4, theta=0, weights=3.0)` is the uniform symmetric model of the paper's Figure 2.  For more labels
 `potentials` chooses between
 
-    "potts"   theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].  With two
-    labels this is the binary form.  "table"   theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by
-    itself.
+    "potts"   theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].
+              With two labels this is the binary form.
+    "table"   theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by itself.
 
 Seeds.  `rng` is an integer, a numpy Generator, or None for a new model each time.  The graph is drawn first, then the
 unary potentials in the order of the variables, then the weights in the order of the model's edges.
@@ -24,7 +24,7 @@ from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.checks import as_edges
 from clampz.numerics import Floats, Integers
-from clampz.options import check_option, is_number, is_whole
+from clampz.options import check_option, check_whole, is_number, is_whole
 
 Range = float | tuple[float, float]
 Seed = int | np.random.Generator | None
@@ -66,8 +66,8 @@ def from_graph(
     >>> from_graph(3, [(0, 1), (1, 2)], labels=4, potentials="table", rng=0)
     Model(3 variables of 4 states, 2 edges)
     """
-    _check_size(n, "n")
-    check_option(is_whole(labels) and labels >= 2, "labels", "a whole number >= 2", labels)
+    check_whole("n", n, 1)
+    check_whole("labels", labels, 2)
     check_option(potentials in ("potts", "table"), "potentials", "'potts' or 'table'", potentials)
     theta_range, weight_range = _as_range(theta, "theta"), _as_range(weights, "weights")
     if potentials == "table" and weight_range[0] == weight_range[1]:
@@ -100,8 +100,8 @@ def grid(rows: int, cols: int, *, toroidal: bool = True, **drawing: Unpack[Drawi
     >>> grid(7, 7, weights=(-6, 6), rng=0)
     Model(49 variables of 2 states, 98 edges, mixed)
     """
-    _check_size(rows, "rows")
-    _check_size(cols, "cols")
+    check_whole("rows", rows, 1)
+    check_whole("cols", cols, 1)
     number = np.arange(rows * cols).reshape(rows, cols)
     pairs = []
     for across in (number, number.T):
@@ -117,7 +117,7 @@ def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Mode
     >>> 1300 < erdos_renyi(1000, degree=3.0, rng=0).num_edges < 1700
     True
     """
-    _check_size(n, "n")
+    check_whole("n", n, 1)
     check_option(
         is_number(degree) and 0 <= degree <= n - 1, "degree", f"an average degree from 0 to n - 1 = {n - 1}", degree
     )
@@ -141,7 +141,7 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     >>> regular(25, 4, rng=0).topology.degrees.tolist() == [4] * 25
     True
     """
-    _check_size(n, "n")
+    check_whole("n", n, 1)
     check_option(is_whole(degree) and 0 <= degree < n, "degree", f"a whole number from 0 to n - 1 = {n - 1}", degree)
     if n * degree % 2:
         raise OptionError(
@@ -164,7 +164,7 @@ def complete(n: int, **drawing: Unpack[Drawing]) -> Model:
     >>> complete(4, theta=0, weights=3.0)
     Model(4 variables of 2 states, 6 edges, attractive)
     """
-    _check_size(n, "n")
+    check_whole("n", n, 1)
     return from_graph(n, _pairs(np.arange(n * (n - 1) // 2), n), **drawing)
 
 
@@ -174,7 +174,7 @@ def cycle(n: int, **drawing: Unpack[Drawing]) -> Model:
     >>> cycle(3, theta=0, weights=-3.0)  # frustrated: three variables cannot all differ
     Model(3 variables of 2 states, 3 edges, mixed)
     """
-    check_option(is_whole(n) and n >= 3, "n", "a whole number >= 3", n)
+    check_whole("n", n, 3)
     number = np.arange(n)
     return from_graph(n, np.stack([number, (number + 1) % n], axis=1), **drawing)
 
@@ -264,10 +264,6 @@ def _as_range(value: Range, name: str) -> tuple[float, float]:
     holds = is_number(low) and is_number(high) and np.isfinite([float(low), float(high)]).all() and low <= high
     check_option(bool(holds), name, "a number, or a range (low, high) of finite numbers with low <= high", value)
     return float(low), float(high)
-
-
-def _check_size(size: int, name: str) -> None:
-    check_option(is_whole(size) and size >= 1, name, "a whole number >= 1", size)
 
 
 def _with(drawing: Drawing, rng: np.random.Generator) -> Drawing:

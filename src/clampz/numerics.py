@@ -10,6 +10,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 EPS = float(np.finfo(np.float64).eps)
+# exp of anything between -this and this is a normal float, with all its digits.
+LARGEST_LOG = 700.0
 # Roundings per term of a sum, the polynomial exp and log included (each within 5e-16, about two units in the last
 # place).
 ROUNDINGS = 16.0
@@ -23,3 +25,12 @@ def log_sum_exp(values: Floats) -> float:
     """
     top = float(values.max(initial=-np.inf))
     return top if not np.isfinite(top) else top + math.log(float(np.exp(values - top).sum()))
+
+
+def largest_size(values: Floats) -> float:
+    """The largest absolute value of those that are finite; 0 for none.
+
+    >>> largest_size(np.array([1.0, -3.0, -math.inf]))
+    3.0
+    """
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))

@@ -56,9 +56,9 @@ class Watch:
         self._began = perf_counter()
         self._end = self._began + time
 
-    def share(self, share: float = 1.0, *, most: float = math.inf) -> "Watch":
-        """A watch over a share of the time left, and `most` seconds at most."""
-        return Watch(min(self.left(share), most), within=self)
+    def share(self, share: float = 1.0) -> "Watch":
+        """A watch over a share of the time left."""
+        return Watch(self.left(share), within=self)
 
     @property
     def seconds(self) -> float:

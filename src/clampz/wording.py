@@ -41,3 +41,9 @@ def round_outward(value: float, bound: Bound | None, digits: int) -> str:
 def name_of(names: Sequence[str] | None, variable: int) -> str:
     """A variable as the user knows it: by its name where a model has names, otherwise by its number."""
     return names[variable] if names is not None else str(variable)
+
+
+def some(names: Sequence[object], limit: int = 8) -> str:
+    """The first few names, for a message."""
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

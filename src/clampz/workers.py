@@ -5,9 +5,8 @@ threads run them side by side.  No result depends on who does the work: lanes do
 cut where the arithmetic is the same on both sides.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Generic, Self, TypeVar
 
@@ -29,7 +28,7 @@ SUM_BLOCK = 1 << 16
 
 
 class Workers:
-    """A pool of threads; with one thread, no pool."""
+    """A pool of threads for the length of a `with`; with one thread, no pool."""
 
     def __init__(self, num_threads: int) -> None:
         self.num_threads = num_threads
@@ -41,19 +40,12 @@ class Workers:
             return [function(item) for item in items]
         return list(self._pool.map(function, items))
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown()
-
-
-@contextmanager
-def workers(num_threads: int) -> Iterator[Workers]:
-    """Workers for the length of a run."""
-    pool = Workers(num_threads)
-    try:
-        yield pool
-    finally:
-        pool.close()
 
 
 class Job(Generic[T]):

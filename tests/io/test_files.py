@@ -40,7 +40,7 @@ def test_what_is_no_file_is_an_error_of_one_line(tmp_path, read):
         ("folder", "expected a file, found a directory"),
         ("folder/x/y", "no such file"),
         ("binary/x", "cannot be read: Not a directory"),
-        ("broken.gz", r"expected a whole gzip file, found a broken one \(it ends too early\)"),
+        ("broken.gz", r"expected a whole gzip file, found a broken one \(Compressed file ended before"),
         ("checksum.gz", "expected a whole gzip file, found a broken one"),
         ("binary", "line 1: expected"),
         ("n" * 300, "cannot be read: File name too long"),

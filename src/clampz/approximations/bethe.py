@@ -23,7 +23,7 @@ from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
 from clampz.signature import approximation
 from clampz.watch import Watch
-from clampz.workers import workers
+from clampz.workers import Workers
 
 # Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few
 # sweeps and is slow to settle there; plain belief propagation (None) settles quickly where it settles at all.  So it
@@ -95,7 +95,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     True
     """
     topology = batch.model.topology
-    with workers(options.num_threads) as pool:
+    with Workers(options.num_threads) as pool:
         single = lanes_of(layout_of(batch), pool)
         lanes = _from_starts(single, batch, options, start, watch)
         ones, rho = np.ones((topology.num_edges, 1)), uniform_weights(topology)

@@ -32,7 +32,7 @@ from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
 from clampz.signature import approximation
 from clampz.watch import Watch
-from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks, workers
+from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
@@ -83,7 +83,7 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     """
     layout = FactorLayout.from_batch(batch) if batch.model.factors else layout_of(batch)
     points = _starts(layout, batch, options, start)
-    with workers(options.num_threads) as pool:
+    with Workers(options.num_threads) as pool:
         lanes = _lanes_of(layout, points, pool)
 
         def solve(block: MeanFieldLanes, numbers: Integers) -> Ending:

@@ -20,7 +20,7 @@ from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
 from clampz.signature import ForestWeights, approximation
 from clampz.watch import Watch
-from clampz.workers import workers
+from clampz.workers import Workers
 
 EdgeWeights = Literal["uniform", "sampled", "optimized"]
 
@@ -100,7 +100,7 @@ def trw(
     'upper'
     """
     optimize = weights.optimize if weights is not None else options.is_optimized
-    with workers(options.num_threads) as pool:
+    with Workers(options.num_threads) as pool:
         lanes = lanes_of(layout_of(batch), pool)
         if start is not None:
             lanes.start_at(lanes.messages_of(batch, start))

@@ -12,7 +12,7 @@ from clampz.bracketing.leaves import MOST_EDGES, LeafWork, Solved, solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.tree import Node, Submodel
 from clampz.model import Model
-from clampz.model.fixing import components, reduction_error, too_large, without_fixed
+from clampz.model.fixing import adding_error, components, too_large, without_fixed
 from clampz.numerics import EPS
 from clampz.watch import Watch
 
@@ -119,7 +119,7 @@ class Frontier:
             child.lower = child.upper = -math.inf
             child.settled = True
         elif far or model.topology.num_components != 1:
-            self.split(child, model, reduction_error(whole, unary), watch)
+            self.split(child, model, adding_error(whole, unary, 1 + int(whole.topology.degrees.max(initial=0))), watch)
         else:
             self.push(child)
 

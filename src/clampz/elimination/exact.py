@@ -19,7 +19,7 @@ from clampz.numerics import EPS, Floats, Integers
 from clampz.options import Options, as_bytes, memory_allowed
 from clampz.signature import approximation
 from clampz.watch import Progress, Watch
-from clampz.workers import workers
+from clampz.workers import Workers
 
 # Pairwise marginals of all lanes are kept up to this many bytes; beyond, a lane that is asked for its pairs is run
 # again.
@@ -189,7 +189,7 @@ def run_exact(
             )
 
     threads = lanes.num_threads(options)
-    with watch.interruptible(), workers(threads) as pool:
+    with watch.interruptible(), Workers(threads) as pool:
         pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
     done = ~np.isnan(log_z)
     stopped_by = watch.stopped_by or "tol"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels import elimination_order as orders
+from clampz._kernels import graph
 from clampz.numerics import Floats, Integers
 
 # Greedy rules (by_fill, by_size, noise) of `greedy_order`: min-fill and min-size, ties broken by the other, then
@@ -78,13 +79,7 @@ def find_order(num_states: Integers, start: Integers, neighbour: Any) -> Order:
 def elimination_entries(edges: Integers, log_states: Floats, variables: Integers, limit: float) -> float:
     """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on.  Quick: one order, and
     given up early."""
-    size = len(variables)
-    place = np.empty(len(log_states), dtype=np.int64)
-    place[variables] = np.arange(size)
-    i, j = place[edges].T
-    rows = np.zeros((size, (size + 63) // 64), dtype=np.uint64)
-    one = np.uint64(1)
-    np.bitwise_or.at(rows, (i, j // 64), one << (j % 64).astype(np.uint64))
-    np.bitwise_or.at(rows, (j, i // 64), one << (i % 64).astype(np.uint64))
+    start, neighbour, _ = graph.neighbour_lists(len(log_states), np.ascontiguousarray(edges, dtype=np.int32))
+    rows = orders.bit_rows(variables, start[:-1], np.diff(start), neighbour)
     total: float = orders.greedy_order(rows, log_states[variables], *FIRST_RULES[0], 0, limit)[1]
     return total

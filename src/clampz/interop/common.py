@@ -9,11 +9,9 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import ClampzError, EvidenceError, ModelError
 from clampz.model import Evidence, Model
-from clampz.model.checks import some
-from clampz.numerics import Floats
-
-# exp of a log potential beyond this, up or down, is infinite, zero, or has lost digits.
-LARGEST_LOG = 700.0
+from clampz.numerics import LARGEST_LOG, Floats
+from clampz.options import is_whole
+from clampz.wording import some
 
 
 class MissingLibraryError(ClampzError, ImportError):
@@ -33,9 +31,7 @@ def library(module: str) -> Any:
 
 def is_numbering(labels: Sequence[Hashable]) -> bool:
     """Whether labels are the whole numbers from 0 on, in any order."""
-    return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels) and set(
-        labels
-    ) == set(range(len(labels)))
+    return all(map(is_whole, labels)) and set(labels) == set(range(len(labels)))
 
 
 def in_order(labels: Sequence[Hashable]) -> list[Any]:

@@ -69,21 +69,15 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
     low, high = model.unary.flat.reshape(-1, 2).T
     a, b, c, d = model.pairwise.flat.reshape(-1, 4).T
     i, j = model.edges.T
-    if spin:  # with s = -1, 1 a table is (a+b+c+d)/4 + (c+d-a-b)/4 s_i + (b+d-a-c)/4 s_j + (a+d-b-c)/4 s_i s_j
-        linear = (high - low) / 2 + np.bincount(i, (c + d - a - b) / 4, n) + np.bincount(j, (b + d - a - c) / 4, n)
-        quadratic = (a + d - b - c) / 4
-        constant = ((low + high) / 2).sum() + ((a + b + c + d) / 4).sum()
-    else:  # with x = 0, 1 it is a + (c-a) x_i + (b-a) x_j + (a+d-b-c) x_i x_j
-        linear = high - low + np.bincount(i, c - a, n) + np.bincount(j, b - a, n)
-        quadratic = a + d - b - c
-        constant = low.sum() + a.sum()
-    return dimod.BinaryQuadraticModel.from_numpy_vectors(
-        -linear / beta,
-        (i, j, -quadratic / beta),
-        -float(model.constant + constant) / beta,
-        "SPIN" if spin else "BINARY",
+    # with x = 0, 1 a table is a + (c-a) x_i + (b-a) x_j + (a+d-b-c) x_i x_j
+    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(
+        -(high - low + np.bincount(i, c - a, n) + np.bincount(j, b - a, n)) / beta,
+        (i, j, -(a + d - b - c) / beta),
+        -float(model.constant + low.sum() + a.sum()) / beta,
+        "BINARY",
         variable_order=model.names or range(n),
     )
+    return bqm.change_vartype("SPIN", inplace=False) if spin else bqm
 
 
 def _obstacle(model: Model) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from clampz.errors import ModelError
 from clampz.interop.common import from_values, library, value_factors
 from clampz.model import Evidence, Model
+from clampz.wording import name_of
 
 
 def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
@@ -38,7 +39,7 @@ def to_pyagrum(model: Model) -> Any:
     network = gum.MarkovRandomField()
     for i, size in enumerate(model.num_states.tolist()):
         states = model.state_names[i] if model.state_names else [str(a) for a in range(size)]
-        network.add(gum.LabelizedVariable(model.names[i] if model.names else str(i), "", list(states)))
+        network.add(gum.LabelizedVariable(name_of(model.names, i), "", list(states)))
     for scope, values in value_factors(model, "pyAgrum"):
         tensor = gum.Tensor()
         for i in scope:

@@ -92,6 +92,7 @@ def _parse(tokens: Tokens) -> tuple[Model, Integers]:
     num_factors = int(tokens.whole(0, 1, 0, "the number of factors")[0])
     place, arity, listed = _walk(tokens, num_factors)
     numbers = tokens.numbers
+    scope_start = offsets(arity)
     found, states = numbers[ranges(place + 1, arity)], numbers[ranges(place + 1 + arity, arity)]
     labels, variables = np.unique(found.astype(np.int64), return_inverse=True)
     potentials.check_scopes(tokens, place + 1, arity, found)
@@ -100,9 +101,9 @@ def _parse(tokens: Tokens) -> tuple[Model, Integers]:
     other = np.flatnonzero(num_states[variables] != states)
     if other.size:
         k = int(other[0])
-        f = piece_of(offsets(arity), k)
+        f = piece_of(scope_start, k)
         before = f"{count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
-        tokens.refuse(int(place[f] + 1 + arity[f] + k - offsets(arity)[f]), before, f)
+        tokens.refuse(int(place[f] + 1 + arity[f] + k - scope_start[f]), before, f)
     potentials.check_states(tokens, num_states)
     sizes = potentials.float_sizes(num_states, arity, variables)
     limit = len(tokens.data) + FREE_ENTRIES
@@ -135,7 +136,6 @@ def _parse(tokens: Tokens) -> tuple[Model, Integers]:
     if zero.size:
         potentials.refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
     # a table with its first variable fastest is one of the variables in reverse with the last fastest
-    scope_start = offsets(arity)
     backwards = np.repeat(scope_start[1:] + scope_start[:-1] - 1, arity) - np.arange(len(variables))
     return potentials.as_model(num_states, arity, variables[backwards], values), labels
 

@@ -5,6 +5,7 @@ import gzip
 import os
 import stat
 import zlib
+from io import BytesIO
 from pathlib import Path
 
 from clampz.errors import FormatError
@@ -13,8 +14,6 @@ from clampz.files import written_whole
 AnyPath = str | os.PathLike[str]
 
 GZIP_MAGIC = b"\x1f\x8b"
-# Compressed bytes are unpacked so many at a time, to a thousand times as many at most.
-PIECE = 2**12
 
 # A compressed file may unpack to this much at once, and beyond that to so many times its size: tables of equal values
 # shrink a hundredfold, and gzip's limit, reached by nothing but a file of one repeated byte, is a thousand.
@@ -38,25 +37,13 @@ def load(path: AnyPath) -> bytes:
 
 def _unpacked(path: AnyPath, data: bytes) -> bytes:
     limit = max(FREE_BYTES, MAX_RATIO * len(data))
-    out, member = bytearray(), zlib.decompressobj(wbits=31)
     try:
-        for begin in range(0, len(data), PIECE):
-            piece = data[begin : begin + PIECE]
-            while piece:
-                if member.eof:  # members one after another make one file, and zeros may fill it up
-                    piece = piece.lstrip(b"\0")
-                    member = zlib.decompressobj(wbits=31) if piece else member
-                out += member.decompress(piece)
-                piece = member.unused_data if piece else b""
-                if len(out) > limit:
-                    raise FormatError(
-                        f"{path}: expected at most {limit} bytes out of {len(data)} compressed ones, found more"
-                    )
-        if not member.eof:
-            raise EOFError("it ends too early")
-    except (EOFError, zlib.error) as error:
+        unpacked = gzip.GzipFile(fileobj=BytesIO(data)).read(limit + 1)
+    except (EOFError, OSError, zlib.error) as error:
         raise FormatError(f"{path}: expected a whole gzip file, found a broken one ({error})") from None
-    return bytes(out)
+    if len(unpacked) > limit:
+        raise FormatError(f"{path}: expected at most {limit} bytes out of {len(data)} compressed ones, found more")
+    return unpacked
 
 
 def replace(path: AnyPath, data: bytes) -> None:

@@ -11,19 +11,17 @@ from clampz.model import Model
 from clampz.model.contents import fold
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets, piece_of
-from clampz.numerics import Floats, Integers
+from clampz.numerics import LARGEST_LOG, Floats, Integers, largest_size
 
 COMMENT = rb"#"
 
-# exp() of anything between -this and this is a normal float, with all its digits.
-MAX_LOG = 700.0
 # Values are written without an exponent in this range: not every reader knows 1e-05.
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-30, 1e30
 # Beyond a state per token, a file may have so many states: without a table to show for them, 20 bytes could ask for all
 # memory.
 FREE_STATES = 2**16
 SMALLEST_NORMAL = np.finfo(np.float64).tiny
-# A constant of so many times MAX_LOG is still written, as that many factors.
+# A constant of so many times LARGEST_LOG is still written, as that many factors.
 MAX_CONSTANTS = 10**5
 # NumPy 1 has no arrays of more axes.  Variables of one state are left out of larger scopes; others cannot be so many in
 # a table that is there.
@@ -54,18 +52,18 @@ def factors_of(model: Model, where: str) -> FactorTables:
     logs = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat])
     shift, values = _shifted(FactorTables(model.num_states, offsets(arity), variables, logs), where)
     constant = model.constant + shift
-    if abs(constant) > MAX_CONSTANTS * MAX_LOG:
+    if abs(constant) > MAX_CONSTANTS * LARGEST_LOG:
         raise ModelError(
-            f"constant: expected at most {MAX_CONSTANTS * MAX_LOG:g} in size in {where}, found {constant:g}"
+            f"constant: expected at most {MAX_CONSTANTS * LARGEST_LOG:g} in size in {where}, found {constant:g}"
         )
-    if n and 0 < abs(constant) <= MAX_LOG:
+    if n and 0 < abs(constant) <= LARGEST_LOG:
         first = values[: model.num_states[0]]
         with np.errstate(over="ignore"):
             product = first * np.exp(constant)
         if (((product >= SMALLEST_NORMAL) & (product < np.inf)) | (first == 0)).all():
             first[:], constant = product, 0.0
     over, size = (1, int(model.num_states[0])) if n else (0, 1)
-    num_constants = int(np.ceil(abs(constant) / MAX_LOG))
+    num_constants = int(np.ceil(abs(constant) / LARGEST_LOG))
     return FactorTables(
         model.num_states,
         offsets(np.concatenate([arity, np.full(num_constants, over)])),
@@ -77,20 +75,19 @@ def factors_of(model: Model, where: str) -> FactorTables:
 def _shifted(factors: FactorTables, where: str) -> tuple[float, Floats]:
     """exp of log tables, those beyond the range of floats shifted into it, and by how much in all."""
     flat, start = factors.flat, factors.start
-    finite = np.isfinite(flat)
-    if np.abs(flat[finite]).max(initial=0.0) <= MAX_LOG:
+    if largest_size(flat) <= LARGEST_LOG:
         return 0.0, np.exp(flat)
     high = np.maximum.reduceat(flat, start[:-1])
-    low = np.minimum.reduceat(np.where(finite, flat, np.inf), start[:-1])
-    wide = np.flatnonzero(high - low > 2 * MAX_LOG)
+    low = np.minimum.reduceat(np.where(np.isfinite(flat), flat, np.inf), start[:-1])
+    wide = np.flatnonzero(high - low > 2 * LARGEST_LOG)
     if wide.size:
         k = int(wide[0])
         raise ModelError(
-            f"potentials of {list(factors[k].scope)}: expected a spread of at most {2 * MAX_LOG:g} nats in {where}, "
-            f"found {high[k] - low[k]:g}"
+            f"potentials of {list(factors[k].scope)}: expected a spread of at most {2 * LARGEST_LOG:g} nats "
+            f"in {where}, found {high[k] - low[k]:g}"
         )
     with np.errstate(invalid="ignore"):  # a table of hard zeros alone has no middle, and needs none
-        shift = np.where((high > MAX_LOG) | (low < -MAX_LOG), (high + low) / 2, 0.0)
+        shift = np.where((high > LARGEST_LOG) | (low < -LARGEST_LOG), (high + low) / 2, 0.0)
     return float(shift.sum()), np.exp(flat - np.repeat(shift, np.diff(start)))
 
 

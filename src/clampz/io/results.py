@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import ModelError
 from clampz.io import files
+from clampz.io.potentials import count
 from clampz.io.tokens import Tokens
 from clampz.numerics import Floats
 
@@ -77,7 +78,7 @@ def read_mar(path: files.AnyPath) -> list[Floats]:
             tokens.fail(at + 1, f"expected probabilities of variable {i} that add up to 1, found {row.sum():g}")
         rows.append(row)
         at += 1 + size
-    tokens.end(at, f"{num_variables} variable{'' if num_variables == 1 else 's'}")
+    tokens.end(at, count(num_variables, "variable"))
     return rows
 
 

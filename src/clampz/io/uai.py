@@ -72,9 +72,7 @@ def _parse(tokens: Tokens) -> Model:
     place, arity, variables = _scopes(tokens, 2 + n, num_factors, n)
     potentials.check_states(tokens, num_states, 1)
     start = _tables(tokens, int(place[-1]), potentials.float_sizes(num_states, arity, variables))
-    kept = np.ones(start[-1] - start[0], dtype=np.bool_)
-    kept[start[:-1] - start[0]] = False
-    values = tokens.numbers[start[0] : start[-1]][kept]
+    values = _after_counts(tokens.numbers, start)
     if not potentials.are_potentials(values):
         sizes = np.diff(start) - 1
         potentials.check_values(tokens, ranges(start[:-1] + 1, sizes), values, offsets(sizes))
@@ -85,6 +83,11 @@ def _parse(tokens: Tokens) -> Model:
     if kind == "BAYES":
         _check_probabilities(tokens, place, arity, variables, num_states, start, values)
     return potentials.as_model(num_states, arity, variables, values)
+
+
+def _after_counts(numbers: Floats, start: Integers) -> Floats:
+    """What follows the number that each piece begins with."""
+    return np.delete(numbers[start[0] : start[-1]], start[:-1] - start[0])
 
 
 def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers, Integers, Integers]:
@@ -108,9 +111,7 @@ def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers
         place.append(at)
     found = np.frombuffer(place, dtype=np.int64)
     arity = np.diff(found) - 1
-    kept = np.ones(found[-1] - found[0], dtype=np.bool_)
-    kept[found[:-1] - found[0]] = False
-    variables = tokens.numbers[found[0] : found[-1]][kept]
+    variables = _after_counts(tokens.numbers, found)
     wrong = np.flatnonzero(~are_whole(variables, 0, n))
     if wrong.size:
         f = piece_of(offsets(arity), int(wrong[0]))

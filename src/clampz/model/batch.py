@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError
-from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.fixing import component, keep_only, states_left
+from clampz.model.checks import LARGEST_POTENTIAL, as_floats
+from clampz.model.fixing import adding_error, component, keep_only, states_left
 from clampz.model.model import Model
 from clampz.model.tables import columns, piece_of, read_only
 from clampz.model.variables import Evidence
-from clampz.numerics import EPS, Floats, Integers
+from clampz.numerics import Floats, Integers
 from clampz.wording import counted
 
 
@@ -41,12 +41,7 @@ class Batch:
     unary: Floats
 
     def __init__(self, model: Model, unary: ArrayLike) -> None:
-        try:
-            array = np.array(unary, dtype=np.float64, order="C")
-        except (TypeError, ValueError):
-            raise ModelError(
-                f"unary of a batch: expected numbers in a rectangular array, found {unary!r:.80}"
-            ) from None
+        array = as_floats(unary, "unary of a batch")
         n, num_rows = model.num_variables, int(model.unary.start[-1])
         if array.ndim == 3 and array.shape[0] == n and (model.num_states == array.shape[1]).all():
             array = array.reshape(num_rows, array.shape[2])
@@ -171,7 +166,5 @@ def joint_lanes(model: Model, unary: Floats, variables: Sequence[int]) -> tuple[
             lanes[start[i] : start[i + 1]] += table[:, joint[b]]
     constant += model.constant
     rest = component(model, np.flatnonzero(number < 0))
-    finite = np.where(np.isfinite(model.pairwise.flat), model.pairwise.flat, 0.0)
-    terms = np.abs(finite).sum() + np.abs(unary[np.isfinite(unary)]).sum() + abs(model.constant)
-    error = 4 * EPS * len(variables) * float(terms)
+    error = adding_error(model, unary, len(variables))
     return Batch(rest, lanes[np.repeat(number < 0, model.num_states)]), constant, error

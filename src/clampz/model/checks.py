@@ -52,12 +52,17 @@ def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
     return item[0], item[1]
 
 
-def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
-    """A new array of log potentials: no NaN, no +inf, and no -inf either where they must be finite."""
+def as_floats(values: ArrayLike, where: str) -> Floats:
+    """A new array of numbers."""
     try:
-        array = np.array(values, dtype=np.float64, order="C")
+        return np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ModelError(f"{where}: expected numbers in a rectangular array, found {values!r:.80}") from None
+
+
+def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
+    """A new array of log potentials: no NaN, no +inf, and no -inf either where they must be finite."""
+    array = as_floats(values, where)
     # (nan fails every comparison)
     bad = ~((np.abs(array) <= LARGEST_POTENTIAL) | (np.isneginf(array) & (not finite)))
     if bad.any():
@@ -130,9 +135,3 @@ def as_constant(constant: float) -> float:
     if not np.isfinite(number):
         raise ModelError(f"constant: expected a finite number, found {constant!r}")
     return number
-
-
-def some(names: Sequence[str], limit: int = 8) -> str:
-    """The first few names, for a message."""
-    shown = ", ".join(map(repr, names[:limit]))
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.errors import ModelError
+from clampz.errors import EvidenceError, ModelError
 from clampz.model.factors import Factor, FactorTables, sliced
 from clampz.model.tables import PairTables, offsets, ranges
+from clampz.model.variables import Evidence
 from clampz.numerics import Floats, Integers
 
 
@@ -102,8 +103,11 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
     return edges[kept], merged
 
 
-def fixed(contents: Contents, known: Mapping[int, int]) -> Contents:
-    """Of the other variables, given the states of some; the constant is -inf where that is seen to be impossible."""
+def fixed(contents: Contents, known: Mapping[int, int], said: Evidence) -> Contents:
+    """Given the states of some variables, which keep their places but are in no edge and no factor.
+
+    `said` is the same in the user's words, for the error where that is seen to be impossible.
+    """
     num_states, tables, start = contents.num_states, contents.tables, offsets(contents.num_states)
     state = np.full(len(num_states), -1, dtype=np.int64)
     state[list(known)] = list(known.values())
@@ -119,14 +123,35 @@ def fixed(contents: Contents, known: Mapping[int, int]) -> Contents:
         contents.constant + unary[start[:-1][~free] + state[~free]].sum() + value[(state_i == a) & (state_j == b)].sum()
     )
     folded = fold(FactorTables.of(num_states, [sliced(factor, known) for factor in contents.factors]))
-    larger, position = folded.factors, np.cumsum(free) - 1
+    if constant + folded.constant == -np.inf:
+        raise EvidenceError(
+            f"evidence {dict(said)!r:.200} is impossible: the model gives it probability zero, so Z = 0 under it"
+        )
+    unary += folded.unary
+    unary[np.repeat(~free, num_states)] = -np.inf
+    unary[start[:-1][~free] + state[~free]] = 0.0
+    return contents._replace(
+        unary=unary,
+        edges=np.concatenate([contents.edges[inside], folded.edges]),
+        pairwise=np.concatenate([contents.pairwise[np.repeat(inside, np.diff(tables.start))], folded.pairwise]),
+        factors=folded.factors,
+        constant=float(constant + folded.constant),
+    )
+
+
+def among(contents: Contents, variables: Integers) -> Contents:
+    """Of some variables alone, in this order, with the edges among them; all larger factors are."""
+    place = np.full(len(contents.num_states), -1, dtype=np.int64)
+    place[variables] = np.arange(len(variables))
+    edges = np.flatnonzero((place[contents.edges] >= 0).all(axis=1))
+    num_states, tables, larger = contents.num_states[variables], contents.tables.start, contents.factors
     return Contents(
-        num_states[free],
-        (unary + folded.unary)[np.repeat(free, num_states)],
-        position[np.concatenate([contents.edges[inside], folded.edges])],
-        np.concatenate([contents.pairwise[np.repeat(inside, np.diff(tables.start))], folded.pairwise]),
-        FactorTables(num_states[free], larger.scope_start, position[larger.variables], larger.flat),
-        float(constant + folded.constant),
-        contents.names and [contents.names[v] for v in np.flatnonzero(free).tolist()],
-        contents.state_names and [contents.state_names[v] for v in np.flatnonzero(free).tolist()],
+        num_states,
+        contents.unary[ranges(offsets(contents.num_states)[variables], num_states)],
+        place[contents.edges[edges]],
+        contents.pairwise[ranges(tables[edges], tables[edges + 1] - tables[edges])],
+        FactorTables(num_states, larger.scope_start, place[larger.variables], larger.flat),
+        contents.constant,
+        contents.names and [contents.names[v] for v in variables.tolist()],
+        contents.state_names and [contents.state_names[v] for v in variables.tolist()],
     )

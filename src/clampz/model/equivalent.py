@@ -18,7 +18,7 @@ from clampz.model.batch import Batch
 from clampz.model.factors import Factor
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
-from clampz.numerics import EPS, Floats, Integers
+from clampz.numerics import EPS, Floats, Integers, largest_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ def _with_edges(
 ) -> tuple[Floats, float]:
     """A factor's table with the edges inside its scope that are in no earlier factor added; and the additions into an
     entry, times how large its terms were."""
-    table, size, additions = factor.table, float(np.abs(factor.table[np.isfinite(factor.table)]).max(initial=0.0)), 0
+    table, size, additions = factor.table, largest_size(factor.table), 0
     for b in range(len(factor.scope)):
         for a in range(b):
             k = edge_of.get((factor.scope[a], factor.scope[b]))
@@ -147,7 +147,7 @@ def _with_edges(
             shape = [1] * len(factor.scope)
             shape[a], shape[b] = pair.shape
             table = table + pair.reshape(shape)
-            size += float(np.abs(pair[np.isfinite(pair)]).max(initial=0.0))
+            size += largest_size(pair)
             additions += 1
     return table, additions * size
 

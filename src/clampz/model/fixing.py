@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from clampz.errors import EvidenceError
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.contents import Contents
-from clampz.model.factors import FactorTables
+from clampz.model.contents import among, fixed
 from clampz.model.model import Model
-from clampz.model.tables import ranges
 from clampz.model.variables import Evidence
-from clampz.numerics import EPS, Floats, Integers
+from clampz.numerics import EPS, Floats, Integers, largest_size
 
 
 def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
@@ -55,27 +53,12 @@ def given(model: Model, evidence: Evidence) -> Model:
     known = model.as_evidence(evidence)
     if not known:
         return model
-    rest = model.condition(known)
-    free = np.ones(model.num_variables, dtype=np.bool_)
-    free[list(known)] = False
-    place, start = np.flatnonzero(free), model.unary.start
-    unary = np.zeros(len(model.unary.flat))
-    unary[np.repeat(free, model.num_states)] = rest.unary.flat
-    for i, state in known.items():
-        keep_only(unary, start, i, [state])
-    for i in np.flatnonzero(states_left(unary > -np.inf, start) == 0).tolist():
+    contents = fixed(model.contents, known, known)
+    for i in np.flatnonzero(states_left(contents.unary > -np.inf, model.unary.start) == 0).tolist():
         if model.unary[i].max() > -np.inf:
             raise EvidenceError(
                 f"evidence {known!r:.200} is impossible: it leaves no state for variable {i}, so Z = 0 under it"
             )
-    larger = rest.factors
-    contents = model.contents._replace(
-        unary=unary,
-        edges=place[rest.edges],
-        pairwise=rest.pairwise.flat,
-        factors=FactorTables(model.num_states, larger.scope_start, place[larger.variables], larger.flat),
-        constant=rest.constant,
-    )
     return Model.from_contents(contents)
 
 
@@ -99,15 +82,15 @@ def without_fixed(model: Model, unary: Floats) -> Model | None:
 
 def too_large(model: Model) -> bool:
     """Whether potentials added up along the edges of a variable might leave the range that models have."""
-    sizes = [np.abs(flat[np.isfinite(flat)]).max(initial=0.0) for flat in (model.unary.flat, model.pairwise.flat)]
-    return float(sizes[0] + sizes[1] * model.topology.degrees.max(initial=0)) > LARGEST_POTENTIAL
+    sum_of_edges = largest_size(model.pairwise.flat) * int(model.topology.degrees.max(initial=0))
+    return largest_size(model.unary.flat) + sum_of_edges > LARGEST_POTENTIAL
 
 
-def reduction_error(model: Model, unary: Floats) -> float:
-    """Bound on what rounding may have changed in log Z when a model was reduced: an addition for every edge."""
-    largest = np.abs(np.where(np.isfinite(model.pairwise.flat), model.pairwise.flat, 0.0))
-    sizes = float(np.abs(unary[np.isfinite(unary)]).sum() + largest.sum() + abs(model.constant))
-    return 4 * EPS * (1 + int(model.topology.degrees.max(initial=0))) * sizes
+def adding_error(model: Model, unary: Floats, num_additions: int) -> float:
+    """Bound on what rounding may have changed in log Z where potentials of a pairwise model with these unary ones (S,)
+    were added up, so many onto one."""
+    sizes = [float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in (unary, model.pairwise.flat)]
+    return 4 * EPS * num_additions * (sum(sizes) + abs(model.constant))
 
 
 def components(model: Model, *, small: float = 0.0) -> list[Model]:
@@ -128,17 +111,4 @@ def components(model: Model, *, small: float = 0.0) -> list[Model]:
 
 def component(model: Model, variables: Integers) -> Model:
     """The model of some variables and the edges among them, without the constant."""
-    place = np.full(model.num_variables, -1, dtype=np.int64)
-    place[variables] = np.arange(len(variables))
-    edges = np.flatnonzero((place[model.edges] >= 0).all(axis=1))
-    tables = model.pairwise.start
-    num_states = model.num_states[variables]
-    return Model.from_contents(
-        Contents(
-            num_states,
-            model.unary.flat[ranges(model.unary.start[:-1][variables], num_states)],
-            place[model.edges[edges]].reshape(-1, 2),
-            model.pairwise.flat[ranges(tables[edges], tables[edges + 1] - tables[edges])],
-            FactorTables.of(num_states),
-        )
-    )
+    return Model.from_contents(among(model.contents._replace(constant=0.0, names=None, state_names=None), variables))

@@ -2,11 +2,11 @@
 
 The sign convention, stated once: potentials are *log* potentials and higher is likelier,
 
-    p(x) = exp(score(x)) / Z,    score(x) = constant + sum_i theta_i(x_i) + sum_ij theta_ij(x_i, x_j) + sum_f
-    theta_f(x_f).
+    p(x) = exp(score(x)) / Z
+    score(x) = constant + sum_i theta_i(x_i) + sum_ij theta_ij(x_i, x_j) + sum_f theta_f(x_f)
 
--inf is a hard zero; +inf and NaN are refused.  The paper's binary form writes theta_i x_i and W_ij / 2 [x_i = x_j], x
-in {0, 1}.
+-inf is a hard zero; +inf and NaN are refused.  The paper's binary form, x in {0, 1}, writes theta_i x_i and
+W_ij / 2 [x_i = x_j].
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from clampz.model.checks import (
     as_weights,
     two,
 )
-from clampz.model.contents import Contents, fixed, fold, in_edge_order, smaller_first
+from clampz.model.contents import Contents, among, fixed, fold, in_edge_order, smaller_first
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
 from clampz.model.topology import Topology
@@ -396,10 +396,6 @@ class Model(Variables):
         >>> Model.from_binary([0.0, 0.0], [2.0], [(0, 1)], names=["a", "b"]).condition({"a": 1}).unary[0].tolist()
         [0.0, 1.0]
         """
-        contents = fixed(self.contents, self.as_evidence(evidence))
-        if contents.constant == -np.inf:
-            raise EvidenceError(
-                f"evidence {dict(evidence)!r:.200} is impossible: "
-                "the model gives it probability zero, so Z = 0 under it"
-            )
-        return Model.from_contents(contents)
+        known = self.as_evidence(evidence)
+        others = np.delete(np.arange(self.num_variables), list(known))
+        return Model.from_contents(among(fixed(self.contents, known, evidence), others))

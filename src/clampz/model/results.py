@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz.model.model import Model
 from clampz.model.tables import Listed, PairTables, UnaryTables, columns, read_only
@@ -111,8 +112,8 @@ class Estimates(Listed[Estimate]):
     upper: Floats
     value: Floats
     marginals_flat: Floats
-    converged: np.ndarray[Any, np.dtype[np.bool_]]
-    num_iter: np.ndarray[Any, np.dtype[np.int64]]
+    converged: NDArray[np.bool_]
+    num_iter: Integers
     residual: Floats
     stopped_by: Sequence[StoppedBy]
     options: Options

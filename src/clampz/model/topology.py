@@ -2,8 +2,7 @@
 
 The kernels do not see variables but *slots*: variables renumbered so that what is updated together lies together.
 
-    slots of the core, one colour class after another | pendant slots, in the order in which the core was stripped of
-    them
+    slots of the core, one colour class after another | pendant slots, as the core was stripped of them
 
 No edge joins two slots of one colour class, so a class can be updated by all threads at once and the result does not
 depend on how many there are; and the messages into a class are one contiguous range.  Pendant trees need no iteration:

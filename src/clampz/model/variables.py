@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from clampz.errors import EvidenceError, ModelError
-from clampz.model.checks import some
 from clampz.model.tables import read_only
 from clampz.numerics import Integers
+from clampz.options import is_whole
+from clampz.wording import some
 
 Variable = int | str
 State = int | str
@@ -58,11 +59,7 @@ class Variables:
                 return self._index_of_name[variable]
             except KeyError:
                 raise EvidenceError(f"unknown variable {variable!r}; this model has {some(self.names)}") from None
-        if (
-            not isinstance(variable, int | np.integer)
-            or isinstance(variable, bool)
-            or not 0 <= variable < self.num_variables
-        ):
+        if not is_whole(variable) or not 0 <= variable < self.num_variables:
             raise EvidenceError(f"unknown variable {variable!r}: expected an index from 0 to {self.num_variables - 1}")
         return int(variable)
 
