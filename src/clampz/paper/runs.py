@@ -1,12 +1,13 @@
 """Runs: the experiments of the paper on one model, each a few calls of `cz.clamp`.
 
 Without warm starts the clampings of a run share a memo: a set of clamped variables that several selectors come to is
-solved once per method.  Only where times are taken does each selector run alone.
+solved once per method.  Where times are taken each selector has a memo of its own, for what choosing needs.
 """
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,18 +121,62 @@ def _errors(model: cz.Model, settings: Settings, experiment: str, mixed: bool, t
 
 
 def _times(model: cz.Model, settings: Settings, mixed: bool) -> Iterator[Row]:
-    """Each selector and number of clamps alone, with one thread: what choosing takes, and solving the branches that it
-    ends with."""
+    """Each selector and number of clamps as if alone, with one thread: what choosing takes, and solving the branches
+    that it ends with.  What choosing needs solved is solved once: one clamp more takes what the last step takes."""
     for method in METHODS:  # a little of everything, so that no compilation is timed
         for k in range(4):
             _clamped(cz.generators.lamp(rng=0), settings, method, "pseudo-greedy", k)
+    guides: dict[tuple[str, str], Guide] = {}
     for method in METHODS:
         for selector, most in _sequences(settings, "times", method, mixed):
+            guide = None
+            if (judge := _judge(selector, method, mixed)) is not None and not settings.warm_starts:
+                if (selector, judge) not in guides:
+                    guides[selector, judge] = Guide.followed(model, settings, judge, selector, most)
+                guide = guides[selector, judge]
             for k in range(min(1, most), most + 1):
-                # of computing by this thread, which other work on the machine does not disturb
-                began = time.thread_time()
-                step = _clamped(model, settings, method, selector, k).steps[-1]
-                yield _row(settings, method, selector, step, k)._replace(seconds=time.thread_time() - began, agree="")
+                if guide is not None and judge == method:
+                    seconds, step = guide.seconds[k], guide.steps[k]
+                else:
+                    memo = None if guide is None else guide.memo
+                    seconds, step = _timed(model, settings, method, selector, k, memo)
+                    if guide is not None:  # a heuristic chooses by what is known before the step, others try it out
+                        seconds += guide.seconds[k - 1 if selector in settings.heuristics else k]
+                yield _row(settings, method, selector, step, k)._replace(seconds=seconds, agree="")
+
+
+def _judge(selector: str, method: str, mixed: bool) -> str | None:
+    """The method that says which variable is next; None where none has to be asked."""
+    if selector.endswith("+TRE"):
+        return "trw"
+    if selector.endswith("greedy"):
+        return "trw" if method == "bethe" and mixed else method
+    return None
+
+
+class Guide(NamedTuple):
+    """A sequence of clamps by the method that judges it: the step and the seconds of all up to it for 0, 1, ... clamps;
+    and what was solved for it."""
+
+    steps: tuple[cz.Step, ...]
+    seconds: tuple[float, ...]
+    memo: cz.Memo | None
+
+    @classmethod
+    def followed(cls, model: cz.Model, settings: Settings, judge: str, selector: str, most: int) -> "Guide":
+        """Clamp one variable more at a time."""
+        memo = _memo(model, settings, 1)
+        seconds, steps = zip(*(_timed(model, settings, judge, selector, k, memo) for k in range(most + 1)), strict=True)
+        return cls(steps, tuple(accumulate(seconds)), memo)
+
+
+def _timed(
+    model: cz.Model, settings: Settings, method: str, selector: str, k: int, memo: cz.Memo | None
+) -> tuple[float, cz.Step]:
+    """The last of k steps, and the seconds of computing by this thread, which other work does not disturb."""
+    began = time.thread_time()
+    step = _clamped(model, settings, method, selector, k, memo=memo, every_step=False).steps[-1]
+    return time.thread_time() - began, step
 
 
 def _sequences(settings: Settings, experiment: str, method: str, mixed: bool) -> Iterator[tuple[str, int]]:
@@ -167,8 +212,10 @@ def _clamped(
     k: int,
     threads: int = 1,
     memo: cz.Memo | None = None,
+    *,
+    every_step: bool = True,
 ) -> cz.Clamped:
-    """Clamp k variables; without a memo, and with cold starts, only the last step is solved."""
+    """Clamp k variables; with cold starts every step may be solved, or the last one alone."""
     name, _, criterion = selector.removesuffix(")").partition(" (")
     return cz.clamp(
         model,
@@ -178,7 +225,7 @@ def _clamped(
         criterion=criterion or None,
         reweight=settings.reweight,
         warm_starts=settings.warm_starts,
-        every_step=settings.warm_starts or memo is not None,
+        every_step=settings.warm_starts or every_step,
         memo=_memo(model, settings, threads) if memo is None else memo,
         options=settings.options(method, threads),
     )
