@@ -13,12 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from clampz._kernels.mean_field_tables import HARD
 from clampz.bracketing.subgraphs import NarrowSums
 from clampz.model import Model
 from clampz.numerics import EPS, ROUNDINGS, Floats
 
-# Stands for a hard zero in a mean: beyond all potentials that matter.
-HARD = 1e30
 # A field as low as this is that of a hard zero, and rules its state out.
 FORBIDDEN = -HARD / 1e6
 # Sweeps over the parts, and what a sweep must gain, in nats.
