@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 from clampz.errors import OptionError, unknown_name
 
@@ -55,14 +55,9 @@ class Options(Changeable):
 
     def __post_init__(self) -> None:
         check_option(is_number(self.tol) and self.tol >= 0, "tol", "a number of nats >= 0", self.tol)
-        check_option(is_whole(self.max_iter) and self.max_iter >= 1, "max_iter", "a whole number >= 1", self.max_iter)
+        check_whole("max_iter", self.max_iter, 1)
         check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
-        check_option(
-            self.threads is None or (is_whole(self.threads) and self.threads >= 1),
-            "threads",
-            "None or a whole number >= 1",
-            self.threads,
-        )
+        check_whole("threads", self.threads, 1, or_none=True)
 
     @property
     def num_threads(self) -> int:
@@ -73,7 +68,7 @@ class Options(Changeable):
         return self
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether this is a whole number of any integer type, and no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
@@ -86,6 +81,11 @@ def is_number(value: object) -> bool:
 def check_option(holds: bool, name: str, expected: str, found: object) -> None:
     if not holds:
         raise OptionError(f"{name}: expected {expected}, found {found!r}")
+
+
+def check_whole(name: str, found: object, least: int, *, or_none: bool = False) -> None:
+    holds = (or_none and found is None) or (is_whole(found) and found >= least)
+    check_option(holds, name, f"{'None or ' if or_none else ''}a whole number >= {least}", found)
 
 
 def as_bytes(memory: int | str) -> int:

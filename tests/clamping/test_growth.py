@@ -11,7 +11,7 @@ import pytest
 import clampz as cz
 from clampz import generators
 from clampz.clamping.branches import check_memory, split
-from clampz.clamping.growth import META_SELECTORS
+from clampz.clamping.call import META_SELECTORS
 from clampz.numerics import log_sum_exp
 from clampz.signature import ForestWeights
 from random_models import random_edges, random_tables

@@ -20,7 +20,7 @@ from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option
+from clampz.options import Options, check_whole
 from clampz.signature import approximation
 from clampz.watch import Watch
 from clampz.workers import workers
@@ -65,12 +65,7 @@ class BetheOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option(
-            isinstance(self.num_starts, int) and self.num_starts >= 0,
-            "num_starts",
-            "a whole number >= 0",
-            self.num_starts,
-        )
+        check_whole("num_starts", self.num_starts, 0)
 
     def in_branches(self) -> "BetheOptions":
         """Fewer starts: measured on the reference models, the parent's and the uniform one are as good as all of them,

@@ -6,8 +6,7 @@ names and arguments.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import pairwise
-from types import ModuleType
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from clampz.model.topology import Indices
 from clampz.numerics import Floats, Integers
 from clampz.options import Options
 from clampz.wording import Bound
-from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks
+from clampz.workers import Workers, sum_blocks
 
 # Probabilities are taken to be at least this when messages are made from them, so that their logarithms are finite.
 TINY = 1e-12
@@ -37,8 +36,6 @@ class MessageLanes(Lanes):
         (rows, B) the messages.
     total
         (rows, B) the beliefs they lead to, kept in step with them.
-    keep
-        (B,) 1 - damping of each lane.
     rho
         (m, 1) or (m, B) the edge counting numbers.
     inertia
@@ -47,7 +44,6 @@ class MessageLanes(Lanes):
         The kernels' view of the edges under these counting numbers.
     """
 
-    kernels: ModuleType
     potentials: Any
 
     def __init__(self, layout: PairLayout, num_rows: int, workers: Workers) -> None:
@@ -60,11 +56,8 @@ class MessageLanes(Lanes):
         self.set_counting(np.ones((self.topology.num_edges, 1)))
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
-        """Some of the lanes, as a block of its own with copies of their messages."""
-        taken = object.__new__(type(self))
-        taken.__dict__.update(self.__dict__)
-        taken.layout, taken.workers = self.layout.take(lanes), workers or self.workers
-        taken.point, taken.total, taken.keep = columns(self.point, lanes), columns(self.total, lanes), self.keep[lanes]
+        taken = super().take(lanes, workers)
+        taken.total = columns(self.total, lanes)
         taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
         taken.potentials = self._take_potentials(lanes, taken.layout)
         return taken
@@ -72,8 +65,7 @@ class MessageLanes(Lanes):
     def join(self, others: Sequence["MessageLanes"]) -> Self:
         """These lanes followed by those of others on the same graph."""
         parts: list[MessageLanes] = [self, *others]
-        joined = object.__new__(type(self))
-        joined.__dict__.update(self.__dict__)
+        joined = copy(self)
         joined.layout = self.layout.join([part.layout for part in others])
         joined.point, joined.total = (
             np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
@@ -109,19 +101,8 @@ class MessageLanes(Lanes):
 
     # -- iterations ---------------------------------------------------------------------------------------------------
 
-    def sweep(self, num_sweeps: int) -> None:
-        """Update every message of the core, colour class by colour class."""
-        arrays = (self.point, self.total, self.potentials, self.keep, self.layout.graph)
-        classes = self.topology.class_start
-        if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
-            self.kernels.sweep_classes(classes, num_sweeps, *arrays)
-            return
-        for _ in range(num_sweeps):
-            for first, last in pairwise(classes):
-                self.workers.map(
-                    lambda part: self.kernels.update_slots(part[0], part[1], *arrays),
-                    cut(first, last, self.workers.num_threads),
-                )
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.point, self.total, self.potentials, self.keep, self.layout.graph
 
     def rebase(self) -> None:
         """Bethe's outer step: beliefs move to where the inner loop's messages lead, damped by the inertia c_i."""
@@ -151,19 +132,9 @@ class MessageLanes(Lanes):
         n, m = self.topology.num_variables, self.topology.num_edges
         log_norm = np.empty((n, self.num_lanes))
         arrays = (self.point, total, self.potentials, self.layout.graph, log_norm)
-
-        def nodes(part: tuple[int, int]) -> Floats:
-            out = np.zeros((6, self.num_lanes))
-            self.kernels.node_terms(*part, self.layout.theta, *arrays, out)
-            return out
-
-        def edges(part: tuple[int, int]) -> Floats:
-            out = np.zeros((6, self.num_lanes))
-            self.kernels.edge_terms(*part, *arrays, out)
-            return out
-
-        parts = self.workers.map(nodes, sum_blocks(n)) + self.workers.map(edges, sum_blocks(m))
-        return Evaluation.summed(parts, self.layout.constant, self.layout.magnitude)
+        nodes = self._terms(self.kernels.node_terms, n, self.layout.theta, *arrays)
+        edges = self._terms(self.kernels.edge_terms, m, *arrays)
+        return Evaluation.summed(nodes + edges, self.layout.constant, self.layout.magnitude)
 
     @abstractmethod
     def mutual_information(self) -> Floats:

@@ -17,7 +17,7 @@ from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option
+from clampz.options import Options, check_option, check_whole
 from clampz.signature import ForestWeights, approximation
 from clampz.watch import Watch
 from clampz.workers import workers
@@ -69,15 +69,10 @@ class TRWOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         known = ("uniform", "sampled", "optimized")
-        given = isinstance(self.edge_weights, str)
-        check_option(
-            not given or self.edge_weights in known,
-            "edge_weights",
-            f"one of {', '.join(known)} or an array",
-            self.edge_weights,
-        )
-        check_option(self.num_trees >= 1, "num_trees", "a whole number >= 1", self.num_trees)
-        check_option(self.num_steps >= 1, "num_steps", "a whole number >= 1", self.num_steps)
+        holds = not isinstance(self.edge_weights, str) or self.edge_weights in known
+        check_option(holds, "edge_weights", f"one of {', '.join(known)} or an array", self.edge_weights)
+        check_whole("num_trees", self.num_trees, 1)
+        check_whole("num_steps", self.num_steps, 1)
 
     @property
     def is_optimized(self) -> bool:

@@ -11,7 +11,7 @@ from clampz.bracketing.frontier import Expand, Frontier, Refine
 from clampz.bracketing.leaves import FINISH_SECONDS, Solved, solve_by_methods, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, BoundOptions
-from clampz.clamping.growth import clamp
+from clampz.clamping.call import clamp
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.registry import TRE
 from clampz.elimination.slices import SlicedPlan, Slicer
