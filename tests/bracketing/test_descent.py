@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import clampz as cz
-from clampz.bracketing import upper
+from clampz.bracketing import narrow_bounds
 from clampz.bracketing.descent import MEMORY, descend
 from clampz.bracketing.narrow import Narrow, NarrowState
 
@@ -40,7 +40,7 @@ def test_as_tight_as_scipy(model, max_evaluations, monkeypatch):
     q = cz.mean_field(model).marginals.flat
     start = NarrowState.at(q, q)
     ours = narrow.bounds(model.unary.flat, start, max_evaluations).upper
-    monkeypatch.setattr(upper, "descend", by_scipy)
+    monkeypatch.setattr(narrow_bounds, "descend", by_scipy)
     assert ours <= narrow.bounds(model.unary.flat, start, max_evaluations).upper * (1 + 1e-6)
 
 

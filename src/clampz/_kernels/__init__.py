@@ -1,1 +1,4 @@
-"""Numba kernels: arrays in, arrays out, no objects.  Checking and defaults stay with the callers."""
+"""Numba kernels: arrays in, arrays out, no objects.  Checking and defaults stay with the callers.
+
+May import: numerics, and each other.
+"""

@@ -13,8 +13,7 @@ from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.iteration import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
 from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.messages import MessageLanes
-from clampz.approximations.table_messages import lanes_of
+from clampz.approximations.messages import MessageLanes, lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start

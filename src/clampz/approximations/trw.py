@@ -6,12 +6,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.approximations.binary_messages import BinaryLanes
 from clampz.approximations.edge_weights import checked_weights, heaviest_forests, sampled_weights, uniform_weights
 from clampz.approximations.iteration import Ending, Policy, Stagnation, iterate, solve_in_blocks
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.messages import MessageLanes
-from clampz.approximations.table_messages import lanes_of
+from clampz.approximations.messages import BinaryLanes, MessageLanes, lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start

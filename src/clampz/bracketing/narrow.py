@@ -1,7 +1,7 @@
 """Bounds from parts of a model that are narrow enough to be summed exactly.
 
-Cut some edges so that every connected part left is narrow.  Two bounds follow, both as tight as the parts are wide:
-`lower` is mean field over the parts, `upper` is TRW over narrow subgraphs in place of trees.
+Cut some edges so that every connected part left is narrow.  Two bounds follow, both as tight as the parts are wide: see
+`narrow_bounds`.
 """
 
 import math
@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.bracketing.lower import lower_bound
+from clampz.bracketing.narrow_bounds import lower_bound, upper_bound
 from clampz.bracketing.partitions import never, parts_of, tie_strength, with_ties
 from clampz.bracketing.subgraphs import NarrowSums
-from clampz.bracketing.upper import upper_bound
 from clampz.clamping.selectors.strength import at_variables
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
