@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.iteration import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
+from clampz.approximations.iteration import Endings, Policy, Stagnation, best_of, iterate, solve_in_blocks
 from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.messages import MessageLanes, lanes_of
@@ -97,8 +97,8 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
         certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
         inertia: tuple[Any, ...] = (gentle, None, gentle, certain, certain, certain)
 
-        def solve(block: MessageLanes, numbers: Integers) -> Ending:
-            ending = before = Ending.pending(block)
+        def solve(block: MessageLanes, numbers: Integers) -> Endings:
+            ending = before = Endings.pending(block)
             left = np.arange(block.num_lanes)
             for level, inner in enumerate(INNER_SWEEPS):
                 part = block if level == 0 else block.take(left)
@@ -135,7 +135,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     none = ~ending.converged.reshape(batch.num_lanes, -1).any(axis=1)
     merit = np.where(np.repeat(none, lanes.num_lanes // batch.num_lanes), -ending.residual, merit)
     best = best_of(merit, batch.num_lanes)
-    chosen = Ending.pending(single)
+    chosen = Endings.pending(single)
     chosen.put(np.arange(batch.num_lanes), ending, best)
     estimates = single.estimates("bethe", batch, options, chosen, ones, log_z=chosen.value)
     if isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed":

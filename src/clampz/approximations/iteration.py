@@ -131,7 +131,7 @@ class Lanes(ABC):
 
 
 @dataclass
-class Ending:
+class Endings:
     """How each lane of a run ended; filled in as lanes finish.  `upper` is the lowest value + slack seen on the way."""
 
     value: Floats
@@ -143,7 +143,7 @@ class Ending:
     point: Floats
 
     @classmethod
-    def pending(cls, lanes: Lanes) -> "Ending":
+    def pending(cls, lanes: Lanes) -> "Endings":
         """No lane has ended yet; each is where it stands."""
         value, rounding, upper, residual = np.full((4, lanes.num_lanes), np.inf)
         num_iter = np.zeros(lanes.num_lanes, dtype=np.int64)
@@ -151,7 +151,7 @@ class Ending:
             value, rounding, upper, residual, num_iter, np.full(lanes.num_lanes, None, dtype=object), lanes.point.copy()
         )
 
-    def put(self, where: Integers, other: "Ending", taken: Integers | None = None) -> None:
+    def put(self, where: Integers, other: "Endings", taken: Integers | None = None) -> None:
         """Copy lanes of another ending (all, or those `taken`) to lanes `where` of this one."""
         chosen = slice(None) if taken is None else taken
         for name, mine in vars(self).items():
@@ -187,7 +187,7 @@ class Stagnation:
         return num_iter - self.since[running]
 
 
-def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_block: int | None = None) -> Ending:
+def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Endings], max_block: int | None = None) -> Endings:
     """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
 
     A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending.
@@ -199,7 +199,7 @@ def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_
     if len(blocks) == 1 and len(possible) == lanes.num_lanes:
         return solve(lanes, possible)
     inside = workers if len(blocks) == 1 else Workers(1)
-    ending = Ending.pending(lanes)
+    ending = Endings.pending(lanes)
 
     def run(block: Integers) -> None:
         ending.put(block, solve(lanes.take(block, inside), block))
@@ -234,7 +234,7 @@ def iterate(
     begun: Integers | None = None,
     max_iter: int | None = None,
     full: bool | None = None,
-) -> Ending:
+) -> Endings:
     """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are
     used up.
 
@@ -253,7 +253,7 @@ def iterate(
         Whether these are lanes of a block that fills the vector registers, where their own number does not tell:
         kernels round differently for few lanes.
     """
-    ending = Ending.pending(lanes)
+    ending = Endings.pending(lanes)
     num_lanes = lanes.num_lanes
     full = num_lanes >= FULL_LANES if full is None else full
     running = np.arange(num_lanes)

@@ -23,7 +23,7 @@ from clampz.numerics import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Layout:
+class BatchLayout:
     """What all layouts have.
 
     Attributes
@@ -61,7 +61,7 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BinaryLayout(Layout):
+class BinaryLayout(BatchLayout):
     """Lanes of a binary model.
 
     Attributes
@@ -84,7 +84,7 @@ class BinaryLayout(Layout):
     free: Floats
     clamped_to: Floats
     added: Floats
-    per_lane = (*Layout.per_lane, "free", "clamped_to", "added")
+    per_lane = (*BatchLayout.per_lane, "free", "clamped_to", "added")
 
     @classmethod
     def from_batch(cls, batch: Batch, form: BinaryForm) -> Self:
@@ -150,7 +150,7 @@ class BinaryLayout(Layout):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TableLayout(Layout):
+class TableLayout(BatchLayout):
     """Lanes of a model of any number of labels, arc-consistent.
 
     Attributes
@@ -213,7 +213,7 @@ class TableLayout(Layout):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FactorLayout(Layout):
+class FactorLayout(BatchLayout):
     """Lanes of a model with factors of any size, for mean field; states that cannot be are ruled out as in its pairwise
     equivalent.
 

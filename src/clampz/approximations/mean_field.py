@@ -13,7 +13,7 @@ from clampz._kernels import mean_field_tables as table_kernels
 from clampz._kernels.mean_field_tables import HARD
 from clampz.approximations.iteration import (
     NO_CONFIGURATION,
-    Ending,
+    Endings,
     Evaluation,
     Lanes,
     best_of,
@@ -79,7 +79,7 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     with workers(options.num_threads) as pool:
         lanes = _lanes_of(layout, points, pool)
 
-        def solve(block: MeanFieldLanes, numbers: Integers) -> Ending:
+        def solve(block: MeanFieldLanes, numbers: Integers) -> Endings:
             return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
 
         ending = solve_in_blocks(lanes, solve, MAX_BLOCK)
@@ -262,7 +262,7 @@ def _feasible_starts(layout: TableLayout) -> Floats:
 
 
 def _estimates(
-    batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Ending, best: Integers
+    batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Endings, best: Integers
 ) -> Estimates:
     point = columns(ending.point, best)
     marginals = (

@@ -17,7 +17,7 @@ from clampz._kernels.messages import Weights
 from clampz._kernels.pair_beliefs import mutual_information, pair_beliefs
 from clampz._kernels.simd_math import EXP_LIMIT
 from clampz._kernels.tables import Potentials, fill_factors
-from clampz.approximations.iteration import NO_CONFIGURATION, Ending, Evaluation, Lanes
+from clampz.approximations.iteration import NO_CONFIGURATION, Endings, Evaluation, Lanes
 from clampz.approximations.layouts import BinaryLayout, PairLayout, TableLayout
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
@@ -179,7 +179,7 @@ class MessageLanes(Lanes):
         method: str,
         batch: Batch,
         options: Options,
-        ending: Ending,
+        ending: Endings,
         rho: Floats,
         *,
         log_z: Floats,
