@@ -16,11 +16,10 @@ from numba import njit
 import clampz as cz
 from clampz._kernels.jit import SAFE_MATH
 from clampz._kernels.simd_math import exp, log, log_ratio, sigmoid
-from clampz.approximations.binary_messages import BinaryLanes
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import TableLayout, layout_of
 from clampz.approximations.mean_field import BinaryField, MeanFieldLanes, TableField
-from clampz.approximations.table_messages import GeneralLanes
+from clampz.approximations.messages import BinaryLanes, GeneralLanes
 from clampz.workers import Workers
 from timing import Claim, alone, interleaved, print_table
 

@@ -15,7 +15,7 @@ from clampz.approximations.trw import TRWOptions, trw
 from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound, bound_marginals, bounds
 from clampz.choosing import Solution, solve
 from clampz.clamping.branches import Clamped, Step, branches
-from clampz.clamping.growth import clamp
+from clampz.clamping.call import clamp
 from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import scores, selectors
 from clampz.elimination.exact import ExactOptions, exact

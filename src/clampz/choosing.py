@@ -18,8 +18,8 @@ from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
 from clampz.bracketing import Bracket, bound
 from clampz.clamping.branches import Clamped
+from clampz.clamping.call import clamp
 from clampz.clamping.cost import affordable
-from clampz.clamping.growth import clamp
 from clampz.clamping.selectors import selectors
 from clampz.elimination.cost import exact_cost
 from clampz.elimination.exact import ExactOptions, exact, run_exact

@@ -12,7 +12,7 @@ from clampz._kernels import tables
 from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.table_messages import lanes_of
+from clampz.approximations.messages import lanes_of
 from clampz.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
 from random_models import as_general, random_binary, random_edges, random_tables
 

@@ -7,7 +7,7 @@ import pytest
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.table_messages import lanes_of
+from clampz.approximations.messages import lanes_of
 from clampz.workers import Workers
 from naive import NaiveMessages, naive_bethe, naive_objective
 from random_models import as_general, random_binary, random_edges, random_tables

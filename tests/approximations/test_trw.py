@@ -244,7 +244,13 @@ def test_options_are_kept_and_checked():
         10,
         3,
     )
-    for changes in ({"edge_weights": "best"}, {"num_trees": 0}, {"num_steps": 0}):
+    for changes in (
+        {"edge_weights": "best"},
+        {"num_trees": 0},
+        {"num_trees": 2.5},
+        {"num_steps": 0},
+        {"num_steps": "2"},
+    ):
         with pytest.raises(cz.OptionError, match=next(iter(changes))):
             cz.trw(model, **changes)
     whole = dataclasses.replace(estimate.options, tol=1e-6)

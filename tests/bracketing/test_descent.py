@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 import clampz as cz
-from clampz.bracketing import upper
+from clampz.bracketing import narrow_bounds
 from clampz.bracketing.descent import MEMORY, descend
-from clampz.bracketing.narrow import Narrow
+from clampz.bracketing.narrow import Narrow, NarrowState
 
 
 def by_scipy(evaluate, x, max_evaluations, must_stop):
@@ -37,10 +37,11 @@ def by_scipy(evaluate, x, max_evaluations, must_stop):
 )
 def test_as_tight_as_scipy(model, max_evaluations, monkeypatch):
     narrow = Narrow.of(model, 2.0**7)
-    start = [cz.mean_field(model).marginals.flat]
-    ours = narrow.bounds(model.unary.flat, None, start, max_evaluations).upper
-    monkeypatch.setattr(upper, "descend", by_scipy)
-    assert ours <= narrow.bounds(model.unary.flat, None, start, max_evaluations).upper * (1 + 1e-6)
+    q = cz.mean_field(model).marginals.flat
+    start = NarrowState.at(q, q)
+    ours = narrow.bounds(model.unary.flat, start, max_evaluations).upper
+    monkeypatch.setattr(narrow_bounds, "descend", by_scipy)
+    assert ours <= narrow.bounds(model.unary.flat, start, max_evaluations).upper * (1 + 1e-6)
 
 
 def quadratic(scale, seen):

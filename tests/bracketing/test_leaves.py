@@ -23,7 +23,7 @@ def lanes_of(model):
 
 def work_on(model, exact=True, **asked):
     options = cz.BoundOptions(exact=exact)
-    return LeafWork(model, lanes_of(model), options, 60.0, **asked)
+    return LeafWork(model=model, unary=lanes_of(model), options=options, seconds=60.0, **asked)
 
 
 @pytest.mark.parametrize("limit", [0.0, 40.0])

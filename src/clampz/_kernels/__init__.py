@@ -1,4 +1,4 @@
 """Numba kernels: arrays in, arrays out, no objects.  Checking and defaults stay with the callers.
 
-May import: numerics.
+May import: numerics, and each other.
 """

@@ -61,9 +61,8 @@ def kernel(function: Any) -> Any:
 
     Python's division raises on zero, and the branch for it keeps LLVM from vectorising the loop around it.
     """
-    settings: Any = (
-        config  # where the cache goes is decided when a function is decorated; other packages keep their own setting
-    )
+    # where the cache goes is decided when a function is decorated; other packages keep their own setting
+    settings: Any = config
     before, settings.CACHE_DIR = settings.CACHE_DIR, CACHE_FOLDER
     try:
         return njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE_MATH)(function)

@@ -15,11 +15,9 @@ Every q gives a lower bound F <= log Z, and each update can only raise it.
 import numpy as np
 
 from clampz._kernels.jit import inline, kernel
-from clampz._kernels.messages import ADDITIONS_COVERED
+from clampz._kernels.messages import ADDITIONS_COVERED, CHUNK
 from clampz._kernels.simd_math import log, lost_in_sum, sigmoid
 
-# Values gathered before a vectorised pass over them.
-CHUNK = 256
 # Below this the entropy term q log q is lost to rounding anyway.
 SMALLEST = 1e-300
 
@@ -72,7 +70,8 @@ def sweep_pendants(core, centred, theta, weight, free, graph):
 
 
 @inline
-def _entropy_term(p):
+def entropy_term(p):
+    """-p log p, also for p = 0."""
     return -p * log(max(p, SMALLEST))
 
 
@@ -96,7 +95,7 @@ def value_terms(first, last, centred, theta, weight, free, graph, out):
                 size[b] += abs(half)
         for b in range(num_lanes):
             high = 0.5 + centred[i, b]
-            entropy = _entropy_term(high) + _entropy_term(0.5 - centred[i, b])
+            entropy = entropy_term(high) + entropy_term(0.5 - centred[i, b])
             if free.size > 0:
                 entropy *= free[i, b]
             value = theta[i, b] * high + centred[i, b] * row[b] + entropy

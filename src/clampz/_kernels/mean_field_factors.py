@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz._kernels.jit import kernel
-from clampz._kernels.mean_field import _entropy_term
-from clampz._kernels.mean_field_tables import _softmax
+from clampz._kernels.mean_field import entropy_term
+from clampz._kernels.mean_field_tables import softmax
 from clampz._kernels.messages import ADDITIONS_COVERED
 from clampz._kernels.simd_math import lost_in_sum
 from clampz.numerics import Integers
@@ -53,7 +53,7 @@ def update_variables(num_sweeps, q, theta, table, graph):
             for e in range(graph.at[i], graph.at[i + 1]):
                 _add_expectations(graph.factor[e], graph.place[e], begin, q, table, graph, weight)
             for b in range(num_lanes):
-                _softmax(q, begin, num_i, b)
+                softmax(q, begin, num_i, b)
 
 
 @kernel
@@ -93,7 +93,7 @@ def variable_terms(q, theta, out):
         for b in range(q.shape[1]):
             p = q[s, b]
             if p > 0.0:
-                value = p * theta[s, b] + _entropy_term(p)
+                value = p * theta[s, b] + entropy_term(p)
                 out[4, b] += lost_in_sum(out[0, b], value)
                 out[0, b] += value
                 out[3, b] += p * abs(theta[s, b]) + 1.0

@@ -9,7 +9,7 @@ table    (tables,) theta_ij in both directions, hard zeros replaced by -HARD
 import numpy as np
 
 from clampz._kernels.jit import kernel
-from clampz._kernels.mean_field import _entropy_term
+from clampz._kernels.mean_field import entropy_term
 from clampz._kernels.messages import ADDITIONS_COVERED
 from clampz._kernels.simd_math import EXP_LIMIT, exp, lost_in_sum
 
@@ -18,7 +18,7 @@ HARD = 1e30
 
 
 @kernel
-def _softmax(q, first, num_states, b):
+def softmax(q, first, num_states, b):
     """Log weights in q[first : first + num_states, b] to probabilities."""
     top = -np.inf
     for x in range(num_states):
@@ -61,12 +61,12 @@ def update_slots(first, last, q, theta, table, graph):
                         for b in range(num_lanes):
                             q[at + x, b] += t * q[from_j + y, b]
         for b in range(num_lanes):
-            _softmax(q, at, num_i, b)
+            softmax(q, at, num_i, b)
 
 
 @kernel
 def sweep_classes(class_start, num_sweeps, q, theta, table, graph):
-    """Sweeps over all slots, as `sweep_classes`."""
+    """Sweeps over all slots, as in `mean_field`."""
     for _ in range(num_sweeps):
         for k in range(class_start.size - 1):
             update_slots(class_start[k], class_start[k + 1], q, theta, table, graph)
@@ -75,7 +75,7 @@ def sweep_classes(class_start, num_sweeps, q, theta, table, graph):
 
 @kernel
 def sweep_pendants(core, q, theta, table, graph):
-    """Update the pendant slots one after another, as `sweep_pendants`."""
+    """Update the pendant slots one after another, as in `mean_field`."""
     n = graph.start.size - 1
     for i in range(n - 1, core - 1, -1):
         update_slots(i, i + 1, q, theta, table, graph)
@@ -106,7 +106,7 @@ def value_terms(first, last, q, theta, table, graph, out):
                             term = table[graph.table_start[e] + y * num_i + x] * q[from_j + y, b]
                             energy += term
                             size += abs(term)
-                    value = p * (theta[at + x, b] + energy / 2) + _entropy_term(p)
+                    value = p * (theta[at + x, b] + energy / 2) + entropy_term(p)
                     out[4, b] += lost_in_sum(out[0, b], value)
                     out[0, b] += value
                     out[3, b] += p * (abs(theta[at + x, b]) + size * additions) + 1.0

@@ -34,8 +34,6 @@ CHUNK = 256
 # Below this |w| the short form of the update neither overflows nor loses precision once h is clipped; above it the long
 # form is used.
 SHORT_FORM_LIMIT = 600.0
-
-
 # Additions in a row that the rounding charged per term covers.
 ADDITIONS_COVERED = 8.0
 

@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.iteration import Ending, Policy, Stagnation, best_of, iterate, solve_in_blocks
+from clampz.approximations.iteration import Endings, Policy, Stagnation, best_of, iterate, solve_in_blocks
 from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.messages import MessageLanes
-from clampz.approximations.table_messages import lanes_of
+from clampz.approximations.messages import MessageLanes, lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option
+from clampz.options import Options, check_whole
 from clampz.signature import approximation
 from clampz.watch import Watch
 from clampz.workers import Workers
@@ -65,12 +64,7 @@ class BetheOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option(
-            isinstance(self.num_starts, int) and self.num_starts >= 0,
-            "num_starts",
-            "a whole number >= 0",
-            self.num_starts,
-        )
+        check_whole("num_starts", self.num_starts, 0)
 
     def in_branches(self) -> "BetheOptions":
         """Fewer starts: measured on the reference models, the parent's and the uniform one are as good as all of them,
@@ -103,8 +97,8 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
         certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
         inertia: tuple[Any, ...] = (gentle, None, gentle, certain, certain, certain)
 
-        def solve(block: MessageLanes, numbers: Integers) -> Ending:
-            ending = before = Ending.pending(block)
+        def solve(block: MessageLanes, numbers: Integers) -> Endings:
+            ending = before = Endings.pending(block)
             left = np.arange(block.num_lanes)
             for level, inner in enumerate(INNER_SWEEPS):
                 part = block if level == 0 else block.take(left)
@@ -141,7 +135,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     none = ~ending.converged.reshape(batch.num_lanes, -1).any(axis=1)
     merit = np.where(np.repeat(none, lanes.num_lanes // batch.num_lanes), -ending.residual, merit)
     best = best_of(merit, batch.num_lanes)
-    chosen = Ending.pending(single)
+    chosen = Endings.pending(single)
     chosen.put(np.arange(batch.num_lanes), ending, best)
     estimates = single.estimates("bethe", batch, options, chosen, ones, log_z=chosen.value)
     if isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed":

@@ -1,7 +1,7 @@
 """What approximations cost: sweeps over a model, and the seconds of one."""
 
 from clampz.model import Model
-from clampz.model.equivalent import Equivalent
+from clampz.model.equivalent import pairwise_model
 
 # A sweep takes so many seconds for an entry of the tables (5 ns for a message of four, in many lanes; several times
 # that in one).
@@ -16,5 +16,5 @@ BRANCH_SWEEPS = {"mean_field": 17.0, "bethe": 2.0, "trw": 1 / 3}
 
 def seconds_per_sweep(model: Model) -> float:
     """About what a lane takes for one sweep over the model, or over the pairwise model that stands for it."""
-    solved = Equivalent.of(model).model if model.factors else model
+    solved, _ = pairwise_model(model)
     return (2 * len(solved.pairwise.flat) + len(solved.unary.flat)) * SECONDS_PER_ENTRY

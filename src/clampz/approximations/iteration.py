@@ -8,17 +8,21 @@ history, so a lane ends up with the same numbers in any batch.
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
+from types import ModuleType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
+from clampz.model.tables import columns
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.options import Options
 from clampz.watch import Progress, StoppedBy, Watch
-from clampz.workers import MIN_RANGE, Workers, lane_blocks, padded
+from clampz.workers import MIN_RANGE, Workers, cut, lane_blocks, padded, sum_blocks
 
 NO_CONFIGURATION = "Z = 0: no configuration is possible"
 # The lanes are looked at after 1, 2, 4, 7, 11, ... sweeps, each time half as many later again, and at the latest after
@@ -59,6 +63,8 @@ class Lanes(ABC):
 
     Attributes
     ----------
+    kernels
+        Those of this kind of lanes: all kinds have them under the same names.
     layout
         What is solved.
     point
@@ -69,6 +75,7 @@ class Lanes(ABC):
         Threads for a block that is alone.
     """
 
+    kernels: ModuleType
     layout: Any
     point: Floats
     keep: Floats
@@ -78,13 +85,42 @@ class Lanes(ABC):
     def num_lanes(self) -> int:
         return int(self.point.shape[1])
 
-    @abstractmethod
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         """Some of the lanes, as a block of its own with copies of their points."""
+        taken = copy(self)
+        taken.layout, taken.workers = self.layout.take(lanes), workers or self.workers
+        taken.point, taken.keep = columns(self.point, lanes), self.keep[lanes]
+        return taken
 
     @abstractmethod
+    def _arrays(self) -> tuple[Any, ...]:
+        """What the kernels of a sweep take."""
+
     def sweep(self, num_sweeps: int) -> None:
-        """Update everything once, so many times."""
+        """Update everything in the core once, colour class by colour class, so many times."""
+        classes, arrays = self.layout.topology.class_start, self._arrays()
+        if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
+            self.kernels.sweep_classes(classes, num_sweeps, *arrays)
+            return
+        for _ in range(num_sweeps):
+            for first, last in pairwise(classes):
+                self.workers.map(
+                    lambda part: self.kernels.update_slots(*part, *arrays), cut(first, last, self.workers.num_threads)
+                )
+            self._sweep_pendants()
+
+    def _sweep_pendants(self) -> None:  # noqa: B027 (messages away from the core wait until they are looked at)
+        """Update what is away from the core, where `sweep_classes` does."""
+
+    def _terms(self, kernel: Callable[..., None], size: int, *arrays: Any) -> list[Floats]:
+        """What a kernel adds up over 0..size-1, block by block: (6, B) each."""
+
+        def run(block: tuple[int, int]) -> Floats:
+            out = np.zeros((6, self.num_lanes))
+            kernel(*block, *arrays, out)
+            return out
+
+        return self.workers.map(run, sum_blocks(size))
 
     def rebase(self) -> None:  # noqa: B027 (most methods have no outer loop)
         """The outer step of a double loop."""
@@ -95,7 +131,7 @@ class Lanes(ABC):
 
 
 @dataclass
-class Ending:
+class Endings:
     """How each lane of a run ended; filled in as lanes finish.  `upper` is the lowest value + slack seen on the way."""
 
     value: Floats
@@ -107,7 +143,7 @@ class Ending:
     point: Floats
 
     @classmethod
-    def pending(cls, lanes: Lanes) -> "Ending":
+    def pending(cls, lanes: Lanes) -> "Endings":
         """No lane has ended yet; each is where it stands."""
         value, rounding, upper, residual = np.full((4, lanes.num_lanes), np.inf)
         num_iter = np.zeros(lanes.num_lanes, dtype=np.int64)
@@ -115,7 +151,7 @@ class Ending:
             value, rounding, upper, residual, num_iter, np.full(lanes.num_lanes, None, dtype=object), lanes.point.copy()
         )
 
-    def put(self, where: Integers, other: "Ending", taken: Integers | None = None) -> None:
+    def put(self, where: Integers, other: "Endings", taken: Integers | None = None) -> None:
         """Copy lanes of another ending (all, or those `taken`) to lanes `where` of this one."""
         chosen = slice(None) if taken is None else taken
         for name, mine in vars(self).items():
@@ -151,7 +187,7 @@ class Stagnation:
         return num_iter - self.since[running]
 
 
-def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_block: int | None = None) -> Ending:
+def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Endings], max_block: int | None = None) -> Endings:
     """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
 
     A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending.
@@ -163,7 +199,7 @@ def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Ending], max_
     if len(blocks) == 1 and len(possible) == lanes.num_lanes:
         return solve(lanes, possible)
     inside = workers if len(blocks) == 1 else Workers(1)
-    ending = Ending.pending(lanes)
+    ending = Endings.pending(lanes)
 
     def run(block: Integers) -> None:
         ending.put(block, solve(lanes.take(block, inside), block))
@@ -198,7 +234,7 @@ def iterate(
     begun: Integers | None = None,
     max_iter: int | None = None,
     full: bool | None = None,
-) -> Ending:
+) -> Endings:
     """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are
     used up.
 
@@ -217,7 +253,7 @@ def iterate(
         Whether these are lanes of a block that fills the vector registers, where their own number does not tell:
         kernels round differently for few lanes.
     """
-    ending = Ending.pending(lanes)
+    ending = Endings.pending(lanes)
     num_lanes = lanes.num_lanes
     full = num_lanes >= FULL_LANES if full is None else full
     running = np.arange(num_lanes)

@@ -6,7 +6,7 @@ holds tables, for all others.  Mean field and message passing start from the sam
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -17,13 +17,51 @@ from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
 from clampz.model.fixing import states_left
-from clampz.model.tables import columns, lane_sums, offsets, ranges
+from clampz.model.tables import lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
 
 
-@dataclass(frozen=True, eq=False)
-class BinaryLayout:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BatchLayout:
+    """What all layouts have.
+
+    Attributes
+    ----------
+    theta
+        (rows, B) unary potentials.
+    constant
+        (B,) everything that depends on no free variable; -inf where the lane has Z = 0.
+    """
+
+    theta: Floats
+    constant: Floats
+    # The arrays whose last axis is the lanes; some have none where no lane needs them.
+    per_lane: ClassVar[tuple[str, ...]] = ("theta", "constant")
+
+    @property
+    def num_lanes(self) -> int:
+        return len(self.constant)
+
+    @property
+    def magnitude(self) -> Floats:
+        """(B,) the absolute terms that went into the constant: what the rounding error made on the way is proportional
+        to.  Tables are used as they are."""
+        return np.where(np.isfinite(self.constant), np.abs(self.constant), 0.0)
+
+    def take(self, lanes: Integers) -> Self:
+        """Some of the lanes."""
+        arrays = {name: getattr(self, name) for name in self.per_lane}
+        return replace(self, **{k: np.take(a, lanes, axis=-1) if a.shape[-1] else a for k, a in arrays.items()})
+
+    def join(self, others: Sequence[Self]) -> Self:
+        """These lanes followed by those of others on the same graph."""
+        arrays = {k: np.concatenate([getattr(part, k) for part in (self, *others)], axis=-1) for k in self.per_lane}
+        return replace(self, **arrays)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BinaryLayout(BatchLayout):
     """Lanes of a binary model.
 
     Attributes
@@ -32,25 +70,21 @@ class BinaryLayout:
         (m,) edge weights.
     theta
         (n, B) log-odds of the unary potentials by slot; 0 where clamped.
-    constant
-        (B,) everything that depends on no free variable; -inf where the lane has Z = 0.
     free
         (n, B) 1 where free and 0 where clamped, by slot; (0, 0) if no lane has a clamped variable.
     clamped_to
         (n, B) the state of the clamped variables, by slot; empty like `free`.
-    magnitude
-        (B,) the absolute terms that went into the log-odds and the constant, some of which cancel: what the rounding
-        error made on the way is proportional to.
+    added
+        (B,) the absolute terms that went into the log-odds and the constant, some of which cancel.
     """
 
     topology: Topology
     graph: MessageGraph
     W: Floats
-    theta: Floats
-    constant: Floats
     free: Floats
     clamped_to: Floats
-    magnitude: Floats
+    added: Floats
+    per_lane = (*BatchLayout.per_lane, "free", "clamped_to", "added")
 
     @classmethod
     def from_batch(cls, batch: Batch, form: BinaryForm) -> Self:
@@ -61,9 +95,7 @@ class BinaryLayout:
         shift = form.theta[:, None]
         clamped = batch.num_possible <= 1
         state = (high > -np.inf) & clamped
-        own = np.where(
-            state, high + shift, low
-        )  # what each variable adds to the constant: its clamped state, or state 0
+        own = np.where(state, high + shift, low)  # what each adds to the constant: its clamped state, or state 0
         constant = model.constant + form.constant + lane_sums(own)
         with np.errstate(invalid="ignore"):
             theta = np.where(clamped, 0.0, high - low + shift)
@@ -82,53 +114,31 @@ class BinaryLayout:
         # theta and the constant are sums over as many tables as a variable has neighbours, one after another
         additions = 1.0 + float(topology.degrees.max(initial=0)) / ADDITIONS_COVERED
         unary = np.where(np.isfinite(batch.unary), np.abs(batch.unary), 0.0).sum(axis=0)
-        magnitude = abs(model.constant) + unary + additions * float(np.abs(model.pairwise.flat).sum())
+        added = abs(model.constant) + unary + additions * float(np.abs(model.pairwise.flat).sum())
         graph = MessageGraph(topology.start, topology.tail, topology.reverse, topology.message_of_edge)
         return cls(
-            topology,
-            graph,
-            form.W,
-            np.ascontiguousarray(theta[topology.variable_of]),
-            constant,
-            free,
-            clamped_to,
-            magnitude,
+            topology=topology,
+            graph=graph,
+            W=form.W,
+            theta=np.ascontiguousarray(theta[topology.variable_of]),
+            constant=constant,
+            free=free,
+            clamped_to=clamped_to,
+            added=added,
         )
 
     @property
-    def num_lanes(self) -> int:
-        return len(self.constant)
+    def magnitude(self) -> Floats:
+        return self.added
 
-    def take(self, lanes: Integers) -> "BinaryLayout":
-        """Some of the lanes."""
-        free, clamped_to = (columns(a, lanes) if a.size else a for a in (self.free, self.clamped_to))
-        return replace(
-            self,
-            theta=columns(self.theta, lanes),
-            constant=self.constant[lanes],
-            free=free,
-            clamped_to=clamped_to,
-            magnitude=self.magnitude[lanes],
-        )
-
-    def join(self, others: Sequence["BinaryLayout"]) -> "BinaryLayout":
-        """These lanes followed by those of others on the same graph."""
+    def join(self, others: Sequence[Self]) -> Self:
         parts = [self, *others]
-        masked = any(part.free.size for part in parts)
-        free = [part.free if part.free.size else np.ones_like(part.theta) for part in parts] if masked else [self.free]
-        clamped_to = (
-            [part.clamped_to if part.free.size else np.zeros_like(part.theta) for part in parts]
-            if masked
-            else [self.clamped_to]
-        )
-        return replace(
-            self,
-            theta=np.concatenate([part.theta for part in parts], axis=1),
-            constant=np.concatenate([part.constant for part in parts]),
-            magnitude=np.concatenate([part.magnitude for part in parts]),
-            free=np.concatenate(free, axis=1) if masked else self.free,
-            clamped_to=np.concatenate(clamped_to, axis=1) if masked else self.clamped_to,
-        )
+        if any(part.free.size for part in parts):
+            parts = [part if part.free.size else part._with_masks() for part in parts]
+        return super(BinaryLayout, parts[0]).join(parts[1:])
+
+    def _with_masks(self) -> Self:
+        return replace(self, free=np.ones_like(self.theta), clamped_to=np.zeros_like(self.theta))
 
     def marginals(self, high: Floats, low: Floats) -> Floats:
         """(S, B) marginals in the order of the variables, from the probabilities of the two states by slot; clamped
@@ -139,8 +149,8 @@ class BinaryLayout:
         return np.stack([low, high], axis=1)[self.topology.slot_of].reshape(-1, high.shape[1])
 
 
-@dataclass(frozen=True, eq=False)
-class TableLayout:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableLayout(BatchLayout):
     """Lanes of a model of any number of labels, arc-consistent.
 
     Attributes
@@ -152,16 +162,12 @@ class TableLayout:
     theta
         (S, B) log unary potentials, states in slot order; -inf where the state is ruled out or has no partner in some
         neighbour.
-    constant
-        (B,) the model's constant; -inf where some variable has no state left, so that Z = 0.
     """
 
     model: Model
     graph: StateGraph
     rows: Integers
     table: Floats
-    theta: Floats
-    constant: Floats
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Self:
@@ -187,34 +193,17 @@ class TableLayout:
             arc_consistency(possible, graph, table)
         empty = (states_left(possible, graph.state_start) == 0).any(axis=0)
         return cls(
-            model, graph, rows, table, np.where(possible, theta, -np.inf), np.where(empty, -np.inf, model.constant)
+            model=model,
+            graph=graph,
+            rows=rows,
+            table=table,
+            theta=np.where(possible, theta, -np.inf),
+            constant=np.where(empty, -np.inf, model.constant),
         )
 
     @property
     def topology(self) -> Topology:
         return self.model.topology
-
-    @property
-    def magnitude(self) -> Floats:
-        """(B,) the absolute terms of the constant; tables are used as they are."""
-        return np.where(np.isfinite(self.constant), np.abs(self.constant), 0.0)
-
-    @property
-    def num_lanes(self) -> int:
-        return len(self.constant)
-
-    def take(self, lanes: Integers) -> "TableLayout":
-        """Some of the lanes."""
-        return replace(self, theta=columns(self.theta, lanes), constant=self.constant[lanes])
-
-    def join(self, others: Sequence["TableLayout"]) -> "TableLayout":
-        """These lanes followed by those of others on the same graph."""
-        parts = [self, *others]
-        return replace(
-            self,
-            theta=np.concatenate([part.theta for part in parts], axis=1),
-            constant=np.concatenate([part.constant for part in parts]),
-        )
 
     def in_variable_order(self, rows: Floats) -> Floats:
         """(S, B) rows in slot order put in the order of the variables."""
@@ -223,28 +212,24 @@ class TableLayout:
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class FactorLayout:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FactorLayout(BatchLayout):
     """Lanes of a model with factors of any size, for mean field; states that cannot be are ruled out as in its pairwise
     equivalent.
 
     Attributes
     ----------
     pairwise
-        The equivalent.
+        The equivalent, of all lanes that there were.
     graph, table
         Edges and larger factors alike, as `_kernels.mean_field_factors` has them.
     theta
         (S, B) log unary potentials in variable order; -inf where the state is ruled out.
-    constant
-        (B,) the model's constant; -inf where Z = 0.
     """
 
     pairwise: TableLayout
     graph: FactorGraph
     table: Floats
-    theta: Floats
-    constant: Floats
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Self:
@@ -265,27 +250,13 @@ class FactorLayout:
             place=(np.arange(len(variables)) - scope_start[factor])[order],
         )
         theta = pairwise.in_variable_order(pairwise.theta)[: len(batch.unary)]
-        return cls(pairwise, graph, np.concatenate([model.pairwise.flat, larger.flat]), theta, pairwise.constant)
+        table = np.concatenate([model.pairwise.flat, larger.flat])
+        return cls(pairwise=pairwise, graph=graph, table=table, theta=theta, constant=pairwise.constant)
 
     @property
     def rows(self) -> Integers:
         """(S,) the row of the model's unary potentials that each row here comes from."""
         return np.arange(len(self.theta))
-
-    @property
-    def magnitude(self) -> Floats:
-        """(B,) the absolute terms of the constant."""
-        return self.pairwise.magnitude
-
-    @property
-    def num_lanes(self) -> int:
-        return len(self.constant)
-
-    def take(self, lanes: Integers) -> "FactorLayout":
-        """Some of the lanes."""
-        return replace(
-            self, pairwise=self.pairwise.take(lanes), theta=columns(self.theta, lanes), constant=self.constant[lanes]
-        )
 
     def in_variable_order(self, rows: Floats) -> Floats:
         return rows

@@ -3,8 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +13,7 @@ from clampz._kernels import mean_field_tables as table_kernels
 from clampz._kernels.mean_field_tables import HARD
 from clampz.approximations.iteration import (
     NO_CONFIGURATION,
-    Ending,
+    Endings,
     Evaluation,
     Lanes,
     best_of,
@@ -29,10 +27,10 @@ from clampz.model.results import Estimates
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns, lane_sums
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option
+from clampz.options import Options, check_option, check_whole
 from clampz.signature import approximation
 from clampz.watch import Watch
-from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks
+from clampz.workers import Workers
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
@@ -61,12 +59,7 @@ class MeanFieldOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option(
-            isinstance(self.num_starts, int) and self.num_starts >= 0,
-            "num_starts",
-            "a whole number >= 0",
-            self.num_starts,
-        )
+        check_whole("num_starts", self.num_starts, 0)
 
 
 @approximation("mean_field", MeanFieldOptions, takes_factors=True)
@@ -86,7 +79,7 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     with Workers(options.num_threads) as pool:
         lanes = _lanes_of(layout, points, pool)
 
-        def solve(block: MeanFieldLanes, numbers: Integers) -> Ending:
+        def solve(block: MeanFieldLanes, numbers: Integers) -> Endings:
             return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
 
         ending = solve_in_blocks(lanes, solve, MAX_BLOCK)
@@ -97,10 +90,8 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
 class MeanFieldLanes(Lanes):
     """Probabilities of a block of lanes, and what can be done with them.
 
-    As with messages, the kernels of binary models and of tables have the same names and arguments.
+    `constant` (B,) is what the kernels leave out, `weight` the pairwise potentials as they want them.
     """
-
-    kernels: ModuleType
 
     def __init__(self, layout: FieldLayout, point: Floats, workers: Workers) -> None:
         """`point` has a multiple of the layout's lanes: the starts of lane 0, then those of lane 1, and so on."""
@@ -113,50 +104,26 @@ class MeanFieldLanes(Lanes):
         self.constant = self._constant()
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
-        """Some of the lanes."""
-        taken = object.__new__(type(self))
-        taken.layout, taken.point, taken.weight = self.layout.take(lanes), columns(self.point, lanes), self.weight
-        taken.last_value, taken.keep, taken.constant = self.last_value[lanes], self.keep[lanes], self.constant[lanes]
-        taken.workers = workers or self.workers
+        taken = super().take(lanes, workers)
+        taken.last_value, taken.constant = self.last_value[lanes], self.constant[lanes]
         return taken
 
     @abstractmethod
-    def _weight(self) -> Floats:
-        """The pairwise potentials as the kernels want them."""
+    def _weight(self) -> Floats: ...
 
     def _constant(self) -> Floats:
-        """(B,) what the kernels leave out."""
         constant: Floats = self.layout.constant
         return constant
 
     def _arrays(self) -> tuple[Any, ...]:
         return self.point, self.layout.theta, self.weight, self.layout.graph
 
-    def sweep(self, num_sweeps: int) -> None:
-        """Update every variable, colour class by colour class."""
-        classes, arrays = self.layout.topology.class_start, self._arrays()
-        if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
-            self.kernels.sweep_classes(classes, num_sweeps, *arrays)
-            return
-        core = int(classes[-1])
-        for _ in range(num_sweeps):
-            for first, last in pairwise(classes):
-                self.workers.map(
-                    lambda part: self.kernels.update_slots(part[0], part[1], *arrays),
-                    cut(first, last, self.workers.num_threads),
-                )
-            if core < self.layout.topology.num_variables:
-                self.kernels.sweep_pendants(core, *arrays)
+    def _sweep_pendants(self) -> None:
+        self.kernels.sweep_pendants(int(self.layout.topology.class_start[-1]), *self._arrays())
 
     def evaluate(self) -> Evaluation:
         """The bound at the current point; `slack` is what it has gained since the last look."""
-
-        def run(part: tuple[int, int]) -> Floats:
-            out = np.zeros((6, self.num_lanes))
-            self.kernels.value_terms(part[0], part[1], *self._arrays(), out)
-            return out
-
-        return self._gained(self.workers.map(run, sum_blocks(self.layout.topology.num_variables)))
+        return self._gained(self._terms(self.kernels.value_terms, self.layout.topology.num_variables, *self._arrays()))
 
     def _gained(self, parts: list[Floats]) -> Evaluation:
         look = Evaluation.summed(parts, self.constant, self.layout.magnitude)
@@ -240,10 +207,8 @@ class ProductMarginals:
     def pairwise(self, lane: int) -> Floats:
         """q_i(a) q_j(b), laid out as the model's pairwise tables."""
         tables, start = self.model.pairwise, self.model.unary.start
-        edge = np.repeat(np.arange(len(tables.edges)), np.diff(tables.start))
-        entry = np.arange(len(tables.flat)) - tables.start[edge]
+        _, edge, a, b = tables.entries(np.arange(len(tables)))
         i, j = tables.edges[edge].T
-        a, b = np.divmod(entry, tables.num_states[j])
         q = self.marginals_flat[:, lane]
         product: Floats = q[start[i] + a] * q[start[j] + b]
         return product
@@ -297,7 +262,7 @@ def _feasible_starts(layout: TableLayout) -> Floats:
 
 
 def _estimates(
-    batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Ending, best: Integers
+    batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Endings, best: Integers
 ) -> Estimates:
     point = columns(ending.point, best)
     marginals = (

@@ -1,19 +1,24 @@
-"""MessageLanes: the state of a block of lanes that pass messages, and what can be done with it.
+"""Message passing: the state of a block of lanes that pass messages, and what can be done with it.
 
-`BinaryLanes` holds log-odds, `GeneralLanes` tables; the loops over them are the same, for their kernels have the same
-names and arguments.
+`BinaryLanes` holds log-odds, `GeneralLanes` tables, for any number of labels and with hard zeros; the loops over them
+are the same, for their kernels have the same names and arguments.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import pairwise
-from types import ModuleType
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 
-from clampz.approximations.iteration import NO_CONFIGURATION, Ending, Evaluation, Lanes
-from clampz.approximations.layouts import PairLayout
+from clampz._kernels import messages as binary_kernels
+from clampz._kernels import messages_general as general_kernels
+from clampz._kernels.messages import Weights
+from clampz._kernels.pair_beliefs import mutual_information, pair_beliefs
+from clampz._kernels.simd_math import EXP_LIMIT
+from clampz._kernels.tables import Potentials, fill_factors
+from clampz.approximations.iteration import NO_CONFIGURATION, Endings, Evaluation, Lanes
+from clampz.approximations.layouts import BinaryLayout, PairLayout, TableLayout
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
 from clampz.model.starts import Start, check_same_graph, one_per_lane, start_marginals
@@ -22,7 +27,7 @@ from clampz.model.topology import Indices
 from clampz.numerics import Floats, Integers
 from clampz.options import Options
 from clampz.wording import Bound
-from clampz.workers import MIN_RANGE, Workers, cut, sum_blocks
+from clampz.workers import Workers, sum_blocks
 
 # Probabilities are taken to be at least this when messages are made from them, so that their logarithms are finite.
 TINY = 1e-12
@@ -37,8 +42,6 @@ class MessageLanes(Lanes):
         (rows, B) the messages.
     total
         (rows, B) the beliefs they lead to, kept in step with them.
-    keep
-        (B,) 1 - damping of each lane.
     rho
         (m, 1) or (m, B) the edge counting numbers.
     inertia
@@ -47,7 +50,6 @@ class MessageLanes(Lanes):
         The kernels' view of the edges under these counting numbers.
     """
 
-    kernels: ModuleType
     potentials: Any
 
     def __init__(self, layout: PairLayout, num_rows: int, workers: Workers) -> None:
@@ -60,11 +62,8 @@ class MessageLanes(Lanes):
         self.set_counting(np.ones((self.topology.num_edges, 1)))
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
-        """Some of the lanes, as a block of its own with copies of their messages."""
-        taken = object.__new__(type(self))
-        taken.__dict__.update(self.__dict__)
-        taken.layout, taken.workers = self.layout.take(lanes), workers or self.workers
-        taken.point, taken.total, taken.keep = columns(self.point, lanes), columns(self.total, lanes), self.keep[lanes]
+        taken = super().take(lanes, workers)
+        taken.total = columns(self.total, lanes)
         taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
         taken.potentials = self._take_potentials(lanes, taken.layout)
         return taken
@@ -72,8 +71,7 @@ class MessageLanes(Lanes):
     def join(self, others: Sequence["MessageLanes"]) -> Self:
         """These lanes followed by those of others on the same graph."""
         parts: list[MessageLanes] = [self, *others]
-        joined = object.__new__(type(self))
-        joined.__dict__.update(self.__dict__)
+        joined = copy(self)
         joined.layout = self.layout.join([part.layout for part in others])
         joined.point, joined.total = (
             np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
@@ -109,19 +107,8 @@ class MessageLanes(Lanes):
 
     # -- iterations ---------------------------------------------------------------------------------------------------
 
-    def sweep(self, num_sweeps: int) -> None:
-        """Update every message of the core, colour class by colour class."""
-        arrays = (self.point, self.total, self.potentials, self.keep, self.layout.graph)
-        classes = self.topology.class_start
-        if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
-            self.kernels.sweep_classes(classes, num_sweeps, *arrays)
-            return
-        for _ in range(num_sweeps):
-            for first, last in pairwise(classes):
-                self.workers.map(
-                    lambda part: self.kernels.update_slots(part[0], part[1], *arrays),
-                    cut(first, last, self.workers.num_threads),
-                )
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.point, self.total, self.potentials, self.keep, self.layout.graph
 
     def rebase(self) -> None:
         """Bethe's outer step: beliefs move to where the inner loop's messages lead, damped by the inertia c_i."""
@@ -151,19 +138,9 @@ class MessageLanes(Lanes):
         n, m = self.topology.num_variables, self.topology.num_edges
         log_norm = np.empty((n, self.num_lanes))
         arrays = (self.point, total, self.potentials, self.layout.graph, log_norm)
-
-        def nodes(part: tuple[int, int]) -> Floats:
-            out = np.zeros((6, self.num_lanes))
-            self.kernels.node_terms(*part, self.layout.theta, *arrays, out)
-            return out
-
-        def edges(part: tuple[int, int]) -> Floats:
-            out = np.zeros((6, self.num_lanes))
-            self.kernels.edge_terms(*part, *arrays, out)
-            return out
-
-        parts = self.workers.map(nodes, sum_blocks(n)) + self.workers.map(edges, sum_blocks(m))
-        return Evaluation.summed(parts, self.layout.constant, self.layout.magnitude)
+        nodes = self._terms(self.kernels.node_terms, n, self.layout.theta, *arrays)
+        edges = self._terms(self.kernels.edge_terms, m, *arrays)
+        return Evaluation.summed(nodes + edges, self.layout.constant, self.layout.magnitude)
 
     @abstractmethod
     def mutual_information(self) -> Floats:
@@ -202,7 +179,7 @@ class MessageLanes(Lanes):
         method: str,
         batch: Batch,
         options: Options,
-        ending: Ending,
+        ending: Endings,
         rho: Floats,
         *,
         log_z: Floats,
@@ -231,3 +208,151 @@ class MessageLanes(Lanes):
             notes=[NO_CONFIGURATION if i else "" for i in impossible],
             state=self,
         )
+
+
+class BinaryLanes(MessageLanes):
+    """Lanes of a binary model.  The arrays are those of `_kernels.messages`; rows are messages and slots."""
+
+    kernels = binary_kernels
+    layout: BinaryLayout
+    potentials: Weights
+
+    def __init__(self, layout: BinaryLayout, workers: Workers) -> None:
+        super().__init__(layout, 2 * layout.topology.num_edges, workers)
+
+    def _potentials(self, gain: Floats | None) -> Weights:
+        edge = self.topology.edge_of_message
+        rho = np.take(self.rho, edge, axis=0)
+        return Weights(self.layout.W[edge, None] / (2 * rho), rho, rho if gain is None else gain, self.layout.free)
+
+    def _take_potentials(self, lanes: Integers, layout: BinaryLayout) -> Weights:
+        w, rho, gain = (a if a.shape[1] == 1 else columns(a, lanes) for a in self.potentials[:3])
+        return Weights(w, rho, gain, layout.free)
+
+    def mutual_information(self) -> Floats:
+        out = np.empty((self.topology.num_edges, self.num_lanes))
+        binary_kernels.mutual_information(self.point, self.total, self.potentials, self.layout.graph, out)
+        return out
+
+    def messages_from(self, marginals: Floats) -> Floats:
+        low, high = np.clip(marginals.reshape(-1, 2, self.num_lanes)[self.topology.variable_of], TINY, 1.0).transpose(
+            1, 0, 2
+        )
+        half = self.layout.W[self.topology.edge_of_message, None] / 2
+        odds = np.log(high / low)[self.topology.tail]
+        messages: Floats = np.logaddexp(half, -odds) - np.logaddexp(0.0, half - odds)
+        return messages
+
+    def start_at(self, messages: Floats) -> None:
+        """Begin with these messages; what runs along an edge of a clamped variable stays uniform."""
+        free = self.layout.free
+        if free.size:
+            head = self.topology.tail[self.topology.reverse]
+            messages = messages * free[head] * free[self.topology.tail]
+        super().start_at(messages)
+
+    def marginals(self) -> Floats:
+        odds = np.clip(self.total, -EXP_LIMIT, EXP_LIMIT)
+        return self.layout.marginals(1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds)))
+
+    def pairwise(self, lane: int) -> Floats:
+        """Pairwise beliefs of a lane; where a variable is clamped its edges carry no message, and the belief is the
+        product of the two."""
+        topology, free = self.topology, self.layout.free
+        if self.layout.constant[lane] == -np.inf:  # Z = 0: there are none
+            return np.full(4 * topology.num_edges, np.nan)
+        i, j = topology.slot_of[topology.edges].T
+        into_j, into_i = topology.message_of_edge.T
+        a = self.total[i, lane] - self.point[into_i, lane]
+        b = self.total[j, lane] - self.point[into_j, lane]
+        w = self.potentials.w[into_i, 0 if self.potentials.w.shape[1] == 1 else lane]
+        logs = np.stack([w, b, a, a + b + w], axis=1)
+        beliefs = np.exp(logs - logs.max(axis=1, keepdims=True))
+        beliefs /= beliefs.sum(axis=1, keepdims=True)
+        if free.size:
+            rows = self.marginals()[:, lane].reshape(-1, 2)
+            product = rows[topology.edges[:, 0], :, None] * rows[topology.edges[:, 1], None, :]
+            beliefs = np.where((free[i, lane] * free[j, lane] > 0)[:, None], beliefs, product.reshape(-1, 4))
+        return np.ravel(beliefs)
+
+
+class GeneralLanes(MessageLanes):
+    """Lanes of any model.  The arrays are those of `_kernels.messages_general`; rows are states of messages' heads and
+    of slots.  A clamped variable needs no mask: it has one state left, and its messages are what its edges say of that.
+
+    Edge weights of a lane's own need tables of its own, so a block that passes messages shares them; lanes that have
+    ended may differ.
+    """
+
+    kernels = general_kernels
+    layout: TableLayout
+    potentials: Potentials
+
+    def __init__(self, layout: TableLayout, workers: Workers) -> None:
+        super().__init__(layout, int(layout.graph.entry_start[-1]), workers)
+
+    def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
+        if rho.shape[1] == 1:
+            super().set_counting(rho, inertia)
+            return
+        self.rho = rho
+        self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
+
+    def _lane(self, b: int) -> "GeneralLanes":
+        """One lane with its own edge weights."""
+        lane = self.take(np.array([b]))
+        lane.set_counting(lane.rho)
+        return lane
+
+    def _potentials(self, gain: Floats | None) -> Potentials:
+        rho = np.take(self.rho, self.topology.edge_of_message, axis=0)
+        table = self.layout.table
+        factor, shift = np.empty_like(table), np.empty(len(rho))
+        fill_factors(rho, self.layout.graph, table, factor, shift)
+        return Potentials(table, factor, shift, rho, rho if gain is None else gain)
+
+    def _take_potentials(self, lanes: Integers, layout: TableLayout) -> Potentials:
+        return self.potentials
+
+    def mutual_information(self) -> Floats:
+        model = self.layout.model
+        out = np.empty((self.topology.num_edges, self.num_lanes))
+        beliefs, column = np.empty(len(model.pairwise.flat)), np.empty(self.topology.num_edges)
+        for b in range(self.num_lanes):
+            mutual_information(
+                b, self.point, self.total, self.potentials, self.layout.graph, model.pairwise.start, beliefs, column
+            )
+            out[:, b] = column
+        return out
+
+    def messages_from(self, marginals: Floats) -> Floats:
+        beliefs = np.where(
+            self.layout.theta > -np.inf, np.log(np.clip(marginals[self.layout.rows], TINY, 1.0)), -np.inf
+        )
+        messages: Floats = general_kernels.send_all(
+            beliefs, np.zeros_like(self.point), self.potentials, self.layout.graph
+        )
+        return messages
+
+    def marginals(self) -> Floats:
+        begin, sizes = self.layout.graph.state_start[:-1], np.diff(self.layout.graph.state_start)
+        if not len(begin):
+            return self.total
+        with np.errstate(invalid="ignore"):  # lanes with Z = 0 have no beliefs
+            weight = np.exp(self.total - np.repeat(np.maximum.reduceat(self.total, begin, axis=0), sizes, axis=0))
+            return self.layout.in_variable_order(
+                weight / np.repeat(np.add.reduceat(weight, begin, axis=0), sizes, axis=0)
+            )
+
+    def pairwise(self, lane: int) -> Floats:
+        block, tables = self._lane(lane), self.layout.model.pairwise
+        out = np.full(len(tables.flat), np.nan)
+        if self.layout.constant[lane] == -np.inf:  # Z = 0: there are none
+            return out
+        pair_beliefs(0, block.point, block.total, block.potentials, self.layout.graph, tables.start, out)
+        return out
+
+
+def lanes_of(layout: PairLayout, workers: Workers) -> MessageLanes:
+    """Lanes that begin with uniform messages."""
+    return BinaryLanes(layout, workers) if isinstance(layout, BinaryLayout) else GeneralLanes(layout, workers)

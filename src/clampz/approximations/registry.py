@@ -10,8 +10,6 @@ from clampz.errors import unknown_name
 from clampz.signature import Approximation
 
 METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw)}
-
-
 # What people also call them.
 ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_field", "bp": "bethe"}
 

@@ -6,18 +6,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.approximations.binary_messages import BinaryLanes
 from clampz.approximations.edge_weights import checked_weights, heaviest_forests, sampled_weights, uniform_weights
-from clampz.approximations.iteration import Ending, Policy, Stagnation, iterate, solve_in_blocks
+from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate, solve_in_blocks
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.messages import MessageLanes
-from clampz.approximations.table_messages import lanes_of
+from clampz.approximations.messages import BinaryLanes, MessageLanes, lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option
+from clampz.options import Options, check_option, check_whole
 from clampz.signature import ForestWeights, approximation
 from clampz.watch import Watch
 from clampz.workers import Workers
@@ -69,15 +67,10 @@ class TRWOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         known = ("uniform", "sampled", "optimized")
-        given = isinstance(self.edge_weights, str)
-        check_option(
-            not given or self.edge_weights in known,
-            "edge_weights",
-            f"one of {', '.join(known)} or an array",
-            self.edge_weights,
-        )
-        check_option(self.num_trees >= 1, "num_trees", "a whole number >= 1", self.num_trees)
-        check_option(self.num_steps >= 1, "num_steps", "a whole number >= 1", self.num_steps)
+        holds = not isinstance(self.edge_weights, str) or self.edge_weights in known
+        check_option(holds, "edge_weights", f"one of {', '.join(known)} or an array", self.edge_weights)
+        check_whole("num_trees", self.num_trees, 1)
+        check_whole("num_steps", self.num_steps, 1)
 
     @property
     def is_optimized(self) -> bool:
@@ -109,7 +102,7 @@ def trw(
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
 
-        def solve(block: MessageLanes, numbers: Integers) -> Ending:
+        def solve(block: MessageLanes, numbers: Integers) -> Endings:
             block.set_counting(rho if shared else columns(rho, numbers))
             if not optimize:
                 return _converge(block, options, watch, options.max_iter)
@@ -143,7 +136,7 @@ def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
-def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: int) -> Ending:
+def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: int) -> Endings:
     policy = _damp_when_stuck(block.num_lanes)
     return iterate(
         block,
@@ -173,7 +166,7 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
     return damp
 
 
-def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[Ending, Floats]:
+def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[Endings, Floats]:
     """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best ones
     too.
 
@@ -208,13 +201,13 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
     return ending, best
 
 
-def _with_weights(block: MessageLanes, candidate: Floats, options: TRWOptions, watch: Watch, max_iter: int) -> Ending:
+def _with_weights(block: MessageLanes, candidate: Floats, options: TRWOptions, watch: Watch, max_iter: int) -> Endings:
     """Converge under these weights, from where the block stands."""
     block.set_counting(candidate)
     return _converge(block, options, watch, max_iter)
 
 
-def _accept(ending: Ending, trial: Ending, best: Floats, candidate: Floats, better: NDArray[np.bool_]) -> None:
+def _accept(ending: Endings, trial: Endings, best: Floats, candidate: Floats, better: NDArray[np.bool_]) -> None:
     """Put the lanes of a trial that are better in the place of the best so far; sweeps add up in all of them."""
     trial.num_iter += ending.num_iter
     taken = np.flatnonzero(better)

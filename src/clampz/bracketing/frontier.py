@@ -8,6 +8,8 @@ import heapq
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from clampz.bracketing.leaves import MOST_EDGES, LeafWork, Solved, solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.tree import Node, Submodel
@@ -30,13 +32,22 @@ class Refine(NamedTuple):
     """Better bounds are asked for on a leaf."""
 
     node: Node
+    work: LeafWork
 
 
 class Expand(NamedTuple):
     """Bounds are asked for on what a leaf may branch into."""
 
     node: Node
+    work: LeafWork
     children: list[Node]
+
+
+def work_on(leaves: list[Node], options: BoundOptions, watch: Watch) -> LeafWork:
+    """Work on leaves of one submodel with its narrow parts, for the time that is left; what else is asked for is
+    changed in it."""
+    submodel, unary = leaves[0].submodel, np.stack([leaf.unary() for leaf in leaves], axis=1)
+    return LeafWork(model=submodel.model, unary=unary, options=options, seconds=watch.left(), narrow=submodel.narrow)
 
 
 class Frontier:
@@ -80,7 +91,7 @@ class Frontier:
             self._expand(asked.node, asked.children, solved, watch)
 
     def _refine(self, node: Node, solved: Solved) -> None:
-        node.lower, node.upper = max(node.lower, float(solved.lower[0])), min(node.upper, float(solved.upper[0]))
+        node.tighten(solved.lower[0], solved.upper[0])
         node.settled = solved.exact[0]
         # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
         submodel, gap = node.submodel, float(solved.upper[0] - solved.lower[0])
@@ -93,8 +104,7 @@ class Frontier:
 
     def _expand(self, node: Node, children: list[Node], solved: Solved, watch: Watch) -> None:
         for k, child in enumerate(children):
-            child.lower = max(child.lower, float(solved.lower[k]))
-            child.upper = min(child.upper, float(solved.upper[k]))
+            child.tighten(solved.lower[k], solved.upper[k])
             child.settled, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k]
         node.children, node.state = children, None
         self.num_nodes += len(children)
@@ -141,9 +151,8 @@ class Frontier:
             node.children[0].lower, node.children[0].upper = node.lower - rest.upper, node.upper - rest.lower
         else:
             for child in node.children:
-                alone = child.submodel.model
-                solved = solve_leaves(LeafWork(alone, alone.unary.flat[:, None], self.options, watch.left()), watch)
-                child.lower, child.upper = float(solved.lower[0]), float(solved.upper[0])
+                solved = solve_leaves(work_on([child], self.options, watch), watch)
+                child.tighten(solved.lower[0], solved.upper[0])
                 child.settled, child.state = solved.exact[0], solved.states[0]
         together = rest.upper + sum(child.upper for child in node.children if math.isfinite(child.upper))
         for child in node.children:

@@ -23,7 +23,7 @@ PARTITION_SHARE, METHOD_SHARE = 0.4, 0.25
 MOST_EDGES = 20_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LeafWork:
     """What a worker is asked to do about some lanes of a model.
 
@@ -88,13 +88,10 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
     if not left.size:
         return Solved(lower, upper, done, states, narrow)
     if narrow is None or narrow.limit < work.limit or work.limit == 0:
-        batch = Batch(work.model, work.unary[:, left])
-        seconds = watch.left(METHOD_SHARE)
-        fields = mean_field(batch, max_iter=options.max_iter, threads=1, time=seconds, seed=options.seed)
-        trees = trw(batch, max_iter=options.max_iter, threads=1, time=seconds)
-        lower[left], upper[left] = fields.lower, trees.upper
-        for b, lane in enumerate(left.tolist()):
-            states[lane] = NarrowState.at(fields.marginals_flat[:, b], trees.marginals_flat[:, b])
+        found = solve_by_methods(work.model, work.unary[:, left], options, watch.left(METHOD_SHARE), threads=1)
+        lower[left], upper[left] = found.lower, found.upper
+        for lane, state in zip(left.tolist(), found.states, strict=True):
+            states[lane] = state
         if work.limit > 0 and work.model.num_edges <= MOST_EDGES and not watch.must_stop():
             narrow = Narrow.of(work.model, work.limit, options.seed, partitioning.must_stop)
     if narrow is not None and work.limit > 0:
@@ -103,7 +100,16 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
             if watch.must_stop():
                 break
             begin = states[lane] or NarrowState.at(even, even)
-            found = narrow.bounds(work.unary[:, lane], begin, [begin.beliefs], work.evaluations, watch.must_stop)
-            lower[lane], upper[lane] = max(lower[lane], found.lower), min(upper[lane], found.upper)
-            states[lane] = found.state
+            bounds = narrow.bounds(work.unary[:, lane], begin, work.evaluations, watch.must_stop)
+            lower[lane], upper[lane] = max(lower[lane], bounds.lower), min(upper[lane], bounds.upper)
+            states[lane] = bounds.state
     return Solved(lower, upper, done, states, narrow)
+
+
+def solve_by_methods(model: Model, unary: Floats, options: BoundOptions, seconds: float, threads: int | None) -> Solved:
+    """Bounds on every lane by mean field and TRW, each in so many seconds."""
+    batch = Batch(model, unary)
+    fields = mean_field(batch, max_iter=options.max_iter, threads=threads, time=seconds, seed=options.seed)
+    trees = trw(batch, max_iter=options.max_iter, threads=threads, time=seconds)
+    states = map(NarrowState.at, fields.marginals_flat.T, trees.marginals_flat.T)
+    return Solved(fields.lower, trees.upper, [False] * batch.num_lanes, list(states), None)

@@ -29,7 +29,7 @@ from clampz.elimination.plans import ExactPlan
 from clampz.elimination.slices import Slicer
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
-from clampz.model.equivalent import Equivalent
+from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
 from clampz.numerics import Floats, log_sum_exp
 from clampz.watch import Watch
@@ -120,8 +120,7 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
 
 
 def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Watch, crew: Crew) -> MarginalBounds:
-    base = Equivalent.of(model).model if model.factors else model
-    slack = Equivalent.of(model).rounding if model.factors else 0.0
+    base, slack = pairwise_model(model)
     lanes = {
         (i, a): _only(base, i, a) for i in asked for a in range(int(base.num_states[i])) if base.unary[i][a] > -np.inf
     }
@@ -140,10 +139,10 @@ def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Wat
     jobs = []
     for block in blocks:
         work = LeafWork(
-            base,
-            np.stack([lanes[keys[k]] for k in block], axis=1),
-            options,
-            together.left(),
+            model=base,
+            unary=np.stack([lanes[keys[k]] for k in block], axis=1),
+            options=options,
+            seconds=together.left(),
             narrow=narrow,
             limit=0.0 if narrow is None else narrow.limit,
             start=state,
@@ -156,31 +155,26 @@ def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Wat
         for k, lower, upper in zip(block, solved.lower, solved.upper, strict=True):
             learn(keys[k], float(lower), float(upper))
     searches: dict[tuple[int, int], Iterator[Bracket]] = {}
-    over: set[int] = set()
     reason = "gap"
-    while True:
-        widths = {i: _width(low[i], high[i]) for i in asked if i not in over}
-        widest = max(widths, key=lambda i: widths[i], default=None)
-        if widest is None or widths[widest] <= options.gap:
+    widths = {i: _width(low[i], high[i]) for i in asked}  # of those that something can be done about
+    while widths:
+        widest = max(widths, key=lambda i: widths[i])
+        if widths[widest] <= options.gap:
             break
         if watch.must_stop():
             reason = "interrupt" if watch.stopped_by == "interrupt" else "time"
             break
-        moved = False
+        del widths[widest]
         for a in range(int(base.num_states[widest])):
             key = (widest, a)
             if key in lanes and high[widest][a] > low[widest][a]:
                 if key not in searches:
-                    lane = Model.from_flat(
-                        base.num_states, lanes[key], base.edges, base.pairwise.flat, constant=base.constant
-                    )
+                    lane = Model.from_contents(base.contents._replace(unary=lanes[key]))
                     searches[key] = Search(lane, options).run(crew, watch)
                 bracket = next(searches[key], None)
                 if bracket is not None:
                     learn(key, bracket.lower, bracket.upper)
-                    moved = True
-        if not moved:
-            over.add(widest)
+                    widths[widest] = _width(low[widest], high[widest])
     ends = {i: _interval(low[i], high[i]) for i in asked}
     return MarginalBounds(
         model=model,
@@ -197,7 +191,7 @@ def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow |
         return None, None
     narrow = Narrow.of(model, FIRST_LIMIT, options.seed, watch.must_stop)
     even = np.full(len(model.unary.flat), 0.5)
-    return narrow, narrow.bounds(model.unary.flat, None, [even], EVALUATIONS, watch.must_stop).state
+    return narrow, narrow.bounds(model.unary.flat, NarrowState.at(even, even), EVALUATIONS, watch.must_stop).state
 
 
 def _only(model: Model, variable: int, state: int) -> Floats:

@@ -1,7 +1,7 @@
 """Bounds from parts of a model that are narrow enough to be summed exactly.
 
-Cut some edges so that every connected part left is narrow.  Two bounds follow, both as tight as the parts are wide:
-`lower` is mean field over the parts, `upper` is TRW over narrow subgraphs in place of trees.
+Cut some edges so that every connected part left is narrow.  Two bounds follow, both as tight as the parts are wide: see
+`narrow_bounds`.
 """
 
 import math
@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.bracketing.lower import lower_bound
-from clampz.bracketing.partitions import at_variables, never, parts_of, tie_strength, with_ties
+from clampz.bracketing.narrow_bounds import lower_bound, upper_bound
+from clampz.bracketing.partitions import never, parts_of, tie_strength, with_ties
 from clampz.bracketing.subgraphs import NarrowSums
-from clampz.bracketing.upper import upper_bound
+from clampz.clamping.selectors.strength import at_variables
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 
@@ -117,32 +117,24 @@ class Narrow:
     def cut_weight(self) -> Floats:
         """(n,) how much of the strength of each variable's edges is cut, on average over the subgraphs: where the slack
         comes from."""
-        return at_variables(self.model, tie_strength(self.model) * (1.0 - np.mean(self.masks, axis=0)))
+        model = self.model
+        cut = tie_strength(model) * (1.0 - np.mean(self.masks, axis=0))
+        return at_variables(model.num_variables, model.edges, cut)
 
     def bounds(
-        self,
-        unary: Floats,
-        start: NarrowState | None,
-        starts: list[Floats],
-        max_evaluations: int,
-        must_stop: Callable[[], bool] = never,
+        self, unary: Floats, start: NarrowState, max_evaluations: int, must_stop: Callable[[], bool] = never
     ) -> NarrowBound:
-        """Bounds on the lane with these unary potentials (S,), begun at an earlier state or at the marginals in
-        `starts`.
-
-        `max_evaluations` is how often the subgraphs are summed at most.
+        """Bounds on the lane with these unary potentials (S,), from where others have got to; `max_evaluations` is how
+        often the subgraphs are summed at most.  The lower bound is also begun at the upper one's beliefs, unless time
+        is short.
         """
         sums = self.sums_of(unary)
         if sums.empty:
             return NarrowBound(-math.inf, -math.inf, NarrowState(np.zeros_like(unary), np.zeros_like(unary), []))
-        every = [start.marginals, *starts] if start is not None else starts
-        found = [
-            lower_bound(self.model, sums, unary, marginals, must_stop)
-            for marginals in every[: None if max_evaluations > 1 else 1]
-        ]
+        begin = [start.marginals, start.beliefs] if max_evaluations > 1 else [start.marginals]
+        found = [lower_bound(self.model, sums, unary, marginals, must_stop) for marginals in begin]
         lower, marginals = max(found, key=lambda pair: pair[0])
-        shifts = start.shifts if start is not None else []
-        upper, beliefs, shifts = upper_bound(self.model, sums, unary, shifts, max_evaluations, must_stop)
+        upper, beliefs, shifts = upper_bound(self.model, sums, unary, start.shifts, max_evaluations, must_stop)
         return NarrowBound(lower, upper, NarrowState(marginals, beliefs, shifts))
 
     def num_entries(self, unary: Floats) -> int:

@@ -2,18 +2,19 @@
 variable."""
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
-from clampz.bracketing.frontier import Expand, Frontier, Refine
-from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, LeafWork
+from clampz.bracketing.frontier import Expand, Frontier, Refine, work_on
+from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES
 from clampz.bracketing.options import CUTS, BoundOptions
-from clampz.bracketing.partitions import at_variables, tie_strength
+from clampz.bracketing.partitions import tie_strength
 from clampz.bracketing.tree import EVALUATIONS, Node, Submodel, groups
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.entropy import entropies
 from clampz.clamping.selectors.registry import TRE
+from clampz.clamping.selectors.strength import at_variables
 from clampz.model.fixing import states_left
 from clampz.watch import Watch
 
@@ -28,14 +29,7 @@ SPRINT_SHARE, MOST_PIECES = 0.6, 256
 ALL_EDGES, LITTLE_ENTROPY, LITTLE_SCORE = 1e-2, 1e-3, 1e-9
 
 
-class Next(NamedTuple):
-    """Work for a worker, and what it is about."""
-
-    work: LeafWork
-    asked: Refine | Expand
-
-
-def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Next | None:
+def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Refine | Expand | None:
     """The work that promises most, on the leaves that wait; None if nothing is left to do about them."""
     options = frontier.options
     while (node := frontier.pop()) is not None:
@@ -49,20 +43,18 @@ def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Next | None
     return None
 
 
-def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -> Next | None:
+def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -> Refine | Expand | None:
     """To the end: where all that is below a leaf can be summed exactly in the time left, it is, in pieces of a moment
     each."""
     submodel = node.submodel
     if not options.exact or 0 <= len(node.clamps) - submodel.too_wide < 3:
         return None
-    unary = node.unary()
-    plan = submodel.slicer.plan(unary, watch.left(SPRINT_SHARE) * num_threads, options.num_bytes / 4)
+    plan = submodel.slicer.plan(node.unary(), watch.left(SPRINT_SHARE) * num_threads, options.num_bytes / 4)
     if plan is None:
         submodel.too_wide = len(node.clamps)
         return None
     if plan.seconds <= FINISH_SECONDS:
-        work = LeafWork(submodel.model, unary[:, None], options, watch.left(), narrow=submodel.narrow, start=node.state)
-        return Next(work, Refine(node))
+        return Refine(node, replace(work_on([node], options, watch), start=node.state))
     if not plan.fixed:
         return None
     pieces = [node]
@@ -70,12 +62,10 @@ def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -
         pieces = [child for piece in pieces for child in _branches(node, piece, variable, apart=True)]
         if plan.seconds / len(pieces) <= FINISH_SECONDS or len(pieces) >= MOST_PIECES:
             break
-    lanes = np.stack([piece.unary() for piece in pieces], axis=1)
-    work = LeafWork(submodel.model, lanes, options, watch.left(), narrow=submodel.narrow, exact=False)
-    return Next(work, Expand(node, pieces))
+    return Expand(node, replace(work_on(pieces, options, watch), exact=False), pieces)
 
 
-def _wider(node: Node, options: BoundOptions, watch: Watch) -> Next | None:
+def _wider(node: Node, options: BoundOptions, watch: Watch) -> Refine | None:
     """Wider narrow parts for a submodel as a whole, as long as they take their share of the time at most."""
     submodel = node.submodel
     if node.clamps or submodel.refined or (submodel.narrow is not None and submodel.narrow.is_exact):
@@ -86,11 +76,8 @@ def _wider(node: Node, options: BoundOptions, watch: Watch) -> Next | None:
         submodel.refined = True
         return None
     submodel.tried = limit
-    unary = node.unary()[:, None]
-    work = LeafWork(
-        submodel.model, unary, options, watch.left(), limit=limit, start=node.state, evaluations=EVALUATIONS
-    )
-    return Next(work, Refine(node))
+    work = work_on([node], options, watch)
+    return Refine(node, replace(work, narrow=None, limit=limit, start=node.state, evaluations=EVALUATIONS))
 
 
 def _allowed(submodel: Submodel, limit: float, options: BoundOptions) -> float:
@@ -100,23 +87,15 @@ def _allowed(submodel: Submodel, limit: float, options: BoundOptions) -> float:
     return min(limit, float(np.prod(np.minimum(submodel.model.num_states, 2)[:20])) / 4)
 
 
-def _clamp(node: Node, options: BoundOptions, watch: Watch) -> Next | None:
+def _clamp(node: Node, options: BoundOptions, watch: Watch) -> Expand | None:
     """Branches at the variable that promises most; None where none has a choice of states left."""
     variable = _choose(node, options.select)
     if variable is None:
         return None
-    children, submodel = _branches(node, node, variable), node.submodel
-    work = LeafWork(
-        submodel.model,
-        np.stack([child.unary() for child in children], axis=1),
-        options,
-        watch.left(),
-        narrow=submodel.narrow,
-        limit=submodel.limit,
-        start=node.state,
-        evaluations=CHILD_EVALUATIONS,
-    )
-    return Next(work, Expand(node, children))
+    children = _branches(node, node, variable)
+    work = work_on(children, options, watch)
+    work = replace(work, limit=node.submodel.limit, start=node.state, evaluations=CHILD_EVALUATIONS)
+    return Expand(node, work, children)
 
 
 def _branches(parent: Node, node: Node, variable: int, *, apart: bool = False) -> list[Node]:
@@ -139,7 +118,7 @@ def _choose(node: Node, select: str) -> int | None:
     beliefs = node.state.beliefs if node.state is not None and known else np.where(possible, 0.5, 0.0)
     entropy = entropies(model, beliefs[:, None])[:, 0] + LITTLE_ENTROPY
     open_edges = (left[model.edges] > 1).all(axis=1)
-    total = at_variables(model, tie_strength(model) * open_edges)
+    total = at_variables(model.num_variables, model.edges, tie_strength(model) * open_edges)
     if select == CUTS:
         weight = submodel.narrow.cut_weight() if submodel.narrow is not None else np.zeros(model.num_variables)
         weight = weight + ALL_EDGES * total

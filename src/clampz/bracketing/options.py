@@ -5,7 +5,7 @@ from functools import cached_property
 
 from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
-from clampz.options import Changeable, Options, check_option, is_number, is_whole, memory_allowed
+from clampz.options import Changeable, Options, check_option, check_whole, is_number, memory_allowed
 
 # The selector of its own that a search has.
 CUTS = "cuts"
@@ -56,12 +56,7 @@ class BoundOptions(Changeable):
 
     def __post_init__(self) -> None:
         check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
-        check_option(
-            self.leaves is None or (is_whole(self.leaves) and self.leaves >= 1),
-            "leaves",
-            "None or a whole number >= 1",
-            self.leaves,
-        )
+        check_whole("leaves", self.leaves, 1, or_none=True)
         Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
         if self.select not in (known := [CUTS, *selectors()]):
             raise unknown_name("selector", self.select, known)

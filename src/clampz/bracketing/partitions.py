@@ -21,13 +21,6 @@ def tie_strength(model: Model) -> Floats:
     return strength
 
 
-def at_variables(model: Model, values: Floats) -> Floats:
-    """(n,) the sum of values (m,) over the edges of each variable."""
-    i, j = model.edges.T
-    n = model.num_variables
-    return (np.bincount(i, values, n) + np.bincount(j, values, n)).astype(np.float64)
-
-
 def parts_of(model: Model, limit: float, weight: Floats, must_stop: Callable[[], bool] = never) -> Integers:
     """(n,) a number for each variable: those of the same number form a part whose elimination makes at most `limit`
     table entries.

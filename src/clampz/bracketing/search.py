@@ -6,22 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.trw import trw
 from clampz.bracketing.bracket import Bracket, BracketStop, Point
 from clampz.bracketing.frontier import Expand, Frontier, Refine
-from clampz.bracketing.leaves import FINISH_SECONDS, Solved, solve_leaves
-from clampz.bracketing.narrow import NarrowState
+from clampz.bracketing.leaves import FINISH_SECONDS, Solved, solve_by_methods, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, BoundOptions
-from clampz.clamping.growth import clamp
+from clampz.clamping.call import clamp
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.registry import TRE
 from clampz.elimination.slices import SlicedPlan, Slicer
 from clampz.errors import OptionError
 from clampz.model import Model
-from clampz.model.batch import Batch
-from clampz.model.equivalent import Equivalent
+from clampz.model.equivalent import pairwise_model
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
@@ -46,10 +42,7 @@ class Search:
     def __init__(self, model: Model, options: BoundOptions) -> None:
         self.user_model = model
         self.options = options
-        self.model, self.slack = model, 0.0
-        if model.factors:
-            equivalent = Equivalent.of(model)
-            self.model, self.slack = equivalent.model, equivalent.rounding
+        self.model, self.slack = pairwise_model(model)
         if options.select != CUTS:
             scores(self.model, options.select.removesuffix(TRE))  # refuses what it is not defined for, before any work
         needed = 40 * (len(self.model.unary.flat) + len(self.model.pairwise.flat))
@@ -74,10 +67,10 @@ class Search:
         last = (root.lower, root.upper)
         while (reason := self._reason()) is None:
             while len(pending) < crew.num_at_once:
-                found = next_work(frontier, self.watch, crew.num_threads)
-                if found is None:
+                asked = next_work(frontier, self.watch, crew.num_threads)
+                if asked is None:
                     break
-                pending[crew.submit(solve_leaves, found.work, here=(self.watch,))] = found.asked
+                pending[crew.submit(solve_leaves, asked.work, here=(self.watch,))] = asked
             if not pending:
                 reason = "memory" if frontier.pruned else "exact"
                 break
@@ -137,14 +130,11 @@ class Search:
         return None if plan is None or plan.fixed else plan
 
     def _quick_bounds(self) -> None:
-        root, options = self.frontier.root, self.options
         seconds = max(QUICK_SECONDS, self.watch.left(QUICK_SHARE))
-        batch = Batch(self.model, self.model.unary.flat[:, None])
-        most, threads = options.max_iter, options.threads
-        fields = mean_field(batch, seed=options.seed, max_iter=most, threads=threads, time=seconds)
-        trees = trw(batch, max_iter=most, threads=threads, time=seconds)
-        root.lower, root.upper = max(root.lower, float(fields.lower[0])), min(root.upper, float(trees.upper[0]))
-        root.state = NarrowState.at(fields.marginals_flat[:, 0], trees.marginals_flat[:, 0])
+        unary = self.model.unary.flat[:, None]
+        found = solve_by_methods(self.model, unary, self.options, seconds, self.options.threads)
+        self.frontier.root.tighten(found.lower[0], found.upper[0])
+        self.frontier.root.state = found.states[0]
         self.bethe_value = self._estimate()
 
     def _estimate(self) -> float:

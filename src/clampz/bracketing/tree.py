@@ -101,6 +101,10 @@ class Node:
             keep_only(out, start, i, states)
         return out
 
+    def tighten(self, lower: float, upper: float) -> None:
+        """Take these bounds where they are tighter."""
+        self.lower, self.upper = max(self.lower, float(lower)), min(self.upper, float(upper))
+
     def refresh(self) -> None:
         """Bounds from the children's, where these are tighter; then the parent's, and so on up."""
         node: Node | None = self

@@ -17,13 +17,13 @@ from clampz.drawing import Drawable
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
-from clampz.model.equivalent import Equivalent
+from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
 from clampz.model.results import Estimates
 from clampz.model.tables import UnaryTables, columns, read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
-from clampz.wording import Bound
+from clampz.wording import KINDS, Bound
 
 # Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
 # clamping will need.
@@ -80,7 +80,7 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
 
 def check_memory(model: Model, num_lanes: int, what: str, limit: int | None = None) -> None:
     """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
-    solved = Equivalent.of(model).model if model.factors else model
+    solved, _ = pairwise_model(model)
     per_lane = 8 * ARRAYS_PER_LANE * (len(solved.unary.flat) + 2 * int(solved.num_states[solved.edges].sum()))
     needed, allowed = num_lanes * per_lane, memory_allowed(limit)
     if needed > allowed:
@@ -182,7 +182,7 @@ class Clamped(Drawable):
         return self.marginals[self.model.variable_index(variable)]
 
     def __repr__(self) -> str:
-        kind = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "no bound"}[self.bound]
+        kind = KINDS[self.bound] if self.bound else "no bound"
         done = "all converged" if self.converged else f"{int(np.count_nonzero(~self.branches.converged))} not converged"
         first = self.steps[0].log_z
         return (

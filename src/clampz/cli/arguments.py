@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import clampz
-from clampz.clamping.growth import META_SELECTORS
+from clampz.clamping.call import META_SELECTORS
 from clampz.clamping.selectors import selectors
 from clampz.cli.exits import BAD_INPUT
 from clampz.cli.watching import completed

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from clampz.choosing import QUICK, solve
-from clampz.clamping.growth import clamp
+from clampz.clamping.call import clamp
 from clampz.clamping.selectors import selectors
 from clampz.cli.arguments import SELECTORS, add_command, add_model, add_out, read_model, whole_number
 from clampz.cli.exits import OK, need

@@ -192,6 +192,14 @@ class EquivalentState:
         return np.concatenate(out)
 
 
+def pairwise_model(model: Model) -> tuple[Model, float]:
+    """The model itself, or the pairwise one it is equivalent to, and what rounding may have changed in log Z."""
+    if not model.factors:
+        return model, 0.0
+    equivalent = Equivalent.of(model)
+    return equivalent.model, equivalent.rounding
+
+
 def equivalent_start(equivalent: Equivalent, start: Estimate | Estimates) -> Estimate | Estimates | Floats:
     """A start for the pairwise model from estimates of the user's: those of the pairwise model itself where a method
     ran on it, marginals otherwise."""

@@ -12,7 +12,7 @@ from selector_models import WEIGHTS, random_model
 import naive
 from clampz import generators
 from clampz.approximations.trw import trw
-from clampz.clamping.growth import clamp
+from clampz.clamping.call import clamp
 from clampz.clamping.selectors import choose, registry, scores, scores_of_all, selectors, singleton_entropies
 from clampz.clamping.selectors.strength import MAX_TANH, Remaining
 from clampz.errors import EvidenceError, OptionError

@@ -72,10 +72,11 @@ class Remaining:
 
 def max_w(graph: Remaining) -> Floats:
     """(k,) s(i) = sum_j |W_ij|."""
-    return _row_sums(graph.num_variables, graph.edges, graph.strength)
+    return at_variables(graph.num_variables, graph.edges, graph.strength)
 
 
-def _row_sums(n: int, edges: NDArray[np.int32], weight: Floats) -> Floats:
+def at_variables(n: int, edges: NDArray[np.int32], weight: Floats) -> Floats:
+    """(n,) the sum over the edges (l, 2) of each variable of their weights (l,)."""
     return (np.bincount(edges[:, 0], weight, n) + np.bincount(edges[:, 1], weight, n)).astype(np.float64)
 
 
@@ -98,7 +99,7 @@ def m_power(graph: Remaining) -> Floats:
     if n < 3:  # no cycle; and the definition divides by n - 1
         return np.zeros(n)
     weight = np.minimum(np.tanh(graph.strength / 4), MAX_TANH) / (n - 1)
-    if n <= MAX_DENSE or (n <= MAX_DENSE_GRAPH and _row_sums(n, graph.edges, weight).max() > DENSE_ROW):
+    if n <= MAX_DENSE or (n <= MAX_DENSE_GRAPH and at_variables(n, graph.edges, weight).max() > DENSE_ROW):
         return _all_walks(n, graph.edges, weight)
     return _short_walks(n, graph.edges, weight)
 

@@ -1,0 +1,179 @@
+"""`clamp`: what is asked for, checked, and a growth that is driven to it."""
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+
+from clampz.approximations.registry import method_named
+from clampz.clamping.branches import Clamped, check_memory, checked_variables
+from clampz.clamping.candidates import CRITERIA, own_criterion
+from clampz.clamping.growth import Growth
+from clampz.clamping.memo import Memo
+from clampz.clamping.selectors import scores, selectors
+from clampz.clamping.selectors.registry import TRE
+from clampz.errors import OptionError, unknown_name
+from clampz.model import Model, Variable
+from clampz.model.results import Estimate
+from clampz.options import Options, is_whole
+from clampz.signature import Approximation
+from clampz.watch import Progress
+
+META_SELECTORS = {
+    "greedy": "every variable is tried, and the best one kept",
+    "pseudo-greedy": "the choices of all heuristics are tried, and the best one kept",
+    "optimal": "every set of variables is tried, and the best one kept: for study",
+}
+
+
+def clamp(
+    model: Model,
+    method: str = "trw",
+    *,
+    variables: Sequence[Variable] | None = None,
+    k: int | None = None,
+    select: str = "maxW+TRE",
+    per_branch: bool = False,
+    criterion: str | None = None,
+    reweight: bool = False,
+    warm_starts: bool = True,
+    every_step: bool = True,
+    memo: Memo | None = None,
+    start: Estimate | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    options: Options | None = None,
+    **changes: Any,
+) -> Clamped:
+    """Clamp these variables, or k that a selector chooses, and sum the method's estimates of the branches.
+
+    Parameters
+    ----------
+    method
+        "trw", "bethe", "mf" or "exact".
+    variables
+        What to clamp, in this order; or else
+    k, select
+        how many, and by which selector: one of `selectors()`, or "greedy", "pseudo-greedy" or "optimal".
+    per_branch
+        Let every branch choose its own next variable, in place of one sequence for all (the paper's).
+    criterion
+        What greedy selectors make best: "trw" (its bound as low as can be), "mf" (its bound as high), "bethe" (its
+        value as high) or "gap" (between the first two).  By default the method's own; for Bethe on mixed models, where
+        higher is not better, TRW's.
+    reweight
+        Choose TRW's edge weights anew in every branch, in place of restricting the parent's: "optimized" ones go on
+        from the parent's and are never looser than them; others may be.
+    warm_starts
+        Start every branch at its parent's solution.  False: each is solved as any model is, with the method's options
+        as they are and edge weights of its own; branches are then in the order of their variables' numbers, whatever
+        the order of the clamps.
+    every_step
+        False, with cold starts only: solve the method after the last clamp alone, which is all that heuristics need.
+        Steps before it have a `log_z` of nan and are not converged, unless a selector needed the method there.
+    memo
+        What was solved before: clampings of one model with cold starts that share one solve a set of variables that
+        several of them come to once per method.
+    start
+        An earlier estimate of this model by the method: the model itself starts there, as a branch would, and TRW has
+        its edge weights, optimized further if the options say so.
+    executor
+        Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
+        default threads of this process; the result does not depend on it.
+    options, changes
+        Of the method.
+
+    >>> from clampz import generators
+    >>> result = clamp(generators.barbell(), "trw", k=2, select="frustCycles")
+    >>> result.log_z < result.steps[0].log_z
+    True
+    """
+    approximation = method_named(method)
+    _check_starts(model, approximation, start, warm_starts, every_step, memo, per_branch)
+    if options is None and memo is not None:
+        options = memo.options(approximation.name)
+    chosen = approximation.options(options, changes)
+    if (variables is None) == (k is None):
+        raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
+    if variables is not None:
+        fixed = checked_variables(model, variables)
+        check_memory(model, math.prod(int(model.num_states[i]) for i in fixed), f"{len(fixed)} clamped variables")
+        select, num_clamps = "given", len(fixed)
+    else:
+        fixed, num_clamps = [], _checked_choice(model, k, select)
+    if criterion is not None and criterion not in CRITERIA:
+        raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
+    if not warm_starts and not per_branch and memo is None:
+        memo = Memo(model)
+    growth = Growth(
+        model=model,
+        method=approximation,
+        options=chosen,
+        criterion=criterion or own_criterion(model, approximation.name),
+        reweight=reweight,
+        executor=executor,
+        progress=progress,
+        warm_starts=warm_starts,
+        every_step=every_step,
+        memo=memo,
+        start=start,
+    )
+    for step in range(num_clamps):
+        if growth.stopped():
+            break
+        if select == "optimal":
+            growth.clamp_best_set(step + 1)
+        else:
+            growth.clamp_next(select, fixed[step] if fixed else None, per_branch)
+    return growth.result(select)
+
+
+def _checked_choice(model: Model, k: int | None, select: str) -> int:
+    """k, refused with a selector that is unknown or not defined for the model, and where memory does not allow it."""
+    if select not in (known := [*selectors(), *META_SELECTORS]):
+        raise unknown_name("selector", select, known)
+    if select in selectors():
+        scores(model, select.removesuffix(TRE))  # refuses a model that it is not defined for, before any work
+    if not is_whole(k) or not 0 <= k <= model.num_variables:
+        raise OptionError(
+            f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}"
+        )
+    # what is tried in the last step is the most that is ever laid out
+    tries = {
+        "greedy": model.num_variables - k + 1,
+        "pseudo-greedy": len(selectors()),
+        "optimal": math.comb(model.num_variables, k),
+    }.get(select, 1)
+    widest = math.prod(np.sort(model.num_states)[model.num_variables - k :].tolist())
+    check_memory(model, (tries if k else 1) * widest, f"{k} variables to be clamped by {select}")
+    return int(k)
+
+
+def _check_starts(
+    model: Model,
+    method: Approximation[Any],
+    start: Estimate | None,
+    warm_starts: bool,
+    every_step: bool,
+    memo: Memo | None,
+    per_branch: bool,
+) -> None:
+    """Refuse a start of something else, and what goes with warm or with cold starts only."""
+    if start is not None and (start.method != method.name or start.model is not model or not warm_starts):
+        raise OptionError(
+            f"start: expected an estimate of this model by {method.name}, with warm_starts=True, found one of "
+            f"{start.model!r} by {start.method}, {warm_starts=}"
+        )
+    if warm_starts and not every_step:
+        raise OptionError("every_step=False: expected warm_starts=False, as warm starts need every step's solution")
+    if memo is None:
+        return
+    if warm_starts or per_branch:
+        raise OptionError(
+            "memo: expected warm_starts=False and one sequence for all branches, so that what is found at a set of "
+            f"variables does not depend on the way to it, found {warm_starts=}, {per_branch=}"
+        )
+    if memo.model is not model:
+        raise OptionError(f"memo: expected one of this model, {model!r}, found one of {memo.model!r}")

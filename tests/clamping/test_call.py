@@ -1,0 +1,112 @@
+"""clamp: what it refuses, before any work."""
+
+import math
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz import generators
+from clampz.clamping.branches import check_memory
+from clampz.clamping.call import META_SELECTORS
+
+
+def grid():
+    return generators.grid(3, 3, rng=0, weights=(-4, 4))
+
+
+def refused(match, error=cz.OptionError, model=None, method="trw", **arguments):
+    """Refused with a message, before any work is done."""
+    seen = []
+    with pytest.raises(error, match=match):
+        cz.clamp(model or generators.barbell(2.0), method, progress=seen.append, **arguments)
+    assert not seen
+
+
+def test_refused_variables():
+    refused(r"'X4' is to be clamped twice", cz.EvidenceError, variables=[3, 0, "X4"])
+    refused(r"variable", cz.EvidenceError, variables=["X9"])
+    refused(r"variable", cz.EvidenceError, variables=[8])
+    refused(r"variable", cz.EvidenceError, variables=[-1])
+    refused(r"variables: expected a list of variables to clamp, found 3", cz.EvidenceError, variables=3)
+    refused(r"variables: expected a list of variables to clamp, found 'X1'", cz.EvidenceError, variables="X1")
+
+
+def test_variables_or_k():
+    refused(r"either variables= or k=")
+    refused(r"either variables= or k=", variables=[0], k=1)
+
+
+@pytest.mark.parametrize("k", [9, -1, 1.5, "2"])
+def test_refused_k(k):
+    refused(rf"k: expected a whole number from 0 to 8, the number of variables, found {k!r}", k=k)
+
+
+def test_whole_numbers_of_any_type():
+    """As everywhere else: numpy's are whole numbers, truth values are not."""
+    assert (
+        cz.clamp(grid(), "mf", k=np.int64(2), select="maxW").variables
+        == cz.clamp(grid(), "mf", k=2, select="maxW").variables
+    )
+    refused(r"k: expected a whole number", k=True)
+
+
+def test_too_many_branches():
+    refused(
+        r"60 variables to be clamped by maxW\+TRE make [\d,]+ branches, which need about [\d,]+ bytes, "
+        r"and [\d,]+ are allowed: clamp fewer",
+        model=generators.complete(60, rng=0),
+        k=60,
+    )
+    refused(
+        r"branches, which need about [\d,]+ bytes.*clamp fewer",
+        model=generators.complete(60, rng=0),
+        variables=range(60),
+    )
+
+
+@pytest.mark.parametrize("select", ["greedy", "optimal"])
+def test_too_many_candidates(select, monkeypatch):
+    """Every variable's branches are one batch: room for the branches that stay in the end is not enough."""
+    lanes = {"greedy": 2 * 9, "optimal": 4 * math.comb(9, 2)}[select]
+    with pytest.raises(cz.OptionError) as refusal:
+        check_memory(grid(), 4, "two variables", limit=1)
+    four = int(str(refusal.value).split("need about ")[1].split(" bytes")[0].replace(",", ""))
+    monkeypatch.setattr("clampz.clamping.branches.memory_allowed", lambda limit: four * lanes // 8)
+    cz.clamp(grid(), "trw", k=2, select="maxW")
+    refused(r"bytes", model=grid(), k=2, select=select)
+
+
+def test_refused_selectors():
+    refused(r"unknown selector 'maxw'.*'maxW'.*Mpower", k=1, select="maxw")
+    refused(r"did you mean 'pseudo-greedy'.*\?", k=1, select="pseudogreedy")
+    refused(
+        r"unknown selector 'zzzzzz'.*" + ".*".join(["maxW0", "strongCycles", *META_SELECTORS]), k=1, select="zzzzzz"
+    )
+
+
+def test_refused_kinds():
+    refused(r"unknown selector None.*maxW", k=1, select=None)
+    refused(r"unknown method None.*trw", method=None, k=1)
+    refused(r"options: expected TRWOptions, which trw takes, found BetheOptions", k=1, options=cz.BetheOptions())
+
+
+def test_refused_methods():
+    refused(r"unknown method 'twr'.*did you mean 'trw'\?.*exact, mean_field, bethe, trw", method="twr", k=1)
+
+
+def test_refused_criterion():
+    refused(r"criterion: expected one of trw, mf, bethe, gap, found 'best'", k=1, select="greedy", criterion="best")
+
+
+def test_refused_options():
+    refused(r"unknown option 'tool'; did you mean 'tol'\?", k=1, tool=1)
+    refused(r"tol: expected", k=1, tol=-1.0)
+    refused(r"unknown option 'edge_weights'", method="mf", k=1, edge_weights="uniform")
+
+
+def test_a_start_of_something_else_is_refused():
+    refused("start", start=cz.mean_field(grid()), k=1)
+    refused("start", model=grid(), start=cz.trw(grid()), k=1)
+    model = grid()
+    refused("start", model=model, start=cz.trw(model), k=1, warm_starts=False)
