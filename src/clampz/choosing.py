@@ -18,7 +18,7 @@ from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
 from clampz.bracketing import Bracket, bound
 from clampz.clamping.branches import Clamped
-from clampz.clamping.call import clamp
+from clampz.clamping.call import clamp, clamp_on
 from clampz.clamping.cost import affordable
 from clampz.clamping.selectors import selectors
 from clampz.elimination.cost import exact_cost
@@ -317,7 +317,7 @@ def _clamped_as_asked(model: Model, why: str, run: _Run, k: int, select: str | N
     below: Found = fields
     above: Found = trees
     if fields.lower < trees.upper - NARROW:
-        above = _clamped(trees, ends, 0.6, k, select, start=trees)
+        above = _clamped(trees, ends, 0.6, k, select)
         below = _clamped(fields, ends, 1.0, k, select, above)
     lower, upper = below.lower, above.upper
     first = _gone_on(first, run)
@@ -404,6 +404,11 @@ def _clamped(
             variables = guide.variables[:count]
     if not count or run.interrupted:
         return found
-    what: dict[str, Any] = {"k": count, "select": chosen} if variables is None else {"variables": variables}
-    result = replace(run.heard(clamp(found.model, found.method, **what, **run.options(share), **own)), select=chosen)
+    what: dict[str, Any] = {"k": count} if variables is None else {"variables": variables}
+    options = {"select": chosen, **run.options(share), **own}
+    if found.method == "trw":
+        result = clamp_on(found, **what, **options)
+    else:
+        result = clamp(found.model, found.method, **what, **options)
+    result = replace(run.heard(result), select=chosen)
     return found if found.bound is None and not _settled(result) else result

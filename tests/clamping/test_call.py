@@ -105,8 +105,14 @@ def test_refused_options():
     refused(r"unknown option 'edge_weights'", method="mf", k=1, edge_weights="uniform")
 
 
-def test_a_start_of_something_else_is_refused():
-    refused("start", start=cz.mean_field(grid()), k=1)
-    refused("start", model=grid(), start=cz.trw(grid()), k=1)
-    model = grid()
-    refused("start", model=model, start=cz.trw(model), k=1, warm_starts=False)
+def test_what_is_no_memo():
+    refused("memo: expected a Memo", k=1, memo={}, warm_starts=False)
+
+
+def test_an_estimate_with_evidence_gives_no_weights():
+    """Its edge weights are those of a smaller graph: as a start of the whole they would prove what is false."""
+    model = cz.generators.complete(8, weights=(-4, 4), rng=9)
+    known = cz.trw(model, evidence={0: 1, 1: 1, 2: 0, 3: 1})
+    with pytest.raises(cz.OptionError, match="unknown option 'start'"):
+        cz.clamp(model, "trw", k=0, start=known)
+    assert cz.trw(model, start=known).upper >= cz.exact(model).log_z

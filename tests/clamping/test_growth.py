@@ -11,6 +11,7 @@ import pytest
 import clampz as cz
 from clampz import generators
 from clampz.clamping.branches import split
+from clampz.clamping.call import clamp_on
 from clampz.numerics import log_sum_exp
 from clampz.signature import ForestWeights
 from random_models import random_edges, random_tables
@@ -496,7 +497,7 @@ def test_weights_optimized_anew_are_never_looser_than_the_parents():
 def test_an_estimate_to_start_from(method):
     model = grid()
     known = getattr(cz, {"mf": "mean_field"}.get(method, method))(model, **OPTIONS[method])
-    result = cz.clamp(model, method, k=2, select="maxW", start=known, **OPTIONS[method])
+    result = clamp_on(known, k=2, select="maxW", **OPTIONS[method])
     assert result.steps[0].log_z == pytest.approx(known.log_z, abs=STOPPED)
     afresh = cz.clamp(model, method, k=2, select="maxW", **OPTIONS[method])
     assert result.log_z == pytest.approx(afresh.log_z, abs=STOPPED)
@@ -506,11 +507,11 @@ def test_the_weights_of_a_start_are_kept():
     model = grid()
     known = cz.trw(model, edge_weights="optimized")
     for lane in (known, cz.trw(model, evidence=[{0: 1}, {}], edge_weights="optimized")[1]):
-        result = cz.clamp(model, "trw", k=2, select="maxW", start=lane)
+        result = clamp_on(lane, k=2, select="maxW")
         np.testing.assert_array_equal(result.branches.state.rho[:, 0], lane.state.rho[:, lane.lane])
         assert result.steps[0].log_z < cz.trw(model).log_z
     short = cz.trw(model, edge_weights="optimized", num_steps=1)
-    further = cz.clamp(model, "trw", k=0, start=short, edge_weights="optimized")
+    further = clamp_on(short, k=0, select="maxW", edge_weights="optimized")
     assert further.log_z < short.log_z - 0.01
 
 

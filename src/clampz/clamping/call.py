@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clampz.approximations.registry import method_named
+from clampz.approximations.registry import METHODS, method_named
 from clampz.clamping.branches import Clamped, check_memory, checked_variables
 from clampz.clamping.candidates import CRITERIA, own_criterion
 from clampz.clamping.growth import Growth
@@ -17,8 +17,7 @@ from clampz.clamping.selectors.registry import TRE
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.results import Estimate
-from clampz.options import Options, is_whole
-from clampz.signature import Approximation
+from clampz.options import Options, check_option, is_whole
 from clampz.watch import Progress
 
 META_SELECTORS = {
@@ -41,7 +40,6 @@ def clamp(
     warm_starts: bool = True,
     every_step: bool = True,
     memo: Memo | None = None,
-    start: Estimate | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], object] | None = None,
     options: Options | None = None,
@@ -76,9 +74,6 @@ def clamp(
     memo
         What was solved before: clampings of one model with cold starts that share one solve a set of variables that
         several of them come to once per method.
-    start
-        An earlier estimate of this model by the method: the model itself starts there, as a branch would, and TRW has
-        its edge weights, optimized further if the options say so.
     executor
         Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
         default threads of this process; the result does not depend on it.
@@ -91,18 +86,11 @@ def clamp(
     True
     """
     approximation = method_named(method)
-    _check_starts(model, approximation, start, warm_starts, every_step, memo, per_branch)
+    _check_starts(model, warm_starts, every_step, memo, per_branch)
     if options is None and memo is not None:
         options = memo.options(approximation.name)
     chosen = approximation.options(options, changes)
-    if (variables is None) == (k is None):
-        raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
-    if variables is not None:
-        fixed = checked_variables(model, variables)
-        check_memory(model, math.prod(int(model.num_states[i]) for i in fixed), f"{len(fixed)} clamped variables")
-        select, num_clamps = "given", len(fixed)
-    else:
-        fixed, num_clamps = [], _checked_choice(model, k, select)
+    fixed, num_clamps = _checked_choice(model, variables, k, select)
     if criterion is not None and criterion not in CRITERIA:
         raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
     if not warm_starts and not per_branch and memo is None:
@@ -118,8 +106,34 @@ def clamp(
         warm_starts=warm_starts,
         every_step=every_step,
         memo=memo,
-        start=start,
     )
+    return _driven(growth, fixed, num_clamps, select if variables is None else "given", per_branch)
+
+
+def clamp_on(
+    found: Estimate, *, variables: Sequence[Variable] | None = None, k: int | None = None, select: str, **own: Any
+) -> Clamped:
+    """`clamp` on from an estimate by the same method that was made *without evidence*: the model itself starts there,
+    as a branch would, and TRW has its edge weights, optimized further if the options say so.
+
+    Not for everyone: edge weights of an estimate with evidence are those of a smaller graph, and would prove nothing.
+    """
+    method = METHODS[found.method]
+    progress = own.pop("progress", None)
+    fixed, num_clamps = _checked_choice(found.model, variables, k, select)
+    growth = Growth(
+        model=found.model,
+        method=method,
+        options=method.options(None, own),
+        criterion=own_criterion(found.model, method.name),
+        progress=progress,
+        start=found,
+    )
+    return _driven(growth, fixed, num_clamps, select if variables is None else "given")
+
+
+def _driven(growth: Growth, fixed: list[int], num_clamps: int, select: str, per_branch: bool = False) -> Clamped:
+    """Clamp so many variables, those that are fixed or as the selector chooses."""
     for step in range(num_clamps):
         if growth.stopped():
             break
@@ -130,8 +144,17 @@ def clamp(
     return growth.result(select)
 
 
-def _checked_choice(model: Model, k: int | None, select: str) -> int:
-    """k, refused with a selector that is unknown or not defined for the model, and where memory does not allow it."""
+def _checked_choice(
+    model: Model, variables: Sequence[Variable] | None, k: int | None, select: str
+) -> tuple[list[int], int]:
+    """The variables given, or none, and how many to clamp; refused with a selector that is unknown or not defined for
+    the model, and where memory does not allow it."""
+    if (variables is None) == (k is None):
+        raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
+    if variables is not None:
+        fixed = checked_variables(model, variables)
+        check_memory(model, math.prod(int(model.num_states[i]) for i in fixed), f"{len(fixed)} clamped variables")
+        return fixed, len(fixed)
     if select not in (known := [*selectors(), *META_SELECTORS]):
         raise unknown_name("selector", select, known)
     if select in selectors():
@@ -148,28 +171,16 @@ def _checked_choice(model: Model, k: int | None, select: str) -> int:
     }.get(select, 1)
     widest = math.prod(np.sort(model.num_states)[model.num_variables - k :].tolist())
     check_memory(model, (tries if k else 1) * widest, f"{k} variables to be clamped by {select}")
-    return int(k)
+    return [], int(k)
 
 
-def _check_starts(
-    model: Model,
-    method: Approximation[Any],
-    start: Estimate | None,
-    warm_starts: bool,
-    every_step: bool,
-    memo: Memo | None,
-    per_branch: bool,
-) -> None:
-    """Refuse a start of something else, and what goes with warm or with cold starts only."""
-    if start is not None and (start.method != method.name or start.model is not model or not warm_starts):
-        raise OptionError(
-            f"start: expected an estimate of this model by {method.name}, with warm_starts=True, found one of "
-            f"{start.model!r} by {start.method}, {warm_starts=}"
-        )
+def _check_starts(model: Model, warm_starts: bool, every_step: bool, memo: Memo | None, per_branch: bool) -> None:
+    """Refuse what goes with warm or with cold starts only, and a memo of something else."""
     if warm_starts and not every_step:
         raise OptionError("every_step=False: expected warm_starts=False, as warm starts need every step's solution")
     if memo is None:
         return
+    check_option(isinstance(memo, Memo), "memo", "a Memo", memo)
     if warm_starts or per_branch:
         raise OptionError(
             "memo: expected warm_starts=False and one sequence for all branches, so that what is found at a set of "

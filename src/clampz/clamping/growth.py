@@ -48,13 +48,13 @@ class Growth:
     method: Approximation[Any]
     options: Options
     criterion: str
-    reweight: bool
-    executor: Executor | None
-    progress: Callable[[Progress], object] | None
-    warm_starts: bool
-    every_step: bool
-    memo: Memo | None
-    start: InitVar[Estimate | None]
+    reweight: bool = False
+    executor: Executor | None = None
+    progress: Callable[[Progress], object] | None = None
+    warm_starts: bool = True
+    every_step: bool = True
+    memo: Memo | None = None
+    start: InitVar[Estimate | None] = None
 
     def __post_init__(self, start: Estimate | None) -> None:
         self.watch = Watch(self.options.time)
