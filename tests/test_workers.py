@@ -69,7 +69,15 @@ def test_work_that_a_pool_loses_is_done_here():
         assert crew.submit(end_or_add, 5, 1).result() == 6
 
 
-@pytest.mark.parametrize("make", [dead_pool, lambda: Breaking(3), lambda: ThreadPoolExecutor(1), lambda: None])
+def shut_down():
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    return executor
+
+
+@pytest.mark.parametrize(
+    "make", [dead_pool, shut_down, lambda: Breaking(3), lambda: ThreadPoolExecutor(1), lambda: None]
+)
 def test_results_come_in_order_whoever_does_the_work(make):
     executor = make()
     assert map_on(executor, 2, math.pow, [(k, 2) for k in range(10)]) == [k * k for k in range(10)]

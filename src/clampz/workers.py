@@ -73,7 +73,7 @@ class Job(Generic[T]):
         args = (*self._args, *self._here) if in_this_process(executor) else self._args
         try:
             return (executor or self._crew.home).submit(self._function, *args)
-        except BrokenExecutor:
+        except RuntimeError:  # it is broken, or shut down
             if executor is None:
                 raise
             self._crew.executor = None

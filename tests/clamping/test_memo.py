@@ -191,3 +191,13 @@ def test_refusals():
             cz.clamp(model, "trw", k=1, **wrong)
     with pytest.raises(cz.OptionError, match="options of a memo"):
         cz.Memo(model, cz.Options())
+
+
+def test_an_empty_memo_is_one_too():
+    assert cz.Memo(cz.generators.cycle(3, rng=0)) and not len(cz.Memo(cz.generators.cycle(3, rng=0)))
+
+
+def test_what_was_not_solved_is_not_shown():
+    result = cz.clamp(cz.generators.grid(3, 3, rng=0), "trw", k=2, select="maxW", warm_starts=False, every_step=False)
+    assert "nan" not in repr(result) and "before" not in repr(result)
+    assert not any("hollow" in text.get_text() for text in result.plot().texts)

@@ -185,8 +185,9 @@ class Clamped(Drawable):
         kind = KINDS[self.bound] if self.bound else "no bound"
         done = "all converged" if self.converged else f"{int(np.count_nonzero(~self.branches.converged))} not converged"
         first = self.steps[0].log_z
+        before = "" if math.isnan(first) else f", {first:.10g} before"
         return (
-            f"Clamped({self.method}: log Z = {self.log_z:.10g} ({kind}), {first:.10g} before; "
+            f"Clamped({self.method}: log Z = {self.log_z:.10g} ({kind}){before}; "
             f"{len(self.variables)} variables clamped, {len(self.branches)} branches, {done})"
         )
 

@@ -33,7 +33,8 @@ class Memo:
         Of methods, as those that guide a selector have them too; methods without any get those of the first call, or
         their defaults if they guide.  Calls with others are refused.
 
-    Every set that was solved is kept with the estimates of its branches, 2^k of them for k binary variables.
+    Every set that was solved is kept with the estimates of its branches, 2^k of them for k binary variables.  Results
+    are those without a memo but for rounding: kernels round differently where a batch has fewer than eight lanes.
 
     >>> from clampz import clamp, generators
     >>> model = generators.grid(3, 3, rng=0)
@@ -56,6 +57,9 @@ class Memo:
     def __len__(self) -> int:
         """How many sets have been solved, counted once for every method."""
         return len(self._found)
+
+    def __bool__(self) -> bool:
+        return True  # also while it is empty
 
     def __repr__(self) -> str:
         return f"Memo({len(self)} sets of clamped variables solved of {self.model!r})"

@@ -174,15 +174,20 @@ def _end_text(result: Clamped, truth: float | None, digits: int) -> tuple[str, s
     shown = round_outward(result.log_z, result.bound, digits)
     if truth is not None and math.isfinite(result.log_z) and abs(result.log_z - truth) >= 0.5 * 10**-digits:
         shown += f" ({result.log_z - truth:+.{digits}f})"
-    kind = KINDS[result.bound] + ("" if all(step.converged for step in result.steps) else ", hollow: not converged")
+    kind = KINDS[result.bound] + (", hollow: not converged" if _hollow(result) else "")
     return shown.replace("-", "\N{MINUS SIGN}"), kind
+
+
+def _hollow(result: Clamped) -> list[int]:
+    """The steps that were solved, and have not converged."""
+    return [k for k, step in enumerate(result.steps) if not step.converged and not math.isnan(step.log_z)]
 
 
 def _draw_steps(ax: "Axes", result: Clamped, style: Mapping[str, Any]) -> None:
     """A result as a line with a marker for each step, hollow where not all branches have converged."""
     values = np.array([step.log_z if math.isfinite(step.log_z) else math.nan for step in result.steps])
     ax.plot(range(len(values)), values, **style)
-    hollow = [i for i, step in enumerate(result.steps) if not step.converged]
+    hollow = _hollow(result)
     ax.plot(hollow, values[hollow], **{**style, "linestyle": "none", "markerfacecolor": "white"})
 
 
