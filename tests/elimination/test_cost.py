@@ -27,6 +27,11 @@ def test_beyond_the_cache_and_with_marginals_an_entry_costs_more():
     assert seconds(beyond, marginals=True) > seconds(beyond)
 
 
+def test_sums_apart_stay_in_the_cache():
+    beyond = 8 * cost.CACHED_ENTRIES
+    assert seconds(beyond, at_once=cost.CACHED_ENTRIES) < seconds(beyond) == seconds(beyond, at_once=beyond)
+
+
 def test_slices_and_exact_count_alike():
     model = cz.generators.grid(9, 9, rng=0)
     found = exact_cost(model, marginals=False)

@@ -52,8 +52,8 @@ class Submodel:
         partition = PARTITION_SECONDS * self.model.num_edges
         if self.narrow is None:
             return partition
-        entries = self.narrow.num_entries(self.model.unary.flat)
-        return partition + EVALUATIONS * cost.seconds(entries * limit / self.narrow.limit, marginals=True)
+        entries = self.narrow.num_entries(self.model.unary.flat) * limit / self.narrow.limit
+        return partition + EVALUATIONS * cost.seconds(entries, marginals=True, at_once=limit)
 
 
 class Node:

@@ -24,9 +24,9 @@ WITH_MARGINALS = 3.0
 SECONDS_PER_SUM = 1e-4
 
 
-def seconds(entries: float, *, marginals: bool = False) -> float:
-    """What a sum takes that visits so many table entries forwards."""
-    rate = SECONDS_PER_ENTRY if entries <= 2 * CACHED_ENTRIES else SECONDS_BEYOND
+def seconds(entries: float, *, marginals: bool = False, at_once: float | None = None) -> float:
+    """What a sum takes that visits so many table entries forwards; or several sums, of so many entries `at_once`."""
+    rate = SECONDS_PER_ENTRY if (at_once or entries) <= 2 * CACHED_ENTRIES else SECONDS_BEYOND
     return SECONDS_PER_SUM + entries * rate * (WITH_MARGINALS if marginals else 1.0)
 
 

@@ -79,7 +79,10 @@ def find_order(num_states: Integers, start: Integers, neighbour: Any) -> Order:
 def elimination_entries(edges: Integers, log_states: Floats, variables: Integers, limit: float) -> float:
     """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on.  Quick: one order, and
     given up early."""
-    start, neighbour, _ = graph.neighbour_lists(len(log_states), np.ascontiguousarray(edges, dtype=np.int32))
-    rows = orders.bit_rows(variables, start[:-1], np.diff(start), neighbour)
+    size = len(variables)
+    place = np.empty(len(log_states), dtype=np.int32)
+    place[variables] = np.arange(size)
+    start, neighbour, _ = graph.neighbour_lists(size, np.ascontiguousarray(place[edges]))
+    rows = orders.bit_rows(np.arange(size), start[:-1], np.diff(start), neighbour)
     total: float = orders.greedy_order(rows, log_states[variables], *FIRST_RULES[0], 0, limit)[1]
     return total
