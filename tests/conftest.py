@@ -1,6 +1,7 @@
 """Settings of all tests: no deadlines, as the first call of a kernel compiles it, and the same examples in every run.
 And a folder with models for the commands to read."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -25,3 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cz.write(cz.Model([np.zeros(2)] * 3, {(0, 1): differ, (1, 2): differ, (0, 2): differ}), "none.uai")
     Path("some.evid").write_text("1 0 1\n")
     return tmp_path
+
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some of them are about.
+signal.signal(signal.SIGINT, signal.default_int_handler)
