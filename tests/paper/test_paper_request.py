@@ -1,9 +1,9 @@
 """Which runs are asked for, and the command that asks for them."""
 
 import shlex
-from dataclasses import fields
 
 from clampz import cli
+from clampz.cli.paper import requested
 from clampz.paper.families import FAMILIES
 from clampz.paper.figures import figures_named
 from clampz.paper.request import LONG, Request, chosen_tasks
@@ -13,8 +13,7 @@ from clampz.paper.settings import SETTINGS
 
 
 def asked(*options: str) -> Request:
-    args = cli.make_parser().parse_args(["paper", *options])
-    return Request(**{field.name: getattr(args, field.name) for field in fields(Request)})
+    return requested(cli.make_parser().parse_args(["paper", *options]))
 
 
 def tasks(*options: str) -> list[Task]:

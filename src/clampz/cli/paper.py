@@ -3,10 +3,13 @@
 import argparse
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clampz.cli.arguments import add_command
 from clampz.cli.exits import CUT_OFF, INTERRUPTED, OK, need
+
+if TYPE_CHECKING:
+    from clampz.paper.request import Request
 
 
 def add(commands: Any) -> None:
@@ -74,11 +77,17 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Reproduce the paper; 1 if some runs could not be made, and the rest is drawn."""
     from clampz.paper.reproduction import reproduce  # twenty modules that no other command needs
-    from clampz.paper.request import Request
 
     need("rich", "matplotlib")
-    names = [field.name for field in fields(Request)]
-    ending = reproduce(Request(**{name: getattr(args, name) for name in names if getattr(args, name) is not None}))
+    ending = reproduce(requested(args))
     if ending.report is not None:
         print(f"Report: {ending.report}")
     return INTERRUPTED if ending.interrupted else CUT_OFF if ending.num_failed else OK
+
+
+def requested(args: argparse.Namespace) -> "Request":
+    """What the arguments ask for; what they leave open is as the paper has it."""
+    from clampz.paper.request import Request
+
+    asked = {field.name: getattr(args, field.name) for field in fields(Request)}
+    return Request(**{name: value for name, value in asked.items() if value is not None})
