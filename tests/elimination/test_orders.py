@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from networkx.algorithms.approximation import treewidth_min_fill_in
 
+import clampz as cz
 from clampz._kernels import elimination_order, graph
 from clampz.elimination.orders import elimination_entries, find_order
 
@@ -113,3 +114,28 @@ def test_no_order_is_completed_where_none_fits_a_machine():
 def order_of_complete(n):
     start, neighbour, _ = graph.neighbour_lists(n, edges_of(nx.complete_graph(n)))
     return find_order(np.full(n, 2), start, neighbour), start, neighbour
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_left_is_the_graph_that_elimination_leaves(seed):
+    """Beyond the dense limit variables of any degree go first, on lists; against elimination on a matrix."""
+    rng = np.random.default_rng(seed)
+    n = 60
+    joined = np.triu(rng.random((n, n)) < rng.choice([0.05, 0.1, 0.3]), 1)
+    edges = np.argwhere(joined).astype(np.int32)
+    start, neighbour, _ = graph.neighbour_lists(n, edges)
+    early, begin, count, pool, *_ = elimination_order.low_degrees_first(start, neighbour, np.ones(n), 2, 20)
+    joined = joined | joined.T
+    for v in early:
+        near = np.flatnonzero(joined[v])
+        joined[np.ix_(near, near)] = True
+        joined[v] = joined[:, v] = False
+        np.fill_diagonal(joined, False)
+    for v in sorted(set(range(n)) - set(early.tolist())):
+        assert sorted(pool[begin[v] : begin[v] + count[v]].tolist()) == np.flatnonzero(joined[v]).tolist()
+
+
+def test_a_large_grid_is_bounded_and_not_a_crash():
+    model = cz.generators.grid(70, 70, weights=(-4, 4), rng=0)
+    bracket = cz.bound(model, time=3.0, leaves=1)
+    assert bracket.lower < bracket.upper

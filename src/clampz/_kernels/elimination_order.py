@@ -96,8 +96,9 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
         if d > max_degree and n - done <= dense_limit:
             break
         v = head[d]
+        degree = d  # d itself falls as v's neighbours lose theirs
         size = log_states[v]
-        for p in range(begin[v], begin[v] + d):
+        for p in range(begin[v], begin[v] + degree):
             size += log_states[pool[p]]
         largest = max(largest, size)
         if size > HOPELESS:
@@ -108,7 +109,7 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
             before[after[v]] = -1
         order[done] = v
         done += 1
-        for p in range(begin[v], begin[v] + d):
+        for p in range(begin[v], begin[v] + degree):
             u = pool[p]
             if before[u] >= 0:
                 after[before[u]] = after[u]
@@ -125,7 +126,7 @@ def low_degrees_first(start, neighbour, log_states, max_degree, dense_limit):
                     kept += 1
             count[u] = kept
             stamp[u] = u
-            for q in range(begin[v], begin[v] + d):
+            for q in range(begin[v], begin[v] + degree):
                 t = pool[q]
                 if stamp[t] == u:
                     continue
