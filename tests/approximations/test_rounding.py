@@ -1,6 +1,8 @@
 """`lower` and `upper` hold to the last digit: against closed forms in sixty digits, where sums are long or cancel."""
 
+import math
 from decimal import Decimal, getcontext
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -125,3 +127,24 @@ def test_potentials_beyond_all_reason_are_refused():
 def test_vanishing_edge_weights_are_refused():
     with pytest.raises(cz.OptionError, match="1e-09 <= rho <= 1"):
         cz.trw(cz.generators.cycle(3, rng=0), edge_weights=np.full(3, 1e-300))
+
+
+@pytest.mark.parametrize(("labels", "size"), [(50, 1e3), (200, 1e6), (1000, 1e12)])
+def test_mean_field_of_many_labels_is_no_more_than_log_z(labels, size):
+    """Probabilities that add up to more than 1 would weigh large potentials with what is too much."""
+    theta = np.full(labels, size - 37.0)
+    theta[0] = size
+    found = cz.mean_field(cz.Model([theta]), num_starts=2)
+    assert Fraction(found.lower) <= Fraction(size) + Fraction(math.log1p((labels - 1) * math.exp(-37.0)))
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan, 1e308, 1.5, -0.1])
+@pytest.mark.parametrize("method", [cz.mean_field, cz.bethe, cz.trw])
+def test_a_start_has_probabilities(method, bad):
+    model = cz.generators.cycle(3, rng=0)
+    start = np.full(6, 0.5)
+    start[2] = bad
+    with pytest.raises(cz.OptionError, match=r"start\[2\]: expected a probability from 0 to 1, found"):
+        method(model, start=start)
+    with pytest.raises(cz.OptionError, match=r"start: expected an estimate, or an array of probabilities"):
+        method(model, start="uniform")

@@ -247,3 +247,30 @@ def test_given_keeps_every_variable_in_its_place(seed):
     free = [i for i in range(6) if i not in known]
     for i, row in zip(free, rest.marginals, strict=True):
         np.testing.assert_allclose(estimates[0].marginals[i], row, atol=CLOSE)
+
+
+@pytest.mark.parametrize("scope", [(), (0,), (0, 1), (1, 0), (0, 1, 2)])
+def test_factors_of_a_scope_are_added_up_as_if_exactly(scope):
+    shape = (2,) * len(scope)
+    large, one = np.full(shape, 1e17), np.arange(2.0 ** len(scope)).reshape(shape)
+    factors = [(scope, large), (scope, one), (scope, -large), ((0, 1, 2), np.arange(8.0).reshape(2, 2, 2))]
+    model = cz.Model.from_factors([2, 2, 2], factors)
+    assert model == cz.Model.from_factors([2, 2, 2], factors[1:2] + factors[3:])
+
+
+def test_a_hard_zero_stays_one():
+    model = cz.Model.from_factors([2, 2], [((0, 1), [[0, -np.inf], [1, 1]]), ((0, 1), np.full((2, 2), 1e17))] * 2)
+    assert model.pairwise[0, 1][0, 1] == -np.inf
+
+
+@pytest.mark.parametrize("num_states", [[2, 3], [1], []])
+def test_a_factor_over_nothing_that_is_zero_makes_z_zero(num_states):
+    model = cz.Model.from_factors(num_states, [((), -np.inf), ((), 2.0)], constant=1.0)
+    for found in (cz.exact(model), cz.mean_field(model), cz.bethe(model), cz.trw(model), cz.bound(model)):
+        assert found.lower == -np.inf and found.upper == -np.inf
+
+
+@pytest.mark.parametrize("constant", [1e21, -6e29, np.inf, -np.inf, np.nan])
+def test_constants_have_a_limit(constant):
+    with pytest.raises(cz.ModelError, match="constant: expected a finite number, at most 1e"):
+        cz.Model([[0.0, 1.0]], constant=constant)

@@ -345,8 +345,11 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
             lambda: Model(TWO, {(0, 1): [[0, np.nan], [0, 0]]}),
             r"pairwise potentials of \(0, 1\)\[0, 1\]: expected finite log potentials",
         ),
-        (lambda: Model(TWO, constant=-np.inf), r"constant: expected a finite number, found -inf"),
-        (lambda: Model(TWO, constant="x"), r"constant: expected a finite number, found 'x'"),
+        (
+            lambda: Model(TWO, constant=-np.inf),
+            r"constant: expected a finite number, .* found -inf",
+        ),
+        (lambda: Model(TWO, constant="x"), r"constant: expected a finite number, .* found 'x'"),
         (
             lambda: Model(TWO, names=["a"]),
             r"names: expected 2 distinct strings, one per variable, found 1 with 1 distinct",

@@ -19,16 +19,20 @@ HARD = 1e30
 
 @kernel
 def softmax(q, first, num_states, b):
-    """Log weights in q[first : first + num_states, b] to probabilities."""
+    """Log weights in q[first : first + num_states, b] to probabilities, which add up to 1 within two roundings however
+    many they are: potentials are weighed with them, and a bound must not gain by what is too much."""
     top = -np.inf
     for x in range(num_states):
         top = max(top, q[first + x, b])
     s = 0.0
+    lost = 0.0
     for x in range(num_states):
         d = q[first + x, b] - top
         w = exp(d) if d >= -EXP_LIMIT else 0.0
         q[first + x, b] = w
+        lost += lost_in_sum(s, w)
         s += w
+    s += lost
     for x in range(num_states):
         q[first + x, b] /= s
 

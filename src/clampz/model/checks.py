@@ -127,11 +127,13 @@ def as_num_states(num_states: ArrayLike) -> Integers:
 
 
 def as_constant(constant: float) -> float:
-    """A finite number."""
+    """A number as large as a potential may be; more would drown what stands for a hard zero in a sum."""
     try:
         number = float(constant)
     except (TypeError, ValueError):
         number = np.nan
-    if not np.isfinite(number):
-        raise ModelError(f"constant: expected a finite number, found {constant!r}")
+    if not abs(number) <= LARGEST_POTENTIAL:
+        raise ModelError(
+            f"constant: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, found {constant!r}"
+        )
     return number

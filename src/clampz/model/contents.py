@@ -1,11 +1,13 @@
 """Contents: what a model is made of, as flat arrays, and what can be done to them without a model around."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels.sums import add_up
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.factors import Factor, FactorTables, sliced
 from clampz.model.tables import PairTables, offsets, ranges
@@ -34,9 +36,10 @@ class Contents(NamedTuple):
 
 def fold(factors: FactorTables) -> Contents:
     """Factors of any size sorted into those of no, one, two and more variables; those over the same variables are added
-    up.
+    up, as if exactly and then rounded: what cancels, cancels.
 
-    Factors of up to two variables are dealt with all at once: files have millions of them.
+    Factors of up to two variables are dealt with all at once: files have millions of them.  A factor over nothing that
+    is zero makes Z = 0, which the first variable says then: no state of it is possible.
     """
     num_states, variables, flat = factors.num_states, factors.variables, factors.flat
     arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
@@ -45,26 +48,40 @@ def fold(factors: FactorTables) -> Contents:
         first[arity > p, p] = variables[factors.scope_start[:-1][arity > p] + p]
     of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
     unary_start = offsets(num_states)
-    unary = np.zeros(unary_start[-1])
     single = arity == 1
-    np.add.at(unary, ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
-    constant = float(flat[of == 0].sum())
-    by_scope: dict[tuple[int, ...], Floats] = {}
+    unary = added_up(np.zeros(unary_start[-1]), ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
+    constants = flat[of == 0].tolist()
+    by_scope: dict[tuple[int, ...], list[Floats]] = {}
     for f in np.flatnonzero(arity > 2).tolist():
         scope, table = factors[f]
         order = np.argsort(scope)
         key = tuple(scope[i] for i in order)
-        table = table.transpose(order)
-        by_scope[key] = by_scope[key] + table if key in by_scope else table
+        by_scope.setdefault(key, []).append(table.transpose(order))
     larger = []
-    for key, table in by_scope.items():
+    for key, (table, *others) in by_scope.items():
+        if others:
+            place = np.tile(np.arange(table.size), len(others))
+            values = np.concatenate([other.ravel() for other in others])
+            table = added_up(table.ravel(), place, values).reshape(table.shape)
         low = float(table.min())
         if low == float(table.max()) and low > -np.inf:
-            constant += low
+            constants.append(low)
         else:
             larger.append(Factor(key, table))
+    constant = math.fsum(constants)
+    if constant == -np.inf and len(num_states):
+        unary[: num_states[0]] = -np.inf
+        constant = 0.0
     tables = FactorTables.of(num_states, larger)
     return Contents(num_states, unary, first[arity == 2], flat[of == 2], tables, constant)
+
+
+def added_up(sums: Floats, place: Integers, values: Floats) -> Floats:
+    """Sums to which values are added at these places, rounded once; a hard zero stays one."""
+    sums = sums.copy()
+    lost = np.zeros_like(sums)
+    add_up(sums, lost, place, np.ascontiguousarray(values))
+    return sums + lost
 
 
 def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
@@ -99,8 +116,8 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
     merged = flat[ranges(start[kept], sizes[kept])]
     # a parallel edge adds its table to that of the first of its kind
     into = offsets(sizes[kept])[:-1][(np.cumsum(new) - 1)[~new]]
-    np.add.at(merged, ranges(into, sizes[extra]), flat[ranges(start[extra], sizes[extra])])
-    return edges[kept], merged
+    values = flat[ranges(start[extra], sizes[extra])]
+    return edges[kept], added_up(merged, ranges(into, sizes[extra]), values)
 
 
 def fixed(contents: Contents, known: Mapping[int, int], said: Evidence) -> Contents:

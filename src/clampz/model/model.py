@@ -250,7 +250,7 @@ class Model(Variables):
             edges=edges,
             pairwise=PairTables.of(flat, edges, num_states),
             factors=factors,
-            constant=as_constant(constant),
+            constant=float(constant),
         )
 
     @property

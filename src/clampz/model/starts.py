@@ -8,6 +8,9 @@ from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
 from clampz.numerics import Floats
 
+# Probabilities that were computed may be above 1 by rounding.
+MOST = 1.0 + 1e-6
+
 Start = Estimate | Estimates | NDArray[np.float64]
 
 
@@ -18,14 +21,21 @@ def start_marginals(batch: Batch, start: Start) -> Floats:
         check_same_graph(batch, start)
         return one_per_lane(start.marginals_flat if isinstance(start, Estimates) else start.marginals.flat, batch)
     n, num_rows = batch.model.num_variables, len(batch.unary)
-    marginals = np.array(start, dtype=np.float64)
+    try:
+        marginals = np.array(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"start: expected an estimate, or an array of probabilities, found {start!r:.80}") from None
     if marginals.ndim > 1 and marginals.shape[:2] == (n, num_rows // max(1, n)):
         marginals = marginals.reshape(num_rows, *marginals.shape[2:])
-    if marginals.shape[:1] != (num_rows,) or marginals.ndim > 2 or not (marginals >= 0).all():
+    if marginals.shape[:1] != (num_rows,) or marginals.ndim > 2:
         raise OptionError(
             f"start: expected an estimate, or probabilities of shape ({num_rows},) or ({num_rows}, lanes), "
             f"found shape {marginals.shape}"
         )
+    bad = np.argwhere(~((marginals >= 0.0) & (marginals <= MOST)))
+    if bad.size:
+        place = tuple(bad[0].tolist())
+        raise OptionError(f"start{list(place)}: expected a probability from 0 to 1, found {marginals[place]}")
     return one_per_lane(marginals, batch)
 
 
