@@ -111,3 +111,17 @@ def test_a_million_leaves_are_not_needed_to_stop():
 def test_time_stops_it():
     bracket = cz.bound(cz.generators.complete(40, weights=(-6, 6), rng=0), gap=0.0, time=0.5)
     assert bracket.stopped_by == "time" and bracket.lower < bracket.upper
+
+
+def test_an_estimate_with_clamps_is_not_owed_where_memory_is_short():
+    """Nobody asked for clamps, and bounds are there to be given."""
+    model = cz.generators.grid(20, 20, labels=4, rng=0)
+    bracket = cz.bound(model, time=1.0, leaves=1, memory="2MB")
+    assert bracket.lower < bracket.upper
+
+
+@pytest.mark.parametrize(("labels", "leaves"), [(2, 2), (2, 5), (3, 2), (3, 4), (7, 3)])
+def test_there_are_no_more_leaves_than_allowed(labels, leaves):
+    model = cz.generators.complete(12, weights=(-6, 6), labels=labels, rng=0)
+    bracket = cz.bound(model, gap=0.0, exact=False, leaves=leaves, time=20.0, threads=4)
+    assert bracket.num_leaves <= leaves and bracket.stopped_by == "leaves"

@@ -34,6 +34,11 @@ class Refine(NamedTuple):
     node: Node
     work: LeafWork
 
+    @property
+    def num_more(self) -> int:
+        """Leaves that the tree will have more."""
+        return 0
+
 
 class Expand(NamedTuple):
     """Bounds are asked for on what a leaf may branch into."""
@@ -41,6 +46,10 @@ class Expand(NamedTuple):
     node: Node
     work: LeafWork
     children: list[Node]
+
+    @property
+    def num_more(self) -> int:
+        return len(self.children) - 1
 
 
 def work_on(leaves: list[Node], options: BoundOptions, watch: Watch) -> LeafWork:

@@ -11,6 +11,7 @@ from clampz.bracketing.frontier import Expand, Frontier, Refine
 from clampz.bracketing.leaves import FINISH_SECONDS, Solved, solve_by_methods, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, BoundOptions
+from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.registry import TRE
@@ -65,14 +66,20 @@ class Search:
             yield from self._begin(crew)
         pending: dict[Job[Solved], Refine | Expand] = {}
         last = (root.lower, root.upper)
+        full = False
         while (reason := self._reason()) is None:
-            while len(pending) < crew.num_at_once:
+            while len(pending) < crew.num_at_once and not full:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
                     break
+                promised = frontier.num_leaves + sum(other.num_more for other in pending.values())
+                if asked.num_more and promised + asked.num_more > (self.options.leaves or math.inf):
+                    frontier.push(asked.node)
+                    full = True
+                    break
                 pending[crew.submit(solve_leaves, asked.work, here=(self.watch,))] = asked
             if not pending:
-                reason = "memory" if frontier.pruned else "exact"
+                reason = "leaves" if full else "memory" if frontier.pruned else "exact"
                 break
             for job in finished(pending, PATIENCE):
                 frontier.take(pending.pop(job), job.result(), self.watch)
@@ -143,6 +150,9 @@ class Search:
         seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE))
         largest = np.sort(self.user_model.num_states)[::-1]
         most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
+        most = clamps_that_fit(self.user_model, most, limit=self.options.num_bytes)
+        if most < 0:
+            return math.nan
         found = clamp(self.user_model, "bethe", k=most, time=seconds, threads=self.options.threads)
         settled = [step.log_z for step in found.steps if step.converged]
         return settled[-1] if settled else math.nan

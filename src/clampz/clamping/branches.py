@@ -78,11 +78,23 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
     return chosen
 
 
+def bytes_per_lane(model: Model) -> int:
+    """Memory that a lane of a model takes while it is solved."""
+    solved, _ = pairwise_model(model)
+    return 8 * ARRAYS_PER_LANE * (len(solved.unary.flat) + 2 * int(solved.num_states[solved.edges].sum()))
+
+
+def clamps_that_fit(model: Model, most: int, *, tries: int = 1, limit: int | None = None) -> int:
+    """How many variables, `most` at the most, can be clamped in memory, whichever they are; -1 if not even the model
+    itself can be solved in it."""
+    room = memory_allowed(limit) / max(1, tries * bytes_per_lane(model))
+    branches = np.cumprod(np.append(1.0, np.sort(model.num_states)[::-1][:most]))
+    return int(np.count_nonzero(branches <= room)) - 1
+
+
 def check_memory(model: Model, num_lanes: int, what: str, limit: int | None = None) -> None:
     """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
-    solved, _ = pairwise_model(model)
-    per_lane = 8 * ARRAYS_PER_LANE * (len(solved.unary.flat) + 2 * int(solved.num_states[solved.edges].sum()))
-    needed, allowed = num_lanes * per_lane, memory_allowed(limit)
+    needed, allowed = num_lanes * bytes_per_lane(model), memory_allowed(limit)
     if needed > allowed:
         raise OptionError(
             f"{what} make {num_lanes:,} branches, which need about {needed:,} bytes, and {allowed:,} are allowed: "

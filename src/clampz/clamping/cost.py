@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from clampz.approximations.cost import BRANCH_SWEEPS, TYPICAL_SWEEPS, seconds_per_sweep
-from clampz.clamping.branches import check_memory
-from clampz.errors import OptionError
+from clampz.clamping.branches import clamps_that_fit
 from clampz.model.results import Estimate
 
 # The most clamps that are made unasked.
@@ -26,10 +25,4 @@ def affordable(found: Estimate, seconds: float, *, tries: int = 1, given: bool =
     lanes = seconds / per_lane / tries / 2
     most = min(MAX_CLAMPS, model.num_variables if model.factors else model.topology.num_core)
     count = min(most, int(math.log(max(lanes, 1.0)) / math.log(max(states, 2.0))))
-    while count:
-        try:
-            check_memory(model, tries * int(model.num_states.max()) ** count, "clamps")
-            return count
-        except OptionError:
-            count -= 1
-    return 0
+    return max(0, clamps_that_fit(model, count, tries=tries))
