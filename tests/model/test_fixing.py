@@ -103,3 +103,13 @@ def test_components_multiply_to_the_model(model, small):
     parts = fixing.components(model, small=small)
     assert sum(part.num_variables for part in parts) == model.num_variables
     assert close(model.constant + sum(map(log_z, parts)), log_z(model))
+
+
+def test_evidence_against_a_larger_factor_is_seen_also_where_it_fixes_the_first_variable():
+    """What is left of the factor is a zero over nothing, which must not be put where evidence is written after."""
+    table = np.zeros((2, 2, 2))
+    table[1, 1, 1] = -np.inf
+    model = Model.from_factors([2, 2, 2, 2], [((0, 1, 2), table), ((2, 3), [[0.0, 1.0], [1.0, 0.0]])])
+    for fix in (Model.condition, fixing.given):
+        with pytest.raises(EvidenceError, match="is impossible"):
+            fix(model, {0: 1, 1: 1, 2: 1})

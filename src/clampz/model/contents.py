@@ -38,8 +38,8 @@ def fold(factors: FactorTables) -> Contents:
     """Factors of any size sorted into those of no, one, two and more variables; those over the same variables are added
     up, as if exactly and then rounded: what cancels, cancels.
 
-    Factors of up to two variables are dealt with all at once: files have millions of them.  A factor over nothing that
-    is zero makes Z = 0, which the first variable says then: no state of it is possible.
+    Factors of up to two variables are dealt with all at once: files have millions of them.  The constant is -inf where
+    a factor over nothing is zero.
     """
     num_states, variables, flat = factors.num_states, factors.variables, factors.flat
     arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
@@ -68,12 +68,8 @@ def fold(factors: FactorTables) -> Contents:
             constants.append(low)
         else:
             larger.append(Factor(key, table))
-    constant = math.fsum(constants)
-    if constant == -np.inf and len(num_states):
-        unary[: num_states[0]] = -np.inf
-        constant = 0.0
     tables = FactorTables.of(num_states, larger)
-    return Contents(num_states, unary, first[arity == 2], flat[of == 2], tables, constant)
+    return Contents(num_states, unary, first[arity == 2], flat[of == 2], tables, math.fsum(constants))
 
 
 def added_up(sums: Floats, place: Integers, values: Floats) -> Floats:

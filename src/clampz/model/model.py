@@ -243,6 +243,8 @@ class Model(Variables):
     def _set(self, contents: Contents) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
         num_states, unary, edges, flat, factors, constant, *_ = contents
+        if constant == -np.inf and len(num_states):  # Z = 0: no state of the first variable is possible
+            unary, constant = np.where(np.arange(len(unary)) < num_states[0], -np.inf, unary), 0.0
         edges, flat = in_edge_order(num_states, *smaller_first(num_states, edges, flat))
         edges, flat = read_only(np.ascontiguousarray(edges, dtype=np.int32)), read_only(np.ascontiguousarray(flat))
         self.__dict__.update(
