@@ -5,12 +5,14 @@ import math
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.watch import Progress, Watch
+from clampz._kernels.jit import compiling
+from clampz.watch import Progress, Watch, end_at_once, on_ctrl_c
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
@@ -39,6 +41,62 @@ def test_the_first_interrupt_stops_a_run_and_the_second_is_as_usual():
         assert watch.stopped_by == "interrupt"
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def until_raised(flag):
+    """Work that ends when it is told to."""
+    while not flag[0]:
+        time.sleep(0.001)
+    return "ended"
+
+
+def test_work_that_takes_long_is_told_when_time_is_up_and_when_the_whole_is():
+    watch = Watch(0.05)
+    assert watch.run(until_raised) == "ended" and watch.stopped_by == "time"
+    whole = Watch(stop=lambda: True)
+    share = whole.share()
+    assert share.run(until_raised) == "ended" and share.stopped_by == "interrupt"
+    with pytest.raises(ZeroDivisionError):
+        Watch().run(lambda flag: 1 / 0)
+
+
+def test_work_that_takes_long_hears_ctrl_c():
+    watch = Watch()
+    with watch.interruptible():
+        assert watch.run(lambda flag: (signal.raise_signal(signal.SIGINT), until_raised(flag))[1]) == "ended"
+    assert watch.stopped_by == "interrupt"
+
+
+def test_a_ctrl_c_that_interrupts_as_usual_ends_that_work_too():
+    ended = []
+
+    def work(flag):
+        signal.raise_signal(signal.SIGINT)
+        ended.append(until_raised(flag))
+
+    with pytest.raises(KeyboardInterrupt), on_ctrl_c(end_at_once):
+        Watch().run(work)
+    assert ended == ["ended"]
+
+
+def test_only_a_run_that_ended_a_while_ago_is_overdue(monkeypatch):
+    monkeypatch.setattr("clampz.watch.GRACE", 0.05)
+    watch = Watch(0.0)
+    assert watch.must_stop() and not watch.overdue()
+    time.sleep(0.06)
+    assert watch.overdue()
+    assert not Watch().overdue()
+
+
+def test_compiling_takes_no_time_on_the_clock():
+    watch = Watch(0.05)
+    compiling.on_start(None)
+    time.sleep(0.1)
+    assert not watch.must_stop()  # still compiling
+    compiling.on_end(None)
+    assert watch.left() > 0.0
+    time.sleep(0.06)
+    assert watch.must_stop()
 
 
 @pytest.mark.parametrize("method", ITERATIVE)

@@ -147,9 +147,11 @@ class Approximation(Generic[OptionsT]):
         progress: Callable[[Progress], object] | None = None,
         *,
         weights: ForestWeights | None = None,
+        within: Watch | None = None,
     ) -> Estimates:
-        """Estimates of a batch; to TRW also edge weights may be given, in place of those that its options name."""
-        watch = Watch(options.time, progress)
+        """Estimates of a batch, perhaps as a share of another run, which it stops with; to TRW also edge weights may be
+        given, in place of those that its options name."""
+        watch = Watch(options.time, progress, within=within)
         given = {} if weights is None else {"weights": weights}
         with watch.interruptible():
             if self.takes_factors or not batch.model.factors:

@@ -2,17 +2,30 @@
 
 A run ends because it is done ("tol"), or at an iteration limit ("max_iter"), a time limit ("time"), on Ctrl-C
 ("interrupt") or because the progress callback raised StopIteration ("callback").  In every case it returns what it has.
+Compiling kernels takes no time on its clock.
 """
 
 import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from types import FrameType
-from typing import Literal
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from clampz._kernels.jit import compiling
+
+T = TypeVar("T")
+
+# Seconds between looks at the clock while a kernel is at work.
+LOOK = 0.02
+# Seconds after its end from which a run has no time even for the least answer.
+GRACE = 0.1
 
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
 
@@ -37,7 +50,8 @@ class Watch:
     """Holds a run to its time, hears its callback and Ctrl-C.  `stopped_by` is None while the run may go on.
 
     Every deadline is a share of one clock: a run inside another gets `watch.share(...)`, which ends no later than the
-    whole and stops when that does.  `stop` is asked whenever the run asks whether it must stop.
+    whole and stops when that does.  `stop` is asked whenever the run asks whether it must stop.  `flag[0]` is raised as
+    soon as the run is seen to be over: kernels that take long look at it now and then (see `run`).
     """
 
     def __init__(
@@ -53,8 +67,11 @@ class Watch:
         self._within = within
         self._stop = stop
         self._lock = threading.Lock()
+        self._time = time
         self._began = perf_counter()
-        self._end = self._began + time
+        self._compiled = compiling.seconds
+        self._over: float | None = None  # when it was seen to be over
+        self.flag = np.zeros(1, dtype=np.uint8)
 
     def share(self, share: float = 1.0) -> "Watch":
         """A watch over a share of the time left."""
@@ -67,7 +84,12 @@ class Watch:
 
     def left(self, share: float = 1.0) -> float:
         """Seconds that are left, or a share of them; none once the run is stopped."""
-        return 0.0 if self.must_stop() else share * max(0.0, self._end - perf_counter())
+        return 0.0 if self.must_stop() else share * max(0.0, self._time - self._used)
+
+    @property
+    def _used(self) -> float:
+        """Time since the run began, but for compiling."""
+        return perf_counter() - self._began - (compiling.seconds - self._compiled)
 
     def stop(self, reason: StoppedBy) -> None:
         """Stop this run, and the one that it is a share of."""
@@ -81,9 +103,44 @@ class Watch:
             self.stopped_by = self._within.stopped_by
         if self.stopped_by is None and self._stop is not None and self._stop():
             self.stopped_by = "interrupt"
-        if self.stopped_by is None and perf_counter() > self._end:
+        if self.stopped_by is None and self._used > self._time:
             self.stopped_by = "time"
-        return self.stopped_by is not None
+        if self.stopped_by is None:
+            return False
+        if self._over is None:
+            self._over = perf_counter()
+            self.flag[0] = 1
+        return True
+
+    def overdue(self) -> bool:
+        """Whether it should have ended some time ago: then there is no time even for the least answer."""
+        if not self.must_stop() or self._over is None:
+            return False
+        return self._used > self._time + GRACE or perf_counter() > self._over + GRACE
+
+    def run(self, work: Callable[..., T], *args: object) -> T:
+        """work(*args, flag), in a thread of its own, while this one looks at the clock and hears Ctrl-C: for work that
+        releases the GIL for long, and ends soon after `flag[0]` is raised, if only with what it has."""
+        future: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                future.set_result(work(*args, self.flag))
+            except BaseException as error:  # raised again where it is waited for
+                future.set_exception(error)
+
+        thread = threading.Thread(target=do, daemon=True)
+        try:
+            thread.start()
+            while not future.done():
+                wait([future], LOOK)
+                self.must_stop()
+        except BaseException:
+            self.flag[0] = 1
+            if thread.is_alive():
+                thread.join()
+            raise
+        return future.result()
 
     @property
     def listening(self) -> bool:

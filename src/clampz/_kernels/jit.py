@@ -1,4 +1,5 @@
-"""The two ways a kernel is compiled, so that every kernel says only which of them it is.
+"""The two ways a kernel is compiled, so that every kernel says only which of them it is, and the time that compiling
+takes, which is no part of any run.
 
 Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
 inlines from has, and installers may give the files of all versions one time stamp.  So the cache has a folder for each
@@ -9,10 +10,13 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from numba import config, njit
+from numba.core import event
 
 # Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick) and
 # turn infinities into garbage; these two flags change neither.  Reciprocals for divisions ("arcp") would be safe for
@@ -77,3 +81,39 @@ def inline(function: Any) -> Any:
     in twice the compile time.
     """
     return njit(forceinline=True, error_model="numpy", fastmath={"contract"})(function)
+
+
+class Compiling(event.Listener):
+    """Seconds that kernels have been compiled for, or loaded from disk; several threads may wait for the same one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._since = self._total = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Since the process began, with what is under way."""
+        with self._lock:
+            return self._total + (perf_counter() - self._since if self._depth else 0.0)
+
+    @property
+    def now(self) -> bool:
+        """Whether a kernel is being compiled or loaded."""
+        return self._depth > 0
+
+    def on_start(self, event: object) -> None:
+        with self._lock:
+            if not self._depth:
+                self._since = perf_counter()
+            self._depth += 1
+
+    def on_end(self, event: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if not self._depth:
+                self._total += perf_counter() - self._since
+
+
+compiling = Compiling()
+event.register("numba:compiler_lock", compiling)
