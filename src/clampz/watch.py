@@ -27,6 +27,11 @@ LOOK = 0.02
 # Seconds after its end from which a run has no time even for the least answer.
 GRACE = 0.1
 
+
+class TimeUpError(Exception):
+    """Leaves work of no use half done when its run is over; no public call raises it."""
+
+
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
 
 
@@ -111,6 +116,11 @@ class Watch:
             self._over = perf_counter()
             self.flag[0] = 1
         return True
+
+    def check(self) -> None:
+        """Leave the work at hand if the run is over."""
+        if self.must_stop():
+            raise TimeUpError
 
     def overdue(self) -> bool:
         """Whether it should have ended some time ago: then there is no time even for the least answer."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from clampz.bracketing.bracket import Bracket
-from clampz.bracketing.leaves import MOST_EDGES, LeafWork, solve_leaves
+from clampz.bracketing.leaves import MOST_EDGES, PARTITION_SHARE, LeafWork, solve_leaves
 from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import THOROUGH_SECONDS, Search
@@ -32,7 +32,7 @@ from clampz.model.batch import Batch
 from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
 from clampz.numerics import Floats, log_sum_exp
-from clampz.watch import Watch
+from clampz.watch import TimeUpError, Watch
 from clampz.workers import Crew
 
 # Share of the time that exact inference may take.
@@ -189,9 +189,12 @@ def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow |
     """The partitions that all lanes share, and where the bounds of the model itself have got to."""
     if model.num_edges > MOST_EDGES or model.num_edges == 0 or not options.exact:
         return None, None
-    narrow = Narrow.of(model, FIRST_LIMIT, options.seed, watch.must_stop)
+    narrow = Narrow.of(model, FIRST_LIMIT, options.seed, watch.share(PARTITION_SHARE))
     even = np.full(len(model.unary.flat), 0.5)
-    return narrow, narrow.bounds(model.unary.flat, NarrowState.at(even, even), EVALUATIONS, watch.must_stop).state
+    try:
+        return narrow, narrow.bounds(model.unary.flat, NarrowState.at(even, even), EVALUATIONS, watch).state
+    except TimeUpError:
+        return None, None
 
 
 def _only(model: Model, variable: int, state: int) -> Floats:
