@@ -2,7 +2,7 @@
 several at a time."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +76,7 @@ class Search:
         self.model, self.slack = pairwise_model(model)
         if options.select != CUTS:
             scores(self.model, options.select.removesuffix(TRE))  # refuses what it is not defined for, before any work
-        needed = 40 * (len(self.model.unary.flat) + len(self.model.pairwise.flat))
+        needed = bytes_needed(self.model)
         if options.num_bytes < needed:
             raise OptionError(
                 f"memory: expected at least {needed:,} bytes for a model of this size, found {options.num_bytes:,}"
@@ -87,7 +87,7 @@ class Search:
         self.seconds_before = 0.0
         self.bethe_value = math.nan
 
-    def run(self, crew: Crew, watch: Watch) -> Iterator[Bracket]:
+    def run(self, crew: Crew, watch: Watch) -> Generator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
         self.watch = watch.share()
         frontier = self.frontier
@@ -254,6 +254,11 @@ class Search:
             num_leaves=num_leaves,
             seconds=seconds,
         )
+
+
+def bytes_needed(model: Model) -> int:
+    """The least memory that a search over a pairwise model takes."""
+    return 40 * (len(model.unary.flat) + len(model.pairwise.flat))
 
 
 def whole_sum(model: Model, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
