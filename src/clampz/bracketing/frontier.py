@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.bracketing.leaves import MOST_EDGES, LeafWork, Solved
-from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.options import TREE_MEMORY, BoundOptions
 from clampz.bracketing.tree import Node, Submodel
 from clampz.model import Model
 from clampz.model.fixing import adding_error, components, too_large, without_fixed
@@ -68,6 +68,7 @@ class Frontier:
         self.root = Node(None, Submodel(model), (), -math.inf, math.inf)
         self.num_nodes, self.num_leaves = 1, 1
         self.pruned = False
+        self._num_states, self._state_bytes = 0, 1  # that leaves keep, about, and the largest of them
         self._heap: list[tuple[float, int, Node]] = []
         self._counter = 0
 
@@ -108,7 +109,9 @@ class Frontier:
         node.tighten(solved.lower[0], solved.upper[0])
         node.settled = solved.exact[0]
         # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
-        submodel, gap = node.submodel, float(solved.upper[0] - solved.lower[0])
+        submodel, gap = node.submodel, math.inf
+        if solved.upper[0] > solved.lower[0]:
+            gap = float(solved.upper[0] - solved.lower[0])
         if solved.narrow is None:
             submodel.refined |= asked.work.limit > 0
             node.state = node.state or solved.states[0]
@@ -121,6 +124,9 @@ class Frontier:
         for k, child in enumerate(children):
             child.tighten(solved.lower[k], solved.upper[k])
             child.settled, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k]
+            if child.state is not None:
+                self._num_states += 1
+                self._state_bytes = max(self._state_bytes, child.state.num_bytes)
         node.children, node.state = children, None
         self.num_nodes += len(children)
         self.num_leaves += len(children) - 1
@@ -173,16 +179,14 @@ class Frontier:
     def _keep_memory(self) -> None:
         """Let go of what leaves keep for their children, those that matter least first, and of whole branches if that
         is not enough."""
-        model = self.root.submodel.model
-        per_state = 16 * (len(model.unary.flat) + len(model.pairwise.flat))
-        allowed = self.options.num_bytes / 2
-        if len(self._heap) * per_state + self.num_nodes * NODE_BYTES <= allowed:
+        allowed = TREE_MEMORY * self.options.num_bytes / 2  # for what leaves keep, and for the nodes themselves
+        if self._num_states * self._state_bytes > allowed:
+            self._num_states = int(allowed / 2 / self._state_bytes)
+            for _, _, node in sorted(self._heap)[max(1, self._num_states) :]:
+                node.state = None
+        if self.num_nodes * NODE_BYTES <= allowed:
             return
         ordered = sorted(self._heap)
-        for _, _, node in ordered[max(16, int(allowed / 2 / per_state)) :]:
-            node.state = None
-        if self.num_nodes * NODE_BYTES <= allowed / 2:
-            return
         for _, _, node in ordered[len(ordered) // 2 :]:
             parent = node.parent
             if parent is None or parent.is_and or not parent.children:

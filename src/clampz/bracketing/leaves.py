@@ -41,8 +41,6 @@ class LeafWork:
         Of the upper bound.
     exact
         Whether lanes are summed where that is cheap, if the options allow it.
-    memory_share
-        Of the memory that the search may take.
     """
 
     model: Model
@@ -54,7 +52,6 @@ class LeafWork:
     start: NarrowState | None = None
     evaluations: int = 1
     exact: bool = True
-    memory_share: float = 1 / 4
 
 
 class Solved(NamedTuple):
@@ -75,11 +72,11 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
     options, num_lanes = work.options, work.unary.shape[1]
     lower, upper = np.full(num_lanes, -np.inf), np.full(num_lanes, np.inf)
     done, states = [False] * num_lanes, [work.start] * num_lanes
-    slicer, memory = Slicer(work.model), work.memory_share * options.num_bytes
+    slicer = Slicer(work.model)
     for lane in range(num_lanes) if work.exact and options.exact else ():
         if watch.must_stop():
             break
-        plan = slicer.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), memory)
+        plan = slicer.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), options.worker_bytes)
         if plan is not None:
             lower[lane], upper[lane] = slicer.total(work.unary[:, lane], plan)
             done[lane] = True
@@ -101,6 +98,9 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
                 break
             begin = states[lane] or NarrowState.at(even, even)
             try:
+                if narrow.sums_of(work.unary[:, lane], watch).num_bytes > options.worker_bytes:
+                    narrow = work.narrow  # new ones are too wide
+                    break
                 bounds = narrow.bounds(work.unary[:, lane], begin, work.evaluations, watch)
             except TimeUpError:
                 break

@@ -157,7 +157,7 @@ def _all_at_once(
 ) -> None:
     """Bounds with the variable of each row in its state, a block of rows at a time, as far as time goes."""
     narrow, state = _shared(base, options, watch)
-    room = int(options.num_bytes / 4 / crew.num_at_once / bytes_per_lane(base))
+    room = int(options.worker_bytes / bytes_per_lane(base))
     size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
     waiting = deque(np.split(rows, range(size, len(rows), size)) if len(rows) else [])
     pending: dict[Job[Solved], Integers] = {}
@@ -173,7 +173,6 @@ def _all_at_once(
                 limit=0.0 if narrow is None else narrow.limit,
                 start=state,
                 evaluations=LANE_EVALUATIONS,
-                memory_share=1 / 8,
             )
             pending[crew.submit(solve_leaves, work, here=(watch,))] = block
         for job in finished(pending, PATIENCE):

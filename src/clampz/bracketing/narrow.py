@@ -46,6 +46,10 @@ class NarrowState:
     beliefs: Floats
     shifts: list[Floats]
 
+    @property
+    def num_bytes(self) -> int:
+        return self.marginals.nbytes + self.beliefs.nbytes + sum(shift.nbytes for shift in self.shifts)
+
     @classmethod
     def at(cls, marginals: Floats, beliefs: Floats) -> "NarrowState":
         """Where methods have got to that know nothing of subgraphs; even where they found nothing."""

@@ -59,7 +59,7 @@ def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -
     submodel = node.submodel
     if not options.exact or 0 <= len(node.clamps) - submodel.too_wide < 3:
         return None
-    plan = submodel.slicer.plan(node.unary(), watch.left(SPRINT_SHARE) * num_threads, options.num_bytes / 4)
+    plan = submodel.slicer.plan(node.unary(), watch.left(SPRINT_SHARE) * num_threads, options.worker_bytes)
     if plan is None:
         submodel.too_wide = len(node.clamps)
         return None

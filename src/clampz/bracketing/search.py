@@ -14,7 +14,7 @@ from clampz.bracketing.frontier import Expand, Frontier, Refine
 from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, by_mean_field, by_trees, solve_leaves
 from clampz.bracketing.narrow import NarrowState
 from clampz.bracketing.next_work import next_work
-from clampz.bracketing.options import CUTS, BoundOptions
+from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp
 from clampz.clamping.selectors import scores
@@ -28,9 +28,9 @@ from clampz.numerics import Floats
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
-# Share of the memory that summing the whole model at once may take; of the time, where it has a thread of its own and
-# where everything else waits for it.
-WHOLE_MEMORY, WHOLE_TIME, WHOLE_TIME_ALONE = 0.8, 0.75, 0.5
+# Share of the time that summing the whole model at once may take: where it has a thread of its own, and where
+# everything else waits for it.
+WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, and seconds that they have in any case.
