@@ -35,6 +35,10 @@ class TimeUpError(Exception):
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
 
 
+class Overdue(Exception):  # noqa: N818 (no error, and seen by nobody outside)
+    """A run should have ended some time ago, and there is nothing yet to end with."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """How far a run has come: what its progress callback is given.
@@ -89,10 +93,10 @@ class Watch:
 
     def left(self, share: float = 1.0) -> float:
         """Seconds that are left, or a share of them; none once the run is stopped."""
-        return 0.0 if self.must_stop() else share * max(0.0, self._time - self._used)
+        return 0.0 if self.must_stop() else share * max(0.0, self._time - self.used)
 
     @property
-    def _used(self) -> float:
+    def used(self) -> float:
         """Time since the run began, but for compiling."""
         return perf_counter() - self._began - (compiling.seconds - self._compiled)
 
@@ -108,7 +112,7 @@ class Watch:
             self.stopped_by = self._within.stopped_by
         if self.stopped_by is None and self._stop is not None and self._stop():
             self.stopped_by = "interrupt"
-        if self.stopped_by is None and self._used > self._time:
+        if self.stopped_by is None and self.used > self._time:
             self.stopped_by = "time"
         if self.stopped_by is None:
             return False
@@ -126,7 +130,12 @@ class Watch:
         """Whether it should have ended some time ago: then there is no time even for the least answer."""
         if not self.must_stop() or self._over is None:
             return False
-        return self._used > self._time + GRACE or perf_counter() > self._over + GRACE
+        return self.used > self._time + GRACE or perf_counter() > self._over + GRACE
+
+    def check(self) -> None:
+        """Raise Overdue if it is: between the stages of work without which there is no answer."""
+        if self.overdue():
+            raise Overdue
 
     def run(self, work: Callable[..., T], *args: object) -> T:
         """work(*args, flag), in a thread of its own, while this one looks at the clock and hears Ctrl-C: for work that
@@ -182,6 +191,10 @@ class Watch:
             return
         with on_ctrl_c(stop, once=True):
             yield
+
+
+# For work that is no part of a run: it never ends.
+UNLIMITED = Watch()
 
 
 @contextmanager
