@@ -24,12 +24,11 @@ from clampz.clamping.selectors import selectors
 from clampz.elimination.cost import exact_cost
 from clampz.elimination.exact import ExactOptions, exact, run_exact
 from clampz.errors import OptionError
-from clampz.model import Evidence, Model, Variable
+from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import given
-from clampz.model.results import Estimate
+from clampz.model.results import Estimate, HasMarginals
 from clampz.model.tables import UnaryTables
-from clampz.numerics import Floats
 from clampz.options import Options, bytes_in_words, check_option, is_whole, memory_allowed
 from clampz.signature import Approximation
 from clampz.watch import Progress, Watch
@@ -57,7 +56,7 @@ Listener = Callable[[Progress | Bracket], object]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Solution:
+class Solution(HasMarginals):
     """What `solve` found, by which method, and why that one.
 
     Attributes
@@ -98,10 +97,6 @@ class Solution:
     seconds: float
     estimate: Found = field(repr=False)
     bracket: Bracket | None = field(default=None, repr=False)
-
-    def marginal(self, variable: Variable) -> Floats:
-        """Marginal of one variable, by index or name."""
-        return self.marginals[self.model.variable_index(variable)]
 
     def __repr__(self) -> str:
         clamps = f", {len(self.variables)} clamped by {self.select}" if self.variables else ""
@@ -212,7 +207,7 @@ def _exactly(
         limit = "memory" if cost.num_bytes > allowed else "time"
         needs = f"Exact inference needs {more}{size} (width {more}{cost.width})"
         return None, f"{needs}, more than there is {limit} for"
-    batch = Batch(model, model.unary.flat[:, None])
+    batch = Batch.of(model)
     options = ExactOptions(memory=allowed, marginals=marginals, threads=run.threads)
     found = run_exact(batch, options, Watch(progress=run.progress), cost.plan)[0]
     return _solution(found, f"The model is narrow enough to be solved exactly: width {cost.width}, {size}.", run), ""

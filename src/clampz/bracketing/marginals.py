@@ -110,7 +110,7 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
     plan = Slicer(model).plan(model.unary.flat, seconds, options.num_bytes / 4, thorough=thorough)
     if plan is None or plan.fixed:
         return None
-    batch = Batch(model, model.unary.flat[:, None])
+    batch = Batch.of(model)
     how = ExactPlan.of(batch, options.num_bytes, order=plan.order)
     found = run_exact(batch, ExactOptions(threads=options.threads), watch, how)[0]
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
