@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from clampz.approximations.accuracy import dense_and_strong
+from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.registry import method_named
@@ -46,9 +46,6 @@ PATIENT_CLAMPS = 3
 QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
 # Nats: a bracket this narrow needs no clamps, and one this narrow with nothing left to do is log Z but for rounding.
 NARROW, ROUNDING = 1e-3, 1e-6
-# Bethe's tolerance, and the residual from which its value counts: on a 100 x 100 grid log Z was then within 0.002 nats
-# of its limit.
-BETHE_TOL, SETTLED = 1e-4, 1e-3
 
 Found = Estimate | Clamped
 FoundT = TypeVar("FoundT", Estimate, Clamped)
@@ -284,7 +281,7 @@ def _bracketed(
     reason = f"{why}, so {does}; {choice}.{_clamps_in_words(found, select)}"
     solution = replace(_solution(found, reason, run, lower=lower, upper=upper), bracket=bracket)
     if closed:
-        return replace(solution, log_z=min(max(bracket.estimate, lower), upper), bound="exact")
+        return replace(solution, log_z=lower + (upper - lower) / 2, bound="exact")
     return solution
 
 

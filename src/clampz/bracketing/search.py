@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from clampz.bracketing.bracket import Bracket, BracketStop, Point
+from clampz.approximations.accuracy import BETHE_TOL
+from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
 from clampz.bracketing.frontier import Expand, Frontier, Refine
 from clampz.bracketing.leaves import FINISH_SECONDS, Solved, solve_by_methods, solve_leaves
 from clampz.bracketing.next_work import next_work
@@ -54,13 +55,15 @@ class Search:
         self.frontier = Frontier(self.model, options)
         self.trace: list[Point] = []
         self.seconds_before = 0.0
-        self.bethe_value = math.nan
+        self.guess = Guess(None, "Bethe was not run.")
 
     def run(self, crew: Crew, watch: Watch) -> Iterator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
         self.watch = watch.share()
         frontier, root = self.frontier, self.frontier.root
         if self.trace:  # resumed
+            if self._reason() is None:
+                self.guess = self._estimate()
             yield self._bracket("left")
         else:
             yield from self._begin(crew)
@@ -142,20 +145,21 @@ class Search:
         found = solve_by_methods(self.model, unary, self.options, seconds, self.options.threads)
         self.frontier.root.tighten(found.lower[0], found.upper[0])
         self.frontier.root.state = found.states[0]
-        self.bethe_value = self._estimate()
+        self.guess = self._estimate()
 
-    def _estimate(self) -> float:
-        """Bethe's value with a few variables clamped, which the bracket then holds; none if it has not settled in a
-        small share of the time."""
+    def _estimate(self) -> Guess:
+        """Bethe's value with a few variables clamped, if it settles in a small share of the time."""
         seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE))
+        if not seconds:
+            return Guess(None, "There was no time for Bethe.")
         largest = np.sort(self.user_model.num_states)[::-1]
         most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
         most = clamps_that_fit(self.user_model, most, limit=self.options.num_bytes)
         if most < 0:
-            return math.nan
-        found = clamp(self.user_model, "bethe", k=most, time=seconds, threads=self.options.threads)
+            return Guess(None, "There was not memory enough for Bethe.")
+        found = clamp(self.user_model, "bethe", k=most, time=seconds, tol=BETHE_TOL, threads=self.options.threads)
         settled = [step.log_z for step in found.steps if step.converged]
-        return settled[-1] if settled else math.nan
+        return Guess(settled[-1]) if settled else Guess(None, "Bethe did not settle in its share of the time.")
 
     def _bracket(self, reason: BracketStop) -> Bracket:
         root, num_leaves = self.frontier.root, self.frontier.num_leaves
@@ -169,17 +173,13 @@ class Search:
         if self.trace:
             lower, upper = max(lower, self.trace[-1].lower), min(upper, self.trace[-1].upper)
         self.trace.append(Point(seconds, lower, upper, num_leaves))
-        if not math.isnan(self.bethe_value):
-            estimate = min(max(self.bethe_value, lower), upper)
-        elif math.isfinite(lower) and math.isfinite(upper):
-            estimate = (lower + upper) / 2
-        else:
-            estimate = upper if math.isfinite(upper) else lower
+        estimate = self.guess.within(lower, upper, closed=reason == "exact")
         return Bracket(
             model=self.user_model,
             lower=lower,
             upper=upper,
-            estimate=estimate,
+            estimate=estimate.value,
+            why_no_estimate=estimate.why_none,
             trace=tuple(self.trace),
             stopped_by=reason,
             num_leaves=num_leaves,
