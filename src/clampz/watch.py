@@ -28,15 +28,11 @@ LOOK = 0.02
 GRACE = 0.1
 
 
-class TimeUpError(Exception):
-    """Leaves work of no use half done when its run is over; no public call raises it."""
-
-
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
 
 
 class Overdue(Exception):  # noqa: N818 (no error, and seen by nobody outside)
-    """A run should have ended some time ago, and there is nothing yet to end with."""
+    """Leaves work that is worth nothing half done, where the run is over.  No public call raises it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +117,10 @@ class Watch:
             self.flag[0] = 1
         return True
 
-    def check(self) -> None:
-        """Leave the work at hand if the run is over."""
+    def check_stop(self) -> None:
+        """Raise Overdue as soon as the run is over: in work that can be done without."""
         if self.must_stop():
-            raise TimeUpError
+            raise Overdue
 
     def overdue(self) -> bool:
         """Whether it should have ended some time ago: then there is no time even for the least answer."""

@@ -7,7 +7,7 @@ import pytest
 
 import clampz as cz
 from clampz.bracketing.narrow import Narrow, NarrowState
-from clampz.watch import TimeUpError, Watch
+from clampz.watch import Overdue, Watch
 from random_models import random_of_any_kind
 
 
@@ -36,14 +36,14 @@ def test_nothing_is_proven_where_nothing_is_possible():
     table = np.where(np.eye(3) > 0, -np.inf, 0.0)
     model = cz.Model(np.zeros((4, 3)), {(i, j): table for i, j in itertools.combinations(range(4), 2)})
     narrow = Narrow.of(model, 1.0)
-    with pytest.raises(TimeUpError):
+    with pytest.raises(Overdue):
         narrow.bounds(model.unary.flat, at(np.full(12, 1 / 3)), 5, Watch(0.0))
     for looks in range(1, 60):
         left = iter(range(looks))
         watch = Watch(stop=lambda left=left: next(left, None) is None)
         try:
             found = Narrow.of(model, 1.0).bounds(model.unary.flat, at(np.full(12, 1 / 3)), 5, watch)
-        except TimeUpError:
+        except Overdue:
             continue
         assert found.lower == -np.inf
     assert looks and found.upper < np.inf

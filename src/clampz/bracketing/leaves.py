@@ -13,7 +13,7 @@ from clampz.elimination.slices import Slicer
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
-from clampz.watch import TimeUpError, Watch
+from clampz.watch import Overdue, Watch
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
@@ -102,7 +102,7 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
                     narrow = work.narrow  # new ones are too wide
                     break
                 bounds = narrow.bounds(work.unary[:, lane], begin, work.evaluations, watch)
-            except TimeUpError:
+            except Overdue:
                 break
             lower[lane], upper[lane] = max(lower[lane], bounds.lower), min(upper[lane], bounds.upper)
             states[lane] = bounds.state
@@ -122,16 +122,16 @@ def solve_by_methods(
 
 
 def by_mean_field(
-    model: Model, start: Floats, options: BoundOptions, seconds: float, within: Watch | None = None
+    model: Model, start: Floats | None, options: BoundOptions, seconds: float, within: Watch | None = None
 ) -> tuple[float, float]:
-    """Ends of log Z by mean field that has time to settle, on from marginals (S,) found before."""
+    """Ends of log Z by mean field that has time to settle, on from marginals (S,) found before, if any."""
     chosen = mean_field.options(None, {"threads": 1, "time": seconds, "seed": options.seed})
-    found = mean_field.solve(Batch(model, model.unary.flat[:, None]), chosen, start, within=within)
+    found = mean_field.solve(Batch.of(model), chosen, start, within=within)
     return float(found.lower[0]), float(found.upper[0])
 
 
 def by_trees(model: Model, options: BoundOptions, seconds: float, within: Watch | None = None) -> tuple[float, float]:
     """Ends of log Z by TRW with edge weights that have time to be optimized."""
     chosen = trw.options(None, {"threads": 1, "time": seconds, "edge_weights": "optimized"})
-    found = trw.solve(Batch(model, model.unary.flat[:, None]), chosen, within=within)
+    found = trw.solve(Batch.of(model), chosen, within=within)
     return float(found.lower[0]), float(found.upper[0])

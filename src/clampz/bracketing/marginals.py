@@ -34,7 +34,7 @@ from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
-from clampz.watch import TimeUpError, Watch
+from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
 # Share of the time that exact inference may take.
@@ -114,7 +114,7 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
     plan = Slicer(model).plan(model.unary.flat, seconds, options.num_bytes / 4, thorough=thorough)
     if plan is None or plan.fixed:
         return None
-    batch = Batch(model, model.unary.flat[:, None])
+    batch = Batch.of(model)
     how = ExactPlan.of(batch, options.num_bytes, order=plan.order)
     found = run_exact(batch, ExactOptions(threads=options.threads), watch, how)[0]
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
@@ -235,7 +235,7 @@ def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow |
     even = np.full(len(model.unary.flat), 0.5)
     try:
         return narrow, narrow.bounds(model.unary.flat, NarrowState.at(even, even), EVALUATIONS, watch).state
-    except TimeUpError:
+    except Overdue:
         return None, None
 
 

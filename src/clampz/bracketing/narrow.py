@@ -155,7 +155,7 @@ class Narrow:
         return vars(self) | {"_sums": {}}  # quicker to lay out again than to send
 
     def sums_of(self, unary: Floats, watch: Watch) -> NarrowSums:
-        """Laid out for the states that are left; TimeUpError where time is too short for that."""
+        """Laid out for the states that are left; Overdue where time is too short for that."""
         possible = unary > -np.inf
         key = np.packbits(possible).tobytes()
         found = self._sums.get(key)

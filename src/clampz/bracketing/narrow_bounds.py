@@ -29,7 +29,7 @@ from clampz.elimination.sums import Workspace
 from clampz.model import Model
 from clampz.model.tables import offsets
 from clampz.numerics import EPS, ROUNDINGS, Floats
-from clampz.watch import TimeUpError, Watch
+from clampz.watch import Overdue, Watch
 
 # A field as low as this is that of a hard zero, and rules its state out.
 FORBIDDEN = -HARD / 1e6
@@ -141,7 +141,7 @@ def upper_bound(
         total, error, gradient = 0.0, 0.0, np.empty(len(x))
         used, largest = np.zeros(num_entries), np.zeros(num_entries)
         for k, (graph, mine) in enumerate(zip(subgraphs, owned, strict=True)):
-            watch.check()
+            watch.check_stop()
             here = slice(ends[k], ends[k + 1])
             own = shared[mine] + np.where(finite[mine], shift[here], 0.0)
             found = graph.moments(own[:num_rows], own[num_rows:], workspace)
@@ -166,6 +166,6 @@ def upper_bound(
             best_beliefs = np.mean([gradient[first : first + num_rows] * num_graphs for first in ends[:-1]], axis=0)
         return total, np.where(finite[every], centred(gradient), 0.0)
 
-    with suppress(TimeUpError):  # what was found before counts
+    with suppress(Overdue):  # what was found before counts
         descend(evaluate, best_shift, 1 if num_graphs == 1 else max_evaluations, watch)
     return best, best_beliefs, np.split(best_shift, ends[1:-1])

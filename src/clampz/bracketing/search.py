@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clampz.approximations.accuracy import BETHE_TOL
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.bracketing.bracket import Bracket, BracketStop, Point
+from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
 from clampz.bracketing.frontier import Expand, Frontier, Refine
 from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, by_mean_field, by_trees, solve_leaves
 from clampz.bracketing.narrow import NarrowState
@@ -85,7 +86,7 @@ class Search:
         self.lower, self.upper = -math.inf, math.inf
         self.trace: list[Point] = []
         self.seconds_before = 0.0
-        self.bethe_value = math.nan
+        self.guess = Guess(None, "Bethe was not run.")
 
     def run(self, crew: Crew, watch: Watch) -> Generator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
@@ -93,6 +94,9 @@ class Search:
         frontier = self.frontier
         pending: dict[Job[Any], Asked] = {}
         if self.trace:  # resumed
+            self._learn(self.trace[-1].lower, self.trace[-1].upper)
+            if self._reason() is None:
+                self.guess = self._estimate()
             yield self._bracket("left")
         else:
             yield from self._begin(crew, pending)
@@ -179,7 +183,7 @@ class Search:
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
         seconds = watch.left(LONG_SHARE if self.model.num_edges <= MOST_EDGES else 0.5 if alone else 1.0)
         if not settled:
-            work = (self.user_model, marginals, options, seconds)
+            work = (self.user_model, None if np.isnan(marginals).any() else marginals, options, seconds)
             pending[crew.submit(by_mean_field, *work, here=(watch,))] = Whole(exact=False)
         if not watch.must_stop():
             longest = seconds if self.model.num_edges <= MOST_EDGES else watch.left()
@@ -198,7 +202,7 @@ class Search:
         """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
         has settled."""
         model, options, root = self.user_model, self.options, self.frontier.root
-        batch = Batch(model, model.unary.flat[:, None])
+        batch = Batch.of(model)
         seconds = max(QUICK_SECONDS, self.watch.left(QUICK_SHARE))
         limits = {"max_iter": options.max_iter, "threads": options.threads, "time": seconds}
         fields = mean_field.solve(batch, mean_field.options(None, limits | {"seed": options.seed}), within=self.watch)
@@ -208,23 +212,24 @@ class Search:
         if model.factors:
             both = [Equivalent.of(model).marginals(np.nan_to_num(flat, nan=0.5)) for flat in both]
         root.state = NarrowState.at(both[0][:, 0], both[1][:, 0])
-        self.bethe_value = self._estimate()
+        self.guess = self._estimate()
         return fields.marginals_flat[:, 0], bool(fields.converged[0])
 
-    def _estimate(self) -> float:
-        """Bethe's value with a few variables clamped, which the bracket then holds; none if it has not settled in a
-        small share of the time."""
+    def _estimate(self) -> Guess:
+        """Bethe's value with a few variables clamped, if it settles in a small share of the time."""
         seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE))
+        if not seconds:
+            return Guess(None, "There was no time for Bethe.")
         largest = np.sort(self.user_model.num_states)[::-1]
         most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
         most = clamps_that_fit(self.user_model, most, limit=self.options.num_bytes)
         if most < 0:
-            return math.nan
-        found = clamp(self.user_model, "bethe", k=most, time=seconds, threads=self.options.threads)
+            return Guess(None, "There was not memory enough for Bethe.")
+        found = clamp(self.user_model, "bethe", k=most, time=seconds, tol=BETHE_TOL, threads=self.options.threads)
         if found.bound == "lower":  # where the model is attractive or balanced
             self._learn(found.lower, math.inf)
         settled = [step.log_z for step in found.steps if step.converged]
-        return settled[-1] if settled else math.nan
+        return Guess(settled[-1]) if settled else Guess(None, "Bethe did not settle in its share of the time.")
 
     def _bracket(self, reason: BracketStop) -> Bracket:
         num_leaves = self.frontier.num_leaves
@@ -238,17 +243,13 @@ class Search:
         if self.trace:
             lower, upper = max(lower, self.trace[-1].lower), min(upper, self.trace[-1].upper)
         self.trace.append(Point(seconds, lower, upper, num_leaves))
-        if not math.isnan(self.bethe_value):
-            estimate = min(max(self.bethe_value, lower), upper)
-        elif math.isfinite(lower) and math.isfinite(upper):
-            estimate = (lower + upper) / 2
-        else:
-            estimate = upper if math.isfinite(upper) else lower
+        estimate = self.guess.within(lower, upper, closed=reason == "exact")
         return Bracket(
             model=self.user_model,
             lower=lower,
             upper=upper,
-            estimate=estimate,
+            estimate=estimate.value,
+            why_no_estimate=estimate.why_none,
             trace=tuple(self.trace),
             stopped_by=reason,
             num_leaves=num_leaves,

@@ -100,7 +100,7 @@ class NarrowSums(NamedTuple):
         possible: NDArray[np.bool_],
         watch: Watch,
     ) -> "NarrowSums":
-        """Lay all of them out; TimeUpError if the run is over before that."""
+        """Lay all of them out; Overdue if the run is over before that."""
         i, j = model.edges.T
         inside = labels[i] == labels[j]
         members = grouped(labels)
@@ -112,12 +112,12 @@ class NarrowSums(NamedTuple):
         place = np.empty(model.num_variables, dtype=np.int64)
         parts, subgraphs = [], []
         for variables, among in zip(members, own, strict=True):
-            watch.check()
+            watch.check_stop()
             place[variables] = np.arange(len(variables))
             parts.append(Subgraph(model, variables, among, possible, place))
         every = np.arange(model.num_variables)
         for mask in masks:
-            watch.check()
+            watch.check_stop()
             subgraphs.append(Subgraph(model, every, np.flatnonzero(mask), possible, every))
         empty = bool((states_left(possible, model.unary.start) == 0).any())
         return cls(parts, np.flatnonzero(~inside), subgraphs, np.sum(masks, axis=0), empty, [])

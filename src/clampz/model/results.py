@@ -62,8 +62,25 @@ class NoState:
         return self
 
 
+class _OfModel(Protocol):
+    """What `HasMarginals` needs to be mixed into."""
+
+    @property
+    def model(self) -> Model: ...
+    @property
+    def marginals(self) -> UnaryTables: ...
+
+
+class HasMarginals:
+    """A result with marginals of a model's variables."""
+
+    def marginal(self: _OfModel, variable: Variable) -> Floats:
+        """Marginal of one variable, by index or name."""
+        return self.marginals[self.model.variable_index(variable)]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate:
+class Estimate(HasMarginals):
     """A method's log Z with its marginals.
 
     Attributes
@@ -105,10 +122,6 @@ class Estimate:
         """`pairwise_marginals[i, j][a, b]`: computed when first asked for."""
         tables = self.model.pairwise
         return PairTables(read_only(self.state.pairwise(self.lane)), tables.start, tables.edges, tables.num_states)
-
-    def marginal(self, variable: Variable) -> Floats:
-        """Marginal of one variable, by index or name."""
-        return self.marginals[self.model.variable_index(variable)]
 
     def __repr__(self) -> str:
         kind = KINDS[self.bound] if self.bound else "no bound"
