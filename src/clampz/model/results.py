@@ -102,7 +102,10 @@ class Estimate:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates(Listed[Estimate]):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
-    b."""
+    b.
+
+    `bound` is that of every lane with a log Z; where that is nan, because the run ended before, the lane has none.
+    """
 
     method: str
     model: Model
@@ -128,7 +131,7 @@ class Estimates(Listed[Estimate]):
         return Estimate(
             method=self.method,
             model=self.model,
-            bound=self.bound,
+            bound=None if np.isnan(self.log_z[k]) else self.bound,
             marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, k])), self.model.unary.start),
             stopped_by=self.stopped_by[k],
             options=self.options,
