@@ -123,13 +123,12 @@ class NarrowSums(NamedTuple):
             np.cumsum(np.bincount(labels[i[edges]], minlength=len(members)))[:-1],
         )
         place = np.empty(model.num_variables, dtype=np.int64)
-        parts, subgraphs = [], []
+        parts = []
         for variables, among in zip(members, own, strict=True):
             place[variables] = np.arange(len(variables))
             parts.append(Subgraph(model, variables, among, possible, place, watch))
         every = np.arange(model.num_variables)
-        for mask in masks:
-            subgraphs.append(Subgraph(model, every, np.flatnonzero(mask), possible, every, watch))
+        subgraphs = [Subgraph(model, every, np.flatnonzero(mask), possible, every, watch) for mask in masks]
         empty = bool((states_left(possible, model.unary.start) == 0).any())
         return cls(parts, np.flatnonzero(~inside), subgraphs, np.sum(masks, axis=0), empty, [])
 
