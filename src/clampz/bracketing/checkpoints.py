@@ -36,23 +36,27 @@ def save(search: Search, path: Path) -> None:
 
 def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
     """The search left in a file; a new one if there is none."""
-    search = Search(model, options)
     if not path.exists():
         if not path.parent.is_dir():
             raise OptionError(f"checkpoint {path}: expected a folder that exists")
-        return search
+        return Search(model, options)
     try:
-        if not path.is_file():
-            raise UnsoundError("expected a file that bound() left, found no file")
-        with path.open("rb") as file:
-            _check_line(file.readline(LONGEST_LINE))
-            kept = Kept(*sealed.read(file, LINE, KINDS, options.num_bytes + SPARE_BYTES))
+        kept = _read(path, options.num_bytes + SPARE_BYTES)
+        search = Search(model, options)
         take_up(search, kept)
     except OSError as error:
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
     except (UnsoundError, ModelError) as error:
         raise OptionError(f"checkpoint {path}: {error}; {REMEDY}") from None
     return search
+
+
+def _read(path: Path, most_bytes: int) -> Kept:
+    if not path.is_file():
+        raise UnsoundError("expected a file that bound() left, found no file")
+    with path.open("rb") as file:
+        _check_line(file.readline(LONGEST_LINE))
+        return Kept(*sealed.read(file, LINE, KINDS, most_bytes))
 
 
 def _check_line(line: bytes) -> None:

@@ -100,10 +100,11 @@ class Frontier:
             self._expand(asked.node, asked.children, solved, watch)
 
     def _refine(self, node: Node, solved: Solved) -> None:
-        node.tighten(solved.lower[0], solved.upper[0])
+        lower, upper = float(solved.lower[0]), float(solved.upper[0])
+        node.tighten(lower, upper)
         node.settled = solved.exact[0]
         # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
-        submodel, gap = node.submodel, float(solved.upper[0] - solved.lower[0])
+        submodel, gap = node.submodel, 0.0 if lower == upper else upper - lower
         if solved.narrow is None:
             submodel.refined |= not node.settled
         elif submodel.narrow is None or gap <= WORTH * submodel.gap:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from clampz.bracketing.bracket import Bracket
-from clampz.bracketing.checkpoints import resumed, save
+from clampz.bracketing.checkpoints import REMEDY, resumed, save
 from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.search import Search
+from clampz.bracketing.search import ContradictionError, Search
+from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.watch import Watch
 from clampz.workers import Crew
@@ -84,7 +85,7 @@ def _running(
     search: Search, executor: Executor | None, stop: Callable[[], bool] | None, checkpoint: Path | None
 ) -> Iterator[Bracket]:
     watch = Watch(search.options.time, stop=stop)
-    orderly = False
+    orderly, gone_on = False, bool(search.trace)
     try:
         with watch.interruptible(), Crew(executor, search.options.num_threads) as crew:
             for bracket in search.run(crew, watch):
@@ -92,6 +93,10 @@ def _running(
                 yield bracket
                 orderly = False
         orderly = True
+    except ContradictionError:
+        if not gone_on:
+            raise
+        raise OptionError(f"checkpoint {checkpoint}: expected bounds that hold, found false ones; {REMEDY}") from None
     finally:
         watch.stopped_by = watch.stopped_by or "callback"  # workers stop too
         if checkpoint is not None and orderly:

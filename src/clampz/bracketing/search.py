@@ -35,6 +35,10 @@ MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.
 PATIENCE = 0.05
 
 
+class ContradictionError(RuntimeError):
+    """Bounds that cannot both hold."""
+
+
 class Search:
     """A search under way.  `slack` is what the pairwise equivalent of the user's model may be off by."""
 
@@ -162,7 +166,7 @@ class Search:
         seconds = self.seconds_before + self.watch.seconds
         lower, upper = root.lower - self.slack, root.upper + self.slack
         if lower > upper:
-            raise RuntimeError(
+            raise ContradictionError(
                 f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it "
                 "with the model"
             )

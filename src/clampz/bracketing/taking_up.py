@@ -21,6 +21,7 @@ from clampz.bracketing.search import Search
 from clampz.bracketing.tree import Node, Submodel
 from clampz.elimination.plans import Scopes
 from clampz.model import Model
+from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 
@@ -84,7 +85,7 @@ def _submodels(kept: Kept, root: Submodel, most_entries: float) -> list[Submodel
     _expect(((kept.first_limit > 0) & (kept.first_limit <= most_entries)).all(), "narrow parts that fit in memory")
     _expect(((kept.narrow_limit >= 0) & (kept.narrow_limit <= most_entries)).all(), "narrow parts that fit in memory")
     _expect((np.isfinite(kept.tried) & (kept.tried >= kept.narrow_limit)).all(), "no limit beyond those tried")
-    _expect(not (kept.gap < 0).any() and (kept.too_wide >= -3).all(), "gaps and clamps that are not negative")
+    _expect((kept.gap >= 0).all() and (kept.too_wide >= -3).all(), "gaps and clamps that are not negative")
     out = [root, *map(Submodel, _models(kept))]
     labels, masks = _Pieces(kept.labels, "labels"), _Pieces(kept.masks, "masks")
     flags = _flags(kept.refined).tolist()
@@ -105,6 +106,7 @@ def _submodels(kept: Kept, root: Submodel, most_entries: float) -> list[Submodel
 
 def _models(kept: Kept) -> Iterator[Model]:
     _same_length(kept.num_variables, kept.num_edges, kept.constant)
+    _expect((np.abs(kept.constant) <= LARGEST_POTENTIAL).all(), "constants in the range of potentials")
     num_states, unary = _Pieces(kept.num_states, "variables"), _Pieces(kept.unary, "unary potentials")
     edges, pairwise = _Pieces(kept.edges, "edges"), _Pieces(kept.pairwise, "pairwise potentials")
     for n, m, constant in zip(kept.num_variables.tolist(), kept.num_edges.tolist(), kept.constant, strict=True):
