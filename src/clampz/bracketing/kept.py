@@ -20,7 +20,7 @@ class Kept(NamedTuple):
     """What a file has.  Ragged arrays are end to end; all indices are from 0, and -1 is none.
 
     model           (32,)  SHA-256 of the user's model
-    numbers         (2,)   what its pairwise equivalent may be off by, and Bethe's value or nan
+    slack           (1,)   what its pairwise equivalent may be off by
     trace_*         (T,)   the brackets so far
 
     Submodels; the first is the whole, and its model is not kept:
@@ -43,7 +43,7 @@ class Kept(NamedTuple):
     """
 
     model: Bytes
-    numbers: Floats
+    slack: Floats
     trace_seconds: Floats
     trace_lower: Floats
     trace_upper: Floats
@@ -105,14 +105,14 @@ def kept_of(search: Search) -> Kept:
     models = [submodel.model for submodel in submodels[1:]]
     return Kept(
         model=np.frombuffer(digest(search.user_model), dtype=np.uint8),
-        numbers=_floats([search.slack, search.bethe_value]),
+        slack=_floats([search.slack]),
         trace_seconds=_floats(point.seconds for point in search.trace),
         trace_lower=_floats(point.lower for point in search.trace),
         trace_upper=_floats(point.upper for point in search.trace),
         trace_leaves=_integers(point.num_leaves for point in search.trace),
         first_limit=_floats(submodel.first_limit for submodel in submodels),
         gap=_floats(submodel.gap for submodel in submodels),
-        # what has not come to narrow parts yet is tried again
+        # what has not come to anything yet is tried again
         tried=_floats(0.0 if submodel.narrow is None else submodel.tried for submodel in submodels),
         refined=_bytes(submodel.refined for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),

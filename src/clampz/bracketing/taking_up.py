@@ -44,15 +44,11 @@ def take_up(search: Search, kept: Kept) -> None:
     submodels = _submodels(kept, search.frontier.root.submodel, most / 8)
     nodes = _nodes(kept, submodels, _states(kept, submodels))
     _check_trace(kept)
-    frontier = search.frontier
-    frontier.root, frontier.num_nodes = nodes[0], len(nodes)
-    frontier.num_leaves = sum(not node.children for node in nodes)
     columns = kept.trace_seconds, kept.trace_lower, kept.trace_upper, kept.trace_leaves
     search.trace = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
     search.seconds_before = search.trace[-1].seconds
-    search.slack, search.bethe_value = kept.numbers.tolist()
-    for node in nodes:
-        frontier.push(node)
+    search.slack = float(kept.slack[0])
+    search.frontier.go_on_from(nodes)
 
 
 def _expect(holds: bool | np.bool_, what: str) -> None:
@@ -215,8 +211,8 @@ def _check_trace(kept: Kept) -> None:
     _expect(np.isfinite(seconds).all() and seconds[0] >= 0 and (np.diff(seconds) >= 0).all(), "seconds in order")
     _check_bounds(lower, upper)
     _expect((lower[1:] >= lower[:-1]).all() and (upper[1:] <= upper[:-1]).all(), "brackets within each other")
-    _expect(len(kept.numbers) == 2 and 0 <= kept.numbers[0] < math.inf, "what rounding may have changed")
-    slack = kept.numbers[0]
+    _expect(len(kept.slack) == 1 and 0 <= kept.slack[0] < math.inf, "what rounding may have changed")
+    slack = kept.slack[0]
     low, high = max(lower[-1], kept.lower[0] - slack), min(upper[-1], kept.upper[0] + slack)
     _expect(low <= high, "bounds that do not contradict each other")
 
