@@ -72,6 +72,15 @@ class Frontier:
         self._heap: list[tuple[float, int, Node]] = []
         self._counter = 0
 
+    def go_on_from(self, nodes: list[Node]) -> None:
+        """With the tree of these nodes, the root first, in place of the one there is."""
+        self.root, self.num_nodes = nodes[0], len(nodes)
+        self.num_leaves = sum(not node.children for node in nodes)
+        sizes = [node.state.num_bytes for node in nodes if node.state is not None]
+        self._num_states, self._state_bytes = len(sizes), max(sizes, default=1)
+        for node in nodes:
+            self.push(node)
+
     def push(self, node: Node) -> None:
         if node.settled or node.children:
             return

@@ -47,6 +47,10 @@ MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.
 PATIENCE = 0.05
 
 
+class ContradictionError(RuntimeError):
+    """Bounds that cannot both hold."""
+
+
 class Whole(NamedTuple):
     """The ends of log Z are asked for: by summing all of the model, or by a method on all of it."""
 
@@ -240,7 +244,7 @@ class Search:
         seconds = self.seconds_before + self.watch.seconds
         lower, upper = self._ends()
         if lower > upper:
-            raise RuntimeError(
+            raise ContradictionError(
                 f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it "
                 "with the model"
             )
