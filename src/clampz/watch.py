@@ -17,17 +17,26 @@ from types import FrameType
 from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels.jit import compiling
 
 T = TypeVar("T")
+Flag = NDArray[np.uint8]
 
 # Seconds between looks at the clock while a kernel is at work.
 LOOK = 0.02
 # Seconds after its end from which a run has no time even for the least answer.
 GRACE = 0.1
 
+# A flag that nobody raises.
+NEVER: Flag = np.zeros(1, dtype=np.uint8)
+
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
+
+
+class Overdue(Exception):  # noqa: N818 (no error, and seen by nobody outside)
+    """Leaves work that is worth nothing half done, where the run is over.  No public call raises it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +93,10 @@ class Watch:
 
     def left(self, share: float = 1.0) -> float:
         """Seconds that are left, or a share of them; none once the run is stopped."""
-        return 0.0 if self.must_stop() else share * max(0.0, self._time - self._used)
+        return 0.0 if self.must_stop() else share * max(0.0, self._time - self.used)
 
     @property
-    def _used(self) -> float:
+    def used(self) -> float:
         """Time since the run began, but for compiling."""
         return perf_counter() - self._began - (compiling.seconds - self._compiled)
 
@@ -103,7 +112,7 @@ class Watch:
             self.stopped_by = self._within.stopped_by
         if self.stopped_by is None and self._stop is not None and self._stop():
             self.stopped_by = "interrupt"
-        if self.stopped_by is None and self._used > self._time:
+        if self.stopped_by is None and self.used > self._time:
             self.stopped_by = "time"
         if self.stopped_by is None:
             return False
@@ -112,11 +121,21 @@ class Watch:
             self.flag[0] = 1
         return True
 
+    def check_stop(self) -> None:
+        """Raise Overdue as soon as the run is over: in work that can be done without."""
+        if self.must_stop():
+            raise Overdue
+
     def overdue(self) -> bool:
         """Whether it should have ended some time ago: then there is no time even for the least answer."""
         if not self.must_stop() or self._over is None:
             return False
-        return self._used > self._time + GRACE or perf_counter() > self._over + GRACE
+        return self.used > self._time + GRACE or perf_counter() > self._over + GRACE
+
+    def check(self) -> None:
+        """Raise Overdue if it is: between the stages of work without which there is no answer."""
+        if self.overdue():
+            raise Overdue
 
     def run(self, work: Callable[..., T], *args: object) -> T:
         """work(*args, flag), in a thread of its own, while this one looks at the clock and hears Ctrl-C: for work that
@@ -172,6 +191,16 @@ class Watch:
             return
         with on_ctrl_c(stop, once=True):
             yield
+
+
+# For work that is no part of a run: it never ends.
+UNLIMITED = Watch()
+
+
+def run_on(watch: Watch | None, expected: float, work: Callable[..., T], *args: object) -> T:
+    """work(*args, flag), held to a watch if there is one; what is expected to take fewer seconds than pass between two
+    looks at the clock is done at once, in this thread, whatever the time."""
+    return work(*args, NEVER) if watch is None or expected < LOOK else watch.run(work, *args)
 
 
 @contextmanager
