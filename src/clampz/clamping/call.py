@@ -12,13 +12,13 @@ from clampz.clamping.branches import Clamped, check_memory, checked_variables
 from clampz.clamping.candidates import CRITERIA, own_criterion
 from clampz.clamping.growth import Growth
 from clampz.clamping.memo import Memo
-from clampz.clamping.selectors import scores, selectors
-from clampz.clamping.selectors.registry import TRE
+from clampz.clamping.selectors import selectors
+from clampz.clamping.selectors.registry import check_defined
 from clampz.errors import OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.results import Estimate
 from clampz.options import Options, check_option, is_whole
-from clampz.watch import Progress
+from clampz.watch import Progress, Watch
 
 META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",
@@ -90,46 +90,60 @@ def clamp(
     if options is None and memo is not None:
         options = memo.options(approximation.name)
     chosen = approximation.options(options, changes)
-    fixed, num_clamps = _checked_choice(model, variables, k, select)
-    if criterion is not None and criterion not in CRITERIA:
-        raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
-    if not warm_starts and not per_branch and memo is None:
-        memo = Memo(model)
-    growth = Growth(
-        model=model,
-        method=approximation,
-        options=chosen,
-        criterion=criterion or own_criterion(model, approximation.name),
-        reweight=reweight,
-        executor=executor,
-        progress=progress,
-        warm_starts=warm_starts,
-        every_step=every_step,
-        memo=memo,
-    )
-    return _driven(growth, fixed, num_clamps, select if variables is None else "given", per_branch)
+    watch = Watch(chosen.time)
+    with watch.interruptible():
+        fixed, num_clamps = _checked_choice(model, variables, k, select)
+        if criterion is not None and criterion not in CRITERIA:
+            raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
+        if not warm_starts and not per_branch and memo is None:
+            memo = Memo(model)
+        growth = Growth(
+            model=model,
+            method=approximation,
+            options=chosen,
+            criterion=criterion or own_criterion(model, approximation.name),
+            watch=watch,
+            reweight=reweight,
+            executor=executor,
+            progress=progress,
+            warm_starts=warm_starts,
+            every_step=every_step,
+            memo=memo,
+        )
+        return _driven(growth, fixed, num_clamps, select if variables is None else "given", per_branch)
 
 
 def clamp_on(
-    found: Estimate, *, variables: Sequence[Variable] | None = None, k: int | None = None, select: str, **own: Any
+    found: Estimate,
+    *,
+    variables: Sequence[Variable] | None = None,
+    k: int | None = None,
+    select: str,
+    within: Watch | None = None,
+    **own: Any,
 ) -> Clamped:
     """`clamp` on from an estimate by the same method that was made *without evidence*: the model itself starts there,
-    as a branch would, and TRW has its edge weights, optimized further if the options say so.
+    as a branch would, and TRW has its edge weights, optimized further if the options say so.  It may be a part of
+    another run, which it stops with.
 
     Not for everyone: edge weights of an estimate with evidence are those of a smaller graph, and would prove nothing.
     """
     method = METHODS[found.method]
     progress = own.pop("progress", None)
-    fixed, num_clamps = _checked_choice(found.model, variables, k, select)
-    growth = Growth(
-        model=found.model,
-        method=method,
-        options=method.options(None, own),
-        criterion=own_criterion(found.model, method.name),
-        progress=progress,
-        start=found,
-    )
-    return _driven(growth, fixed, num_clamps, select if variables is None else "given")
+    options = method.options(None, own)
+    watch = Watch(options.time, within=within)
+    with watch.interruptible():
+        fixed, num_clamps = _checked_choice(found.model, variables, k, select)
+        growth = Growth(
+            model=found.model,
+            method=method,
+            options=options,
+            criterion=own_criterion(found.model, method.name),
+            watch=watch,
+            progress=progress,
+            start=found,
+        )
+        return _driven(growth, fixed, num_clamps, select if variables is None else "given")
 
 
 def _driven(growth: Growth, fixed: list[int], num_clamps: int, select: str, per_branch: bool = False) -> Clamped:
@@ -158,7 +172,7 @@ def _checked_choice(
     if select not in (known := [*selectors(), *META_SELECTORS]):
         raise unknown_name("selector", select, known)
     if select in selectors():
-        scores(model, select.removesuffix(TRE))  # refuses a model that it is not defined for, before any work
+        check_defined(model, select)
     if not is_whole(k) or not 0 <= k <= model.num_variables:
         raise OptionError(
             f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}"
