@@ -15,6 +15,7 @@ from clampz.errors import OptionError
 from clampz.model.tables import read_only
 from clampz.model.topology import Topology
 from clampz.numerics import Floats
+from clampz.watch import Watch
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
@@ -104,10 +105,13 @@ def sampled_weights(
     return rho
 
 
-def heaviest_forests(topology: Topology, weights: Floats) -> Floats:
-    """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B)."""
+def heaviest_forests(topology: Topology, weights: Floats, watch: Watch) -> Floats | None:
+    """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B); None if the watch says
+    stop before all are found."""
     out = np.empty_like(weights)
     for b in range(weights.shape[1]):
+        if watch.must_stop():
+            return None
         out[:, b] = graph.spanning_forest(
             topology.num_variables, topology.edges, np.argsort(-weights[:, b], kind="stable")
         )

@@ -182,10 +182,11 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
     block.point = ending.point.copy()
     block.set_counting(first)
     for step in range(options.num_steps):
-        if watch.must_stop():
-            return ending, best
+        forests = None if watch.must_stop() else heaviest_forests(block.topology, block.mutual_information(), watch)
+        if forests is None:
+            break
         size = 2.0 / (step + STEP_OFFSET)
-        current = (1 - size) * current + size * heaviest_forests(block.topology, block.mutual_information())
+        current = (1 - size) * current + size * forests
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
         last = step == options.num_steps - 1
         # a bound taken after a few sweeps says little of the weights, so the last ones get as many as they need
@@ -195,9 +196,12 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
         block.point = trial.point
         block.set_counting(candidate)
         _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)
-    block.point = ending.point.copy()
-    settled = _with_weights(block, best, options, watch, options.max_iter)
-    _accept(ending, settled, best, best, settled.upper <= ending.upper)
+    else:
+        block.point = ending.point.copy()
+        settled = _with_weights(block, best, options, watch, options.max_iter)
+        _accept(ending, settled, best, best, settled.upper <= ending.upper)
+    if watch.stopped_by is not None:  # what is within the rough tolerance only has not converged
+        ending.stopped_by[ending.residual > options.tol] = watch.stopped_by
     return ending, best
 
 
