@@ -147,6 +147,8 @@ def test_heaviest_forests():
     for b in range(5):
         best = max(trees, key=lambda tree: sum(weights[list(tree), b]))
         assert sorted(np.flatnonzero(found[:, b]).tolist()) == sorted(best)
+    asked = iter([False, False, True])
+    assert heaviest_forests(topology, weights, Watch(stop=lambda: next(asked))) is None  # after the second of five
 
 
 # -- given by the user -----------------------------------------------------------------------------------------------

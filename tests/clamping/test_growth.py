@@ -10,8 +10,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.clamping.branches import split
-from clampz.clamping.call import TRW_DEFAULTS, clamp_on
+from clampz.clamping.call import TRW_DEFAULTS
 from clampz.numerics import log_sum_exp
 from clampz.signature import ForestWeights
 from random_models import random_edges, random_tables
@@ -476,69 +475,3 @@ def test_the_smallest_models(method):
     assert single.log_z == pytest.approx(np.log1p(np.e), abs=EXACT) and single.variables == (0,)
     nothing = cz.clamp(cz.Model([], {}), method, k=0)
     assert nothing.log_z == pytest.approx(0, abs=EXACT) and len(nothing.steps) == 1
-
-
-# -- edge weights ----------------------------------------------------------------------------------------------------
-
-
-def test_weights_optimized_anew_are_never_looser_than_the_parents():
-    """At no step: they go on from those of the parents, restricted, and are taken where they are tighter."""
-    options = {"edge_weights": "optimized", "num_steps": 3, "tol": 1e-5}
-    for seed in range(4):
-        model = generators.complete(6, rng=seed) if seed % 2 else grid(seed)
-        order = cz.clamp(model, "mf", k=3, select="maxW").variables
-        for k in range(1, 4):
-            before, after = (
-                cz.clamp(model, "trw", variables=order[:size], reweight=True, **options) for size in (k - 1, k)
-            )
-            batch, parent = split(before.batch, np.full(before.batch.num_lanes, order[k - 1]))
-            inherited = ForestWeights(before.branches.take(parent).state.rho)
-            restricted = log_sum_exp(cz.trw.solve(batch, cz.TRWOptions(tol=1e-5), weights=inherited).upper)
-            assert after.upper <= restricted + 1e-4
-        assert after.upper >= cz.exact(model).log_z - EXACT
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_estimate_to_start_from(method):
-    model = grid()
-    known = getattr(cz, {"mf": "mean_field"}.get(method, method))(model, **OPTIONS[method])
-    result = clamp_on(known, k=2, select="maxW", **OPTIONS[method])
-    assert result.steps[0].log_z == pytest.approx(known.log_z, abs=STOPPED)
-    afresh = cz.clamp(model, method, k=2, select="maxW", **OPTIONS[method])
-    assert result.log_z == pytest.approx(afresh.log_z, abs=STOPPED)
-
-
-def test_the_weights_of_a_start_are_kept():
-    model = grid()
-    known = cz.trw(model, edge_weights="optimized")
-    for lane in (known, cz.trw(model, evidence=[{0: 1}, {}], edge_weights="optimized")[1]):
-        result = clamp_on(lane, k=2, select="maxW", edge_weights="uniform")
-        np.testing.assert_array_equal(result.branches.state.rho[:, 0], lane.state.rho[:, lane.lane])
-        assert result.steps[0].log_z < cz.trw(model).log_z
-    short = cz.trw(model, edge_weights="optimized", num_steps=1)
-    further = clamp_on(short, k=0, select="maxW", edge_weights="optimized")
-    assert further.log_z < short.log_z - 0.01
-
-
-def test_new_weights_are_those_of_the_branches():
-    model = grid()
-    result = cz.clamp(model, "trw", variables=[4], reweight=True, **UNIFORM)
-    np.testing.assert_allclose(result.branches.upper, cz.trw(cz.branches(model, [4]), tol=TOL).upper, atol=CLOSE)
-    assert result.upper < cz.clamp(model, "trw", variables=[4], **UNIFORM).upper - 0.01
-
-
-@pytest.mark.parametrize("per_branch", [False, True])
-def test_reweighted_greedy_keeps_its_bounds(per_branch):
-    model = generators.complete(6, rng=1)
-    result = cz.clamp(model, "trw", k=3, select="greedy", reweight=True, per_branch=per_branch)
-    uppers = [step.upper for step in result.steps]
-    assert (np.diff(uppers) <= 0).all() and uppers[-1] >= cz.exact(model).log_z
-
-
-def test_given_weights_are_restricted():
-    model = grid()
-    rho = cz.trw(model).state.rho[:, 0]
-    result = cz.clamp(model, "trw", variables=[0], edge_weights=0.9 * rho, tol=TOL)
-    tighter = cz.clamp(model, "trw", variables=[0], **UNIFORM)
-    assert result.upper > tighter.upper
-    np.testing.assert_allclose(result.branches.state.rho[:, 0], 0.9 * rho, rtol=1e-6)

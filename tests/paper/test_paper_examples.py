@@ -43,7 +43,10 @@ def test_only_the_core_of_a_lamp_is_worth_clamping(weight):
     for select in ("maxW", "Mpower", "strongCycles", "greedy"):
         assert names(model, "trw", 1, select, tol=TOL)[0] in {"X1", "X2", "X3", "X4"}
     before = cz.trw(model, tol=TOL).upper
-    gain = {name: before - cz.clamp(model, "trw", variables=[name], tol=TOL, **UNIFORM["trw"]).upper for name in ("X1", "X6")}
+    gain = {
+        name: before - cz.clamp(model, "trw", variables=[name], tol=TOL, **UNIFORM["trw"]).upper
+        for name in ("X1", "X6")
+    }
     assert gain["X1"] > gain["X6"] + 1e-3
 
 

@@ -184,7 +184,8 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
     for step in range(options.num_steps):
         forests = None if watch.must_stop() else heaviest_forests(block.topology, block.mutual_information(), watch)
         if forests is None:
-            break
+            ending.stopped_by[:] = watch.stopped_by
+            return ending, best
         size = 2.0 / (step + STEP_OFFSET)
         current = (1 - size) * current + size * forests
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
@@ -196,11 +197,10 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
         block.point = trial.point
         block.set_counting(candidate)
         _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)
-    else:
-        block.point = ending.point.copy()
-        settled = _with_weights(block, best, options, watch, options.max_iter)
-        _accept(ending, settled, best, best, settled.upper <= ending.upper)
-    if watch.stopped_by is not None:  # what is within the rough tolerance only has not converged
+    block.point = ending.point.copy()
+    settled = _with_weights(block, best, options, watch, options.max_iter)
+    _accept(ending, settled, best, best, settled.upper <= ending.upper)
+    if watch.stopped_by is not None:  # what has only come within the rough tolerance has not converged
         ending.stopped_by[ending.residual > options.tol] = watch.stopped_by
     return ending, best
 
