@@ -56,7 +56,7 @@ def sweep_classes(class_start, num_sweeps, centred, theta, weight, free, graph):
     for _ in range(num_sweeps):
         for k in range(class_start.size - 1):
             update_slots(class_start[k], class_start[k + 1], centred, theta, weight, free, graph)
-        sweep_pendants(class_start[-1], centred, theta, weight, free, graph)
+        sweep_pendants(class_start[class_start.size - 1], centred, theta, weight, free, graph)
 
 
 @kernel

@@ -74,7 +74,7 @@ def sweep_classes(class_start, num_sweeps, q, theta, table, graph):
     for _ in range(num_sweeps):
         for k in range(class_start.size - 1):
             update_slots(class_start[k], class_start[k + 1], q, theta, table, graph)
-        sweep_pendants(class_start[-1], q, theta, table, graph)
+        sweep_pendants(class_start[class_start.size - 1], q, theta, table, graph)
 
 
 @kernel
