@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from clampz.approximations.accuracy import dense_and_strong
+from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.registry import method_named
@@ -24,12 +24,11 @@ from clampz.clamping.selectors import selectors
 from clampz.elimination.cost import exact_cost
 from clampz.elimination.exact import ExactOptions, exact, run_exact
 from clampz.errors import OptionError
-from clampz.model import Evidence, Model, Variable
+from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import given
-from clampz.model.results import Estimate
+from clampz.model.results import Estimate, HasMarginals
 from clampz.model.tables import UnaryTables
-from clampz.numerics import Floats
 from clampz.options import Options, bytes_in_words, check_option, is_whole, memory_allowed
 from clampz.signature import Approximation
 from clampz.watch import Progress, Watch
@@ -47,9 +46,6 @@ PATIENT_CLAMPS = 3
 QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
 # Nats: a bracket this narrow needs no clamps, and one this narrow with nothing left to do is log Z but for rounding.
 NARROW, ROUNDING = 1e-3, 1e-6
-# Bethe's tolerance, and the residual from which its value counts: on a 100 x 100 grid log Z was then within 0.002 nats
-# of its limit.
-BETHE_TOL, SETTLED = 1e-4, 1e-3
 
 Found = Estimate | Clamped
 FoundT = TypeVar("FoundT", Estimate, Clamped)
@@ -57,7 +53,7 @@ Listener = Callable[[Progress | Bracket], object]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Solution:
+class Solution(HasMarginals):
     """What `solve` found, by which method, and why that one.
 
     Attributes
@@ -98,10 +94,6 @@ class Solution:
     seconds: float
     estimate: Found = field(repr=False)
     bracket: Bracket | None = field(default=None, repr=False)
-
-    def marginal(self, variable: Variable) -> Floats:
-        """Marginal of one variable, by index or name."""
-        return self.marginals[self.model.variable_index(variable)]
 
     def __repr__(self) -> str:
         clamps = f", {len(self.variables)} clamped by {self.select}" if self.variables else ""
@@ -212,7 +204,7 @@ def _exactly(
         limit = "memory" if cost.num_bytes > allowed else "time"
         needs = f"Exact inference needs {more}{size} (width {more}{cost.width})"
         return None, f"{needs}, more than there is {limit} for"
-    batch = Batch(model, model.unary.flat[:, None])
+    batch = Batch.of(model)
     options = ExactOptions(memory=allowed, marginals=marginals, threads=run.threads)
     found = run_exact(batch, options, Watch(progress=run.progress), cost.plan)[0]
     return _solution(found, f"The model is narrow enough to be solved exactly: width {cost.width}, {size}.", run), ""
@@ -289,7 +281,7 @@ def _bracketed(
     reason = f"{why}, so {does}; {choice}.{_clamps_in_words(found, select)}"
     solution = replace(_solution(found, reason, run, lower=lower, upper=upper), bracket=bracket)
     if closed:
-        return replace(solution, log_z=min(max(bracket.estimate, lower), upper), bound="exact")
+        return replace(solution, log_z=lower + (upper - lower) / 2, bound="exact")
     return solution
 
 

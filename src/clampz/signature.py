@@ -14,12 +14,12 @@ from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
-from clampz.model.results import EndState, Estimate, Estimates
+from clampz.model.results import EndState, Estimate, Estimates, nothing
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
-from clampz.watch import Progress, Watch
+from clampz.watch import Overdue, Progress, Watch
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -128,16 +128,18 @@ class Approximation(Generic[OptionsT]):
         **changes: Any,
     ) -> Estimate | Estimates:
         chosen = self.options(options, changes)
-        if isinstance(model, Batch):
-            if evidence is not None:
-                raise OptionError("evidence goes with a model; a batch has its evidence in its lanes")
-            batch, single = model, False
-        else:
-            single = evidence is None or not isinstance(evidence, Sequence)
-            sets = [evidence or {}] if single else evidence
-            batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
-        estimates = self.solve(batch, chosen, start, progress)
-        return estimates[0] if single else estimates
+        watch = Watch(chosen.time, progress)
+        with watch.interruptible():
+            if isinstance(model, Batch):
+                if evidence is not None:
+                    raise OptionError("evidence goes with a model; a batch has its evidence in its lanes")
+                batch, single = model, False
+            else:
+                single = evidence is None or not isinstance(evidence, Sequence)
+                sets = [evidence or {}] if single else evidence
+                batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
+            estimates = self._solved(batch, chosen, start, watch, {})
+            return estimates[0] if single else estimates
 
     def solve(
         self,
@@ -152,17 +154,26 @@ class Approximation(Generic[OptionsT]):
         """Estimates of a batch, perhaps as a share of another run, which it stops with; to TRW also edge weights may be
         given, in place of those that its options name."""
         watch = Watch(options.time, progress, within=within)
-        given = {} if weights is None else {"weights": weights}
         with watch.interruptible():
+            return self._solved(batch, options, start, watch, {} if weights is None else {"weights": weights})
+
+    def _solved(
+        self, batch: Batch, options: OptionsT, start: Start | None, watch: Watch, given: dict[str, ForestWeights]
+    ) -> Estimates:
+        """What there is when the watch says stop, which may be nothing."""
+        try:
+            watch.check()
             if self.takes_factors or not batch.model.factors:
                 return self._solve(batch, options, start, watch, **given)
             # the pairwise model that a model with larger factors is equivalent to
-            equivalent = Equivalent.of(batch.model)
+            equivalent = Equivalent.of(batch.model, watch)
             if isinstance(start, Estimate | Estimates):
                 start = equivalent_start(equivalent, start)
             elif start is not None:
                 start = equivalent.marginals(start_marginals(batch, start))
             return equivalent.back(batch.model, self._solve(equivalent.batch(batch), options, start, watch, **given))
+        except Overdue:
+            return nothing(self.name, batch.model, batch.num_lanes, options, watch.stopped_by or "time")
 
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
         """The options of a call: those given, or the defaults, with some of them changed."""

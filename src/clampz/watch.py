@@ -27,7 +27,12 @@ LOOK = 0.02
 # Seconds after its end from which a run has no time even for the least answer.
 GRACE = 0.1
 
+
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
+
+
+class Overdue(Exception):  # noqa: N818 (no error, and seen by nobody outside)
+    """Leaves work that is worth nothing half done, where the run is over.  No public call raises it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +89,10 @@ class Watch:
 
     def left(self, share: float = 1.0) -> float:
         """Seconds that are left, or a share of them; none once the run is stopped."""
-        return 0.0 if self.must_stop() else share * max(0.0, self._time - self._used)
+        return 0.0 if self.must_stop() else share * max(0.0, self._time - self.used)
 
     @property
-    def _used(self) -> float:
+    def used(self) -> float:
         """Time since the run began, but for compiling."""
         return perf_counter() - self._began - (compiling.seconds - self._compiled)
 
@@ -103,7 +108,7 @@ class Watch:
             self.stopped_by = self._within.stopped_by
         if self.stopped_by is None and self._stop is not None and self._stop():
             self.stopped_by = "interrupt"
-        if self.stopped_by is None and self._used > self._time:
+        if self.stopped_by is None and self.used > self._time:
             self.stopped_by = "time"
         if self.stopped_by is None:
             return False
@@ -112,11 +117,21 @@ class Watch:
             self.flag[0] = 1
         return True
 
+    def check_stop(self) -> None:
+        """Raise Overdue as soon as the run is over: in work that can be done without."""
+        if self.must_stop():
+            raise Overdue
+
     def overdue(self) -> bool:
         """Whether it should have ended some time ago: then there is no time even for the least answer."""
         if not self.must_stop() or self._over is None:
             return False
-        return self._used > self._time + GRACE or perf_counter() > self._over + GRACE
+        return self.used > self._time + GRACE or perf_counter() > self._over + GRACE
+
+    def check(self) -> None:
+        """Raise Overdue if it is: between the stages of work without which there is no answer."""
+        if self.overdue():
+            raise Overdue
 
     def run(self, work: Callable[..., T], *args: object) -> T:
         """work(*args, flag), in a thread of its own, while this one looks at the clock and hears Ctrl-C: for work that
@@ -172,6 +187,10 @@ class Watch:
             return
         with on_ctrl_c(stop, once=True):
             yield
+
+
+# For work that is no part of a run: it never ends.
+UNLIMITED = Watch()
 
 
 @contextmanager

@@ -175,6 +175,7 @@ def cut(first: int, last: int, num_parts: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(bounds) if a < b]
 
 
-def sum_blocks(size: int) -> list[tuple[int, int]]:
-    """A range in blocks that do not depend on the number of threads."""
-    return [(begin, min(begin + SUM_BLOCK, size)) for begin in range(0, size, SUM_BLOCK)]
+def sum_blocks(size: int, weight: int = 1) -> list[tuple[int, int]]:
+    """A range in blocks that do not depend on the number of threads; smaller where each item weighs more."""
+    block = max(1, SUM_BLOCK // weight)
+    return [(begin, min(begin + block, size)) for begin in range(0, size, block)]

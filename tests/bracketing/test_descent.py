@@ -10,9 +10,10 @@ import clampz as cz
 from clampz.bracketing import narrow_bounds
 from clampz.bracketing.descent import MEMORY, descend
 from clampz.bracketing.narrow import Narrow, NarrowState
+from clampz.watch import Watch
 
 
-def by_scipy(evaluate, x, max_evaluations, must_stop):
+def by_scipy(evaluate, x, max_evaluations, watch):
     class Enough(Exception):  # noqa: N818
         pass
 
@@ -57,20 +58,20 @@ def quadratic(scale, seen):
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
 def test_a_bowl(scale):
     seen = []
-    descend(quadratic(scale * np.array([1.0, 10.0, 100.0]), seen), np.zeros(3), 60, lambda: False)
+    descend(quadratic(scale * np.array([1.0, 10.0, 100.0]), seen), np.zeros(3), 60, Watch())
     assert seen[-1] == pytest.approx(np.ones(3), abs=1e-2)
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
 def test_no_more_evaluations_than_allowed(most):
     seen = []
-    descend(quadratic(np.linspace(1.0, 1e4, 50), seen), np.zeros(50), most, lambda: False)
+    descend(quadratic(np.linspace(1.0, 1e4, 50), seen), np.zeros(50), most, Watch())
     assert len(seen) == most
 
 
 def test_it_stops_when_told_to():
     seen = []
-    descend(quadratic(np.linspace(1.0, 1e4, 50), seen), np.zeros(50), 100, lambda: len(seen) >= 3)
+    descend(quadratic(np.linspace(1.0, 1e4, 50), seen), np.zeros(50), 100, Watch(stop=lambda: len(seen) >= 3))
     assert len(seen) == 3
 
 
@@ -84,5 +85,5 @@ def test_steps_out_of_the_finite_are_taken_back(beyond):
             return beyond, np.zeros(1)
         return float((x[0] - 0.3) ** 2), 2 * (x - 0.3)
 
-    descend(evaluate, np.zeros(1), 30, lambda: False)
+    descend(evaluate, np.zeros(1), 30, Watch())
     assert min(abs(x[0] - 0.3) for x in seen) < 1e-3

@@ -1,10 +1,12 @@
 """Intervals for marginals."""
 
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
+
 import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.marginals import _interval
+from clampz.bracketing.marginals import intervals_of
 from random_models import random_of_any_kind
 
 
@@ -30,11 +32,56 @@ def test_marginals_of_some_variables_by_name():
     assert (low <= cz.exact(model).marginals[2]).all() and (cz.exact(model).marginals[2] <= high).all()
 
 
+def interval(low, high):
+    lower, upper = intervals_of(np.array([low]), np.array([high]))
+    return lower[0], upper[0]
+
+
+def exact_interval(low, high, a):
+    """The ends for state a by decimal arithmetic of many digits."""
+    with localcontext() as context:
+        context.prec, context.Emin, context.Emax = 60, MIN_EMIN, MAX_EMAX
+        ends = []
+        for own, rest in ((low[a], np.delete(high, a)), (high[a], np.delete(low, a))):
+            top = Decimal(float(max(own, *rest)))
+            mine, *others = ((Decimal(float(log)) - top).exp() if log > -np.inf else Decimal(0) for log in (own, *rest))
+            ends.append(mine / (mine + sum(others)) if mine else Decimal(0))
+        return ends
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e9, 1e17])
+def test_intervals_are_rounded_outwards(size):
+    """Whatever the size of the bounds, and however far apart states are."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        states = int(rng.integers(2, 6))
+        low = size * rng.normal(size=states).round(1) + rng.normal(size=states)
+        low = np.where(rng.random(states) < 0.1, -np.inf, low)
+        high = np.where(low > -np.inf, low, size * rng.normal(size=states)) + rng.exponential(size=states)
+        lower, upper = interval(low, high)
+        for a in range(states):
+            true_lower, true_upper = exact_interval(low, high, a)
+            assert Decimal(float(lower[a])) <= true_lower and true_upper <= Decimal(float(upper[a]))
+            if size <= 1e3:
+                assert float(true_lower) - lower[a] < 1e-9 and upper[a] - float(true_upper) < 1e-9
+
+
+def test_many_variables_share_the_time_and_the_memory():
+    """More lanes than time or memory allow: those that were not reached have the widest interval, and it holds."""
+    model = cz.generators.grid(12, 12, weights=(-3, 3), rng=0)
+    truth = cz.exact(model)
+    for limits in ({"time": 0.3}, {"time": 0.3, "memory": "300KB"}, {"time": 0.0}):
+        found = cz.bound_marginals(model, exact=False, threads=1, **limits)
+        for i in range(144):
+            assert (found.lower[i] <= truth.marginals[i] + 1e-9).all()
+            assert (found.upper[i] >= truth.marginals[i] - 1e-9).all()
+
+
 def test_intervals_where_bounds_are_far_apart():
     """Neither underflow nor cancellation makes an interval too small."""
-    low, high = _interval(np.array([-np.inf, -np.inf]), np.array([0.0, -800.0]))
+    low, high = interval([-np.inf, -np.inf], [0.0, -800.0])
     assert (low == 0).all() and (high == 1).all()
-    low, high = _interval(np.array([-46.0, -41.0]), np.array([0.0, -40.0]))
+    low, high = interval([-46.0, -41.0], [0.0, -40.0])
     assert low[0] == pytest.approx(1 / (1 + np.exp(6.0)), rel=1e-6) and high[0] == 1
 
 
@@ -52,7 +99,7 @@ def test_strong_potentials_have_honest_marginals():
 
 
 def test_intervals_of_wide_bounds():
-    low, high = _interval(np.array([-np.inf, 0.0]), np.array([np.inf, 1.0]))
+    low, high = interval([-np.inf, 0.0], [np.inf, 1.0])
     assert (low == 0).all() and (high == 1).all()
-    low, high = _interval(np.array([0.0, 0.0]), np.array([0.0, 0.0]))
+    low, high = interval([0.0, 0.0], [0.0, 0.0])
     assert low == pytest.approx([0.5, 0.5]) and high == pytest.approx([0.5, 0.5])

@@ -8,12 +8,13 @@ import pytest
 import clampz as cz
 from clampz.bracketing.partitions import parts_of, tie_strength, with_ties
 from clampz.elimination.orders import elimination_entries
+from clampz.watch import Watch
 
 
 @pytest.mark.parametrize("limit", [8.0, 64.0, 1024.0])
 def test_parts_keep_to_the_limit(limit):
     model = cz.generators.grid(6, 6, rng=2)
-    labels = parts_of(model, limit, tie_strength(model))
+    labels = parts_of(model, limit, tie_strength(model), Watch())
     edges = model.edges.astype(np.int64)
     for number in range(labels.max() + 1):
         inside = edges[(labels[edges] == number).all(axis=1)]
@@ -21,6 +22,6 @@ def test_parts_keep_to_the_limit(limit):
             len(np.flatnonzero(labels == number)) == 1
             or elimination_entries(inside, np.ones(36), np.flatnonzero(labels == number), math.inf) < limit
         )
-    mask = with_ties(model, labels, limit, np.ones(model.num_edges))
+    mask = with_ties(model, labels, limit, np.ones(model.num_edges), Watch())
     assert mask[labels[edges[:, 0]] == labels[edges[:, 1]]].all()
     assert elimination_entries(edges[mask], np.ones(36), np.arange(36), math.inf) < 36 * limit

@@ -1,9 +1,13 @@
 """The anytime bracket: always right, never wider than before, and held to its limits."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import clampz as cz
+from clampz.bracketing import search
 from random_models import frustrated, random_of_any_kind
 
 
@@ -25,10 +29,12 @@ def test_every_bracket_holds_and_lies_within_the_one_before(seed, exact):
     ):
         assert bracket.lower <= truth.upper and truth.lower <= bracket.upper
         assert before is None or (before.lower <= bracket.lower and bracket.upper <= before.upper)
-        assert bracket.lower <= bracket.estimate <= bracket.upper
+        assert bracket.estimate is None or bracket.lower <= bracket.estimate <= bracket.upper
+        assert (bracket.estimate is None) == bool(bracket.why_no_estimate)
         before = bracket
     if exact:
         assert bracket.stopped_by in ("exact", "gap") and (bracket.gap < 1e-6 or truth.log_z == -np.inf)
+        assert bracket.estimate == pytest.approx(truth.log_z, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -116,8 +122,10 @@ def test_time_stops_it():
 def test_an_estimate_with_clamps_is_not_owed_where_memory_is_short():
     """Nobody asked for clamps, and bounds are there to be given."""
     model = cz.generators.grid(20, 20, labels=4, rng=0)
-    bracket = cz.bound(model, time=1.0, leaves=1, memory="2MB")
-    assert bracket.lower < bracket.upper
+    for memory in ("1MB", "2MB"):
+        bracket = cz.bound(model, time=1.0, leaves=1, memory=memory)
+        assert bracket.lower < bracket.upper
+        assert memory == "2MB" or "memory" in bracket.why_no_estimate  # for not even one lane
 
 
 @pytest.mark.parametrize(("labels", "leaves"), [(2, 2), (2, 5), (3, 2), (3, 4), (7, 3)])
@@ -125,3 +133,38 @@ def test_there_are_no_more_leaves_than_allowed(labels, leaves):
     model = cz.generators.complete(12, weights=(-6, 6), labels=labels, rng=0)
     bracket = cz.bound(model, gap=0.0, exact=False, leaves=leaves, time=20.0, threads=4)
     assert bracket.num_leaves <= leaves and bracket.stopped_by == "leaves"
+
+
+def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float = 5.0) -> cz.Bracket:
+    """The bracket of a wide model of which Bethe says this, or does not settle."""
+
+    def said(model: cz.Model, method: str, **options: object) -> cz.Clamped:
+        found = cz.clamp(model, method, k=0, max_iter=2)
+        value = math.nan if log_z is None else log_z
+        return replace(found, steps=(replace(found.steps[-1], log_z=value, converged=log_z is not None),))
+
+    monkeypatch.setattr(search, "clamp", said)
+    return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, time=time)
+
+
+def test_the_estimate_is_what_bethe_says_and_not_the_middle_or_an_end(monkeypatch):
+    wide = bethe_says(monkeypatch, None)
+    assert wide.gap > 0.01
+    inside = wide.lower + 0.3 * wide.gap
+    assert bethe_says(monkeypatch, inside).estimate == inside
+    assert bethe_says(monkeypatch, wide.upper + 0.5).estimate == wide.upper  # near, and held inside
+
+
+@pytest.mark.parametrize(("value", "time", "why"), [(None, 5.0, "settle"), (1e5, 5.0, "outside"), (3.0, 0.0, "time")])
+def test_without_an_estimate_the_bracket_says_why(monkeypatch, value, time, why):
+    bracket = bethe_says(monkeypatch, value, time)
+    assert bracket.estimate is None and why in bracket.why_no_estimate
+    assert "no estimate" in repr(bracket)
+
+
+def test_a_bracket_gone_on_with_has_an_estimate_too(tmp_path):
+    model, path = cz.generators.grid(6, 6, weights=(0, 2), rng=0), tmp_path / "tree"
+    first, again = (
+        cz.bound(model, gap=0.0, exact=False, leaves=leaves, time=20.0, checkpoint=path) for leaves in (2, 4)
+    )
+    assert first.estimate is not None and again.estimate == pytest.approx(first.estimate, abs=1e-6)

@@ -54,6 +54,15 @@ def test_json_has_the_trace_and_goes_to_a_file(folder, capsys):
         assert json.loads(Path("r.json").read_text())["trace"]
 
 
+def test_without_an_estimate_there_is_a_null_and_the_reason(folder, capsys):
+    assert answer(capsys, "bound", "strong.uai", "--json")["why_no_estimate"] == ""
+    data = answer(capsys, "bound", "strong.uai", "--json", "--time", "0")
+    assert data["estimate"] is None
+    assert "no time" in data["why_no_estimate"]
+    assert run("bound", "strong.uai", "--time", "0") == 0
+    assert table(capsys.readouterr().out)["estimate"] == f"none. {data['why_no_estimate']}"
+
+
 def test_limits_reach_the_search(folder, capsys):
     data = answer(capsys, "bound", "wide.uai", "--json", "--time", "0.3", "--memory", "50MB", "--threads", "1")
     assert data["stopped_by"] == "time"
@@ -163,7 +172,8 @@ def test_ctrl_c_gives_the_bracket_the_checkpoint_and_the_plot(folder, capsys):
     press_ctrl_c(2.0)
     data = answer(capsys, "bound", "wide.uai", "--json", "--checkpoint", "c", "--plot", "b.png", *LONG, code=130)
     assert (data["stopped_by"], data["interrupted"]) == ("interrupt", True)
-    assert -math.inf < data["lower"] <= data["estimate"] <= data["upper"] < math.inf
+    assert -math.inf < data["lower"] <= data["upper"] < math.inf
+    assert data["why_no_estimate"] if data["estimate"] is None else data["lower"] <= data["estimate"] <= data["upper"]
     assert Path("b.png").read_bytes().startswith(PNG)
     assert answer(capsys, "bound", "wide.uai", "--json", "--checkpoint", "c", "--time", "0")["upper"] <= data["upper"]
 

@@ -21,6 +21,11 @@ def test_printed_bounds_hold():
         assert float(rows["gap"].removesuffix(" nats")) >= bracket.gap * (1 - 1e-9)
 
 
+def test_without_an_estimate_it_says_why():
+    bracket = replace(a_bracket(1.0, 3.0), estimate=None, why_no_estimate="There was no time for Bethe.")
+    assert dict(brackets.ends(bracket))["estimate"] == "none. There was no time for Bethe."
+
+
 def test_decimals_grow_as_the_gap_closes():
     assert [digits_for(a_bracket(500.0, 500.0 + gap)) for gap in (0.0, 10.0, 2e-6, 2e-9, 2e-12)] == [6, 6, 7, 10, 11]
     assert digits_for(a_bracket(-math.inf, 0.0)) == 6

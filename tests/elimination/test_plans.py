@@ -199,7 +199,7 @@ def test_an_order_found_before_makes_the_same_plan(monkeypatch):
 
 
 def test_memory_is_text_or_bytes():
-    batch = Batch(model := cz.generators.grid(7, 7, rng=0), model.unary.flat[:, None])
+    batch = Batch.of(cz.generators.grid(7, 7, rng=0))
     needed = ExactPlan.of(batch).elimination.num_bytes()
     assert ExactPlan.of(batch, f"{needed}B").elimination.num_bytes() == needed
     with pytest.raises(TooWideError, match="1,000 are allowed"):

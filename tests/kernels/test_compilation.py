@@ -4,12 +4,13 @@ ever after."""
 import inspect
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from walk import KERNELS
+from walk import KERNELS, unreached
 
 # In a process of its own: other tests call kernels in ways the library never does.
 SCRIPT = """
@@ -36,15 +37,13 @@ def most_signatures(function) -> float:
 
 
 def test_every_kernel_has_one_signature(signatures):
-    several = {name: found for name, found in signatures.items() if len(found) > most_signatures(KERNELS[name])}
+    # a number that a calling kernel has as a constant has a type of its own
+    kinds = {
+        name: {re.sub(r"Literal\[int\]\(-?\d+\)", "int64", one) for one in found} for name, found in signatures.items()
+    }
+    several = {name: found for name, found in kinds.items() if len(found) > most_signatures(KERNELS[name])}
     assert not several, "\n".join(f"{name}: {' AND '.join(found)}" for name, found in several.items())
 
 
-def test_the_run_reaches_the_kernels(signatures):
-    wanted = {
-        "messages.sweep_classes",
-        "messages_general.sweep_classes",
-        "mean_field.sweep_classes",
-        "mean_field_tables.sweep_classes",
-    }
-    assert all(len(signatures[name]) == 1 for name in wanted)
+def test_the_walk_reaches_the_kernels(signatures):
+    assert not unreached({name for name, found in signatures.items() if found})

@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,24 @@ def models() -> dict[str, cz.Model]:
             factors=[((i, i + 1, i + 2), rng.normal(size=(2, 2, 2))) for i in range(4)],
         ),
     }
+
+
+def unreached(called: set[str]) -> list[str]:
+    """The kernels that are neither called nor called by these: one that comes from the cache compiles nothing that it
+    calls."""
+    name_of = {value: name for name, value in KERNELS.items()}
+    found, waiting = set(called), list(called)
+    while waiting:
+        function = KERNELS[waiting.pop()].py_func
+        # by name, or as part of a module
+        names, scope = function.__code__.co_names, function.__globals__
+        spaces = [scope, *(vars(scope[name]) for name in names if isinstance(scope.get(name), ModuleType))]
+        for value in (space[name] for space in spaces for name in names if name in space):
+            name = name_of.get(value) if hasattr(value, "py_func") else None
+            if name is not None and name not in found:
+                found.add(name)
+                waiting.append(name)
+    return sorted(KERNELS.keys() - found)
 
 
 def walk() -> None:

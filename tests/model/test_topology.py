@@ -93,7 +93,9 @@ def test_pendant_messages_come_in_an_order_that_needs_no_iteration(n_and_edges):
 def test_a_spanning_forest_takes_the_heaviest_edges(n_and_edges, data):
     n, edges = n_and_edges
     weights = data.draw(st.lists(st.integers(0, 9), min_size=len(edges), max_size=len(edges)))
-    taken = graph.spanning_forest(n, edges, np.argsort(-np.array(weights, dtype=np.int64), kind="stable"))
+    taken = graph.spanning_forest(
+        n, edges, np.argsort(-np.array(weights, dtype=np.int64), kind="stable"), np.zeros(1, dtype=np.uint8)
+    )
     twin = as_networkx(n, edges)
     for (i, j), weight in zip(edges.tolist(), weights, strict=True):
         twin[i][j]["weight"] = weight

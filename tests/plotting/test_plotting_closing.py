@@ -28,6 +28,13 @@ def test_both_bounds_and_the_estimate_are_there(bracket):
     assert list(estimate) == [bracket.estimate]
 
 
+def test_without_an_estimate_only_the_bounds_are_drawn(bracket):
+    ax = replace(bracket, estimate=None, why_no_estimate="There was no time for Bethe.").plot()
+    assert_legible(ax.figure)
+    assert [text.get_text().split()[0] for text in ax.texts] == ["upper", "lower"]
+    assert len(ax.lines) == 2
+
+
 def test_a_bracket_without_a_finite_point_says_so(bracket):
     ax = plotting.plot_closing(replace(bracket, trace=()))
     assert [text.get_text() for text in ax.texts] == ["no finite bracket yet"]

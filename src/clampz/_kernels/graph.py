@@ -162,11 +162,14 @@ def component_labels(num_variables, edges):
 
 
 @kernel
-def spanning_forest(num_variables, edges, ranking):
-    """Kruskal: take the edges in the order of `ranking`, skipping those that close a cycle; 1 where taken."""
+def spanning_forest(num_variables, edges, ranking, flag):
+    """Kruskal: take the edges in the order of `ranking`, skipping those that close a cycle, until the flag is raised;
+    1 where taken."""
     parent = np.arange(num_variables)
     taken = np.zeros(edges.shape[0], dtype=np.uint8)
     for r in range(ranking.size):
+        if r % 65536 == 0 and flag[0]:
+            break
         k = ranking[r]
         a = find_root(parent, np.int64(edges[k, 0]))
         b = find_root(parent, np.int64(edges[k, 1]))

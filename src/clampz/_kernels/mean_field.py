@@ -51,21 +51,28 @@ def update_slots(first, last, centred, theta, weight, free, graph):
 
 
 @kernel
-def sweep_classes(class_start, num_sweeps, centred, theta, weight, free, graph):
-    """Sweeps over all slots: the colour classes of the core, then the pendant trees."""
-    for _ in range(num_sweeps):
-        for k in range(class_start.size - 1):
-            update_slots(class_start[k], class_start[k + 1], centred, theta, weight, free, graph)
-        sweep_pendants(class_start[class_start.size - 1], centred, theta, weight, free, graph)
+def update_classes(class_start, centred, theta, weight, free, graph):
+    """One colour class after another, or parts of them."""
+    for k in range(class_start.size - 1):
+        update_slots(class_start[k], class_start[k + 1], centred, theta, weight, free, graph)
 
 
 @kernel
-def sweep_pendants(core, centred, theta, weight, free, graph):
-    """Update the pendant slots one after another: outwards from the core, and back."""
+def sweep_classes(class_start, num_sweeps, centred, theta, weight, free, graph):
+    """Sweeps over all slots: the colour classes of the core, then the pendant trees, outwards from the core and
+    back."""
+    core = class_start[class_start.size - 1]
     n = centred.shape[0]
-    for i in range(n - 1, core - 1, -1):
-        update_slots(i, i + 1, centred, theta, weight, free, graph)
-    for i in range(core, n):
+    for _ in range(num_sweeps):
+        update_classes(class_start, centred, theta, weight, free, graph)
+        update_in_turn(n - 1, core - 1, -1, centred, theta, weight, free, graph)
+        update_in_turn(core, n, 1, centred, theta, weight, free, graph)
+
+
+@kernel
+def update_in_turn(first, last, step, centred, theta, weight, free, graph):
+    """Update slots that may be neighbours: first, first + step, ... up to `last`, which is excluded."""
+    for i in range(first, last, step):
         update_slots(i, i + 1, centred, theta, weight, free, graph)
 
 

@@ -38,22 +38,20 @@ class FactorGraph(NamedTuple):
 
 
 @kernel
-def update_variables(num_sweeps, q, theta, table, graph):
-    """So many coordinate steps in each variable, one variable after another."""
-    n = graph.state_start.size - 1
+def update_variables(first, last, q, theta, table, graph):
+    """A coordinate step in each of the variables first..last-1, one after another."""
     num_lanes = q.shape[1]
     weight = np.empty(num_lanes)
-    for _ in range(num_sweeps):
-        for i in range(n):
-            begin = graph.state_start[i]
-            num_i = graph.state_start[i + 1] - begin
-            for x in range(num_i):
-                for b in range(num_lanes):
-                    q[begin + x, b] = theta[begin + x, b]
-            for e in range(graph.at[i], graph.at[i + 1]):
-                _add_expectations(graph.factor[e], graph.place[e], begin, q, table, graph, weight)
+    for i in range(first, last):
+        begin = graph.state_start[i]
+        num_i = graph.state_start[i + 1] - begin
+        for x in range(num_i):
             for b in range(num_lanes):
-                softmax(q, begin, num_i, b)
+                q[begin + x, b] = theta[begin + x, b]
+        for e in range(graph.at[i], graph.at[i + 1]):
+            _add_expectations(graph.factor[e], graph.place[e], begin, q, table, graph, weight)
+        for b in range(num_lanes):
+            softmax(q, begin, num_i, b)
 
 
 @kernel
@@ -100,11 +98,11 @@ def variable_terms(q, theta, out):
 
 
 @kernel
-def factor_terms(q, table, graph, out):
-    """The factors' share of F, as `variable_terms`."""
+def factor_terms(begin, end, q, table, graph, out):
+    """The share of the factors begin..end-1 in F, as `variable_terms`."""
     num_lanes = q.shape[1]
     weight = np.empty(num_lanes)
-    for f in range(graph.scope_start.size - 1):
+    for f in range(begin, end):
         first, last = graph.scope_start[f], graph.scope_start[f + 1]
         digits = np.zeros(last - first, dtype=np.int64)
         charge = 1.0 + (last - first) / ADDITIONS_COVERED

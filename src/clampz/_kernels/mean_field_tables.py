@@ -69,21 +69,28 @@ def update_slots(first, last, q, theta, table, graph):
 
 
 @kernel
-def sweep_classes(class_start, num_sweeps, q, theta, table, graph):
-    """Sweeps over all slots, as in `mean_field`."""
-    for _ in range(num_sweeps):
-        for k in range(class_start.size - 1):
-            update_slots(class_start[k], class_start[k + 1], q, theta, table, graph)
-        sweep_pendants(class_start[class_start.size - 1], q, theta, table, graph)
+def update_classes(class_start, q, theta, table, graph):
+    """One colour class after another, or parts of them."""
+    for k in range(class_start.size - 1):
+        update_slots(class_start[k], class_start[k + 1], q, theta, table, graph)
 
 
 @kernel
-def sweep_pendants(core, q, theta, table, graph):
-    """Update the pendant slots one after another, as in `mean_field`."""
+def sweep_classes(class_start, num_sweeps, q, theta, table, graph):
+    """Sweeps over all slots: the colour classes of the core, then the pendant trees, outwards from the core and
+    back."""
+    core = class_start[class_start.size - 1]
     n = graph.start.size - 1
-    for i in range(n - 1, core - 1, -1):
-        update_slots(i, i + 1, q, theta, table, graph)
-    for i in range(core, n):
+    for _ in range(num_sweeps):
+        update_classes(class_start, q, theta, table, graph)
+        update_in_turn(n - 1, core - 1, -1, q, theta, table, graph)
+        update_in_turn(core, n, 1, q, theta, table, graph)
+
+
+@kernel
+def update_in_turn(first, last, step, q, theta, table, graph):
+    """Update slots that may be neighbours: first, first + step, ... up to `last`, which is excluded."""
+    for i in range(first, last, step):
         update_slots(i, i + 1, q, theta, table, graph)
 
 
@@ -117,12 +124,12 @@ def value_terms(first, last, q, theta, table, graph, out):
 
 
 @kernel
-def feasible_configuration(possible, preference, graph, table, max_steps):
+def feasible_configuration(possible, preference, graph, table, max_steps, flag):
     """Search for states of all slots that no hard zero forbids: depth first, most preferred state first, neighbours
     checked ahead.
 
     possible (S,) states allowed; preference (S,) higher is tried first.  Returns the states, or an empty array after
-    max_steps trials without success.
+    max_steps trials without success, or when the flag is raised; a chance to go through all slots it has.
     """
     n = graph.start.size - 1
     blocked = np.zeros(possible.size, dtype=np.int32)  # how many assigned neighbours forbid the state
@@ -147,7 +154,7 @@ def feasible_configuration(possible, preference, graph, table, max_steps):
             ):
                 best = np.int64(x)
         steps += 1
-        if steps > max_steps:
+        if steps > max_steps or (steps > 2 * n and flag[0]):
             return np.empty(0, dtype=np.int64)
         if best < 0:
             tried[begin : begin + num_i] = False

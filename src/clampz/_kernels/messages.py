@@ -199,11 +199,17 @@ def _update_gathered(first, last, u, total, weights, keep, graph):
 
 
 @kernel
+def update_classes(class_start, u, total, weights, keep, graph):
+    """One colour class after another, or parts of them."""
+    for k in range(class_start.size - 1):
+        update_slots(class_start[k], class_start[k + 1], u, total, weights, keep, graph)
+
+
+@kernel
 def sweep_classes(class_start, num_sweeps, u, total, weights, keep, graph):
-    """Sweeps over the core: one colour class after another."""
+    """Sweeps over the core."""
     for _ in range(num_sweeps):
-        for k in range(class_start.size - 1):
-            update_slots(class_start[k], class_start[k + 1], u, total, weights, keep, graph)
+        update_classes(class_start, u, total, weights, keep, graph)
 
 
 @kernel
@@ -224,6 +230,18 @@ def update_in_order(messages, heads, u, total, weights, graph):
                 new *= free[i, b] * free[j, b]
             total[i, b] += gain[e, 0 if shared else b] * (new - u[e, b])
             u[e, b] = new
+
+
+@kernel
+def send_all(odds, W, graph, u):
+    """The messages that beliefs with these log-odds (n, B) would send without hearing back, edges counted once."""
+    for k in range(graph.message_of_edge.shape[0]):
+        w = W[k] / 2
+        for way in range(2):
+            e = graph.message_of_edge[k, way]
+            j = graph.tail[e]
+            for b in range(u.shape[1]):
+                u[e, b] = message(odds[j, b], w)
 
 
 @kernel

@@ -201,11 +201,17 @@ def _update_single(first, last, messages, total, potentials, keep, graph, cavity
 
 
 @kernel
+def update_classes(class_start, messages, total, potentials, keep, graph):
+    """One colour class after another, or parts of them."""
+    for k in range(class_start.size - 1):
+        update_slots(class_start[k], class_start[k + 1], messages, total, potentials, keep, graph)
+
+
+@kernel
 def sweep_classes(class_start, num_sweeps, messages, total, potentials, keep, graph):
-    """Sweeps over the core: one colour class after another."""
+    """Sweeps over the core."""
     for _ in range(num_sweeps):
-        for k in range(class_start.size - 1):
-            update_slots(class_start[k], class_start[k + 1], messages, total, potentials, keep, graph)
+        update_classes(class_start, messages, total, potentials, keep, graph)
 
 
 @kernel

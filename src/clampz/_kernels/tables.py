@@ -78,28 +78,30 @@ def fill_factors(rho, graph, table, factor, shift):
 
 
 @kernel
-def arc_consistency(possible, graph, table):
-    """Remove states without a partner in some neighbour, lane by lane, until all that are left have one in each."""
+def remove_unsupported(possible, graph, table, forwards):
+    """Remove states without a partner in some neighbour, lane by lane, in one pass over the slots in their order or
+    against it; returns whether there were any."""
     num_lanes = possible.shape[1]
-    changed = True
-    while changed:
-        changed = False
-        for i in range(graph.start.size - 1):
-            first = graph.state_start[i]
-            num_i = graph.state_start[i + 1] - first
-            for e in range(graph.start[i], graph.start[i + 1]):
-                j = graph.tail[e]
-                first_j = graph.state_start[j]
-                num_j = graph.state_start[j + 1] - first_j
-                for x in range(num_i):
-                    for b in range(num_lanes):
-                        if not possible[first + x, b]:
-                            continue
-                        supported = False
-                        for y in range(num_j):
-                            if possible[first_j + y, b] and table[graph.table_start[e] + y * num_i + x] > -np.inf:
-                                supported = True
-                                break
-                        if not supported:
-                            possible[first + x, b] = False
-                            changed = True
+    n = graph.start.size - 1
+    removed = False
+    for k in range(n):
+        i = k if forwards else n - 1 - k
+        first = graph.state_start[i]
+        num_i = graph.state_start[i + 1] - first
+        for e in range(graph.start[i], graph.start[i + 1]):
+            j = graph.tail[e]
+            first_j = graph.state_start[j]
+            num_j = graph.state_start[j + 1] - first_j
+            for x in range(num_i):
+                for b in range(num_lanes):
+                    if not possible[first + x, b]:
+                        continue
+                    supported = False
+                    for y in range(num_j):
+                        if possible[first_j + y, b] and table[graph.table_start[e] + y * num_i + x] > -np.inf:
+                            supported = True
+                            break
+                    if not supported:
+                        possible[first + x, b] = False
+                        removed = True
+    return removed

@@ -1,5 +1,6 @@
 """The Bethe approximation by a double loop that converges, from several starts."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
 from clampz.approximations.bethe_bound import bethe_lower_bound
-from clampz.approximations.edge_weights import uniform_weights
-from clampz.approximations.iteration import Endings, Policy, Stagnation, best_of, iterate, solve_in_blocks
+from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
+from clampz.approximations.iteration import Endings, Policy, Stagnation, best_of_starts, iterate, solve_in_blocks
 from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.messages import MessageLanes, lanes_of
@@ -35,6 +36,8 @@ SHORT = 60
 # A lane whose drift has not fallen to this share of its best within so many (outer) steps moves on to the next loop.
 PROGRESS = 0.9
 PATIENCE = 60
+# Share of the time left that mean field gets to find a start in.
+FIELD_SHARE = 0.25
 # Nats that the value may fall in belief propagation before it is taken to have left the double loop's optimum.
 LOST = 0.01
 
@@ -90,14 +93,15 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     """
     topology = batch.model.topology
     with Workers(options.num_threads) as pool:
-        single = lanes_of(layout_of(batch), pool)
-        lanes = _from_starts(single, batch, options, start, watch)
-        ones, rho = np.ones((topology.num_edges, 1)), uniform_weights(topology)
+        single = lanes_of(layout_of(batch, watch), pool)
+        watch.check()
+        ones, rho = single.rho, uniform_weights(topology, watch=watch.share(WEIGHTS_SHARE))
+        watch.check()
         gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
         certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
         inertia: tuple[Any, ...] = (gentle, None, gentle, certain, certain, certain)
 
-        def solve(block: MessageLanes, numbers: Integers) -> Endings:
+        def run(block: MessageLanes, numbers: Integers) -> Endings:
             ending = before = Endings.pending(block)
             left = np.arange(block.num_lanes)
             for level, inner in enumerate(INNER_SWEEPS):
@@ -129,40 +133,52 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                     break
             return ending
 
-        ending = solve_in_blocks(lanes, solve)
-    # a point that has not converged has a value that means nothing: it counts only where no other has
-    merit = np.where(ending.converged, ending.value, -np.inf)
-    none = ~ending.converged.reshape(batch.num_lanes, -1).any(axis=1)
-    merit = np.where(np.repeat(none, lanes.num_lanes // batch.num_lanes), -ending.residual, merit)
-    best = best_of(merit, batch.num_lanes)
-    chosen = Endings.pending(single)
-    chosen.put(np.arange(batch.num_lanes), ending, best)
-    estimates = single.estimates("bethe", batch, options, chosen, ones, log_z=chosen.value)
-    if isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed":
-        lower = bethe_lower_bound(single.layout, single.total)
-        estimates = replace(estimates, log_z=lower, lower=lower, bound="lower")
+        def solve(points: Floats) -> Endings:
+            times = points.shape[1] // batch.num_lanes
+            lanes = single.take(np.repeat(np.arange(batch.num_lanes), times))
+            lanes.start_at(points)
+            return solve_in_blocks(lanes, run, watch)
+
+        starts = _starts(single, batch, options, start, watch)
+        best = best_of_starts(
+            starts, batch.num_lanes, len(single.point), solve, lambda ending: _merit(ending, batch.num_lanes), watch
+        )
+    estimates = single.estimates("bethe", batch, options, best, ones, log_z=best.value)
+    if isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed" and not watch.overdue():
+        lower = np.where(best.unseen, estimates.lower, bethe_lower_bound(single.layout, single.total))
+        log_z = np.where(best.unseen, estimates.log_z, lower)
+        estimates = replace(estimates, log_z=log_z, lower=lower, bound="lower")
     return estimates
 
 
-def _from_starts(
+def _merit(ending: Endings, num_lanes: int) -> Floats:
+    """A point that has not converged has a value that means nothing: it counts only where no other of its lane has."""
+    none = ~ending.converged.reshape(num_lanes, -1).any(axis=1)
+    merit = np.where(ending.converged, ending.value, -np.inf)
+    return np.where(np.repeat(none, len(merit) // num_lanes), -ending.residual, merit)
+
+
+def _starts(
     single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
-) -> MessageLanes:
-    """Every lane several times in a row, from different messages: the caller's, uniform, from mean field, and
-    random."""
-    points = [np.zeros_like(single.point)]
-    if options.from_mean_field:
-        left = max(0.0, options.time - watch.seconds)
-        field = MeanFieldOptions(max_iter=options.max_iter, time=left, threads=options.threads, seed=options.seed)
-        points.append(single.messages_from(np.nan_to_num(mean_field(batch, options=field).marginals_flat, nan=0.5)))
+) -> list[Callable[[], Floats]]:
+    """Messages (rows, lanes) to start from, made when asked for, in this order: the caller's, uniform, from mean field,
+    and random ones."""
     rng = np.random.default_rng(options.seed)
-    for _ in range(options.num_starts):
+
+    def from_mean_field() -> Floats:
+        field = MeanFieldOptions(max_iter=options.max_iter, threads=options.threads, seed=options.seed)
+        found = mean_field.solve(batch, field, within=watch.share(FIELD_SHARE))
+        return single.messages_from(np.nan_to_num(found.marginals_flat, nan=0.5))
+
+    def random() -> Floats:
         weight = rng.random(size=(len(batch.unary), 1))
-        points.append(single.messages_from(np.repeat(weight, batch.num_lanes, axis=1)))
-    if start is not None:
-        points.insert(0, single.messages_of(batch, start))
-    lanes = lanes_of(single.layout.take(np.repeat(np.arange(batch.num_lanes), len(points))), single.workers)
-    lanes.start_at(np.stack(points, axis=2).reshape(len(single.point), lanes.num_lanes))
-    return lanes
+        return single.messages_from(np.repeat(weight, batch.num_lanes, axis=1))
+
+    given = [] if start is None else [single.messages_of(batch, start)]
+    starts: list[Callable[[], Floats]] = [lambda: given[0]] if given else []
+    starts.append(lambda: np.zeros_like(single.point))
+    starts += [from_mean_field] * options.from_mean_field
+    return starts + [random] * options.num_starts
 
 
 def _give_up(num_lanes: int, patience: int, *, at_once: bool) -> Policy:

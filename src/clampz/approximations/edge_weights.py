@@ -15,6 +15,7 @@ from clampz.errors import OptionError
 from clampz.model.tables import read_only
 from clampz.model.topology import Topology
 from clampz.numerics import Floats
+from clampz.watch import UNLIMITED, Watch
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
@@ -30,31 +31,39 @@ MAX_DENSE = 1200
 MAX_CHECKED = 500
 # Weights that a user gives are at least this: potentials are divided by them.
 SMALLEST_GIVEN = 1e-9
+# Variables of the core up to which either takes no time to speak of: some milliseconds.
+QUICKLY_DENSE = 300
+QUICKLY_CHECKED = 50
+# Share of the time left that goes into weights.
+WEIGHTS_SHARE = 0.2
+# Edges from which on a spanning tree takes long enough to be watched.
+LARGE_GRAPH = 200_000
 # Trees sampled where the graph is too large for effective resistances; each costs one pass over its edges.
 NUM_TREES_LARGE = 12
 
 
-def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None) -> Floats:
+def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, watch: Watch = UNLIMITED) -> Floats:
     """(m,) the uniform distribution over spanning forests of the graph of the `free` variables (all by default).
 
     The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
-    Laplacian, G_ii + G_jj - 2 G_ij.  Exact up to MAX_DENSE variables on cycles, sampled trees beyond.  Edges of other
-    variables get weight 1.
+    Laplacian, G_ii + G_jj - 2 G_ij.  Exact up to MAX_DENSE variables on cycles, sampled trees beyond, as many as there
+    is time for.  Edges of other variables get weight 1.
     """
-    if free is not None:
-        return _uniform_weights(topology, free)
-    if topology not in _WHOLE_GRAPHS:
-        _WHOLE_GRAPHS[topology] = read_only(_uniform_weights(topology, None))
-    return _WHOLE_GRAPHS[topology]
+    if free is None and topology in _WHOLE_GRAPHS:
+        return _WHOLE_GRAPHS[topology]
+    rho = _uniform_weights(topology, free, watch)
+    if free is None and not watch.must_stop():
+        _WHOLE_GRAPHS[topology] = read_only(rho)
+    return rho
 
 
 # Weights of whole graphs, kept as long as their topology: Bethe and TRW ask for them in every run.
 _WHOLE_GRAPHS: WeakKeyDictionary[Topology, Floats] = WeakKeyDictionary()
 
 
-def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None) -> Floats:
-    if topology.num_core > MAX_DENSE:
-        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free)
+def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None, watch: Watch) -> Floats:
+    if topology.num_core > MAX_DENSE or (topology.num_core > QUICKLY_DENSE and watch.must_stop()):
+        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
     chosen = topology.core if free is None else topology.core & free
     variables = np.flatnonzero(chosen)
     rho = np.ones(topology.num_edges)
@@ -82,9 +91,14 @@ def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None) -> Floa
 
 
 def sampled_weights(
-    topology: Topology, num_trees: int, rng: np.random.Generator, free: NDArray[np.bool_] | None = None
+    topology: Topology,
+    num_trees: int,
+    rng: np.random.Generator,
+    free: NDArray[np.bool_] | None = None,
+    watch: Watch = UNLIMITED,
 ) -> Floats:
-    """(m,) how often each edge is in `num_trees` random spanning forests, as many more as it takes to cover every edge.
+    """(m,) how often each edge is in `num_trees` random spanning forests, as many more as it takes to cover every edge;
+    in those that there was time for, and where they do not cover every edge in one that does.
 
     Each tree takes the edges that no tree has yet first, in random order: a grid is covered by three or four trees.
     """
@@ -92,11 +106,22 @@ def sampled_weights(
     edges = read_only(topology.edges[inside])
     count = np.zeros(len(edges))
     trees = 0
-    while trees < num_trees or (count == 0).any():
+    while (trees < num_trees or (count == 0).any()) and not watch.must_stop():
         ranking = rng.permutation(len(edges))
         uncovered = count[ranking] == 0
         ranking = np.concatenate([ranking[uncovered], ranking[~uncovered]])
-        count += graph.spanning_forest(topology.num_variables, edges, ranking)
+        if watch.must_stop():
+            break
+        if len(edges) < LARGE_GRAPH:
+            count += graph.spanning_forest(topology.num_variables, edges, ranking, UNLIMITED.flag)
+        else:
+            tree = watch.run(graph.spanning_forest, topology.num_variables, edges, ranking)
+            if watch.must_stop():  # it may lack edges
+                break
+            count += tree
+        trees += 1
+    if (count == 0).any():
+        count += _covering_forests(edges)
         trees += 1
     rho = np.ones(topology.num_edges)
     on_cycle = count < trees
@@ -104,20 +129,34 @@ def sampled_weights(
     return rho
 
 
-def heaviest_forests(topology: Topology, weights: Floats) -> Floats:
-    """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B)."""
+def _covering_forests(edges: NDArray[np.int32]) -> Floats:
+    """(m,) a mixture of forests that has every edge: edge (i, j), i < j, is in the forest numbered by how many
+    neighbours of j come before i.  In each forest a variable has at most one neighbour before it, so there is no cycle;
+    all forests count the same."""
+    order = np.argsort(edges[:, 1], kind="stable")
+    second = edges[order, 1]
+    first = np.searchsorted(second, second)  # where the edges of the same j begin
+    most = int((np.arange(len(second)) - first).max(initial=0)) + 1
+    return np.full(len(edges), 1.0 / most)
+
+
+def heaviest_forests(topology: Topology, weights: Floats, watch: Watch = UNLIMITED) -> Floats | None:
+    """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B); None where there is no
+    time for them."""
     out = np.empty_like(weights)
     for b in range(weights.shape[1]):
-        out[:, b] = graph.spanning_forest(
-            topology.num_variables, topology.edges, np.argsort(-weights[:, b], kind="stable")
-        )
+        if watch.must_stop():
+            return None
+        ranking = np.argsort(-weights[:, b], kind="stable")
+        out[:, b] = graph.spanning_forest(topology.num_variables, topology.edges, ranking, UNLIMITED.flag)
     return out
 
 
-def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floats:
+def checked_weights(topology: Topology, weights: Floats, num_lanes: int, watch: Watch = UNLIMITED) -> Floats:
     """(m, 1) or (m, B) weights that a user gave, refused where they cannot be in the forest polytope.
 
-    Weights nowhere above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables.
+    Weights nowhere above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables, and
+    lowered to the uniform ones where there is no time for that.
     """
     m = topology.num_edges
     try:
@@ -138,7 +177,7 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floa
             f"found {rho[k, bad[0][1]]}"
         )
     inside = topology.core[topology.edges].all(axis=1, keepdims=True)
-    uniform = uniform_weights(topology)[:, None]
+    uniform = uniform_weights(topology, watch=watch)[:, None]
     if np.all(rho <= np.where(inside, uniform + TOLERATED, 1.0)):
         return np.where(inside, np.minimum(rho, uniform), 1.0)
     if topology.num_core > MAX_CHECKED:
@@ -150,7 +189,10 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int) -> Floa
         )
     lowered = rho * inside
     for b, column in enumerate(rho.T):
-        excess = forest_excess(topology, column)
+        excess = forest_excess(topology, column, watch)
+        if excess is None:
+            lowered[:, b] = np.minimum(lowered[:, b], uniform[:, 0])
+            continue
         if excess > TOLERATED:
             raise OptionError(
                 f"edge_weights: not a mixture of spanning forests (some group of variables has {excess:.3g} too much); "
@@ -169,9 +211,9 @@ def _units(topology: Topology, rho: Floats) -> float:
     return 2.0**30 / max(1.0, float(rho[inside].sum()), topology.num_core)
 
 
-def forest_excess(topology: Topology, rho: Floats) -> float:
+def forest_excess(topology: Topology, rho: Floats, watch: Watch = UNLIMITED) -> float | None:
     """How far weights are outside the forest polytope: the largest sum of rho inside a set S of variables less |S| - 1
-    (0: inside).
+    (0: inside); None where there is no time to say.
 
     For each variable r the worst set containing it is a minimum cut: edge k earns rho_k if both ends are in S, each
     variable but r costs 1.
@@ -196,6 +238,8 @@ def forest_excess(topology: Topology, rho: Floats) -> float:
     heads = np.concatenate([edge_node, i, j, np.full(n, sink)])
     worst = 0.0
     for r in range(n):
+        if watch.must_stop() and n > QUICKLY_CHECKED:
+            return None
         capacity = np.concatenate([earn, np.full(2 * m, infinite), np.where(np.arange(n) == r, 0, cost)])
         network = csr_array((capacity.astype(np.int32), (tails, heads)), shape=(n + m + 2, n + m + 2))
         gain = int(earn.sum()) - int(maximum_flow(network, source, sink).flow_value)

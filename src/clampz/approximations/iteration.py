@@ -7,7 +7,7 @@ history, so a lane ends up with the same numbers in any batch.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.model.tables import columns
+from clampz.model.tables import columns, read_only
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.options import Options
-from clampz.watch import Progress, StoppedBy, Watch
+from clampz.watch import UNLIMITED, Overdue, Progress, StoppedBy, Watch
 from clampz.workers import MIN_RANGE, Workers, cut, lane_blocks, padded, sum_blocks
 
 NO_CONFIGURATION = "Z = 0: no configuration is possible"
@@ -30,6 +30,16 @@ NO_CONFIGURATION = "Z = 0: no configuration is possible"
 MAX_INTERVAL = 50
 # Seconds of sweeps between two questions to the watch whether to stop.
 PACE = 0.05
+# Values (messages or probabilities, or table entries by the eight, times lanes) that are updated between two such
+# questions where one sweep takes longer: some milliseconds' worth.
+PART = 1 << 18
+# Seconds from which on a look is slow: time is kept for the last one, and for what follows from it, half as long again;
+# and a run that is told to stop ends with what its last look has shown.
+SLOW_LOOK = 0.05
+LOOK_AND_RESULT = 1.5
+# Values that several starts may have together: beyond that they are tried one group after another, and as many as there
+# is time for.
+STARTS_AT_ONCE = 1 << 22
 # Starts that lead to the same optimum differ in their last digits, and which of them is highest should not depend on
 # rounding.
 TIE = 1e-11
@@ -96,43 +106,76 @@ class Lanes(ABC):
     def _arrays(self) -> tuple[Any, ...]:
         """What the kernels of a sweep take."""
 
-    def sweep(self, num_sweeps: int) -> None:
-        """Update everything in the core once, colour class by colour class, so many times."""
+    @property
+    def table_entries(self) -> int:
+        """Entries of tables that a sweep goes through for each lane, beyond the values it updates."""
+        return 0
+
+    @property
+    def work(self) -> int:
+        """How much there is to do in a sweep, in the unit of PART."""
+        return int(self.point.size) + self.table_entries * self.num_lanes // 8
+
+    def sweep(self, num_sweeps: int, watch: Watch = UNLIMITED) -> None:
+        """Update everything in the core once, colour class by colour class, so many times; where that takes long the
+        watch may end it anywhere, as any point will do."""
         classes, arrays = self.layout.topology.class_start, self._arrays()
-        if self.workers.num_threads == 1 or self.point.size < MIN_RANGE:
+        threads = self.workers.num_threads if self.point.size >= MIN_RANGE else 1
+        if threads == 1 and self.work < PART:
             self.kernels.sweep_classes(classes, num_sweeps, *arrays)
             return
-        for _ in range(num_sweeps):
-            for first, last in pairwise(classes):
-                self.workers.map(
-                    lambda part: self.kernels.update_slots(*part, *arrays), cut(first, last, self.workers.num_threads)
-                )
-            self._sweep_pendants()
 
-    def _sweep_pendants(self) -> None:  # noqa: B027 (messages away from the core wait until they are looked at)
+        def update(part: tuple[int, int]) -> None:
+            if watch.must_stop():
+                return
+            if threads > 1:  # a part of one class
+                self.kernels.update_slots(*part, *arrays)
+                return
+            first, last = part
+            inner = classes[(classes > first) & (classes < last)]
+            self.kernels.update_classes(read_only(np.concatenate([[first], inner, [last]])), *arrays)
+
+        together = pairwise(classes.tolist()) if threads > 1 else [(0, int(classes[-1]))]
+        stretches = [self._stretches(first, last, threads) for first, last in together]
+        for _ in range(num_sweeps):
+            for parts in stretches:
+                self.workers.map(update, parts)
+            self._sweep_pendants(watch)
+
+    def _stretches(self, first: int, last: int, least: int = 1) -> list[tuple[int, int]]:
+        """Slots first..last-1 in pieces of PART, or at least so many."""
+        share = self.work * (last - first) / max(1, self.layout.topology.num_variables)
+        return cut(first, last, max(least, 1 + int(share / PART)))
+
+    def _sweep_pendants(self, watch: Watch) -> None:  # noqa: B027 (messages away from the core wait until looked at)
         """Update what is away from the core, where `sweep_classes` does."""
 
-    def _terms(self, kernel: Callable[..., None], size: int, *arrays: Any) -> list[Floats]:
-        """What a kernel adds up over 0..size-1, block by block: (6, B) each."""
+    def _terms(
+        self, kernel: Callable[..., None], size: int, *arrays: Any, watch: Watch = UNLIMITED, entries: int = 1
+    ) -> list[Floats]:
+        """What a kernel adds up over 0..size-1, block by block: (6, B) each; each of the terms has so many table
+        `entries` to go through.  Raises Overdue."""
 
         def run(block: tuple[int, int]) -> Floats:
+            watch.check()
             out = np.zeros((6, self.num_lanes))
             kernel(*block, *arrays, out)
             return out
 
-        return self.workers.map(run, sum_blocks(size))
+        return self.workers.map(run, sum_blocks(size, max(1, entries // 4)))
 
     def rebase(self) -> None:  # noqa: B027 (most methods have no outer loop)
         """The outer step of a double loop."""
 
     @abstractmethod
-    def evaluate(self) -> Evaluation:
-        """Look at the lanes."""
+    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
+        """Look at the lanes.  Raises Overdue where that takes too long."""
 
 
 @dataclass
 class Endings:
-    """How each lane of a run ended; filled in as lanes finish.  `upper` is the lowest value + slack seen on the way."""
+    """How each lane of a run ended; filled in as lanes finish.  `upper` is the lowest value + slack seen on the way;
+    `value` is nan where a lane was never looked at."""
 
     value: Floats
     rounding: Floats
@@ -146,6 +189,7 @@ class Endings:
     def pending(cls, lanes: Lanes) -> "Endings":
         """No lane has ended yet; each is where it stands."""
         value, rounding, upper, residual = np.full((4, lanes.num_lanes), np.inf)
+        value[:] = np.nan
         num_iter = np.zeros(lanes.num_lanes, dtype=np.int64)
         return cls(
             value, rounding, upper, residual, num_iter, np.full(lanes.num_lanes, None, dtype=object), lanes.point.copy()
@@ -156,6 +200,20 @@ class Endings:
         chosen = slice(None) if taken is None else taken
         for name, mine in vars(self).items():
             mine[..., where] = getattr(other, name)[..., chosen]
+
+    def take(self, lanes: Integers) -> "Endings":
+        """Those of some of the lanes."""
+        return Endings(**{name: np.take(mine, lanes, axis=-1) for name, mine in vars(self).items()})
+
+    def beside(self, other: "Endings") -> "Endings":
+        """Each lane of this ending, followed by the same one of another."""
+        pairs = {name: np.stack([mine, getattr(other, name)], axis=-1) for name, mine in vars(self).items()}
+        return Endings(**{name: pair.reshape(*pair.shape[:-2], -1) for name, pair in pairs.items()})
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """(B,) the lanes that were never looked at."""
+        return np.isnan(self.value)
 
     def because(self, reason: StoppedBy | None) -> NDArray[np.bool_]:
         """(B,) the lanes that ended for this reason; None: those that a policy gave up on."""
@@ -187,10 +245,13 @@ class Stagnation:
         return num_iter - self.since[running]
 
 
-def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Endings], max_block: int | None = None) -> Endings:
+def solve_in_blocks(
+    lanes: Lanes, solve: Callable[[Any, Integers], Endings], watch: Watch, max_block: int | None = None
+) -> Endings:
     """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
 
-    A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending.
+    A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending; and so are
+    those that there is no time for.
     """
     workers = lanes.workers
     possible = np.flatnonzero(lanes.layout.constant > -np.inf)
@@ -202,13 +263,48 @@ def solve_in_blocks(lanes: Lanes, solve: Callable[[Any, Integers], Endings], max
     ending = Endings.pending(lanes)
 
     def run(block: Integers) -> None:
-        ending.put(block, solve(lanes.take(block, inside), block))
+        if watch.overdue():
+            ending.stopped_by[block] = watch.stopped_by
+        else:
+            ending.put(block, solve(lanes.take(block, inside), block))
 
     if len(blocks) == 1:
         run(blocks[0])
     else:
         workers.map(run, blocks)
     return ending
+
+
+def best_of_starts(
+    starts: Sequence[Callable[[], Floats]],
+    num_lanes: int,
+    num_rows: int,
+    solve: Callable[[Floats], Endings],
+    merit: Callable[[Endings], Floats],
+    watch: Watch,
+) -> Endings:
+    """Of each lane the ending with the highest merit of all that come of several starts, each of which makes a point
+    (rows, lanes); `solve` is given every lane several times in a row.
+
+    Starts that are too large to be solved together are solved one group after another, until time is up.
+    """
+    at_once = max(1, STARTS_AT_ONCE // max(1, num_lanes * num_rows))
+    best: Endings | None = None
+    for first in range(0, len(starts), at_once):
+        if best is not None and watch.must_stop():
+            break
+        group = starts[first : first + at_once]
+        points = np.empty((num_rows, num_lanes, len(group)))
+        for k, start in enumerate(group):
+            points[:, :, k] = start()
+        ending = solve(points.reshape(num_rows, num_lanes * len(group)))
+        found = ending.take(best_of(merit(ending), num_lanes))
+        if best is not None:
+            found = best.beside(found)
+            found = found.take(best_of(merit(found), num_lanes))
+        best = found
+    assert best is not None, "there is a start"
+    return best
 
 
 def best_of(values: Floats, num_lanes: int) -> Integers:
@@ -261,16 +357,27 @@ def iterate(
     before = np.zeros(num_lanes, dtype=np.int64) if begun is None else begun
     block = lanes if len(padded(running, full)) == num_lanes else lanes.take(padded(running, full))
     num_iter, pace = 0, 1
+    look: Evaluation | None = None
+    reserve = 0.0  # seconds to be kept for the last look
     while running.size:
-        num_iter, pace = _advance(block, num_iter, min(next_look(num_iter), most), inner, pace, watch)
-        look = block.evaluate()
+        num_iter, pace = _advance(block, num_iter, min(next_look(num_iter), most), inner, pace, watch, reserve)
+        if look is None or not reserve or not watch.must_stop():
+            began = watch.used
+            try:
+                look = block.evaluate(watch)
+            except Overdue:
+                if look is None:
+                    ending.stopped_by[running] = watch.stopped_by
+                    break
+            took = watch.used - began
+            reserve = LOOK_AND_RESULT * took if took > SLOW_LOOK else 0.0
         residual = residual_of(look)[: running.size]
         ending.upper[running] = np.fmin(
             ending.upper[running], (look.value + look.slack + look.rounding)[: running.size]
         )
         done = residual <= options.tol
         leaving = done if policy is None else done | policy(block, running, residual, num_iter)
-        stop = watch.stopped_by if watch.must_stop() else None
+        stop = watch.stopped_by if watch.must_stop() else "time" if watch.left() < reserve else None
         spent = num_iter >= most if begun is None else before[running] + next_look(num_iter) > most
         out = np.flatnonzero(leaving | spent | (stop is not None))
         if out.size:
@@ -303,7 +410,8 @@ def iterate(
             kept = np.delete(np.arange(running.size), out)
             running = running[kept]
             if running.size:
-                block = block.take(padded(kept, full))
+                kept = padded(kept, full)
+                block, look = block.take(kept), Evaluation(*(part[kept] for part in look))
     return ending
 
 
@@ -312,18 +420,20 @@ def next_look(num_iter: int) -> int:
     return num_iter + min(MAX_INTERVAL, 1 + num_iter // 2)
 
 
-def _advance(block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, watch: Watch) -> tuple[int, int]:
-    """Sweep up to `target` sweeps in all, or until the watch says stop; returns how many it is now, and how many to
-    make before asking it again."""
+def _advance(
+    block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, watch: Watch, reserve: float
+) -> tuple[int, int]:
+    """Sweep up to `target` sweeps in all, or until the watch says stop or has only so many seconds left; returns how
+    many it is now, and how many to make before asking it again."""
     while num_iter < target:
         step = min(pace if inner is None else inner, target - num_iter)
         began = time.perf_counter()
-        block.sweep(step)
+        block.sweep(step, watch)
         num_iter += step
         if inner is not None:
             block.rebase()
         elif step == pace and (time.perf_counter() - began) * 2 < PACE:
             pace *= 2
-        if watch.must_stop():
+        if watch.must_stop() or watch.left() < reserve:
             break
     return num_iter, pace

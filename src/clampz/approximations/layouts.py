@@ -12,7 +12,7 @@ import numpy as np
 
 from clampz._kernels.mean_field_factors import FactorGraph
 from clampz._kernels.messages import ADDITIONS_COVERED, MessageGraph
-from clampz._kernels.tables import StateGraph, arc_consistency, fill_tables
+from clampz._kernels.tables import StateGraph, fill_tables, remove_unsupported
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent
@@ -20,6 +20,7 @@ from clampz.model.fixing import states_left
 from clampz.model.tables import lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
+from clampz.watch import UNLIMITED, Watch
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,10 +88,11 @@ class BinaryLayout(BatchLayout):
     per_lane = (*BatchLayout.per_lane, "free", "clamped_to", "added")
 
     @classmethod
-    def from_batch(cls, batch: Batch, form: BinaryForm) -> Self:
+    def from_batch(cls, batch: Batch, form: BinaryForm, watch: Watch = UNLIMITED) -> Self:
         """A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
         the edge is masked."""
         model, topology = batch.model, batch.model.topology
+        watch.check()
         low, high = np.moveaxis(batch.unary.reshape(-1, 2, batch.num_lanes), 1, 0)
         shift = form.theta[:, None]
         clamped = batch.num_possible <= 1
@@ -170,7 +172,7 @@ class TableLayout(BatchLayout):
     table: Floats
 
     @classmethod
-    def from_batch(cls, batch: Batch) -> Self:
+    def from_batch(cls, batch: Batch, watch: Watch = UNLIMITED) -> Self:
         """Lay out the tables once per message and remove states without support."""
         model, topology = batch.model, batch.model.topology
         num_states = model.num_states[topology.variable_of]
@@ -189,8 +191,11 @@ class TableLayout(BatchLayout):
         fill_tables(model.pairwise.flat, model.pairwise.start, graph, table)
         theta = batch.unary[rows]
         possible = theta > -np.inf
-        if np.isinf(table).any():
-            arc_consistency(possible, graph, table)
+        watch.check()
+        hard, forwards = bool(np.isinf(table).any()), True
+        while hard and remove_unsupported(possible, graph, table, forwards):
+            watch.check()
+            forwards = not forwards  # what follows from what along a path takes two passes, whichever way it runs
         empty = (states_left(possible, graph.state_start) == 0).any(axis=0)
         return cls(
             model=model,
@@ -232,9 +237,9 @@ class FactorLayout(BatchLayout):
     table: Floats
 
     @classmethod
-    def from_batch(cls, batch: Batch) -> Self:
+    def from_batch(cls, batch: Batch, watch: Watch = UNLIMITED) -> Self:
         model, larger = batch.model, batch.model.factors
-        pairwise = TableLayout.from_batch(Equivalent.of(model).batch(batch))
+        pairwise = TableLayout.from_batch(Equivalent.of(model, watch).batch(batch), watch)
         m = model.num_edges
         variables = np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int64)
         scope_start = np.concatenate([2 * np.arange(m), 2 * m + larger.scope_start])
@@ -265,7 +270,11 @@ class FactorLayout(BatchLayout):
 PairLayout = BinaryLayout | TableLayout
 
 
-def layout_of(batch: Batch) -> PairLayout:
-    """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables."""
+def layout_of(batch: Batch, watch: Watch = UNLIMITED) -> PairLayout:
+    """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables.  Raises Overdue
+    where that takes too long."""
     form = batch.model.pair_form
-    return TableLayout.from_batch(batch) if form is None else BinaryLayout.from_batch(batch, form)
+    watch.check()
+    if form is None:
+        return TableLayout.from_batch(batch, watch)
+    return BinaryLayout.from_batch(batch, form, watch)

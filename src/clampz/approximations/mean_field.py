@@ -1,7 +1,7 @@
 """Naive mean field: a lower bound on log Z by coordinate ascent from several starts."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,24 +13,25 @@ from clampz._kernels import mean_field_tables as table_kernels
 from clampz._kernels.mean_field_tables import HARD
 from clampz.approximations.iteration import (
     NO_CONFIGURATION,
+    PART,
     Endings,
     Evaluation,
     Lanes,
-    best_of,
+    best_of_starts,
     iterate,
     solve_in_blocks,
 )
 from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, layout_of
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimates
+from clampz.model.results import NOTHING, Estimates
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns, lane_sums
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option, check_whole
 from clampz.signature import approximation
-from clampz.watch import Watch
-from clampz.workers import Workers
+from clampz.watch import UNLIMITED, Watch
+from clampz.workers import Workers, cut
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
@@ -74,17 +75,23 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
     'lower'
     """
-    layout = FactorLayout.from_batch(batch) if batch.model.factors else layout_of(batch)
-    points = _starts(layout, batch, options, start)
+    layout = FactorLayout.from_batch(batch, watch) if batch.model.factors else layout_of(batch, watch)
+    starts = _starts(layout, batch, options, start, watch)
+
+    def run(block: MeanFieldLanes, numbers: Integers) -> Endings:
+        return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
+
     with Workers(options.num_threads) as pool:
-        lanes = _lanes_of(layout, points, pool)
 
-        def solve(block: MeanFieldLanes, numbers: Integers) -> Endings:
-            return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
+        def solve(points: Floats) -> Endings:
+            return solve_in_blocks(_lanes_of(layout, points, pool), run, watch, MAX_BLOCK)
 
-        ending = solve_in_blocks(lanes, solve, MAX_BLOCK)
-    best = best_of(np.where(np.isfinite(ending.value), ending.value, -np.inf), batch.num_lanes)
-    return _estimates(batch, options, layout, ending, best)
+        best = best_of_starts(starts, batch.num_lanes, len(layout.theta), solve, _merit, watch)
+    return _estimates(batch, options, layout, best)
+
+
+def _merit(ending: Endings) -> Floats:
+    return np.where(np.isfinite(ending.value), ending.value, -np.inf)
 
 
 class MeanFieldLanes(Lanes):
@@ -118,12 +125,20 @@ class MeanFieldLanes(Lanes):
     def _arrays(self) -> tuple[Any, ...]:
         return self.point, self.layout.theta, self.weight, self.layout.graph
 
-    def _sweep_pendants(self) -> None:
-        self.kernels.sweep_pendants(int(self.layout.topology.class_start[-1]), *self._arrays())
+    def _sweep_pendants(self, watch: Watch) -> None:
+        topology, arrays = self.layout.topology, self._arrays()
+        stretches = self._stretches(topology.num_core, topology.num_variables)
+        ways = [(last - 1, first - 1, -1) for first, last in reversed(stretches)]
+        for way in ways + [(first, last, 1) for first, last in stretches]:
+            if watch.must_stop():
+                return
+            self.kernels.update_in_turn(*way, *arrays)
 
-    def evaluate(self) -> Evaluation:
+    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
         """The bound at the current point; `slack` is what it has gained since the last look."""
-        return self._gained(self._terms(self.kernels.value_terms, self.layout.topology.num_variables, *self._arrays()))
+        size = self.layout.topology.num_variables
+        entries = self.table_entries // max(1, size)
+        return self._gained(self._terms(self.kernels.value_terms, size, *self._arrays(), watch=watch, entries=entries))
 
     def _gained(self, parts: list[Floats]) -> Evaluation:
         look = Evaluation.summed(parts, self.constant, self.layout.magnitude)
@@ -159,6 +174,10 @@ class TableField(MeanFieldLanes):
     kernels = table_kernels
     layout: TableLayout | FactorLayout
 
+    @property
+    def table_entries(self) -> int:
+        return len(self.layout.table)
+
     def _weight(self) -> Floats:
         return np.maximum(self.layout.table, -HARD)
 
@@ -166,16 +185,38 @@ class TableField(MeanFieldLanes):
 class FactorField(TableField):
     """Lanes of a model with factors of any size; the arrays are those of `_kernels.mean_field_factors`."""
 
-    def sweep(self, num_sweeps: int) -> None:
-        """Update every variable, one after another."""
-        factor_kernels.update_variables(num_sweeps, *self._arrays())
+    layout: FactorLayout
 
-    def evaluate(self) -> Evaluation:
+    @property
+    def table_entries(self) -> int:
+        """Every factor's table, for each of its variables, with a product of as many terms."""
+        graph = self.layout.graph
+        return int(np.diff(graph.table_start) @ np.diff(graph.scope_start) ** 2)
+
+    def sweep(self, num_sweeps: int, watch: Watch = UNLIMITED) -> None:
+        """Update every variable, one after another."""
+        parts = cut(0, len(self.layout.graph.at) - 1, 1 + self.work // PART)
+        for _ in range(num_sweeps):
+            for part in parts:
+                if len(parts) > 1 and watch.must_stop():
+                    return
+                factor_kernels.update_variables(*part, *self._arrays())
+
+    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
         """The bound at the current point."""
-        out = np.zeros((2, 6, self.num_lanes))
-        factor_kernels.variable_terms(self.point, self.layout.theta, out[0])
-        factor_kernels.factor_terms(self.point, self.weight, self.layout.graph, out[1])
-        return self._gained(list(out))
+        graph, variables = self.layout.graph, np.zeros((6, self.num_lanes))
+        factor_kernels.variable_terms(self.point, self.layout.theta, variables)
+        size = len(graph.scope_start) - 1
+        factors = self._terms(
+            factor_kernels.factor_terms,
+            size,
+            self.point,
+            self.weight,
+            graph,
+            watch=watch,
+            entries=self.table_entries // max(1, size),
+        )
+        return self._gained([variables, *factors])
 
 
 def _lanes_of(layout: FieldLayout, points: Floats, workers: Workers) -> MeanFieldLanes:
@@ -214,27 +255,29 @@ class ProductMarginals:
         return product
 
 
-def _starts(layout: FieldLayout, batch: Batch, options: MeanFieldOptions, start: Start | None) -> Floats:
-    """(rows, lanes times starts) the points to start from: the caller's, one without hard zeros if there are any, the
-    same random ones for every lane."""
-    marginals: list[Floats] = []
+def _starts(
+    layout: FieldLayout, batch: Batch, options: MeanFieldOptions, start: Start | None, watch: Watch
+) -> list[Callable[[], Floats]]:
+    """The points (rows, lanes) to start from, made when asked for, in this order: the caller's, one without hard zeros
+    if there are any, the same random ones for every lane."""
+    starts: list[Callable[[], Floats]] = []
     if start is not None:
-        marginals.append(start_marginals(batch, start))
+        given = start_marginals(batch, start)
+        starts.append(lambda: _as_point(layout, given))
     if not isinstance(layout, BinaryLayout) and np.isinf(layout.table).any():
         tables = layout.pairwise if isinstance(layout, FactorLayout) else layout
-        marginals.append(_feasible_starts(tables)[: len(batch.unary)])
-    num_starts = len(marginals) + options.num_starts
-    check_option(num_starts > 0, "num_starts", "at least 1 where no `start` is given", options.num_starts)
-    points = np.empty((len(layout.theta), batch.num_lanes, num_starts))
-    for k, given in enumerate(marginals):
-        points[:, :, k] = _as_point(layout, given)
+        starts.append(lambda: _as_point(layout, _feasible_starts(tables, watch)[: len(batch.unary)]))
     rng = np.random.default_rng(options.seed)
     begin, sizes = batch.model.unary.start[:-1], batch.model.num_states
-    for k in range(len(marginals), num_starts):
+
+    def random() -> Floats:
         weight = rng.exponential(size=len(batch.unary))  # uniform over the simplex once normalised
         weight /= np.repeat(np.add.reduceat(weight, begin), sizes) if len(sizes) else 1.0
-        points[:, :, k] = _as_point(layout, weight[:, None])
-    return points.reshape(len(points), batch.num_lanes * num_starts)
+        return _as_point(layout, weight[:, None])
+
+    starts += [random] * options.num_starts
+    check_option(bool(starts), "num_starts", "at least 1 where no `start` is given", options.num_starts)
+    return starts
 
 
 def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
@@ -247,50 +290,54 @@ def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
     return point * layout.free if layout.free.size else point
 
 
-def _feasible_starts(layout: TableLayout) -> Floats:
+def _feasible_starts(layout: TableLayout, watch: Watch) -> Floats:
     """(S, B) a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order; even odds
-    where none was found."""
+    where none was found, or not in time."""
     out = np.full_like(layout.theta, 0.5)
     table = np.maximum(layout.table, -HARD)
     for b in range(layout.num_lanes):
+        if watch.overdue():
+            break
         theta = np.ascontiguousarray(layout.theta[:, b])
-        found = table_kernels.feasible_configuration(theta > -np.inf, theta, layout.graph, table, MAX_SEARCH)
+        found = watch.run(table_kernels.feasible_configuration, theta > -np.inf, theta, layout.graph, table, MAX_SEARCH)
         if len(found):
             out[:, b] = 0.0
             out[layout.graph.state_start[:-1] + found, b] = 1.0
     return layout.in_variable_order(out)
 
 
-def _estimates(
-    batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Endings, best: Integers
-) -> Estimates:
-    point = columns(ending.point, best)
+def _estimates(batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Endings) -> Estimates:
+    point = ending.point
     marginals = (
         layout.marginals(0.5 + point, 0.5 - point)
         if isinstance(layout, BinaryLayout)
         else layout.in_variable_order(point)
     )
-    value = np.where(np.isfinite(ending.value[best]), ending.value[best], -np.inf)
     empty = layout.constant == -np.inf
+    unseen = ending.unseen & ~empty
+    value = np.where(np.isfinite(ending.value), ending.value, -np.inf)
     stuck = (value < -HARD / 2) | empty
     note = "no configuration without a hard zero was found to start from, so nothing is proven: lower is -inf"
-    notes = [NO_CONFIGURATION if e else note if s else "" for e, s in zip(empty, stuck, strict=True)]
+    notes = [
+        NO_CONFIGURATION if e else NOTHING if u else note if s else ""
+        for e, u, s in zip(empty, unseen, stuck, strict=True)
+    ]
     value = np.where(stuck, -np.inf, value)
-    marginals = np.where(stuck, np.nan, marginals)
-    lower = np.where(stuck, -np.inf, value - ending.rounding[best])
+    marginals[:, stuck] = np.nan
+    lower = np.where(stuck, -np.inf, value - ending.rounding)
     return Estimates(
         method="mean_field",
         model=batch.model,
-        log_z=lower,
+        log_z=np.where(unseen, np.nan, lower),
         bound="lower",
         lower=lower,
         upper=np.where(empty, -np.inf, np.inf),
-        value=value,
+        value=np.where(unseen, np.nan, value),
         marginals_flat=marginals,
-        converged=ending.converged[best] & ~stuck | empty,
-        num_iter=ending.num_iter[best],
-        residual=np.where(empty, 0.0, ending.residual[best]),
-        stopped_by=[reason or "tol" for reason in ending.stopped_by[best]],
+        converged=ending.converged & ~stuck | empty,
+        num_iter=ending.num_iter,
+        residual=np.where(empty, 0.0, ending.residual),
+        stopped_by=[reason or "tol" for reason in ending.stopped_by],
         options=options,
         notes=notes,
         state=ProductMarginals(batch.model, marginals),

@@ -20,12 +20,13 @@ from clampz._kernels.tables import Potentials, fill_factors
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings, Evaluation, Lanes
 from clampz.approximations.layouts import BinaryLayout, PairLayout, TableLayout
 from clampz.model.batch import Batch
-from clampz.model.results import Estimate, Estimates
+from clampz.model.results import NOTHING, Estimate, Estimates
 from clampz.model.starts import Start, check_same_graph, one_per_lane, start_marginals
 from clampz.model.tables import columns
 from clampz.model.topology import Indices
 from clampz.numerics import Floats, Integers
 from clampz.options import Options
+from clampz.watch import UNLIMITED, Watch
 from clampz.wording import Bound
 from clampz.workers import Workers, sum_blocks
 
@@ -48,18 +49,21 @@ class MessageLanes(Lanes):
         (n,) c_i of Bethe's inner loop by slot; 1 for TRW.
     potentials
         The kernels' view of the edges under these counting numbers.
+    plain
+        Whether the potentials are those of rho alone, all c_i being 1.
     """
 
     potentials: Any
 
-    def __init__(self, layout: PairLayout, num_rows: int, workers: Workers) -> None:
+    def __init__(self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None) -> None:
         self.layout = layout
         self.topology = layout.topology
         self.workers = workers
         self.point = np.zeros((num_rows, layout.num_lanes))
         self.total = layout.theta.copy()
         self.keep = np.ones(layout.num_lanes)
-        self.set_counting(np.ones((self.topology.num_edges, 1)))
+        self.rho, self.plain = np.empty((0, 0)), False
+        self.set_counting(np.ones((self.topology.num_edges, 1)) if rho is None else rho)
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         taken = super().take(lanes, workers)
@@ -76,7 +80,7 @@ class MessageLanes(Lanes):
         joined.point, joined.total = (
             np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
         )
-        joined.keep = np.concatenate([part.keep for part in parts])
+        joined.keep, joined.plain = np.concatenate([part.keep for part in parts]), False
         shared = all(part.rho.shape[1] == 1 and np.array_equal(part.rho, self.rho) for part in parts)
         spread = [np.broadcast_to(part.rho, (len(part.rho), part.num_lanes)) for part in parts]
         joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1))
@@ -91,13 +95,14 @@ class MessageLanes(Lanes):
     def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
         """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
         the messages anew."""
-        self.rho = rho
-        if inertia is None:
-            self.inertia, gain = np.ones(self.topology.num_variables), None
-        else:  # Bethe's total is a mean over c_i of what TRW's would be
-            self.inertia = np.ascontiguousarray(inertia[self.topology.variable_of])
-            gain = 1 / np.repeat(self.inertia, np.diff(self.topology.start))[:, None]
-        self.potentials = self._potentials(gain)
+        if rho is not self.rho or inertia is not None or not self.plain:
+            self.rho, self.plain = rho, inertia is None
+            if inertia is None:
+                self.inertia, gain = np.ones(self.topology.num_variables), None
+            else:  # Bethe's total is a mean over c_i of what TRW's would be
+                self.inertia = np.ascontiguousarray(inertia[self.topology.variable_of])
+                gain = 1 / np.repeat(self.inertia, np.diff(self.topology.start))[:, None]
+            self.potentials = self._potentials(gain)
         self._refresh(self.total, np.ones_like(self.inertia))
         self._along_pendants(self.topology.pendant_up)
 
@@ -127,19 +132,20 @@ class MessageLanes(Lanes):
             heads = self.topology.tail[self.topology.reverse[messages]]
             self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.layout.graph)
 
-    def evaluate(self) -> Evaluation:
+    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
         """Value, slack, drift and rounding at the current messages, those away from the core brought up to date
         first."""
         self._along_pendants(self.topology.pendant_down)
         total = self.total.copy()
         self._refresh(total, np.ones_like(self.inertia))
-        if (self.inertia == 1).all():
+        if self.plain:
             self.total = total
         n, m = self.topology.num_variables, self.topology.num_edges
         log_norm = np.empty((n, self.num_lanes))
         arrays = (self.point, total, self.potentials, self.layout.graph, log_norm)
-        nodes = self._terms(self.kernels.node_terms, n, self.layout.theta, *arrays)
-        edges = self._terms(self.kernels.edge_terms, m, *arrays)
+        entries = self.table_entries // max(1, 2 * m)
+        nodes = self._terms(self.kernels.node_terms, n, self.layout.theta, *arrays, watch=watch)
+        edges = self._terms(self.kernels.edge_terms, m, *arrays, watch=watch, entries=entries)
         return Evaluation.summed(nodes + edges, self.layout.constant, self.layout.magnitude)
 
     @abstractmethod
@@ -190,22 +196,25 @@ class MessageLanes(Lanes):
         self.point = ending.point
         self.set_counting(rho)
         impossible = self.layout.constant == -np.inf
-        log_z = np.where(impossible, -np.inf, log_z)
+        unseen = ending.unseen & ~impossible
+        log_z = np.where(impossible, -np.inf, np.where(unseen, np.nan, log_z))
+        marginals = self.marginals()
+        marginals[:, impossible | unseen] = np.nan
         return Estimates(
             method=method,
             model=batch.model,
             log_z=log_z,
             bound=bound,
             lower=np.full(batch.num_lanes, -np.inf),
-            upper=np.where(impossible, -np.inf, log_z if bound == "upper" else np.inf),
+            upper=np.where(impossible, -np.inf, np.where(unseen | (bound != "upper"), np.inf, log_z)),
             value=np.where(impossible, -np.inf, ending.value),
-            marginals_flat=np.where(impossible, np.nan, self.marginals()),
+            marginals_flat=marginals,
             converged=ending.converged | impossible,
             num_iter=ending.num_iter,
             residual=np.where(impossible, 0.0, ending.residual),
             stopped_by=[reason or "tol" for reason in ending.stopped_by],
             options=options,
-            notes=[NO_CONFIGURATION if i else "" for i in impossible],
+            notes=[NO_CONFIGURATION if i else NOTHING if u else "" for i, u in zip(impossible, unseen, strict=True)],
             state=self,
         )
 
@@ -217,8 +226,8 @@ class BinaryLanes(MessageLanes):
     layout: BinaryLayout
     potentials: Weights
 
-    def __init__(self, layout: BinaryLayout, workers: Workers) -> None:
-        super().__init__(layout, 2 * layout.topology.num_edges, workers)
+    def __init__(self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None) -> None:
+        super().__init__(layout, 2 * layout.topology.num_edges, workers, rho)
 
     def _potentials(self, gain: Floats | None) -> Weights:
         edge = self.topology.edge_of_message
@@ -238,9 +247,8 @@ class BinaryLanes(MessageLanes):
         low, high = np.clip(marginals.reshape(-1, 2, self.num_lanes)[self.topology.variable_of], TINY, 1.0).transpose(
             1, 0, 2
         )
-        half = self.layout.W[self.topology.edge_of_message, None] / 2
-        odds = np.log(high / low)[self.topology.tail]
-        messages: Floats = np.logaddexp(half, -odds) - np.logaddexp(0.0, half - odds)
+        messages = np.empty_like(self.point)
+        binary_kernels.send_all(np.log(high / low), self.layout.W, self.layout.graph, messages)
         return messages
 
     def start_at(self, messages: Floats) -> None:
@@ -288,14 +296,18 @@ class GeneralLanes(MessageLanes):
     layout: TableLayout
     potentials: Potentials
 
-    def __init__(self, layout: TableLayout, workers: Workers) -> None:
-        super().__init__(layout, int(layout.graph.entry_start[-1]), workers)
+    def __init__(self, layout: TableLayout, workers: Workers, rho: Floats | None = None) -> None:
+        super().__init__(layout, int(layout.graph.entry_start[-1]), workers, rho)
+
+    @property
+    def table_entries(self) -> int:
+        return len(self.layout.table)
 
     def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
         if rho.shape[1] == 1:
             super().set_counting(rho, inertia)
             return
-        self.rho = rho
+        self.rho, self.plain = rho, False
         self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
 
     def _lane(self, b: int) -> "GeneralLanes":
@@ -353,6 +365,8 @@ class GeneralLanes(MessageLanes):
         return out
 
 
-def lanes_of(layout: PairLayout, workers: Workers) -> MessageLanes:
-    """Lanes that begin with uniform messages."""
-    return BinaryLanes(layout, workers) if isinstance(layout, BinaryLayout) else GeneralLanes(layout, workers)
+def lanes_of(layout: PairLayout, workers: Workers, rho: Floats | None = None) -> MessageLanes:
+    """Lanes that begin with uniform messages, and edges that count rho (m, 1) each, or once."""
+    if isinstance(layout, BinaryLayout):
+        return BinaryLanes(layout, workers, rho)
+    return GeneralLanes(layout, workers, rho)

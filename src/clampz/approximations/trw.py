@@ -6,7 +6,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.approximations.edge_weights import checked_weights, heaviest_forests, sampled_weights, uniform_weights
+from clampz.approximations.edge_weights import (
+    WEIGHTS_SHARE,
+    checked_weights,
+    heaviest_forests,
+    sampled_weights,
+    uniform_weights,
+)
 from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate, solve_in_blocks
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import BinaryLanes, MessageLanes, lanes_of
@@ -94,13 +100,16 @@ def trw(
     """
     optimize = weights.optimize if weights is not None else options.is_optimized
     with Workers(options.num_threads) as pool:
-        lanes = lanes_of(layout_of(batch), pool)
-        if start is not None:
-            lanes.start_at(lanes.messages_of(batch, start))
-        rho = _initial_weights(batch, options) if weights is None else weights.rho
+        layout = layout_of(batch, watch)
+        rho = _initial_weights(batch, options, watch.share(WEIGHTS_SHARE)) if weights is None else weights.rho
+        watch.check()
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
+        lanes = lanes_of(layout, pool, rho if shared else None)
+        watch.check()
+        if start is not None:
+            lanes.start_at(lanes.messages_of(batch, start))
 
         def solve(block: MessageLanes, numbers: Integers) -> Endings:
             block.set_counting(rho if shared else columns(rho, numbers))
@@ -110,16 +119,17 @@ def trw(
             return ending
 
         # weights of a lane's own need tables of its own, except in log-odds
-        ending = solve_in_blocks(lanes, solve, max_block=None if shared or isinstance(lanes, BinaryLanes) else 1)
+        max_block = None if shared or isinstance(lanes, BinaryLanes) else 1
+        ending = solve_in_blocks(lanes, solve, watch, max_block)
     return lanes.estimates("trw", batch, options, ending, rho, log_z=ending.upper, bound="upper")
 
 
-def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
+def _initial_weights(batch: Batch, options: TRWOptions, watch: Watch) -> Floats:
     """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of
     the others."""
     topology = batch.model.topology
     if not isinstance(options.edge_weights, str):
-        return checked_weights(topology, options.edge_weights, batch.num_lanes)
+        return checked_weights(topology, options.edge_weights, batch.num_lanes, watch)
     columns_of: dict[bytes, Floats] = {}
     kinds = []
     for free in (batch.num_possible > 1).T:
@@ -128,11 +138,10 @@ def _initial_weights(batch: Batch, options: TRWOptions) -> Floats:
             continue
         some = None if free.all() else free
         if options.edge_weights == "sampled":
-            columns_of[kinds[-1]] = sampled_weights(
-                topology, options.num_trees, np.random.default_rng(options.seed), some
-            )
+            rng = np.random.default_rng(options.seed)
+            columns_of[kinds[-1]] = sampled_weights(topology, options.num_trees, rng, some, watch)
         else:
-            columns_of[kinds[-1]] = uniform_weights(topology, some)
+            columns_of[kinds[-1]] = uniform_weights(topology, some, watch)
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
@@ -182,10 +191,12 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
     block.point = ending.point.copy()
     block.set_counting(first)
     for step in range(options.num_steps):
-        if watch.must_stop():
+        forests = None if watch.must_stop() else heaviest_forests(block.topology, block.mutual_information(), watch)
+        if forests is None:
+            ending.stopped_by[:] = watch.stopped_by
             return ending, best
         size = 2.0 / (step + STEP_OFFSET)
-        current = (1 - size) * current + size * heaviest_forests(block.topology, block.mutual_information())
+        current = (1 - size) * current + size * forests
         candidate = UNIFORM_SHARE * first + (1 - UNIFORM_SHARE) * current
         last = step == options.num_steps - 1
         # a bound taken after a few sweeps says little of the weights, so the last ones get as many as they need
@@ -198,6 +209,8 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
     block.point = ending.point.copy()
     settled = _with_weights(block, best, options, watch, options.max_iter)
     _accept(ending, settled, best, best, settled.upper <= ending.upper)
+    if watch.must_stop():
+        ending.stopped_by[~ending.converged] = watch.stopped_by
     return ending, best
 
 

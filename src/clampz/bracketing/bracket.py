@@ -1,5 +1,6 @@
 """Bracket: certified bounds on log Z with the way they closed."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -8,6 +9,34 @@ from clampz.model import Model
 from clampz.wording import counted
 
 BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "left"]
+# Nats outside a bracket up to which a value is held inside it: what is further off is no estimate.
+NEAR = 1.0
+# Nats: a bracket as narrow is log Z but for rounding.
+ROUNDING = 1e-6
+
+
+class Guess(NamedTuple):
+    """What Bethe says of log Z, which proves nothing; or None, and why, in a sentence."""
+
+    value: float | None
+    why_none: str = ""
+
+    def within(self, lower: float, upper: float, *, closed: bool = False) -> "Guess":
+        """The same as bounds allow it: held inside them if it is near; the middle where nothing but rounding is between
+        them, as then that is log Z.
+
+        >>> Guess(5.2).within(3.0, 5.0).value, Guess(70.0).within(3.0, 5.0).why_none
+        (5.0, "Bethe's value 70 is far outside the bracket [3, 5].")
+        """
+        if lower == upper:
+            return Guess(lower)
+        if math.isfinite(upper - lower) and (closed or upper - lower <= ROUNDING):
+            return Guess(lower + (upper - lower) / 2)
+        if self.value is None:
+            return self
+        if not lower - NEAR <= self.value <= upper + NEAR:
+            return Guess(None, f"Bethe's value {self.value:.6g} is far outside the bracket [{lower:.6g}, {upper:.6g}].")
+        return Guess(min(max(self.value, lower), upper))
 
 
 class Point(NamedTuple):
@@ -25,8 +54,9 @@ class Bracket(Drawable):
 
     Attributes
     ----------
-    estimate
-        The Bethe value of the branches, held inside the bracket.
+    estimate, why_no_estimate
+        Bethe's value with a few variables clamped, held inside the bracket; or None, and why, in a sentence: it did not
+        settle in its share of the time, say, or is far outside.  Of a closed bracket its middle, which is log Z.
     trace
         How the bracket closed.
     stopped_by
@@ -37,7 +67,8 @@ class Bracket(Drawable):
     model: Model
     lower: float
     upper: float
-    estimate: float
+    estimate: float | None
+    why_no_estimate: str = ""
     trace: tuple[Point, ...]
     stopped_by: BracketStop
     num_leaves: int
@@ -48,8 +79,8 @@ class Bracket(Drawable):
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     def __repr__(self) -> str:
+        estimate = "no estimate" if self.estimate is None else f"estimate {self.estimate:.10g}"
         return (
-            f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, "
-            f"estimate {self.estimate:.10g}; {counted(self.num_leaves, 'leaf', 'leaves')}, "
-            f"{self.seconds:.2g} s, stopped by {self.stopped_by})"
+            f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, {estimate}; "
+            f"{counted(self.num_leaves, 'leaf', 'leaves')}, {self.seconds:.2g} s, stopped by {self.stopped_by})"
         )

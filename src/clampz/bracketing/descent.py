@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from clampz.numerics import Floats
+from clampz.watch import Watch
 
 # Steps remembered.
 MEMORY = 20
@@ -30,9 +31,7 @@ class _Trial(NamedTuple):
     slope: float
 
 
-def descend(
-    evaluate: Callable[[Floats], tuple[float, Floats]], x: Floats, max_evaluations: int, must_stop: Callable[[], bool]
-) -> None:
+def descend(evaluate: Callable[[Floats], tuple[float, Floats]], x: Floats, max_evaluations: int, watch: Watch) -> None:
     """Minimise a convex function, given with its gradient; the function itself keeps what it has found."""
     value, gradient = evaluate(x)
     left = max_evaluations - 1
@@ -44,7 +43,7 @@ def descend(
         if start.slope > -LEAST_SLOPE:
             return
         low, high, size = start, None, 1.0  # the lowest point is beyond `low`, and before `high`
-        while left and not must_stop():
+        while left and not watch.must_stop():
             moved = x + size * direction
             value, gradient_there = evaluate(moved)
             left -= 1

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.bracketing.leaves import MOST_EDGES, LeafWork, Solved, solve_leaves
-from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.leaves import MOST_EDGES, LeafWork, Solved
+from clampz.bracketing.options import TREE_MEMORY, BoundOptions
 from clampz.bracketing.tree import Node, Submodel
 from clampz.model import Model
 from clampz.model.fixing import adding_error, components, too_large, without_fixed
@@ -22,8 +22,9 @@ from clampz.watch import Watch
 WORTH = 0.95
 # Clamps after which a branch is cut out of its model and partitioned anew.
 CLAMPS_BEFORE_CUT = 4
-# Components of at most so many joint states (as a power of two) are summed together.
-SMALL_COMPONENT = 16.0
+# Components of at most so many joint states (as a power of two) are summed together; a model that falls into many is
+# split into so many at a time.
+SMALL_COMPONENT, MOST_COMPONENTS = 16.0, 8
 # Bytes of a node.
 NODE_BYTES = 1200
 
@@ -67,12 +68,16 @@ class Frontier:
         self.root = Node(None, Submodel(model), (), -math.inf, math.inf)
         self.num_nodes, self.num_leaves = 1, 1
         self.pruned = False
+        self._num_states, self._state_bytes = 0, 1  # that leaves keep, about, and the largest of them
         self._heap: list[tuple[float, int, Node]] = []
         self._counter = 0
 
     def push(self, node: Node) -> None:
         if node.settled or node.children:
             return
+        if node.parent is not None and node.parent.is_and:
+            beside = (child.upper for child in node.parent.children if child is not node)
+            node.other = node.parent.other + sum(upper for upper in beside if math.isfinite(upper))
         key = node.key(self.options.criterion)
         if key == -math.inf:
             node.settled = True
@@ -92,39 +97,46 @@ class Frontier:
         self.root.lower, self.root.upper, self.root.settled = lower, upper, True
         self._heap.clear()
 
-    def take(self, asked: Refine | Expand, solved: Solved, watch: Watch) -> None:
+    def take(self, asked: Refine | Expand, solved: Solved) -> None:
         """Take what came of work into the tree."""
         if isinstance(asked, Refine):
-            self._refine(asked.node, solved)
+            self._refine(asked, solved)
         else:
-            self._expand(asked.node, asked.children, solved, watch)
+            self._expand(asked.node, asked.children, solved)
 
-    def _refine(self, node: Node, solved: Solved) -> None:
+    def _refine(self, asked: Refine, solved: Solved) -> None:
+        node = asked.node
         node.tighten(solved.lower[0], solved.upper[0])
         node.settled = solved.exact[0]
         # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
-        submodel, gap = node.submodel, float(solved.upper[0] - solved.lower[0])
+        submodel, gap = node.submodel, math.inf
+        if solved.upper[0] > solved.lower[0]:
+            gap = float(solved.upper[0] - solved.lower[0])
         if solved.narrow is None:
-            submodel.refined |= not node.settled
+            submodel.refined |= asked.work.limit > 0
+            node.state = node.state or solved.states[0]
         elif submodel.narrow is None or gap <= WORTH * submodel.gap:
             submodel.narrow, submodel.gap, node.state = solved.narrow, gap, solved.states[0]
         (node.parent or node).refresh()
         self.push(node)
 
-    def _expand(self, node: Node, children: list[Node], solved: Solved, watch: Watch) -> None:
+    def _expand(self, node: Node, children: list[Node], solved: Solved) -> None:
         for k, child in enumerate(children):
             child.tighten(solved.lower[k], solved.upper[k])
             child.settled, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k]
+            if child.state is not None:
+                self._num_states += 1
+                self._state_bytes = max(self._state_bytes, child.state.num_bytes)
         node.children, node.state = children, None
         self.num_nodes += len(children)
         self.num_leaves += len(children) - 1
         for child in children:
             if not child.settled:
-                self._settle_in(child, watch)
+                self._settle_in(child)
         node.refresh()
         self._keep_memory()
 
-    def _settle_in(self, child: Node, watch: Watch) -> None:
+    def _settle_in(self, child: Node) -> None:
         """A new leaf: cut out and split into components where it has come apart or far enough, else it waits as it
         is."""
         whole = child.submodel.model
@@ -138,51 +150,43 @@ class Frontier:
             child.lower = child.upper = -math.inf
             child.settled = True
         elif far or model.topology.num_components != 1:
-            self.split(child, model, adding_error(whole, unary, 1 + int(whole.topology.degrees.max(initial=0))), watch)
+            self.split(child, model, adding_error(whole, unary, 1 + int(whole.topology.degrees.max(initial=0))))
         else:
             self.push(child)
 
-    def split(self, node: Node, model: Model, error: float, watch: Watch) -> None:
+    def split(self, node: Node, model: Model, error: float) -> None:
         """Make a node the sum of the components of a model that is the same but for this error, and of what is
-        constant."""
+        constant.  The components are leaves that nothing is known of yet, unless there is only one."""
         error += EPS * abs(model.constant)
         rest = Node(node, node.submodel, (), model.constant - error, model.constant + error)
         rest.settled = True
         first_limit = node.submodel.limit or node.submodel.first_limit
         node.is_and = True
-        node.children = [
+        small = SMALL_COMPONENT if self.options.exact else 0.0
+        children = [
             Node(node, Submodel(component, first_limit), (), -math.inf, math.inf)
-            for component in components(model, small=SMALL_COMPONENT if self.options.exact else 0.0)
+            for component in components(model, small=small, most=MOST_COMPONENTS)
         ]
-        self.num_nodes += len(node.children) + 1
-        self.num_leaves += len(node.children)
-        if len(node.children) == 1:
-            node.children[0].lower, node.children[0].upper = node.lower - rest.upper, node.upper - rest.lower
-        else:
-            for child in node.children:
-                solved = solve_leaves(work_on([child], self.options, watch), watch)
-                child.tighten(solved.lower[0], solved.upper[0])
-                child.settled, child.state = solved.exact[0], solved.states[0]
-        together = rest.upper + sum(child.upper for child in node.children if math.isfinite(child.upper))
-        for child in node.children:
-            child.other = node.other + together - (child.upper if math.isfinite(child.upper) else 0.0)
+        self.num_nodes += len(children) + 1
+        self.num_leaves += len(children)
+        if len(children) == 1:
+            children[0].lower, children[0].upper = node.lower - rest.upper, node.upper - rest.lower
+        node.children = [*children, rest]
+        for child in children:
             self.push(child)
-        node.children.append(rest)
         node.refresh()
 
     def _keep_memory(self) -> None:
         """Let go of what leaves keep for their children, those that matter least first, and of whole branches if that
         is not enough."""
-        model = self.root.submodel.model
-        per_state = 16 * (len(model.unary.flat) + len(model.pairwise.flat))
-        allowed = self.options.num_bytes / 2
-        if len(self._heap) * per_state + self.num_nodes * NODE_BYTES <= allowed:
+        allowed = TREE_MEMORY * self.options.num_bytes / 2  # for what leaves keep, and for the nodes themselves
+        if self._num_states * self._state_bytes > allowed:
+            self._num_states = int(allowed / 2 / self._state_bytes)
+            for _, _, node in sorted(self._heap)[max(1, self._num_states) :]:
+                node.state = None
+        if self.num_nodes * NODE_BYTES <= allowed:
             return
         ordered = sorted(self._heap)
-        for _, _, node in ordered[max(16, int(allowed / 2 / per_state)) :]:
-            node.state = None
-        if self.num_nodes * NODE_BYTES <= allowed / 2:
-            return
         for _, _, node in ordered[len(ordered) // 2 :]:
             parent = node.parent
             if parent is None or parent.is_and or not parent.children:

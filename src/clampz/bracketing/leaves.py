@@ -13,7 +13,7 @@ from clampz.elimination.slices import Slicer
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
@@ -41,8 +41,6 @@ class LeafWork:
         Of the upper bound.
     exact
         Whether lanes are summed where that is cheap, if the options allow it.
-    memory_share
-        Of the memory that the search may take.
     """
 
     model: Model
@@ -54,7 +52,6 @@ class LeafWork:
     start: NarrowState | None = None
     evaluations: int = 1
     exact: bool = True
-    memory_share: float = 1 / 4
 
 
 class Solved(NamedTuple):
@@ -75,11 +72,11 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
     options, num_lanes = work.options, work.unary.shape[1]
     lower, upper = np.full(num_lanes, -np.inf), np.full(num_lanes, np.inf)
     done, states = [False] * num_lanes, [work.start] * num_lanes
-    slicer, memory = Slicer(work.model), work.memory_share * options.num_bytes
+    slicer = Slicer(work.model)
     for lane in range(num_lanes) if work.exact and options.exact else ():
         if watch.must_stop():
             break
-        plan = slicer.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), memory)
+        plan = slicer.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), options.worker_bytes)
         if plan is not None:
             lower[lane], upper[lane] = slicer.total(work.unary[:, lane], plan)
             done[lane] = True
@@ -88,28 +85,53 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
     if not left.size:
         return Solved(lower, upper, done, states, narrow)
     if narrow is None or narrow.limit < work.limit or work.limit == 0:
-        found = solve_by_methods(work.model, work.unary[:, left], options, watch.left(METHOD_SHARE), threads=1)
+        found = solve_by_methods(work.model, work.unary[:, left], options, watch.left(METHOD_SHARE), 1, watch)
         lower[left], upper[left] = found.lower, found.upper
         for lane, state in zip(left.tolist(), found.states, strict=True):
             states[lane] = state
         if work.limit > 0 and work.model.num_edges <= MOST_EDGES and not watch.must_stop():
-            narrow = Narrow.of(work.model, work.limit, options.seed, partitioning.must_stop)
+            narrow = Narrow.of(work.model, work.limit, options.seed, partitioning)
     if narrow is not None and work.limit > 0:
         even = np.full(len(work.unary), 0.5)
         for lane in left.tolist():
             if watch.must_stop():
                 break
             begin = states[lane] or NarrowState.at(even, even)
-            bounds = narrow.bounds(work.unary[:, lane], begin, work.evaluations, watch.must_stop)
+            try:
+                if narrow.sums_of(work.unary[:, lane], watch).num_bytes > options.worker_bytes:
+                    narrow = work.narrow  # new ones are too wide
+                    break
+                bounds = narrow.bounds(work.unary[:, lane], begin, work.evaluations, watch)
+            except Overdue:
+                break
             lower[lane], upper[lane] = max(lower[lane], bounds.lower), min(upper[lane], bounds.upper)
             states[lane] = bounds.state
     return Solved(lower, upper, done, states, narrow)
 
 
-def solve_by_methods(model: Model, unary: Floats, options: BoundOptions, seconds: float, threads: int | None) -> Solved:
+def solve_by_methods(
+    model: Model, unary: Floats, options: BoundOptions, seconds: float, threads: int | None, watch: Watch
+) -> Solved:
     """Bounds on every lane by mean field and TRW, each in so many seconds."""
     batch = Batch(model, unary)
-    fields = mean_field(batch, max_iter=options.max_iter, threads=threads, time=seconds, seed=options.seed)
-    trees = trw(batch, max_iter=options.max_iter, threads=threads, time=seconds)
+    limits = {"max_iter": options.max_iter, "threads": threads, "time": seconds}
+    fields = mean_field.solve(batch, mean_field.options(None, limits | {"seed": options.seed}), within=watch)
+    trees = trw.solve(batch, trw.options(None, limits), within=watch)
     states = map(NarrowState.at, fields.marginals_flat.T, trees.marginals_flat.T)
     return Solved(fields.lower, trees.upper, [False] * batch.num_lanes, list(states), None)
+
+
+def by_mean_field(
+    model: Model, start: Floats | None, options: BoundOptions, seconds: float, within: Watch | None = None
+) -> tuple[float, float]:
+    """Ends of log Z by mean field that has time to settle, on from marginals (S,) found before, if any."""
+    chosen = mean_field.options(None, {"threads": 1, "time": seconds, "seed": options.seed})
+    found = mean_field.solve(Batch.of(model), chosen, start, within=within)
+    return float(found.lower[0]), float(found.upper[0])
+
+
+def by_trees(model: Model, options: BoundOptions, seconds: float, within: Watch | None = None) -> tuple[float, float]:
+    """Ends of log Z by TRW with edge weights that have time to be optimized."""
+    chosen = trw.options(None, {"threads": 1, "time": seconds, "edge_weights": "optimized"})
+    found = trw.solve(Batch.of(model), chosen, within=within)
+    return float(found.lower[0]), float(found.upper[0])

@@ -9,20 +9,21 @@ the model itself has ended.  What time is left goes to the variable whose interv
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from clampz.bracketing.bracket import Bracket
-from clampz.bracketing.leaves import MOST_EDGES, LeafWork, solve_leaves
+from clampz.bracketing.leaves import MOST_EDGES, PARTITION_SHARE, LeafWork, Solved, solve_leaves
 from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.search import THOROUGH_SECONDS, Search
+from clampz.bracketing.search import PATIENCE, THOROUGH_SECONDS, Search, bytes_needed
 from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
-from clampz.clamping.branches import checked_variables
+from clampz.clamping.branches import bytes_per_lane, checked_variables
 from clampz.elimination.cost import WITH_MARGINALS
 from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.elimination.plans import ExactPlan
@@ -31,14 +32,17 @@ from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
-from clampz.numerics import Floats, log_sum_exp
-from clampz.watch import Watch
-from clampz.workers import Crew
+from clampz.model.tables import offsets, piece_of, ranges
+from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
+from clampz.watch import Overdue, Watch
+from clampz.workers import Crew, Job, finished
 
 # Share of the time that exact inference may take.
 EXACT_SHARE = 0.7
 # The share of the time for bounds on all lanes at once, in so many blocks for each thread, and evaluations of each.
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
+# Searches for single states that are kept at once.
+MOST_SEARCHES = 64
 # Beyond the rounding of log Z, what a computed probability may be off by.
 PROBABILITY_ROUNDING = 1e-12
 
@@ -47,7 +51,7 @@ PROBABILITY_ROUNDING = 1e-12
 class MarginalBounds:
     """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by number.
 
-    `stopped_by` is "gap" where every interval is narrow enough, "exact", "time" or "interrupt".
+    `stopped_by` is "gap" where every interval is narrow enough, "exact", "time", "memory" or "interrupt".
     """
 
     model: Model
@@ -110,7 +114,7 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
     plan = Slicer(model).plan(model.unary.flat, seconds, options.num_bytes / 4, thorough=thorough)
     if plan is None or plan.fixed:
         return None
-    batch = Batch(model, model.unary.flat[:, None])
+    batch = Batch.of(model)
     how = ExactPlan.of(batch, options.num_bytes, order=plan.order)
     found = run_exact(batch, ExactOptions(threads=options.threads), watch, how)[0]
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
@@ -121,102 +125,185 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
 
 def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Watch, crew: Crew) -> MarginalBounds:
     base, slack = pairwise_model(model)
-    lanes = {
-        (i, a): _only(base, i, a) for i in asked for a in range(int(base.num_states[i])) if base.unary[i][a] > -np.inf
-    }
-    low = {i: np.full(int(base.num_states[i]), -np.inf) for i in asked}
-    high = {i: np.where(base.unary[i] > -np.inf, np.inf, -np.inf) for i in asked}
+    possible = base.unary.flat > -np.inf
+    low, high = np.full(len(possible), -np.inf), np.where(possible, np.inf, -np.inf)
 
-    def learn(key: tuple[int, int], lower: float, upper: float) -> None:
-        i, a = key
-        low[i][a], high[i][a] = max(low[i][a], lower - slack), min(high[i][a], upper + slack)
+    def learn(row: int, lower: float, upper: float) -> None:
+        low[row], high[row] = max(low[row], lower - slack), min(high[row], upper + slack)
 
-    together = watch.share(LANES_SHARE)
+    start = base.unary.start
+    rows = ranges(start[asked], base.num_states[asked])
+    _all_at_once(base, rows[possible[rows]], options, watch.share(LANES_SHARE), crew, learn)
+    ends = _Intervals(base.num_states[asked], rows)
+    reason = _widest_first(base, asked, options, watch, crew, (low, high), ends, learn)
+    lower, upper = ends.of(low, high)
+    split = offsets(base.num_states[asked])[1:-1]
+    return MarginalBounds(
+        model=model,
+        lower=dict(zip(asked, np.split(lower, split), strict=True)) if asked else {},
+        upper=dict(zip(asked, np.split(upper, split), strict=True)) if asked else {},
+        stopped_by=reason,
+        seconds=watch.seconds,
+    )
+
+
+def _all_at_once(
+    base: Model,
+    rows: Integers,
+    options: BoundOptions,
+    watch: Watch,
+    crew: Crew,
+    learn: Callable[[int, float, float], None],
+) -> None:
+    """Bounds with the variable of each row in its state, a block of rows at a time, as far as time goes."""
     narrow, state = _shared(base, options, watch)
-    keys = list(lanes)
-    num_blocks = min(len(keys), BLOCKS_PER_THREAD * crew.num_threads)
-    blocks = np.array_split(np.arange(len(keys)), num_blocks) if keys else []
-    jobs = []
-    for block in blocks:
-        work = LeafWork(
-            model=base,
-            unary=np.stack([lanes[keys[k]] for k in block], axis=1),
-            options=options,
-            seconds=together.left(),
-            narrow=narrow,
-            limit=0.0 if narrow is None else narrow.limit,
-            start=state,
-            evaluations=LANE_EVALUATIONS,
-            memory_share=1 / 8,
-        )
-        jobs.append(crew.submit(solve_leaves, work, here=(together,)))
-    for block, job in zip(blocks, jobs, strict=True):
-        solved = job.result()
-        for k, lower, upper in zip(block, solved.lower, solved.upper, strict=True):
-            learn(keys[k], float(lower), float(upper))
-    searches: dict[tuple[int, int], Iterator[Bracket]] = {}
-    reason = "gap"
-    widths = {i: _width(low[i], high[i]) for i in asked}  # of those that something can be done about
+    room = int(options.worker_bytes / bytes_per_lane(base))
+    size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
+    waiting = deque(np.split(rows, range(size, len(rows), size)) if len(rows) else [])
+    pending: dict[Job[Solved], Integers] = {}
+    while pending or (waiting and not watch.must_stop()):
+        while waiting and len(pending) < crew.num_at_once and not watch.must_stop():
+            block = waiting.popleft()
+            work = LeafWork(
+                model=base,
+                unary=_lanes(base, block),
+                options=options,
+                seconds=watch.left(),
+                narrow=narrow,
+                limit=0.0 if narrow is None else narrow.limit,
+                start=state,
+                evaluations=LANE_EVALUATIONS,
+            )
+            pending[crew.submit(solve_leaves, work, here=(watch,))] = block
+        for job in finished(pending, PATIENCE):
+            solved = job.result()
+            for row, lower, upper in zip(pending.pop(job), solved.lower, solved.upper, strict=True):
+                learn(int(row), float(lower), float(upper))
+        if watch.overdue():
+            return
+
+
+def _widest_first(
+    base: Model,
+    asked: list[int],
+    options: BoundOptions,
+    watch: Watch,
+    crew: Crew,
+    ends: tuple[Floats, Floats],
+    intervals: "_Intervals",
+    learn: Callable[[int, float, float], None],
+) -> str:
+    """A search for each state of the variable whose interval is widest, again and again; returns why it ended."""
+    low, high = ends
+    start = base.unary.start
+    widths = dict(zip(asked, intervals.widths(low, high), strict=True))  # of those that something can be done about
+    # searches that are kept, each with its share of the memory
+    most = min(MOST_SEARCHES, int(options.num_bytes / 2 / bytes_needed(base)))
+    searches: dict[int, Generator[Bracket]] = {}
     while widths:
         widest = max(widths, key=lambda i: widths[i])
         if widths[widest] <= options.gap:
             break
         if watch.must_stop():
-            reason = "interrupt" if watch.stopped_by == "interrupt" else "time"
-            break
+            return "interrupt" if watch.stopped_by == "interrupt" else "time"
+        if not most:
+            return "memory"
         del widths[widest]
-        for a in range(int(base.num_states[widest])):
-            key = (widest, a)
-            if key in lanes and high[widest][a] > low[widest][a]:
-                if key not in searches:
-                    lane = Model.from_contents(base.contents._replace(unary=lanes[key]))
-                    searches[key] = Search(lane, options).run(crew, watch)
-                bracket = next(searches[key], None)
-                if bracket is not None:
-                    learn(key, bracket.lower, bracket.upper)
-                    widths[widest] = _width(low[widest], high[widest])
-    ends = {i: _interval(low[i], high[i]) for i in asked}
-    return MarginalBounds(
-        model=model,
-        lower={i: ends[i][0] for i in asked},
-        upper={i: ends[i][1] for i in asked},
-        stopped_by=reason,
-        seconds=watch.seconds,
-    )
+        own = slice(start[widest], start[widest + 1])
+        for row in range(own.start, own.stop):
+            if not high[row] > low[row]:
+                continue
+            if row not in searches:
+                for old in list(searches)[: 1 + len(searches) - most]:
+                    searches.pop(old).close()
+                lane = Model.from_contents(base.contents._replace(unary=_lanes(base, np.array([row]))[:, 0]))
+                share = replace(options, memory=int(options.num_bytes / 2 / most))
+                searches[row] = Search(lane, share).run(crew, watch)
+            bracket = next(searches[row], None)
+            if bracket is not None:
+                learn(row, bracket.lower, bracket.upper)
+                lower, upper = intervals_of(low[None, own], high[None, own])
+                widths[widest] = float((upper - lower).max())
+    return "gap"
 
 
 def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow | None, NarrowState | None]:
     """The partitions that all lanes share, and where the bounds of the model itself have got to."""
     if model.num_edges > MOST_EDGES or model.num_edges == 0 or not options.exact:
         return None, None
-    narrow = Narrow.of(model, FIRST_LIMIT, options.seed, watch.must_stop)
+    narrow = Narrow.of(model, FIRST_LIMIT, options.seed, watch.share(PARTITION_SHARE))
     even = np.full(len(model.unary.flat), 0.5)
-    return narrow, narrow.bounds(model.unary.flat, NarrowState.at(even, even), EVALUATIONS, watch.must_stop).state
+    try:
+        return narrow, narrow.bounds(model.unary.flat, NarrowState.at(even, even), EVALUATIONS, watch).state
+    except Overdue:
+        return None, None
 
 
-def _only(model: Model, variable: int, state: int) -> Floats:
-    """(S,) the unary potentials with all other states of a variable ruled out."""
-    unary = model.unary.flat.copy()
-    keep_only(unary, model.unary.start, variable, [state])
-    return unary
+def _lanes(model: Model, rows: Integers) -> Floats:
+    """(S, B) for each row of the unary potentials, those with the variable in that state for certain."""
+    start = model.unary.start
+    lanes = np.repeat(model.unary.flat[:, None], len(rows), axis=1)
+    for lane, row in enumerate(rows.tolist()):
+        i = piece_of(start, row)
+        keep_only(lanes[:, lane], start, i, [row - int(start[i])])
+    return lanes
 
 
-def _interval(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Ends of the probability of each state, from bounds on log Z with the variable in it; rounding outwards."""
-    lower, upper = np.zeros_like(low), np.zeros_like(high)
-    for a in range(len(low)):
-        if low[a] > -np.inf:
-            lower[a] = _share(log_sum_exp(np.delete(high, a) - low[a]))
-        if high[a] > -np.inf:
-            upper[a] = _share(log_sum_exp(np.delete(low, a) - high[a]))
+class _Intervals:
+    """Intervals of the probabilities of some variables' states, all at once: those with equally many states together.
+
+    `rows` are their states' among all.
+    """
+
+    def __init__(self, num_states: Integers, rows: Integers) -> None:
+        self.rows, self.begin = rows, offsets(num_states)[:-1]
+        self.groups = [self.begin[num_states == size][:, None] + np.arange(size) for size in np.unique(num_states)]
+
+    def of(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper ends, one variable after another, from bounds (S,) on log Z with a variable in a state."""
+        lower, upper = np.empty(len(self.rows)), np.empty(len(self.rows))
+        for group in self.groups:
+            lower[group], upper[group] = intervals_of(low[self.rows[group]], high[self.rows[group]])
+        return lower, upper
+
+    def widths(self, low: Floats, high: Floats) -> list[float]:
+        """The widest interval of each variable."""
+        lower, upper = self.of(low, high)
+        return list(np.maximum.reduceat(upper - lower, self.begin).tolist()) if len(self.begin) else []
+
+
+def intervals_of(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Ends of the probability of each state, from bounds (k, L) on log Z with each of k variables in each of its L
+    states; rounding outwards.
+
+    >>> lower, upper = intervals_of(np.log([[1.0, 2.0]]), np.log([[1.0, 3.0]]))
+    >>> np.round(lower, 3).tolist(), np.round(upper, 3).tolist()
+    ([[0.25, 0.667]], [[0.333, 0.75]])
+    """
+    # relative to a number near the largest; what that rounds away is added to the others, or taken from them
+    finite = np.where(np.isfinite(high), high, -np.inf)
+    shift = finite.max(axis=1, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(shift), shift, 0.0)
+    low, high = low - shift, high - shift
+    with np.errstate(invalid="ignore", over="ignore"):
+        lower = np.where(low > -np.inf, _share(_sum_of_others(high), low, 1.0), 0.0)
+        upper = np.where(high > -np.inf, _share(_sum_of_others(low), high, -1.0), 0.0)
     return np.maximum(lower - PROBABILITY_ROUNDING, 0.0), np.minimum(upper + PROBABILITY_ROUNDING, 1.0)
 
 
-def _share(others: float) -> float:
-    """The share of 1 in the sum of 1 and exp(others)."""
-    return 1.0 / (1.0 + math.exp(min(others, 700.0)))
+def _sum_of_others(logs: Floats) -> Floats:
+    """(k, L) the logarithm of the sum over all other entries of the row."""
+    none = np.full((len(logs), 1), -np.inf)
+    before = np.logaddexp.accumulate(logs, axis=1)[:, :-1]
+    after = np.logaddexp.accumulate(logs[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    others: Floats = np.logaddexp(np.hstack([none, before]), np.hstack([after, none]))
+    return others
 
 
-def _width(low: Floats, high: Floats) -> float:
-    lower, upper = _interval(low, high)
-    return float((upper - lower).max(initial=0.0))
+def _share(others: Floats, own: Floats, sense: float) -> Floats:
+    """The share of exp(own) in the sum with exp(others), which are raised (sense 1) or lowered (-1) by what rounding
+    may have changed in either."""
+    size = np.where(np.isfinite(others), np.abs(others), 0.0) + np.where(np.isfinite(own), np.abs(own), 0.0)
+    error = ROUNDINGS * EPS * (size + others.shape[1])
+    share: Floats = 1.0 / (1.0 + np.exp(np.minimum(others - own + sense * error, 700.0)))
+    return share

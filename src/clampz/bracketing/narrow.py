@@ -5,7 +5,6 @@ Cut some edges so that every connected part left is narrow.  Two bounds follow, 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.bracketing.narrow_bounds import lower_bound, upper_bound
-from clampz.bracketing.partitions import never, parts_of, tie_strength, with_ties
+from clampz.bracketing.partitions import parts_of, tie_strength, with_ties
 from clampz.bracketing.subgraphs import NarrowSums
 from clampz.clamping.selectors.strength import at_variables
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
+from clampz.watch import Watch
 
 # Sums that are kept, one for each set of states left.
 KEPT_SUMS = 4
@@ -45,6 +45,10 @@ class NarrowState:
     marginals: Floats
     beliefs: Floats
     shifts: list[Floats]
+
+    @property
+    def num_bytes(self) -> int:
+        return self.marginals.nbytes + self.beliefs.nbytes + sum(shift.nbytes for shift in self.shifts)
 
     @classmethod
     def at(cls, marginals: Floats, beliefs: Floats) -> "NarrowState":
@@ -82,29 +86,31 @@ class Narrow:
     _sums: dict[bytes, NarrowSums] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, limit: float, seed: int = 0, must_stop: Callable[[], bool] = never) -> "Narrow":
-        """Partition the model, several times over: until every edge has been inside a part."""
+    def of(cls, model: Model, limit: float, seed: int = 0, watch: Watch | None = None) -> "Narrow":
+        """Partition the model, several times over: until every edge has been inside a part.  When time is up, parts are
+        as large as they have become."""
+        watch = watch or Watch()
         rng = np.random.default_rng(seed)
         strength = tie_strength(model) + 1e-9
-        labels = parts_of(model, limit, strength, must_stop)
+        labels = parts_of(model, limit, strength, watch)
         least = _cut(model, labels, strength)
-        masks = [with_ties(model, labels, limit, strength, must_stop)]
+        masks = [with_ties(model, labels, limit, strength, watch)]
         if masks[0].all():  # nothing is cut: one part has everything
             return cls(model, limit, np.zeros_like(labels), masks)
         emphasis = np.where(masks[0], 1.0, CUT_AGAIN)
         covered = masks[0].copy()
         while not covered.all() or 1 < len(masks) < MIN_SUBGRAPHS:
-            if must_stop() or len(masks) >= MAX_SUBGRAPHS:
+            if watch.must_stop() or len(masks) >= MAX_SUBGRAPHS:
                 if covered.all():
                     break
                 masks.append(_matching(model, ~covered))  # an edge alone is narrow
                 covered |= masks[-1]
                 continue
             weight = strength * emphasis * np.exp(NOISE * rng.normal(size=len(strength)))
-            other = parts_of(model, limit, weight, must_stop)
+            other = parts_of(model, limit, weight, watch)
             if (cut := _cut(model, other, strength)) < least:
                 labels, least = other, cut
-            masks.append(with_ties(model, other, limit, weight, must_stop))
+            masks.append(with_ties(model, other, limit, weight, watch))
             covered |= masks[-1]
             emphasis = np.where(masks[-1], np.maximum(0.7 * emphasis, 1.0), CUT_AGAIN * emphasis)
         return cls(model, limit, labels, masks)
@@ -122,34 +128,39 @@ class Narrow:
         return at_variables(model.num_variables, model.edges, cut)
 
     def bounds(
-        self, unary: Floats, start: NarrowState, max_evaluations: int, must_stop: Callable[[], bool] = never
+        self, unary: Floats, start: NarrowState, max_evaluations: int, watch: Watch | None = None
     ) -> NarrowBound:
         """Bounds on the lane with these unary potentials (S,), from where others have got to; `max_evaluations` is how
         often the subgraphs are summed at most.  The lower bound is also begun at the upper one's beliefs, unless time
-        is short.
+        is short.  Bounds that time was too short for are infinite.
         """
-        sums = self.sums_of(unary)
+        watch = watch or Watch()
+        sums = self.sums_of(unary, watch)
         if sums.empty:
             return NarrowBound(-math.inf, -math.inf, NarrowState(np.zeros_like(unary), np.zeros_like(unary), []))
         begin = [start.marginals, start.beliefs] if max_evaluations > 1 else [start.marginals]
-        found = [lower_bound(self.model, sums, unary, marginals, must_stop) for marginals in begin]
-        lower, marginals = max(found, key=lambda pair: pair[0])
-        upper, beliefs, shifts = upper_bound(self.model, sums, unary, start.shifts, max_evaluations, must_stop)
+        with sums.workspace() as workspace:
+            found = [lower_bound(self.model, sums, workspace, unary, marginals, watch) for marginals in begin]
+            lower, marginals = max(found, key=lambda pair: pair[0])
+            upper, beliefs, shifts = upper_bound(
+                self.model, sums, workspace, unary, start.shifts, max_evaluations, watch
+            )
         return NarrowBound(lower, upper, NarrowState(marginals, beliefs, shifts))
 
     def num_entries(self, unary: Floats) -> int:
         """Table entries that summing all subgraphs once goes through."""
-        return sum(subgraph.num_entries for subgraph in self.sums_of(unary).subgraphs)
+        return sum(subgraph.num_entries for subgraph in self.sums_of(unary, Watch()).subgraphs)
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_sums": {}}  # quicker to lay out again than to send
 
-    def sums_of(self, unary: Floats) -> NarrowSums:
+    def sums_of(self, unary: Floats, watch: Watch) -> NarrowSums:
+        """Laid out for the states that are left; Overdue where time is too short for that."""
         possible = unary > -np.inf
         key = np.packbits(possible).tobytes()
         found = self._sums.get(key)
         if found is None:
-            found = NarrowSums.of(self.model, self.labels, self.masks, possible)
+            found = NarrowSums.of(self.model, self.labels, self.masks, possible, watch)
             for old in list(self._sums)[: 1 - KEPT_SUMS]:  # lanes come in families: the last few are enough
                 self._sums.pop(old, None)
             self._sums[key] = found

@@ -18,16 +18,18 @@ bound is lowest.
 """
 
 import math
-from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
 from clampz._kernels.mean_field_tables import HARD
 from clampz.bracketing.descent import descend
 from clampz.bracketing.subgraphs import NarrowSums
+from clampz.elimination.sums import Workspace
 from clampz.model import Model
 from clampz.model.tables import offsets
 from clampz.numerics import EPS, ROUNDINGS, Floats
+from clampz.watch import Overdue, Watch
 
 # A field as low as this is that of a hard zero, and rules its state out.
 FORBIDDEN = -HARD / 1e6
@@ -36,10 +38,10 @@ MAX_SWEEPS, LEAST_GAIN = 60, 1e-4
 
 
 def lower_bound(
-    model: Model, sums: NarrowSums, unary: Floats, marginals: Floats, must_stop: Callable[[], bool]
+    model: Model, sums: NarrowSums, workspace: Workspace, unary: Floats, marginals: Floats, watch: Watch
 ) -> tuple[float, Floats]:
     """Mean field over the parts, from these marginals (S,): the bound less what rounding may have added, and the
-    marginals reached."""
+    marginals reached; none before all parts have been updated once."""
     start, flat = model.unary.start, np.maximum(model.pairwise.flat, -HARD)
     entry, edge, a, b = model.pairwise.entries(sums.cut)
     i, j = model.edges[edge].T
@@ -48,29 +50,33 @@ def lower_bound(
     row_i, row_j, value = row_i[possible], row_j[possible], value[possible]
     num_rows = len(unary)
     owner = np.empty(num_rows, dtype=np.int64)
+    place = np.empty(num_rows, dtype=np.int64)  # of a row among those of its part
     for number, part in enumerate(sums.parts):
-        owner[part.rows] = number
-    mine = [np.flatnonzero((owner[row_i] == number) | (owner[row_j] == number)) for number in range(len(sums.parts))]
+        owner[part.rows], place[part.rows] = number, np.arange(len(part.rows))
+    both = np.concatenate([owner[row_i], owner[row_j]])  # no part is at both ends of an edge that is cut
+    mine = np.split(
+        np.argsort(both, kind="stable") % max(len(row_i), 1),
+        np.cumsum(np.bincount(both, minlength=len(sums.parts)))[:-1],
+    )
     q = np.where(unary > -np.inf, np.nan_to_num(marginals, nan=0.5), 0.0)
     share, rounding = np.zeros(len(sums.parts)), np.zeros(len(sums.parts))
     best, best_q = -math.inf, q.copy()
     before = -math.inf
     for _ in range(MAX_SWEEPS):
         for number, part in enumerate(sums.parts):
-            if must_stop() and best > -math.inf:
+            if watch.must_stop():
                 return _proven(best), best_q
             chosen = mine[number]
             into_i = owner[row_i[chosen]] == number
             near = np.where(into_i, row_i[chosen], row_j[chosen])
             far = np.where(into_i, row_j[chosen], row_i[chosen])
-            fields = np.bincount(near, value[chosen] * q[far], num_rows).astype(np.float64)[part.rows]
-            found = part.moments(
-                np.where(fields < FORBIDDEN, -np.inf, unary[part.rows] + fields), model.pairwise.flat[part.pairs]
-            )
+            fields = np.bincount(place[near], value[chosen] * q[far], len(part.rows)).astype(np.float64)
+            inner = model.pairwise.flat[part.pairs]
+            found = part.moments(np.where(fields < FORBIDDEN, -np.inf, unary[part.rows] + fields), inner, workspace)
             if found.log_z > -math.inf:
                 fields = np.where(fields < FORBIDDEN, 0.0, fields)  # q is 0 there
             else:
-                found = part.moments(unary[part.rows] + fields, model.pairwise.flat[part.pairs])
+                found = part.moments(unary[part.rows] + fields, inner, workspace)
             if found.log_z == -math.inf:
                 return _proven(best), best_q
             q[part.rows] = found.marginals[: len(part.rows)]
@@ -100,10 +106,11 @@ def _proven(bound: float) -> float:
 def upper_bound(
     model: Model,
     sums: NarrowSums,
+    workspace: Workspace,
     unary: Floats,
     shifts: list[Floats],
     max_evaluations: int,
-    must_stop: Callable[[], bool],
+    watch: Watch,
 ) -> tuple[float, Floats, list[Floats]]:
     """The mean over subgraphs, minimised over how the potentials are shared out; also the mean marginals and the shifts
     of the potentials reached."""
@@ -134,9 +141,10 @@ def upper_bound(
         total, error, gradient = 0.0, 0.0, np.empty(len(x))
         used, largest = np.zeros(num_entries), np.zeros(num_entries)
         for k, (graph, mine) in enumerate(zip(subgraphs, owned, strict=True)):
+            watch.check_stop()
             here = slice(ends[k], ends[k + 1])
             own = shared[mine] + np.where(finite[mine], shift[here], 0.0)
-            found = graph.moments(own[:num_rows], own[num_rows:])
+            found = graph.moments(own[:num_rows], own[num_rows:], workspace)
             total += found.log_z / num_graphs
             error += found.error / num_graphs
             gradient[here] = found.marginals / num_graphs
@@ -158,5 +166,6 @@ def upper_bound(
             best_beliefs = np.mean([gradient[first : first + num_rows] * num_graphs for first in ends[:-1]], axis=0)
         return total, np.where(finite[every], centred(gradient), 0.0)
 
-    descend(evaluate, best_shift, 1 if num_graphs == 1 else max_evaluations, must_stop)
+    with suppress(Overdue):  # what was found before counts
+        descend(evaluate, best_shift, 1 if num_graphs == 1 else max_evaluations, watch)
     return best, best_beliefs, np.split(best_shift, ends[1:-1])

@@ -33,14 +33,24 @@ def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Refine | Ex
     """The work that promises most, on the leaves that wait; None if nothing is left to do about them."""
     options = frontier.options
     while (node := frontier.pop()) is not None:
-        found = (
-            _sprint(node, options, watch, num_threads) or _wider(node, options, watch) or _clamp(node, options, watch)
-        )
+        found = _first(node, options, watch) or _sprint(node, options, watch, num_threads)
+        if found is None and not node.clamps and node.submodel.model.topology.num_components > 1:
+            frontier.split(node, node.submodel.model, 0.0)
+            continue
+        found = found or _wider(node, options, watch) or _clamp(node, options, watch)
         if found is not None:
             return found
         node.settled = True  # no variable has a choice left
         node.refresh()
     return None
+
+
+def _first(node: Node, options: BoundOptions, watch: Watch) -> Refine | None:
+    """Quick bounds on a leaf that nothing is known of."""
+    if node.upper < math.inf or node.submodel.begun:
+        return None
+    node.submodel.begun = True
+    return Refine(node, work_on([node], options, watch))
 
 
 def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -> Refine | Expand | None:
@@ -49,7 +59,7 @@ def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -
     submodel = node.submodel
     if not options.exact or 0 <= len(node.clamps) - submodel.too_wide < 3:
         return None
-    plan = submodel.slicer.plan(node.unary(), watch.left(SPRINT_SHARE) * num_threads, options.num_bytes / 4)
+    plan = submodel.slicer.plan(node.unary(), watch.left(SPRINT_SHARE) * num_threads, options.worker_bytes)
     if plan is None:
         submodel.too_wide = len(node.clamps)
         return None

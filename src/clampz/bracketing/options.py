@@ -12,6 +12,8 @@ CUTS = "cuts"
 CRITERIA = ("gap", "upper", "lower")
 # Sweeps of mean field and TRW at a leaf.
 SWEEPS = 300
+# Shares of the memory: of the sum of a whole model, of all that workers do beside it, and of what the tree keeps.
+WHOLE_MEMORY, WORKERS_MEMORY, TREE_MEMORY = 0.5, 0.3, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +72,8 @@ class BoundOptions(Changeable):
     @cached_property
     def num_bytes(self) -> int:
         return memory_allowed(self.memory)
+
+    @property
+    def worker_bytes(self) -> float:
+        """What one worker may take."""
+        return WORKERS_MEMORY * self.num_bytes / self.num_threads

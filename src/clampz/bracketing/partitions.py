@@ -1,7 +1,6 @@
 """Partitions of a model into parts that are narrow enough to be eliminated within a limit of table entries."""
 
 import heapq
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +8,11 @@ from numpy.typing import NDArray
 from clampz.elimination.orders import elimination_entries
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
+from clampz.watch import Watch
 
-
-def never() -> bool:
-    return False
+# Parts that free ties have joined get no further ties when they have more variables than this: a try costs as much as
+# they are large.
+MOST_JOINED = 2000
 
 
 def tie_strength(model: Model) -> Floats:
@@ -21,7 +21,7 @@ def tie_strength(model: Model) -> Floats:
     return strength
 
 
-def parts_of(model: Model, limit: float, weight: Floats, must_stop: Callable[[], bool] = never) -> Integers:
+def parts_of(model: Model, limit: float, weight: Floats, watch: Watch) -> Integers:
     """(n,) a number for each variable: those of the same number form a part whose elimination makes at most `limit`
     table entries.
 
@@ -39,7 +39,7 @@ def parts_of(model: Model, limit: float, weight: Floats, must_stop: Callable[[],
     heap = [(-float(weight[k]), i, j) for k, (i, j) in enumerate(edges.tolist())]
     heapq.heapify(heap)
     alive = np.ones(n, dtype=np.bool_)
-    while heap and not must_stop():
+    while heap and not watch.must_stop():
         key, a, b = heapq.heappop(heap)
         ties = between[a].get(b) if alive[a] and alive[b] else None
         if ties is None or key != -float(weight[ties].sum()):
@@ -62,31 +62,49 @@ def parts_of(model: Model, limit: float, weight: Floats, must_stop: Callable[[],
     return labels
 
 
-def with_ties(
-    model: Model, labels: Integers, limit: float, weight: Floats, must_stop: Callable[[], bool] = never
-) -> NDArray[np.bool_]:
+def grouped(labels: Integers) -> list[Integers]:
+    """The places of each number from 0 on, for as many as there are.
+
+    >>> [group.tolist() for group in grouped(np.array([1, 0, 1]))]
+    [[1], [0, 2]]
+    """
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
+
+
+def with_ties(model: Model, labels: Integers, limit: float, weight: Floats, watch: Watch) -> NDArray[np.bool_]:
     """(m,) the edges inside the parts, and of those between them, strongest first, as many as the limit allows: the
     first between two parts is always free."""
     edges = model.edges.astype(np.int64)
     log_states = np.log2(model.num_states)
     i, j = edges.T
     kept = labels[i] == labels[j]
-    home = np.arange(int(labels.max(initial=-1)) + 1)
-    members = [np.flatnonzero(labels == number) for number in home]
-    inside = [np.flatnonzero(kept & (labels[i] == number)) for number in home]
+    members = [group.tolist() for group in grouped(labels)]
+    inside: list[list[int]] = [[] for _ in members]
+    for k in np.flatnonzero(kept).tolist():
+        inside[labels[i[k]]].append(k)
+    home = list(range(len(members)))  # of parts that are joined, the first
+
+    def joined(part: int) -> int:
+        while home[part] != part:
+            home[part] = part = home[home[part]]
+        return part
+
     between = np.flatnonzero(~kept)
-    for k in between[np.argsort(-weight[between], kind="stable")]:
-        if must_stop():
+    for k in between[np.argsort(-weight[between], kind="stable")].tolist():
+        if watch.must_stop():
             break
-        a, b = home[labels[i[k]]], home[labels[j[k]]]
+        a, b = joined(int(labels[i[k]])), joined(int(labels[j[k]]))
         if a != b:
-            members[a], inside[a] = (
-                np.concatenate([members[a], members[b]]),
-                np.concatenate([inside[a], inside[b], [k]]),
-            )
-            home[home == b] = a
-        elif elimination_entries(edges[np.append(inside[a], k)], log_states, members[a], limit) < limit:
-            inside[a] = np.append(inside[a], k)
+            if len(members[a]) < len(members[b]):
+                a, b = b, a
+            members[a] += members[b]
+            inside[a] += [*inside[b], k]
+            home[b] = a
+        elif (
+            len(members[a]) <= MOST_JOINED
+            and elimination_entries(edges[[*inside[a], k]], log_states, np.array(members[a]), limit) < limit
+        ):
+            inside[a].append(k)
         else:
             continue
         kept[k] = True

@@ -79,18 +79,21 @@ def bounds(
     ...         break
     """
     chosen = (options or BoundOptions()).with_changes(changes)
-    path = None if checkpoint is None else Path(checkpoint)
-    search = Search(model, chosen) if path is None else _resumed(model, chosen, path)
-    return _running(search, executor, stop, path)
+    return _running(model, chosen, executor, stop, None if checkpoint is None else Path(checkpoint))
 
 
 def _running(
-    search: Search, executor: Executor | None, stop: Callable[[], bool] | None, checkpoint: Path | None
+    model: Model,
+    options: BoundOptions,
+    executor: Executor | None,
+    stop: Callable[[], bool] | None,
+    checkpoint: Path | None,
 ) -> Iterator[Bracket]:
-    watch = Watch(search.options.time, stop=stop)
+    watch = Watch(options.time, stop=stop)
     orderly = False
     try:
-        with watch.interruptible(), Crew(executor, search.options.num_threads) as crew:
+        with watch.interruptible(), Crew(executor, options.num_threads) as crew:
+            search = Search(model, options) if checkpoint is None else _resumed(model, options, checkpoint)
             for bracket in search.run(crew, watch):
                 orderly = True  # between two brackets the tree is whole
                 yield bracket

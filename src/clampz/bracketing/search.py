@@ -2,15 +2,20 @@
 several at a time."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz.bracketing.bracket import Bracket, BracketStop, Point
+from clampz.approximations.accuracy import BETHE_TOL
+from clampz.approximations.mean_field import mean_field
+from clampz.approximations.trw import trw
+from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
 from clampz.bracketing.frontier import Expand, Frontier, Refine
-from clampz.bracketing.leaves import FINISH_SECONDS, Solved, solve_by_methods, solve_leaves
+from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, by_mean_field, by_trees, solve_leaves
+from clampz.bracketing.narrow import NarrowState
 from clampz.bracketing.next_work import next_work
-from clampz.bracketing.options import CUTS, BoundOptions
+from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp
 from clampz.clamping.selectors import scores
@@ -18,16 +23,21 @@ from clampz.clamping.selectors.registry import TRE
 from clampz.elimination.slices import SlicedPlan, Slicer
 from clampz.errors import OptionError
 from clampz.model import Model
-from clampz.model.equivalent import pairwise_model
+from clampz.model.batch import Batch
+from clampz.model.equivalent import Equivalent, pairwise_model
+from clampz.numerics import Floats
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
-# Share of the time and of the memory that summing the whole model at once may take.
-WHOLE_TIME, WHOLE_MEMORY = 0.75, 0.8
+# Share of the time that summing the whole model at once may take: where it has a thread of its own, and where
+# everything else waits for it.
+WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, and seconds that they have in any case.
 QUICK_SHARE, QUICK_SECONDS = 1 / 8, 0.01
+# The share that they have to settle, where narrow parts can do better than they.
+LONG_SHARE = 1 / 4
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
 # that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
@@ -35,8 +45,29 @@ MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.
 PATIENCE = 0.05
 
 
+class Whole(NamedTuple):
+    """The ends of log Z are asked for: by summing all of the model, or by a method on all of it."""
+
+    exact: bool
+
+    @property
+    def num_more(self) -> int:
+        return 0
+
+
+Asked = Refine | Expand | Whole
+
+
 class Search:
-    """A search under way.  `slack` is what the pairwise equivalent of the user's model may be off by."""
+    """A search under way.
+
+    Attributes
+    ----------
+    lower, upper
+        Of the user's model, by what was done about the whole of it.
+    slack
+        What the pairwise equivalent of the user's model may be off by.
+    """
 
     watch: Watch
 
@@ -46,26 +77,30 @@ class Search:
         self.model, self.slack = pairwise_model(model)
         if options.select != CUTS:
             scores(self.model, options.select.removesuffix(TRE))  # refuses what it is not defined for, before any work
-        needed = 40 * (len(self.model.unary.flat) + len(self.model.pairwise.flat))
+        needed = bytes_needed(self.model)
         if options.num_bytes < needed:
             raise OptionError(
                 f"memory: expected at least {needed:,} bytes for a model of this size, found {options.num_bytes:,}"
             )
         self.frontier = Frontier(self.model, options)
+        self.lower, self.upper = -math.inf, math.inf
         self.trace: list[Point] = []
         self.seconds_before = 0.0
-        self.bethe_value = math.nan
+        self.guess = Guess(None, "Bethe was not run.")
 
-    def run(self, crew: Crew, watch: Watch) -> Iterator[Bracket]:
+    def run(self, crew: Crew, watch: Watch) -> Generator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
         self.watch = watch.share()
-        frontier, root = self.frontier, self.frontier.root
+        frontier = self.frontier
+        pending: dict[Job[Any], Asked] = {}
         if self.trace:  # resumed
+            self._learn(self.trace[-1].lower, self.trace[-1].upper)
+            if self._reason() is None:
+                self.guess = self._estimate()
             yield self._bracket("left")
         else:
-            yield from self._begin(crew)
-        pending: dict[Job[Solved], Refine | Expand] = {}
-        last = (root.lower, root.upper)
+            yield from self._begin(crew, pending)
+        last = self._ends()
         full = False
         while (reason := self._reason()) is None:
             while len(pending) < crew.num_at_once and not full:
@@ -82,21 +117,47 @@ class Search:
                 reason = "leaves" if full else "memory" if frontier.pruned else "exact"
                 break
             for job in finished(pending, PATIENCE):
-                frontier.take(pending.pop(job), job.result(), self.watch)
-            if (root.lower, root.upper) != last:
-                last = (root.lower, root.upper)
+                self._take(pending.pop(job), job.result())
+            if self._ends() != last:
+                last = self._ends()
                 yield self._bracket("left")
         self.watch.stopped_by = self.watch.stopped_by or "callback"  # workers stop too
-        for job, asked in pending.items():
+        for job, left in pending.items():
             job.future.cancel()
-            frontier.push(asked.node)
+            if not isinstance(left, Whole):
+                frontier.push(left.node)
         yield self._bracket(reason)
 
-    def _reason(self) -> BracketStop | None:
+    def _take(self, asked: Asked, found: Any) -> None:
+        """Take what came of work."""
+        if not isinstance(asked, Whole):
+            self.frontier.take(asked, found)
+        elif asked.exact and found[1] < math.inf:
+            self._settle(*found)
+        else:
+            self._learn(*found)
+
+    def _learn(self, lower: float, upper: float) -> None:
+        """Ends of log Z of the user's model."""
+        self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
+        self.frontier.root.tighten(lower - self.slack, upper + self.slack)
+
+    def _settle(self, lower: float, upper: float) -> None:
+        """Nothing is left to do: these are the ends."""
+        self._learn(lower, upper)
+        self.frontier.settle(*self._ends())
+        self.slack = 0.0
+
+    def _ends(self) -> tuple[float, float]:
+        """Of log Z of the user's model, the best so far."""
         root = self.frontier.root
-        if root.settled:
+        return max(self.lower, root.lower - self.slack), min(self.upper, root.upper + self.slack)
+
+    def _reason(self) -> BracketStop | None:
+        lower, upper = self._ends()
+        if self.frontier.root.settled:
             return "exact"
-        if root.upper == root.lower or root.upper - root.lower <= self.options.gap:
+        if lower == upper or upper - lower <= self.options.gap:
             return "gap"
         if self.watch.must_stop():
             return "interrupt" if self.watch.stopped_by == "interrupt" else "time"
@@ -104,63 +165,76 @@ class Search:
             return "leaves"
         return None
 
-    def _begin(self, crew: Crew) -> Iterator[Bracket]:
-        """Bounds on the whole, quickly; or all of it at once, where that fits in the time and memory given."""
-        frontier, root, watch = self.frontier, self.frontier.root, self.watch
-        if self.model.topology.num_components != 1:
-            frontier.split(root, self.model, 0.0, watch)
-        else:
-            frontier.push(root)
-        plan = self._plan_of_whole() if self.options.exact and self.options.time > 0 else None
-        if plan is None or plan.seconds > FINISH_SECONDS:
-            self._quick_bounds()
-            yield self._bracket("left")
-        if plan is None:
-            return
-        job = crew.submit(whole_sum, self.user_model, plan)
-        while not job.done() and not watch.must_stop():
-            finished([job], PATIENCE)
-        if job.done():
-            lower, upper = job.result()
-            frontier.settle(max(root.lower - self.slack, lower), min(root.upper + self.slack, upper))
-            self.slack = 0.0
-        elif plan.seconds <= FINISH_SECONDS:
-            self._quick_bounds()
+    def _begin(self, crew: Crew, pending: dict[Job[Any], Asked]) -> Iterator[Bracket]:
+        """Bounds on the whole, quickly, and what takes longer begun: the sum of all of it, where that fits in the time
+        and memory given, and methods that have more to gain.  A sum of a moment is all that is done."""
+        options, watch = self.options, self.watch
+        alone = crew.num_threads == 1
+        plan = self._plan_of_whole(alone) if options.exact and options.time > 0 else None
+        if plan is not None and plan.seconds <= FINISH_SECONDS:
+            self._take(Whole(exact=True), whole_sum(self.user_model, plan, watch))
+            if self.frontier.root.settled:
+                return
+        marginals, settled = self._quick_bounds()
+        yield self._bracket("left")
+        if plan is not None and plan.seconds > FINISH_SECONDS:
+            until = watch.share(WHOLE_TIME_ALONE) if alone else watch
+            pending[crew.submit(whole_sum, self.user_model, plan, here=(until,))] = Whole(exact=True)
+        # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
+        seconds = watch.left(LONG_SHARE if self.model.num_edges <= MOST_EDGES else 0.5 if alone else 1.0)
+        if not settled:
+            work = (self.user_model, None if np.isnan(marginals).any() else marginals, options, seconds)
+            pending[crew.submit(by_mean_field, *work, here=(watch,))] = Whole(exact=False)
+        if not watch.must_stop():
+            longest = seconds if self.model.num_edges <= MOST_EDGES else watch.left()
+            pending[crew.submit(by_trees, self.user_model, options, longest, here=(watch,))] = Whole(exact=False)
+        self.frontier.push(self.frontier.root)
 
-    def _plan_of_whole(self) -> SlicedPlan | None:
+    def _plan_of_whole(self, alone: bool) -> SlicedPlan | None:
         """How to sum all of the model at once, if that may be done."""
         memory = WHOLE_MEMORY * self.options.num_bytes
         thorough = self.watch.left() > THOROUGH_SECONDS
-        plan = Slicer(self.user_model).plan(
-            self.user_model.unary.flat, self.watch.left(WHOLE_TIME), memory, thorough=thorough
-        )
+        seconds = self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME)
+        plan = Slicer(self.user_model).plan(self.user_model.unary.flat, seconds, memory, thorough=thorough)
         return None if plan is None or plan.fixed else plan
 
-    def _quick_bounds(self) -> None:
+    def _quick_bounds(self) -> tuple[Floats, bool]:
+        """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
+        has settled."""
+        model, options, root = self.user_model, self.options, self.frontier.root
+        batch = Batch.of(model)
         seconds = max(QUICK_SECONDS, self.watch.left(QUICK_SHARE))
-        unary = self.model.unary.flat[:, None]
-        found = solve_by_methods(self.model, unary, self.options, seconds, self.options.threads)
-        self.frontier.root.tighten(found.lower[0], found.upper[0])
-        self.frontier.root.state = found.states[0]
-        self.bethe_value = self._estimate()
+        limits = {"max_iter": options.max_iter, "threads": options.threads, "time": seconds}
+        fields = mean_field.solve(batch, mean_field.options(None, limits | {"seed": options.seed}), within=self.watch)
+        trees = trw.solve(batch, trw.options(None, limits), within=self.watch)
+        self._learn(float(fields.lower[0]), float(trees.upper[0]))
+        both = [fields.marginals_flat, trees.marginals_flat]
+        if model.factors:
+            both = [Equivalent.of(model).marginals(np.nan_to_num(flat, nan=0.5)) for flat in both]
+        root.state = NarrowState.at(both[0][:, 0], both[1][:, 0])
+        self.guess = self._estimate()
+        return fields.marginals_flat[:, 0], bool(fields.converged[0])
 
-    def _estimate(self) -> float:
-        """Bethe's value with a few variables clamped, which the bracket then holds; none if it has not settled in a
-        small share of the time."""
+    def _estimate(self) -> Guess:
+        """Bethe's value with a few variables clamped, if it settles in a small share of the time."""
         seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE))
+        if not seconds:
+            return Guess(None, "There was no time for Bethe.")
         largest = np.sort(self.user_model.num_states)[::-1]
         most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
         most = clamps_that_fit(self.user_model, most, limit=self.options.num_bytes)
         if most < 0:
-            return math.nan
-        found = clamp(self.user_model, "bethe", k=most, time=seconds, threads=self.options.threads)
+            return Guess(None, "There was not memory enough for Bethe.")
+        found = clamp(self.user_model, "bethe", k=most, time=seconds, tol=BETHE_TOL, threads=self.options.threads)
+        if found.bound == "lower":  # where the model is attractive or balanced
+            self._learn(found.lower, math.inf)
         settled = [step.log_z for step in found.steps if step.converged]
-        return settled[-1] if settled else math.nan
+        return Guess(settled[-1]) if settled else Guess(None, "Bethe did not settle in its share of the time.")
 
     def _bracket(self, reason: BracketStop) -> Bracket:
-        root, num_leaves = self.frontier.root, self.frontier.num_leaves
+        num_leaves = self.frontier.num_leaves
         seconds = self.seconds_before + self.watch.seconds
-        lower, upper = root.lower - self.slack, root.upper + self.slack
+        lower, upper = self._ends()
         if lower > upper:
             raise RuntimeError(
                 f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it "
@@ -169,17 +243,13 @@ class Search:
         if self.trace:
             lower, upper = max(lower, self.trace[-1].lower), min(upper, self.trace[-1].upper)
         self.trace.append(Point(seconds, lower, upper, num_leaves))
-        if not math.isnan(self.bethe_value):
-            estimate = min(max(self.bethe_value, lower), upper)
-        elif math.isfinite(lower) and math.isfinite(upper):
-            estimate = (lower + upper) / 2
-        else:
-            estimate = upper if math.isfinite(upper) else lower
+        estimate = self.guess.within(lower, upper, closed=reason == "exact")
         return Bracket(
             model=self.user_model,
             lower=lower,
             upper=upper,
-            estimate=estimate,
+            estimate=estimate.value,
+            why_no_estimate=estimate.why_none,
             trace=tuple(self.trace),
             stopped_by=reason,
             num_leaves=num_leaves,
@@ -187,6 +257,11 @@ class Search:
         )
 
 
-def whole_sum(model: Model, plan: SlicedPlan) -> tuple[float, float]:
+def bytes_needed(model: Model) -> int:
+    """The least memory that a search over a pairwise model takes."""
+    return 40 * (len(model.unary.flat) + len(model.pairwise.flat))
+
+
+def whole_sum(model: Model, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
     """The sum over all of a model, on a worker."""
     return Slicer(model).total(model.unary.flat, plan)

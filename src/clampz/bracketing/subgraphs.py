@@ -1,17 +1,21 @@
 """Exact sums over narrow subgraphs of a model: what both of the bounds from narrow parts are made of."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.bracketing.partitions import grouped
 from clampz.elimination.plans import Elimination, Restriction, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.model import Model
 from clampz.model.fixing import states_left
 from clampz.model.tables import ranges
 from clampz.numerics import Floats, Integers
+from clampz.watch import Watch
 
 
 class Moments(NamedTuple):
@@ -26,13 +30,13 @@ class Moments(NamedTuple):
 class Subgraph:
     """Exact sums over some of a model's variables and edges, for lanes that have the same states left.
 
-    `rows` are the entries of the model's unary tables that are its own, `pairs` those of its pairwise tables.
+    `rows` are the entries of the model's unary tables that are its own, `pairs` those of its pairwise tables; `place`
+    has the number that each of its variables has here.
     """
 
-    def __init__(self, model: Model, variables: Integers, edges: Integers, possible: NDArray[np.bool_]) -> None:
-        self.variables, self.edges = variables, edges
-        place = np.full(model.num_variables, -1, dtype=np.int64)
-        place[variables] = np.arange(len(variables))
+    def __init__(
+        self, model: Model, variables: Integers, edges: Integers, possible: NDArray[np.bool_], place: Integers
+    ) -> None:
         num_states = model.num_states[variables]
         self.rows = ranges(model.unary.start[:-1][variables], num_states)
         start = model.pairwise.start
@@ -40,7 +44,6 @@ class Subgraph:
         scopes = Scopes.of_pairwise(num_states, place[model.edges[edges]].reshape(-1, 2))
         self.restricted = Restriction.of(scopes, possible[self.rows])
         self.elimination = Elimination.of(self.restricted.scopes, None)
-        self.spare: list[Workspace] = []  # working memory that no thread is using
         kept = self.restricted.scopes.table_start
         self.owner = np.repeat(np.arange(len(kept) - 1), np.diff(kept))
         self.table_start = kept[:-1]
@@ -50,18 +53,9 @@ class Subgraph:
         """Table entries that a sum goes through."""
         return self.elimination.num_stored
 
-    def moments(self, unary: Floats, pairwise: Floats) -> Moments:
-        """From log potentials of its own rows and pairs; threads may ask at once."""
-        try:
-            workspace = self.spare.pop()
-        except IndexError:
-            workspace = Workspace.of(self.elimination)
-        try:
-            return self._moments(np.concatenate([unary, pairwise]), workspace)
-        finally:
-            self.spare.append(workspace)
-
-    def _moments(self, values: Floats, workspace: Workspace) -> Moments:
+    def moments(self, unary: Floats, pairwise: Floats, workspace: Workspace) -> Moments:
+        """From log potentials of its own rows and pairs."""
+        values = np.concatenate([unary, pairwise])
         entries, num_states = self.restricted.entries, len(self.restricted.states)
         states = np.empty(num_states)
         found = sum_out(self.elimination, values[entries], workspace, states)
@@ -76,26 +70,71 @@ class Subgraph:
 
 
 class NarrowSums(NamedTuple):
-    """What is summed for lanes with the same states left: the parts of the lower bound and the edges cut between them,
-    the subgraphs of the upper bound and how many of them have each edge; and whether a variable has no state left."""
+    """What is summed for lanes with the same states left.
+
+    Attributes
+    ----------
+    parts, cut
+        Of the lower bound, and the edges cut between them.
+    subgraphs, counts
+        Of the upper bound, and how many of them have each edge.
+    empty
+        Whether a variable has no state left.
+    spare
+        Working memory that no thread is using, each enough for the largest of all these sums.
+    """
 
     parts: list[Subgraph]
     cut: Integers
     subgraphs: list[Subgraph]
     counts: Integers
     empty: bool
+    spare: list[Workspace]
 
     @classmethod
     def of(
-        cls, model: Model, labels: Integers, masks: list[NDArray[np.bool_]], possible: NDArray[np.bool_]
+        cls,
+        model: Model,
+        labels: Integers,
+        masks: list[NDArray[np.bool_]],
+        possible: NDArray[np.bool_],
+        watch: Watch,
     ) -> "NarrowSums":
+        """Lay all of them out; Overdue if the run is over before that."""
         i, j = model.edges.T
         inside = labels[i] == labels[j]
-        parts = []
-        for number in range(int(labels.max(initial=-1)) + 1):
-            edges = np.flatnonzero(inside & (labels[i] == number))
-            parts.append(Subgraph(model, np.flatnonzero(labels == number), edges, possible))
+        members = grouped(labels)
+        edges = np.flatnonzero(inside)
+        own = np.split(
+            edges[np.argsort(labels[i[edges]], kind="stable")],
+            np.cumsum(np.bincount(labels[i[edges]], minlength=len(members)))[:-1],
+        )
+        place = np.empty(model.num_variables, dtype=np.int64)
+        parts, subgraphs = [], []
+        for variables, among in zip(members, own, strict=True):
+            watch.check_stop()
+            place[variables] = np.arange(len(variables))
+            parts.append(Subgraph(model, variables, among, possible, place))
         every = np.arange(model.num_variables)
-        subgraphs = [Subgraph(model, every, np.flatnonzero(mask), possible) for mask in masks]
+        for mask in masks:
+            watch.check_stop()
+            subgraphs.append(Subgraph(model, every, np.flatnonzero(mask), possible, every))
         empty = bool((states_left(possible, model.unary.start) == 0).any())
-        return cls(parts, np.flatnonzero(~inside), subgraphs, np.sum(masks, axis=0), empty)
+        return cls(parts, np.flatnonzero(~inside), subgraphs, np.sum(masks, axis=0), empty, [])
+
+    @property
+    def num_bytes(self) -> int:
+        """Working memory that a thread needs."""
+        return max(graph.elimination.num_bytes() for graph in (*self.parts, *self.subgraphs))
+
+    @contextmanager
+    def workspace(self) -> Iterator[Workspace]:
+        """For one thread, until it is done."""
+        try:
+            found = self.spare.pop()
+        except IndexError:
+            found = Workspace.of(*(graph.elimination for graph in (*self.parts, *self.subgraphs)))
+        try:
+            yield found
+        finally:
+            self.spare.append(found)

@@ -38,6 +38,7 @@ class Submodel:
         self.gap = math.inf  # of the whole of it, by those
         self.tried = 0.0  # the widest limit there was an attempt with
         self.refined = False  # as far as the time allows
+        self.begun = False  # whether there was an attempt at all
         self.slicer = Slicer(model)
         self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
 
@@ -113,7 +114,8 @@ class Node:
                 lowers = np.array([child.lower for child in node.children])
                 uppers = np.array([child.upper for child in node.children])
                 if node.is_and:
-                    lower, upper = float(lowers.sum()), float(uppers.sum())
+                    lower = float(lowers.sum())
+                    upper = -math.inf if (uppers == -math.inf).any() else float(uppers.sum())
                     sizes = (np.abs(ends[np.isfinite(ends)]).sum() for ends in (lowers, uppers))
                     rounding = EPS * (len(lowers) + 1) * float(sum(sizes))
                 else:
@@ -131,6 +133,8 @@ class Node:
         times what it is multiplied with."""
         if self.upper == -math.inf or self.lower >= self.upper:
             return -math.inf
+        if self.upper == math.inf:
+            return math.inf  # nothing is known of it yet
         if criterion != "gap":
             return (self.upper if criterion == "upper" else max(self.lower, -LOWEST)) + self.other
         width = self.upper - self.lower

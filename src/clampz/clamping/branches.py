@@ -19,7 +19,7 @@ from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
-from clampz.model.results import Estimates
+from clampz.model.results import Estimates, HasMarginals
 from clampz.model.tables import UnaryTables, columns, read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
@@ -42,7 +42,7 @@ def branches(model: Model, variables: Sequence[Variable]) -> Batch:
     """
     chosen = checked_variables(model, variables)
     check_memory(model, math.prod(int(model.num_states[i]) for i in chosen), f"{len(chosen)} clamped variables")
-    batch = Batch(model, model.unary.flat[:, None])
+    batch = Batch.of(model)
     for i in chosen:
         batch, _ = split(batch, np.full(batch.num_lanes, i))
     return batch
@@ -128,7 +128,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Clamped(Drawable):
+class Clamped(HasMarginals, Drawable):
     """What clamping some variables gives: like an `Estimate`, with the way to it; `plot()` draws log Z against the
     number of clamps, as `plot_clamped` does for several.
 
@@ -188,10 +188,6 @@ class Clamped(Drawable):
         some = self.weights > 0
         mixed = self.branches.marginals_flat[:, some] @ self.weights[some]
         return UnaryTables(read_only(mixed), self.model.unary.start)
-
-    def marginal(self, variable: Variable) -> Floats:
-        """Marginal of one variable, by index or name."""
-        return self.marginals[self.model.variable_index(variable)]
 
     def __repr__(self) -> str:
         kind = KINDS[self.bound] if self.bound else "no bound"

@@ -61,7 +61,7 @@ class Growth:
         self.began = 0.0  # on the watch: when the step began
         self.steps: list[Step] = []
         one = np.zeros(1, dtype=np.int64)
-        self.root = self.at = Pieces(Batch(self.model, self.model.unary.flat[:, None]), one, one, [()])
+        self.root = self.at = Pieces(Batch.of(self.model), one, one, [()])
         self.solved: dict[str, Estimates] = {}
         self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
         own = self.method.name

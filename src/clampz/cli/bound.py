@@ -1,9 +1,10 @@
 """`clampz bound`: a bracket on log Z that closes while one looks on, as a table, as JSON and as a picture; or intervals
 for marginals.
 
-The JSON has lower, upper, gap, estimate (natural logarithms), leaves, seconds, stopped_by, interrupted, and the trace:
-every bracket on the way.  With --marginals it has widest, seconds, stopped_by, interrupted, and for every variable the
-lower and upper ends of its states.  Infinities are "-inf", "inf".
+The JSON has lower, upper, gap, estimate (natural logarithms; null where there is none, and why_no_estimate says why),
+leaves, seconds, stopped_by, interrupted, and the trace: every bracket on the way.  With --marginals it has widest,
+seconds, stopped_by, interrupted, and for every variable the lower and upper ends of its states.  Infinities are "-inf",
+"inf".
 """
 
 import argparse
@@ -48,7 +49,7 @@ def add(commands: Any) -> None:
         "  clampz bound model.uai --time 3600 --checkpoint model.bounds          the same again goes on from there\n"
         "  clampz bound model.uai --marginals 3,7 --gap 0.05                     intervals for P(X = state)\n"
         "  clampz bound model.uai --json | jq '.lower, .upper'\n\n"
-        "JSON: lower, upper, gap, estimate, leaves, seconds, stopped_by, interrupted, trace; "
+        "JSON: lower, upper, gap, estimate (null: why_no_estimate), leaves, seconds, stopped_by, interrupted, trace;\n"
         'infinities are "inf", "-inf"',
     )
     add_model(parser)
@@ -147,7 +148,8 @@ def bracket_data(bracket: Bracket, path: Path) -> dict[str, Any]:
         "lower": as_number(bracket.lower),
         "upper": as_number(bracket.upper),
         "gap": as_number(bracket.gap),
-        "estimate": as_number(bracket.estimate),
+        "estimate": None if bracket.estimate is None else as_number(bracket.estimate),
+        "why_no_estimate": bracket.why_no_estimate,
         "leaves": bracket.num_leaves,
         "seconds": round(bracket.seconds, 6),
         "stopped_by": bracket.stopped_by,

@@ -50,8 +50,13 @@ def ends(bracket: Bracket) -> list[tuple[str, str]]:
         ("lower", round_outward(bracket.lower, "lower", digits)),
         ("upper", round_outward(bracket.upper, "upper", digits)),
         ("gap", f"{rounded_up(bracket.gap)} nats"),
-        ("estimate", f"{bracket.estimate:.{digits}f}"),
+        ("estimate", in_words(bracket, digits)),
     ]
+
+
+def in_words(bracket: Bracket, digits: int) -> str:
+    """The estimate, or why there is none."""
+    return f"none. {bracket.why_no_estimate}" if bracket.estimate is None else f"{bracket.estimate:.{digits}f}"
 
 
 def digits_for(bracket: Bracket) -> int:

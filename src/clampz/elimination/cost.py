@@ -52,7 +52,7 @@ def exact_cost(model: Model, *, marginals: bool = True) -> ExactCost:
     2
     """
     try:
-        plan = ExactPlan.of(Batch(model, model.unary.flat[:, None]), NO_LIMIT, marginals=marginals)
+        plan = ExactPlan.of(Batch.of(model), NO_LIMIT, marginals=marginals)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
     found = plan.elimination

@@ -169,7 +169,7 @@ def run_exact(
     log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
 
     def solve(some: range) -> None:
-        workspace = Workspace.of(lanes.elimination, options.marginals)
+        workspace = Workspace.of(lanes.elimination, marginals=options.marginals)
         for b in some:
             if b > 0 and watch.must_stop():
                 unary[b] = pairs[b] = np.nan

@@ -32,12 +32,15 @@ class Workspace(NamedTuple):
     scratch: Scratch
 
     @classmethod
-    def of(cls, elimination: Elimination, marginals: bool = True) -> "Workspace":
-        """What a plan needs, with or without marginals."""
-        size, n = elimination.num_stored, len(elimination.scopes.num_states)
-        beliefs = np.empty(size if marginals else 0)
-        spread, scale = np.empty(elimination.scopes.num_factors + n), np.empty(n)
-        return cls(np.empty(size), beliefs, spread, scale, make_scratch(elimination.sizes))
+    def of(cls, *eliminations: Elimination, marginals: bool = True) -> "Workspace":
+        """What any of these plans needs, with or without marginals."""
+        size = max(plan.num_stored for plan in eliminations)
+        num_steps = max(len(plan.scopes.num_states) for plan in eliminations)
+        num_tables = max(plan.scopes.num_factors + len(plan.scopes.num_states) for plan in eliminations)
+        scratch = make_scratch(np.max([plan.sizes for plan in eliminations], axis=0))
+        return cls(
+            np.empty(size), np.empty(size if marginals else 0), np.empty(num_tables), np.empty(num_steps), scratch
+        )
 
 
 def sum_out(
@@ -49,6 +52,7 @@ def sum_out(
     factors' marginals.  Tables are scaled; with `log_domain`, or where that might underflow, they are logarithms.
     """
     store, beliefs, spread, scale, scratch = workspace
+    beliefs = beliefs[: elimination.num_stored]
     logs = steps.LOGARITHMS if log_domain else steps.SCALED
     status, log_z, terms = forwards(elimination.plan, values, store, spread, scale, scratch, logs)
     if status == OUT_OF_RANGE:

@@ -62,6 +62,15 @@ class Batch:
         self.__dict__.update(model=model, unary=read_only(array))
 
     @classmethod
+    def of(cls, model: Model) -> "Batch":
+        """A model as a batch of one lane.
+
+        >>> Batch.of(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])).num_lanes
+        1
+        """
+        return cls(model, model.unary.flat[:, None])
+
+    @classmethod
     def from_evidence(cls, model: Model, evidence: Iterable[Evidence]) -> "Batch":
         """One lane per evidence set `{variable: state}`: everything else of the named variables is ruled out.
 

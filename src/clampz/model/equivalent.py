@@ -19,6 +19,7 @@ from clampz.model.factors import Factor
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
 from clampz.numerics import EPS, Floats, Integers, largest_size
+from clampz.watch import UNLIMITED, Watch
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +51,21 @@ class Equivalent:
     rounding: float
 
     @classmethod
-    def of(cls, whole: Model) -> "Equivalent":
-        """Made once per model and kept as long as it."""
+    def of(cls, whole: Model, watch: Watch = UNLIMITED) -> "Equivalent":
+        """Made once per model and kept as long as it.  Raises Overdue where that takes too long."""
         if whole not in _KEPT:
-            _KEPT[whole] = cls._made(whole)
+            _KEPT[whole] = cls._made(whole, watch)
         return _KEPT[whole]
 
     @classmethod
-    def _made(cls, whole: Model) -> "Equivalent":
+    def _made(cls, whole: Model, watch: Watch) -> "Equivalent":
         n = whole.num_variables
         edge_of = {pair: k for k, pair in enumerate(map(tuple, whole.edges.tolist()))}
         home = np.zeros(whole.num_edges, dtype=np.int64)
         unary, num_states, rows, edges, tables = [whole.unary.flat], [whole.num_states], [], [], []
         rounding = 0.0
         for f, factor in enumerate(whole.factors):
+            watch.check()
             table, size = _with_edges(whole, factor, edge_of, home, f)
             rounding += EPS * size
             allowed = np.argwhere(table > -np.inf)

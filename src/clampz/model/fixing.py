@@ -93,20 +93,30 @@ def adding_error(model: Model, unary: Floats, num_additions: int) -> float:
     return 4 * EPS * num_additions * (sum(sizes) + abs(model.constant))
 
 
-def components(model: Model, *, small: float = 0.0) -> list[Model]:
-    """The connected components of a pairwise model, each as a model of its own without the constant; those of at most
-    2^small joint states together as one."""
+def components(model: Model, *, small: float = 0.0, most: int | None = None) -> list[Model]:
+    """The connected components of a pairwise model, each as a model of its own without the constant.
+
+    Those of at most 2^small joint states are one model together, unless that were all of it; beyond `most` models,
+    several are one, about as many in each.
+    """
     labels = model.topology.components
     if not labels.size:
         return []
     size = np.bincount(labels, np.log2(model.num_states))
     bundled = size <= small
-    order = np.argsort(labels, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(labels))[:-1])
-    chosen = [variables for variables, is_small in zip(members, bundled, strict=True) if not is_small]
-    if bundled.any():
-        chosen.append(np.flatnonzero(bundled[labels]))
-    return [component(model, variables) for variables in chosen]
+    if bundled.all() and len(size) > 1:
+        bundled[:] = False
+    # the numbers of the models: of the large components first, largest first, then one of all small ones
+    number = np.empty(len(size), dtype=np.int64)
+    large = np.flatnonzero(~bundled)
+    number[large[np.argsort(-size[large], kind="stable")]] = np.arange(len(large))
+    number[bundled] = len(large)
+    if most is not None:
+        number %= most
+    of_variable = number[labels]
+    order = np.argsort(of_variable, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(of_variable))[:-1])
+    return [component(model, variables) for variables in members]
 
 
 def component(model: Model, variables: Integers) -> Model:

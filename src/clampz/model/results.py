@@ -21,6 +21,8 @@ from clampz.options import Options
 from clampz.watch import StoppedBy
 from clampz.wording import KINDS, Bound, counted
 
+# The note of a lane that a run had no time for.
+NOTHING = "stopped before there was anything to say: no bound, no marginals"
 # The arrays of `Estimates` with one entry per lane.
 PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")
 
@@ -42,8 +44,43 @@ class EndState(Protocol):
         """These lanes followed by those of others."""
 
 
+class NoState:
+    """What a run ended with that was stopped before there was anything."""
+
+    rho = None
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def pairwise(self, lane: int) -> Floats:
+        return np.full(len(self.model.pairwise.flat), np.nan)
+
+    def take(self, lanes: Integers) -> "NoState":
+        return self
+
+    def join(self, others: Sequence["NoState"]) -> "NoState":
+        return self
+
+
+class _OfModel(Protocol):
+    """What `HasMarginals` needs to be mixed into."""
+
+    @property
+    def model(self) -> Model: ...
+    @property
+    def marginals(self) -> UnaryTables: ...
+
+
+class HasMarginals:
+    """A result with marginals of a model's variables."""
+
+    def marginal(self: _OfModel, variable: Variable) -> Floats:
+        """Marginal of one variable, by index or name."""
+        return self.marginals[self.model.variable_index(variable)]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate:
+class Estimate(HasMarginals):
     """A method's log Z with its marginals.
 
     Attributes
@@ -86,10 +123,6 @@ class Estimate:
         tables = self.model.pairwise
         return PairTables(read_only(self.state.pairwise(self.lane)), tables.start, tables.edges, tables.num_states)
 
-    def marginal(self, variable: Variable) -> Floats:
-        """Marginal of one variable, by index or name."""
-        return self.marginals[self.model.variable_index(variable)]
-
     def __repr__(self) -> str:
         kind = KINDS[self.bound] if self.bound else "no bound"
         stop = "" if self.stopped_by == "tol" else f" (stopped by {self.stopped_by}), residual {self.residual:.2g}"
@@ -128,7 +161,7 @@ class Estimates(Listed[Estimate]):
         return Estimate(
             method=self.method,
             model=self.model,
-            bound=self.bound,
+            bound=None if np.isnan(self.log_z[k]) else self.bound,
             marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, k])), self.model.unary.start),
             stopped_by=self.stopped_by[k],
             options=self.options,
@@ -167,3 +200,25 @@ class Estimates(Listed[Estimate]):
         done = int(np.count_nonzero(self.converged))
         values = f"log Z {self.log_z.min():.6g} to {self.log_z.max():.6g}"
         return f"Estimates({self.method}: {len(self)} lanes, {values}, {done} converged)"
+
+
+def nothing(method: str, model: Model, num_lanes: int, options: Options, stopped_by: StoppedBy) -> Estimates:
+    """The estimates of a run that was stopped before there was anything to say."""
+    nan, inf = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
+    return Estimates(
+        method=method,
+        model=model,
+        log_z=nan,
+        bound=None,
+        lower=-inf,
+        upper=inf,
+        value=nan,
+        marginals_flat=np.full((len(model.unary.flat), num_lanes), np.nan),
+        converged=np.zeros(num_lanes, dtype=np.bool_),
+        num_iter=np.zeros(num_lanes, dtype=np.int64),
+        residual=inf,
+        stopped_by=[stopped_by] * num_lanes,
+        options=options,
+        notes=[NOTHING] * num_lanes,
+        state=NoState(model),
+    )

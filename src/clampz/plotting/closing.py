@@ -16,7 +16,7 @@ FIRST_MOMENT = 1e-3
 
 
 def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
-    """Draw both bounds over time (log axis), the estimate between them, and what is left of the gap."""
+    """Draw both bounds over time (log axis), the estimate between them if there is one, and what is left of the gap."""
     ax = new_axes(ax, (6.0, 3.4))
     points = [point for point in bracket.trace if math.isfinite(point.lower) and math.isfinite(point.upper)]
     if not points:
@@ -31,8 +31,9 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     ax.fill_between(moments, lower, upper, step="post", color=FILL, linewidth=0, zorder=1)
     ax.step(moments, upper, where="post", color=INK, linewidth=1.4, zorder=3)
     ax.step(moments, lower, where="post", color=INK, linewidth=1.4, linestyle=(0, (4, 1.5)), zorder=3)
-    estimate: dict[str, Any] = {"marker": "o", "markersize": 5, "color": INK, "markerfacecolor": "white"}
-    ax.plot([end], [bracket.estimate], zorder=4, clip_on=False, **estimate)
+    if bracket.estimate is not None:
+        marker: dict[str, Any] = {"marker": "o", "markersize": 5, "color": INK, "markerfacecolor": "white"}
+        ax.plot([end], [bracket.estimate], zorder=4, clip_on=False, **marker)
     ax.set_xscale("log")
     ax.set_xlim(moments[0], end)
     # early bounds may be many times wider than what matters in the end
@@ -44,12 +45,14 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     digits = num_digits(gap) if gap > 1e-9 else 9
     low, high = ax.get_ylim()
     apart = 0.07 * (high - low)
-    place = min(max(bracket.estimate, lower[-1]), upper[-1])
+    middle = lower[-1] + gap / 2
+    place = middle if bracket.estimate is None else min(max(bracket.estimate, lower[-1]), upper[-1])
     labels = [
         (max(upper[-1], place + apart), f"upper {round_outward(upper[-1], 'upper', digits)}", INK),
-        (place, f"estimate {bracket.estimate:.{digits}f}", SOFT),
         (min(lower[-1], place - apart), f"lower {round_outward(lower[-1], 'lower', digits)}", INK),
     ]
+    if bracket.estimate is not None:
+        labels.insert(1, (place, f"estimate {bracket.estimate:.{digits}f}", SOFT))
     style: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
     for height, text, colour in labels:
         ax.annotate(text, (1.0, height), (8, 0), fontsize=8, color=colour, **style)

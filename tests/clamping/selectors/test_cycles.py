@@ -73,7 +73,9 @@ def test_paths_of_a_deep_forest():
     n = 700
     edges = np.array([(i, i + 1 + int(rng.integers(3))) for i in range(n - 4)] + [(n - 4, n - 3)], dtype=np.int32)
     # child i + something may have several parents: keep a forest
-    edges = edges[graphs.spanning_forest(n, edges.copy(), np.arange(len(edges))).astype(bool)]
+    edges = edges[
+        graphs.spanning_forest(n, edges.copy(), np.arange(len(edges)), np.zeros(1, dtype=np.uint8)).astype(bool)
+    ]
     tree = nx.Graph()
     tree.add_nodes_from(range(n))
     tree.add_edges_from(edges.tolist())

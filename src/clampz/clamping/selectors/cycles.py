@@ -7,6 +7,7 @@ from clampz._kernels import graph as graphs
 from clampz.clamping.selectors.strength import Remaining
 from clampz.errors import ModelError
 from clampz.numerics import Floats, Integers
+from clampz.watch import UNLIMITED
 
 # Weights that differ by less than this share are equal and taken in the order of the edges, so that rounding does not
 # decide.
@@ -41,7 +42,8 @@ def _cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
             "maxW and Mpower take any"
         )
     W = form.W[graph.edge_numbers]
-    in_tree = graphs.spanning_forest(graph.num_variables, graph.edges, _ranking(np.abs(W))).astype(np.bool_)
+    taken = graphs.spanning_forest(graph.num_variables, graph.edges, _ranking(np.abs(W)), UNLIMITED.flag)
+    in_tree = taken.astype(np.bool_)
     forest = kernels.root_forest(*graphs.neighbour_lists(graph.num_variables, graph.edges[in_tree]))
     negative = (W < 0).astype(np.uint8)
     parity = kernels.parities(forest, negative[in_tree])
