@@ -103,6 +103,15 @@ def brackets() -> list[float]:
     return out
 
 
+def intervals() -> list[float]:
+    """Of marginals, around the exact ones."""
+    for model in (cz.generators.grid(3, 3, rng=0), hard_model()):
+        found = cz.bound_marginals(model, exact=False, time=0.3, threads=1)
+        for i, marginal in enumerate(cz.exact(model).marginals):
+            assert (found.lower[i] <= marginal + EXACT).all() and (found.upper[i] >= marginal - EXACT).all()
+    return []
+
+
 def bounds_of_methods() -> list[float]:
     """Bounds that hold; no two runs need be the same."""
     for model in (cz.generators.grid(5, 5, rng=0), squared_cycle(12), hubs(20), hard_model()):

@@ -67,12 +67,17 @@ class Setting(NamedTuple):
 
 SET = {
     "_kernels.elimination_order:DENSE_LIMIT": Setting((0, 1, 29, 30, 31), checks.exact_sums),
+    "approximations.edge_weights:LARGE_GRAPH": Setting((0, 49, 50), checks.bounds_of_methods),
+    "approximations.edge_weights:QUICKLY_DENSE": Setting((0, 24, 25), checks.bounds_of_methods),
     "approximations.edge_weights:MAX_CHECKED": Setting((0, 24, 25), checks.bounds_of_methods),
     "approximations.edge_weights:MAX_DENSE": Setting((0, 24, 25), checks.bounds_of_methods),
     "approximations.mean_field:MAX_BLOCK": Setting((8, 20, 21), checks.lanes_and_threads),
     "approximations.mean_field:MAX_SEARCH": Setting((0, 1, 7, 8, 9), checks.starts_of_mean_field),
     "bracketing.leaves:MOST_EDGES": Setting((0, 31, 32), checks.brackets),
     "bracketing.frontier:SMALL_COMPONENT": Setting((0.0, 1.0, 7.0), checks.brackets),
+    "bracketing.frontier:MOST_COMPONENTS": Setting((0, 1, 2, 3), checks.brackets),
+    "bracketing.marginals:MOST_SEARCHES": Setting((0, 1, 2), checks.intervals),
+    "bracketing.partitions:MOST_JOINED": Setting((0, 1, 8), checks.brackets),
     "bracketing.narrow:KEPT_SUMS": Setting((1, 2), checks.brackets),
     "bracketing.narrow:MAX_SUBGRAPHS": Setting((1, 2, 3), checks.brackets),
     "bracketing.next_work:MOST_PIECES": Setting((1, 2), checks.brackets),
