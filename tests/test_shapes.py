@@ -42,9 +42,7 @@ def star(n: int) -> tuple[cz.Model, float]:
 def apart(n: int) -> tuple[cz.Model, float]:
     """Components of three in a row, and what is left over alone."""
     first = np.arange(0, n - 2, 3)
-    model, theta, weights = drawn(
-        n, np.stack([np.repeat(first, 2) + [0, 1] * len(first), np.repeat(first, 2) + [1, 2] * len(first)], axis=1)
-    )
+    model, theta, weights = drawn(n, (first[:, None, None] + np.array([(0, 1), (1, 2)])).reshape(-1, 2))
     log_z = np.logaddexp(0.0, theta[3 * len(first) :]).sum()
     a, b, c = theta[: 3 * len(first)].reshape(-1, 3).T
     v, w = weights.reshape(-1, 2).T / 2

@@ -75,7 +75,7 @@ SET = {
     "approximations.mean_field:MAX_SEARCH": Setting((0, 1, 7, 8, 9), checks.starts_of_mean_field),
     "bracketing.leaves:MOST_EDGES": Setting((0, 31, 32), checks.brackets),
     "bracketing.frontier:SMALL_COMPONENT": Setting((0.0, 1.0, 7.0), checks.brackets),
-    "bracketing.frontier:MOST_COMPONENTS": Setting((0, 1, 2, 3), checks.brackets),
+    "bracketing.frontier:MOST_COMPONENTS": Setting((2, 3), checks.brackets),
     "bracketing.marginals:MOST_SEARCHES": Setting((0, 1, 2), checks.intervals),
     "bracketing.partitions:MOST_JOINED": Setting((0, 1, 8), checks.brackets),
     "bracketing.narrow:KEPT_SUMS": Setting((1, 2), checks.brackets),
