@@ -1,6 +1,8 @@
 """`solve` chooses as the paper recommends, says why, and holds its estimate inside what is proven."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,8 +91,6 @@ def test_it_beats_bethe_where_the_paper_says_that_mean_field_does(size, weights)
 
 
 def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
-    from dataclasses import replace
-
     from clampz import choosing
 
     def far_off(model: cz.Model, **options: object) -> cz.Estimate:
@@ -126,6 +126,62 @@ def test_a_bracket_that_closes_is_exact(name, monkeypatch):
     assert found.log_z == pytest.approx(exact.log_z, abs=1e-6)
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper
+    # log Z is exact, and the marginals say that they are not
+    assert found.marginals_by == found.method != "exact"
+    assert found.marginals_are in repr(found)
+    assert "Solution(clamping: " in repr(found)
+
+
+@pytest.mark.parametrize(("left", "by"), [(2.0, "exact"), (0.5, "bethe")])
+def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, by, monkeypatch):
+    from clampz import choosing
+    from clampz.elimination import cost
+
+    model, asked = MODELS["grid"], []
+    real = choosing._exactly
+
+    def second_time(model: cz.Model, cost: Any, run: Any, expected: float, most: float) -> Any:
+        asked.append(expected)
+        if len(asked) == 1:
+            return None, "Nothing was tried"
+        return real(model, cost, run, expected, left * cost.seconds)
+
+    monkeypatch.setattr(choosing, "_exactly", second_time)
+    found, exact = solve(model, time=5), cz.exact(model)
+    assert (found.bound, found.marginals_by) == ("exact", by)
+    assert ("time left for exact marginals" in found.reason) == (by == "exact")
+    assert (np.abs(found.marginals.flat - exact.marginals.flat).max() < EXACT) == (by == "exact")
+    assert found.lower <= found.log_z <= found.upper
+    assert asked[1] <= cost.exact_cost(model).seconds
+
+
+def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):
+    from clampz import choosing
+
+    def stopped(batch: cz.Batch, options: Any, watch: Any, plan: Any) -> cz.Estimates:
+        found = cz.exact(batch)
+        return replace(found, bound=None, converged=np.array([False]), stopped_by=["time"])
+
+    monkeypatch.setattr(choosing, "run_exact", stopped)
+    found = solve(MODELS["dense and strong"], time=SHORT)
+    assert found.reason.startswith("Exact inference took longer than expected, so ")
+    assert found.bracket is not None
+    assert found.lower <= cz.exact(MODELS["dense and strong"]).log_z <= found.upper
+
+
+def test_what_the_marginals_are():
+    model = MODELS["grid"]
+    for options, by, are in [
+        ({}, "exact", "exact"),
+        ({"method": "exact", "k": 1}, "exact", "exact"),
+        ({"marginals": False}, "", "none: log Z alone was asked for"),
+        ({"method": "mf"}, "mean_field", "mean field's, converged"),
+        ({"method": "bethe", "k": 2}, "bethe", "Bethe's with 2 variables clamped, converged"),
+        ({"method": "trw", "time": 0.0}, "trw", "TRW's, not converged"),
+    ]:
+        found = solve(model, **options)
+        assert (found.marginals_by, found.marginals_are) == (by, are)
+        assert f"marginals: {are}; " in repr(found)
 
 
 def test_progress_is_told_of_the_bracket():
@@ -215,6 +271,7 @@ def test_z_of_zero():
     for memory in (None, NO_MEMORY):
         found = solve(model, memory=memory)
         assert (found.log_z, found.bound) == (-math.inf, "exact")
+        assert (found.marginals_by, found.marginals_are) == ("", "none: Z = 0")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
 from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound, bound_marginals, bounds
-from clampz.choosing import Solution, solve
+from clampz.choosing import solve
 from clampz.clamping.branches import Clamped, Step, branches
 from clampz.clamping.call import clamp
 from clampz.clamping.memo import Memo
@@ -38,6 +38,7 @@ from clampz.model.results import Estimate, Estimates
 from clampz.model.topology import Topology
 from clampz.options import Options
 from clampz.plotting import plot_clamped, plot_model
+from clampz.solution import Solution
 from clampz.watch import Progress
 
 __all__ = [  # noqa: RUF022 (grouped)

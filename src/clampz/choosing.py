@@ -8,7 +8,7 @@ the bracket.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
@@ -21,21 +21,23 @@ from clampz.clamping.branches import Clamped
 from clampz.clamping.call import clamp, clamp_on
 from clampz.clamping.cost import affordable
 from clampz.clamping.selectors import selectors
-from clampz.elimination.cost import exact_cost
+from clampz.elimination.cost import WITH_MARGINALS, ExactCost, exact_cost
 from clampz.elimination.exact import ExactOptions, exact, run_exact
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import given
-from clampz.model.results import Estimate, HasMarginals
-from clampz.model.tables import UnaryTables
+from clampz.model.results import Estimate
 from clampz.options import Options, bytes_in_words, check_option, is_whole, memory_allowed
 from clampz.signature import Approximation
+from clampz.solution import Found, Solution
 from clampz.watch import Progress, Watch
-from clampz.wording import Bound, counted, title
+from clampz.wording import counted, title
 
 # Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
 DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
+# Share of the time that exact inference may take: the rest is for bounds, should it not end in that.
+EXACT_SHARE = 0.75
 # Shares of the time left for mean field, for Bethe without clamps, for the bracket, and for TRW where that is needed;
 # Bethe with clamps has the rest.
 MEAN_FIELD_SHARE, BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.1, 0.3, 0.8, 0.5
@@ -47,58 +49,8 @@ QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
 # Nats: a bracket this narrow needs no clamps, and one this narrow with nothing left to do is log Z but for rounding.
 NARROW, ROUNDING = 1e-3, 1e-6
 
-Found = Estimate | Clamped
 FoundT = TypeVar("FoundT", Estimate, Clamped)
 Listener = Callable[[Progress | Bracket], object]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Solution(HasMarginals):
-    """What `solve` found, by which method, and why that one.
-
-    Attributes
-    ----------
-    log_z, bound
-        The answer, inside the bounds, and what it is: "lower", "upper", "exact" or None for an estimate.
-    lower, upper
-        Certified: lower <= log Z <= upper, the best of all methods that were run.
-    marginals
-        `marginals[i][a]`, by `method`.
-    method, reason
-        The method that `log_z` and `marginals` come from, and why it was chosen, in a sentence or two.  Where clamping
-        closes the bracket, `log_z` is its.
-    variables, select
-        The variables clamped for it, in order, and the selector that chose them ("" without clamps).
-    converged, interrupted
-        Whether that method converged, and whether Ctrl-C or the caller's callback ended the run.
-    seconds
-        What all of it took.
-    estimate
-        What the method returned, with everything else that it knows.
-    bracket
-        The bracket of `cz.bound`, with the way it closed, if that was used.
-    """
-
-    model: Model
-    log_z: float
-    bound: Bound | None
-    lower: float
-    upper: float
-    marginals: UnaryTables
-    method: str
-    reason: str
-    variables: tuple[int, ...]
-    select: str
-    converged: bool
-    interrupted: bool
-    seconds: float
-    estimate: Found = field(repr=False)
-    bracket: Bracket | None = field(default=None, repr=False)
-
-    def __repr__(self) -> str:
-        clamps = f", {len(self.variables)} clamped by {self.select}" if self.variables else ""
-        bracket = f"[{self.lower:.10g}, {self.upper:.10g}]"
-        return f"Solution({self.method}: log Z = {self.log_z:.10g} in {bracket}{clamps}, {self.seconds:.2g} s)"
 
 
 def solve(
@@ -131,7 +83,8 @@ def solve(
     memory
         Bytes that exact sums may use, or text such as "2GB"; None for half of what is free.
     marginals
-        False if only log Z matters: exact inference is quicker without.
+        False if only log Z matters: exact inference is quicker without.  Otherwise they are exact where there is time
+        for that, and `Solution.marginals_by` says whose they are.
     progress
         Called now and then with a `Progress`, or with the `Bracket` as it closes; StopIteration from it ends the run
         with what there is.
@@ -144,34 +97,48 @@ def solve(
         expected = f"a whole number from 0 to {model.num_variables}, the number of variables"
         check_option(is_whole(k) and 0 <= k <= model.num_variables, "k", expected, k)
     limits = Options(time=math.inf if time is None else time, threads=threads)
-    allowed = memory_allowed(memory)
+    memory_allowed(memory)  # refuses what it cannot read
     if evidence is not None:
         model = given(model, evidence)
-    run = _Run(Watch(limits.time), threads, progress)
+    run = _Run(whole := Watch(limits.time), whole, threads, memory, marginals, progress)
     if str(method).lower() != "auto":
-        return _by_one(model, method, run, k, select or QUICK, memory, marginals)
-    most = EXACT_TIME if time is None else time / 2
-    narrow, why = _exactly(model, run, most, allowed, marginals) if not k else (None, "")
-    if narrow is not None:
-        return narrow
-    # looking for an order holds itself to about a second, and what follows has all of the time
-    run = replace(run, watch=Watch(DEFAULT_TIME if time is None else time))
+        return _by_one(model, method, run, k, select or QUICK)
+    rest = DEFAULT_TIME if time is None else math.inf
+    if k:
+        return _clamped_as_asked(model, "", run.limited(rest), k, select)
+    cost = exact_cost(model, marginals=marginals)
+    # that holds itself to about a second, and what follows has all of the time
+    run = replace(run, whole=(whole := Watch(limits.time)), watch=whole)
+    most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
+    found, why = _exactly(model, cost, run, cost.seconds, most)
+    if found is not None:
+        needs = f"width {cost.width}, {bytes_in_words(cost.num_bytes)}"
+        return run.solution(found, f"The model is narrow enough to be solved exactly: {needs}.")
+    run = run.limited(rest)
     if k is not None:
         return _clamped_as_asked(model, why, run, k, select)
-    return _bracketed(model, why, run, select, memory, BRACKET_TIME if time is None else math.inf)
+    return _bracketed(model, cost, why, run, select, BRACKET_TIME if time is None else math.inf)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What all methods of a run are held to: one clock, the threads, and the caller's callback."""
+    """What all methods of a run are held to: one clock, of the whole and of a share of it, threads, memory, whether
+    marginals are wanted, and the caller's callback."""
 
+    whole: Watch
     watch: Watch
     threads: int | None
+    memory: int | str | None
+    marginals: bool
     progress: Listener | None
 
     def share(self, share: float) -> "_Run":
         """The same with a share of the time left."""
         return replace(self, watch=self.watch.share(share))
+
+    def limited(self, seconds: float) -> "_Run":
+        """The same with so many seconds at most."""
+        return replace(self, watch=Watch(min(seconds, self.watch.left()), within=self.watch))
 
     def options(self, share: float = 1.0) -> dict[str, Any]:
         return {"time": self.watch.left(share), "threads": self.threads, "progress": self.progress}
@@ -193,76 +160,52 @@ class _Run:
     def interrupted(self) -> bool:
         return self.watch.stopped_by in ("interrupt", "callback")
 
-
-def _exactly(
-    model: Model, run: _Run, most_seconds: float, allowed: int, marginals: bool
-) -> tuple[Solution | None, str]:
-    """The exact solution, if memory and time allow it; otherwise why not."""
-    cost = exact_cost(model, marginals=marginals)
-    more, size = "at least " if cost.at_least else "", bytes_in_words(cost.num_bytes)
-    if cost.at_least or cost.num_bytes > allowed or cost.seconds > most_seconds:
-        limit = "memory" if cost.num_bytes > allowed else "time"
-        needs = f"Exact inference needs {more}{size} (width {more}{cost.width})"
-        return None, f"{needs}, more than there is {limit} for"
-    batch = Batch.of(model)
-    options = ExactOptions(memory=allowed, marginals=marginals, threads=run.threads)
-    found = run_exact(batch, options, Watch(progress=run.progress), cost.plan)[0]
-    return _solution(found, f"The model is narrow enough to be solved exactly: width {cost.width}, {size}.", run), ""
+    def solution(self, found: Found, reason: str, **more: Any) -> Solution:
+        """A method's result as that of the run."""
+        return Solution.of(found, reason, seconds=self.whole.seconds, interrupted=self.interrupted, **more)
 
 
-def _by_one(
-    model: Model, name: str, run: _Run, k: int | None, select: str, memory: int | str | None, marginals: bool
-) -> Solution:
+def _exactly(model: Model, cost: ExactCost, run: _Run, expected: float, most: float) -> tuple[Estimate | None, str]:
+    """What exact inference finds, if memory allows it, it is expected to take so many seconds at most, and does; else
+    None, and why."""
+    allowed = memory_allowed(run.memory)
+    if cost.plan is None or cost.num_bytes > allowed or expected > most:
+        more, limit = "at least " if cost.at_least else "", "memory" if cost.num_bytes > allowed else "time"
+        needs = f"{more}{bytes_in_words(cost.num_bytes)} (width {more}{cost.width})"
+        return None, f"Exact inference needs {needs}, more than there is {limit} for"
+    options = ExactOptions(memory=allowed, marginals=run.marginals, threads=run.threads)
+    watch = Watch(most, run.progress, within=run.watch)
+    found = run_exact(Batch.of(model), options, watch, cost.plan)[0]
+    if found.converged:
+        return found, ""
+    run.heard(found)
+    return None, "Exact inference took longer than expected"
+
+
+def _by_one(model: Model, name: str, run: _Run, k: int | None, select: str) -> Solution:
     """One method alone, as asked for."""
     method = method_named(name)
-    own: dict[str, Any] = {"memory": memory, "marginals": marginals} if method is exact else {}
+    own: dict[str, Any] = {"memory": run.memory, "marginals": run.marginals} if method is exact else {}
     found: Found = (
         run.heard(clamp(model, name, k=k, select=select, **run.options(), **own)) if k else run.by(method, model, **own)
     )
-    return _solution(found, f"{_named(method.name)} was asked for.", run)
-
-
-def _solution(found: Found, reason: str, run: _Run, *, lower: float = -math.inf, upper: float = math.inf) -> Solution:
-    """A method's result, its estimate held inside the bounds."""
-    lower, upper = max(lower, found.lower), min(upper, found.upper)
-    log_z = found.log_z if found.bound == "exact" else min(max(found.log_z, lower), upper)
-    bound: Bound | None = "lower" if log_z == lower else "upper" if log_z == upper else None
-    if upper == -math.inf:
-        bound = "exact"
-    elif log_z == found.log_z and found.bound is not None:
-        bound = found.bound
-    variables, select = (found.variables, found.select) if isinstance(found, Clamped) else ((), "")
-    return Solution(
-        model=found.model,
-        log_z=log_z,
-        bound=bound,
-        lower=lower,
-        upper=upper,
-        marginals=found.marginals,
-        method=found.method,
-        reason=reason,
-        variables=variables,
-        select=select if variables else "",
-        converged=found.converged,
-        interrupted=run.interrupted,
-        seconds=run.watch.seconds,
-        estimate=found,
-    )
+    return run.solution(found, f"{_named(method.name)} was asked for.")
 
 
 # -- bracket and estimate ----------------------------------------------------------------------------------------------
 
 
-def _bracketed(
-    model: Model, why: str, run: _Run, select: str | None, memory: int | str | None, most: float
-) -> Solution:
+def _bracketed(model: Model, cost: ExactCost, why: str, run: _Run, select: str | None, most: float) -> Solution:
     """The bracket, and an estimate inside it; what is quick comes first, so that a run that is stopped has an
     estimate."""
     strong = dense_and_strong(model)
     below = run.by(mean_field, model, MEAN_FIELD_SHARE)
     first = None if strong else run.by(bethe, model, BETHE_SHARE, tol=BETHE_TOL)
-    bracket = _closing(model, run, memory, min(run.watch.left(BRACKET_SHARE), most))
+    bracket = _closing(model, run, min(run.watch.left(BRACKET_SHARE), most))
     lower, upper = max(below.lower, bracket.lower), bracket.upper
+    leaves = counted(bracket.num_leaves, "leaf", "leaves")
+    if bracket.stopped_by == "exact" and -math.inf < upper <= lower + ROUNDING:
+        return _closed(model, cost, f"{why}, so clamping closes the bracket ({leaves})", run, below, first, bracket)
     above = None
     if -math.inf in (below.lower, upper) or (len(bracket.trace) <= FIRST_BRACKETS and upper - lower > NARROW):
         # a model too large to be clamped in this time: optimized edge weights are the better upper bound
@@ -272,26 +215,35 @@ def _bracketed(
     if upper - lower > NARROW and found.method != "trw":
         found = _clamped(found, run, 1.0, None, select, None, **({"tol": BETHE_TOL} if found.method == "bethe" else {}))
         choice = _unless_outside(found, choice, lower, upper)
-    leaves = counted(bracket.num_leaves, "leaf", "leaves")
-    closed = bracket.stopped_by == "exact" and -math.inf < upper <= lower + ROUNDING
-    does = f"clamping brackets log Z ({leaves})"
-    if closed:
-        does = f"clamping closes the bracket ({leaves})"
+    reason = f"{why}, so clamping brackets log Z ({leaves}); {choice}.{_clamps_in_words(found, select)}"
+    return run.solution(found, reason, lower=lower, upper=upper, bracket=bracket)
+
+
+def _closed(
+    model: Model, cost: ExactCost, start: str, run: _Run, below: Estimate, first: Estimate | None, bracket: Bracket
+) -> Solution:
+    """A bracket that is log Z but for rounding, with exact marginals if there is time left for them, and else those of
+    the method that suits the model."""
+    # a bracket of one leaf is one sum, and how long that took on this machine is known
+    expected = min(cost.seconds, WITH_MARGINALS * bracket.seconds) if bracket.num_leaves == 1 else cost.seconds
+    found = _exactly(model, cost, run, expected, run.watch.left())[0] if run.marginals else None
+    if found is not None:
+        choice = "there was time left for exact marginals"
+    else:
+        found, _ = _estimate(bracket.upper, below, None, _gone_on(first, run), first is None)
         choice = f"log Z is exact but for rounding, and {_named(found.method)} is for the marginals"
-    reason = f"{why}, so {does}; {choice}.{_clamps_in_words(found, select)}"
-    solution = replace(_solution(found, reason, run, lower=lower, upper=upper), bracket=bracket)
-    if closed:
-        return replace(solution, log_z=lower + (upper - lower) / 2, bound="exact")
-    return solution
+    lower, upper = max(below.lower, bracket.lower), bracket.upper
+    solution = run.solution(found, f"{start}; {choice}.", lower=lower, upper=upper, bracket=bracket)
+    return replace(solution, log_z=solution.lower + (solution.upper - solution.lower) / 2, bound="exact")
 
 
-def _closing(model: Model, run: _Run, memory: int | str | None, seconds: float) -> Bracket:
+def _closing(model: Model, run: _Run, seconds: float) -> Bracket:
     """The bracket that `bound` reaches in this time; without exact sums where memory is too short for any."""
     options: dict[str, Any] = {"gap": NARROW, "time": seconds, "threads": run.threads, "progress": run.progress}
     try:
-        found = bound(model, memory=memory, **options)
+        found = bound(model, memory=run.memory, **options)
     except OptionError:  # there was not memory enough to begin
-        if memory is None:
+        if run.memory is None:
             raise
         found = bound(model, exact=False, **options)
     if found.stopped_by in ("interrupt", "callback"):
@@ -321,7 +273,7 @@ def _clamped_as_asked(model: Model, why: str, run: _Run, k: int, select: str | N
     if not why:
         start = "Mean field and TRW bracket log Z, as clamps were asked for"
     reason = f"{start}; {choice}.{_clamps_in_words(found, select)}"
-    return _solution(found, reason, run, lower=lower, upper=upper)
+    return run.solution(found, reason, lower=lower, upper=upper)
 
 
 def _gone_on(first: Estimate | None, run: _Run) -> Estimate | None:

@@ -17,16 +17,20 @@ from types import FrameType
 from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels.jit import compiling
 
 T = TypeVar("T")
+Flag = NDArray[np.uint8]
 
 # Seconds between looks at the clock while a kernel is at work.
 LOOK = 0.02
 # Seconds after its end from which a run has no time even for the least answer.
 GRACE = 0.1
 
+# A flag that nobody raises.
+NEVER: Flag = np.zeros(1, dtype=np.uint8)
 
 StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
 
@@ -191,6 +195,12 @@ class Watch:
 
 # For work that is no part of a run: it never ends.
 UNLIMITED = Watch()
+
+
+def run_on(watch: Watch | None, expected: float, work: Callable[..., T], *args: object) -> T:
+    """work(*args, flag), held to a watch if there is one; what is expected to take fewer seconds than pass between two
+    looks at the clock is done at once, in this thread, whatever the time."""
+    return work(*args, NEVER) if watch is None or expected < LOOK else watch.run(work, *args)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ def test_a_subgraph_serves_many_threads():
 
     def log_z(lane):
         with sums.workspace() as workspace:
-            return sums.subgraphs[0].moments(lane, model.pairwise.flat, workspace).log_z
+            return sums.subgraphs[0].moments(lane, model.pairwise.flat, workspace, Watch()).log_z
 
     wanted = [log_z(lane) for lane in lanes]
     with ThreadPoolExecutor(4) as pool:

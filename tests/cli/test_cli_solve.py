@@ -34,7 +34,15 @@ def test_solve_as_json(folder, capsys):
     assert (data["method"], data["converged"], data["clamped"]) == ("exact", True, [])
     assert data["seconds"] > 0
     np.testing.assert_allclose(data["marginals"], [exact.marginals[i] for i in range(9)], atol=EXACT)
-    assert "marginals" not in answer(capsys, "solve", "grid.uai", "--json")
+    assert data["marginals_by"] == data["marginals_are"] == "exact"
+    assert not {"marginals", "marginals_by"} & set(answer(capsys, "solve", "grid.uai", "--json"))
+
+
+def test_marginals_say_whose_they_are(folder, capsys):
+    data = answer(capsys, "solve", "grid.uai", "--json", "--task", "MAR", "--method", "bethe", "--clamp", "1")
+    assert (data["marginals_by"], data["marginals_are"]) == ("bethe", "Bethe's with 1 variable clamped, converged")
+    assert run("solve", "grid.uai", "--task", "MAR", "--method", "mf") == 0
+    assert "\nmarginals  mean field's, converged\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -116,7 +124,7 @@ def test_solve_gives_an_estimate_inside_the_bracket(folder, capsys):
 def test_ctrl_c_on_solve_gives_what_there_is(folder, capsys, monkeypatch):
     real = choosing.solve
 
-    def slow(model: cz.Model, **options: Any) -> choosing.Solution:
+    def slow(model: cz.Model, **options: Any) -> cz.Solution:
         def wait(progress: cz.Progress) -> None:
             time.sleep(0.05)
             options["progress"](progress)
@@ -134,7 +142,7 @@ def test_ctrl_c_on_solve_gives_what_there_is(folder, capsys, monkeypatch):
 def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_bounds(folder, capsys, monkeypatch):
     real = choosing.solve
 
-    def endless(model: cz.Model, **options: Any) -> choosing.Solution:
+    def endless(model: cz.Model, **options: Any) -> cz.Solution:
         if options.get("memory") is None:
             time.sleep(3)
         return real(model, **options)
@@ -152,7 +160,7 @@ def test_solve_given_up_keeps_the_bracket_that_there_was(folder, capsys, monkeyp
     real, model = choosing.solve, cz.read("strong.uai")
     before = cz.bound(model, exact=False, leaves=40, gap=1e-9)
 
-    def endless(model: cz.Model, **options: Any) -> choosing.Solution:
+    def endless(model: cz.Model, **options: Any) -> cz.Solution:
         if options.get("memory") is None:
             options["progress"](before)
             time.sleep(3)

@@ -1,6 +1,9 @@
 """exact: against enumeration, batches against single runs, evidence, Z = 0, and models too wide."""
 
+import os
+import signal
 import sys
+import threading
 
 import networkx as nx
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clampz import generators
 from clampz.elimination.exact import ExactOptions, exact
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
@@ -138,6 +142,7 @@ def test_progress_and_stopping_between_lanes():
     assert stopped[0].log_z == exact(batch)[0].log_z
     assert (stopped[1].lower, stopped[1].upper, stopped[1].stopped_by) == (-np.inf, np.inf, "callback")
     assert np.isnan(stopped[1].log_z) and "stopped" in stopped[1].note
+    assert stopped[0].bound == "exact" and stopped[1].bound is None
     assert exact(batch, time=0.0)[3].stopped_by == "time"
 
 
@@ -248,3 +253,52 @@ def test_long_chain_keeps_its_scale():
     model = Model.from_binary(np.zeros(n), np.full(n, w), ring)
     plus, minus = np.exp(w / 2) + 1, np.exp(w / 2) - 1
     assert exact(model).log_z == pytest.approx(n * np.log(plus) + np.log1p((minus / plus) ** n), rel=1e-12)
+
+
+def many_labels():
+    """A sum that would take many seconds, in little memory: three of four variables of 300 states at once."""
+    rng = np.random.default_rng(17)
+    edges = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    return Model.from_arrays(rng.normal(size=(4, 300)), edges, rng.normal(size=(6, 300, 300)))
+
+
+def assert_not_reached(estimate, reason):
+    assert (estimate.bound, estimate.lower, estimate.upper) == (None, -np.inf, np.inf)
+    assert (estimate.converged, estimate.num_iter, estimate.stopped_by) == (False, 0, reason)
+    assert np.isnan(estimate.log_z) and all(np.isnan(m).all() for m in estimate.marginals)
+    assert all(np.isnan(table).all() for table in estimate.pairwise_marginals.values())
+    assert "stopped" in estimate.note and "no bound" in repr(estimate)
+
+
+def test_a_sum_that_is_stopped_says_nothing():
+    model = many_labels()
+    assert_not_reached(exact(model, time=0.0), "time")
+    assert_not_reached(exact(model, time=0.05), "time")
+    with pytest.raises(OptionError, match="marginals=False"):
+        _ = exact(model, time=0.0, marginals=False).pairwise_marginals
+
+
+def test_ctrl_c_stops_a_sum():
+    model = many_labels()
+    exact(model, time=0.0)  # all is compiled
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    assert_not_reached(exact(model), "interrupt")
+
+
+def test_lanes_on_several_threads_are_stopped():
+    model = many_labels()
+    stopped = exact(Batch(model, np.repeat(model.unary.flat[:, None], 2, axis=1)), time=0.05, threads=2)
+    for estimate in stopped:
+        assert_not_reached(estimate, "time")
+
+
+def test_a_run_that_is_over_before_there_is_an_order():
+    large = generators.grid(120, 120, rng=0)
+    assert_not_reached(exact(large, time=0.0), "time")
+    with pytest.raises(TooWideError):
+        exact(large)
+
+
+def test_small_sums_are_done_whatever_the_time():
+    model = random_model(np.random.default_rng(18))
+    assert exact(model, time=0.0).bound == "exact"

@@ -1,6 +1,8 @@
 """Elimination orders: against networkx's min-fill and the elimination game, and the quick estimate of their cost."""
 
 import math
+import threading
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -10,6 +12,7 @@ from networkx.algorithms.approximation import treewidth_min_fill_in
 import clampz as cz
 from clampz._kernels import elimination_order, graph
 from clampz.elimination.orders import elimination_entries, find_order
+from clampz.watch import NEVER, Watch
 
 
 def order_of(g, num_states=None):
@@ -124,7 +127,9 @@ def test_what_is_left_is_the_graph_that_elimination_leaves(seed):
     joined = np.triu(rng.random((n, n)) < rng.choice([0.05, 0.1, 0.3]), 1)
     edges = np.argwhere(joined).astype(np.int32)
     start, neighbour, _ = graph.neighbour_lists(n, edges)
-    early, begin, count, pool, *_ = elimination_order.low_degrees_first(start, neighbour, np.ones(n), 2, 20)
+    early, begin, count, pool, *_ = elimination_order.low_degrees_first(
+        start, neighbour, np.ones(n), 2, 20, math.inf, NEVER
+    )
     joined = joined | joined.T
     for v in early:
         near = np.flatnonzero(joined[v])
@@ -133,6 +138,129 @@ def test_what_is_left_is_the_graph_that_elimination_leaves(seed):
         np.fill_diagonal(joined, False)
     for v in sorted(set(range(n)) - set(early.tolist())):
         assert sorted(pool[begin[v] : begin[v] + count[v]].tolist()) == np.flatnonzero(joined[v]).tolist()
+
+
+def lists_of(n, edges):
+    return graph.neighbour_lists(n, np.asarray(edges, dtype=np.int32))[:2]
+
+
+def grid_edges(side):
+    number = np.arange(side * side).reshape(side, side)
+    across, down = [number[:, :-1], number[:, 1:]], [number[:-1], number[1:]]
+    return np.concatenate([np.stack([part.ravel() for part in pair], axis=1) for pair in (across, down)])
+
+
+@pytest.mark.parametrize("hubs", [1, 2, 5])
+def test_long_lists_are_gone_through_now_and_then(hubs):
+    """A million variables around a few others: linear time, or this does not end."""
+    n = 10**6
+    around = np.arange(hubs, n)
+    edges = np.concatenate([np.stack([np.full(n - hubs, hub), around], axis=1) for hub in range(hubs)])
+    start, neighbour = lists_of(n, edges)
+    order = find_order(np.full(n, 2), start, neighbour)
+    assert order.total == (n - hubs) * 2 ** (hubs + 1) + 2 ** (hubs + 1) - 2
+    rim = np.stack([around, np.roll(around, 1)], axis=1)
+    order = find_order(np.full(n, 2), *lists_of(n, np.concatenate([edges, rim])))
+    assert order.log2_largest == hubs + 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_long_lists_leave_the_same_graph(seed, monkeypatch):
+    """Hubs of several hundred neighbours, old and new ones, against elimination on a matrix."""
+    rng = np.random.default_rng(seed)
+    n, hubs = 900, 4
+    joined = np.zeros((n, n), dtype=bool)
+    for v in range(hubs, n):
+        joined[rng.choice(hubs, 2, replace=False), v] = True
+        joined[v, rng.integers(hubs, n, 1)] |= rng.random() < 0.3
+    np.fill_diagonal(joined, False)
+    joined |= joined.T
+    start, neighbour = lists_of(n, np.argwhere(np.triu(joined)))
+    early, begin, count, pool, total, largest = elimination_order.low_degrees_first(
+        start, neighbour, np.ones(n), 2, 100, math.inf, NEVER
+    )
+    sizes = []
+    for v in early:
+        near = np.flatnonzero(joined[v])
+        sizes.append(len(near) + 1)
+        joined[np.ix_(near, near)] = True
+        joined[v] = joined[:, v] = False
+        np.fill_diagonal(joined, False)
+    assert (total, largest) == (sum(2.0**size for size in sizes), max(sizes))
+    for v in sorted(set(range(n)) - set(early.tolist())):
+        assert sorted(pool[begin[v] : begin[v] + count[v]].tolist()) == np.flatnonzero(joined[v]).tolist()
+
+
+def test_a_part_that_is_too_wide_speaks_for_the_whole():
+    start, neighbour = lists_of(10**6, grid_edges(1000))
+    order = find_order(np.full(10**6, 2), start, neighbour)
+    assert math.isinf(order.total) and order.log2_largest > elimination_order.HOPELESS
+    assert len(order.variables) < 2**14
+
+
+def test_compiled_kernels_hear_the_flag():
+    start, neighbour = lists_of(10**6, grid_edges(1000))
+    flag = np.zeros(1, dtype=np.uint8)
+    threading.Timer(0.3, flag.fill, (1,)).start()
+    *_, total, largest = elimination_order.low_degrees_first(start, neighbour, np.ones(10**6), 2, 4096, math.inf, flag)
+    assert math.isinf(total) and largest < elimination_order.HOPELESS
+
+    start, neighbour = lists_of(3600, grid_edges(60))
+    rows = elimination_order.bit_rows(np.arange(3600), start[:-1], np.diff(start), neighbour)
+    *_, work = elimination_order.greedy_order(rows, np.ones(3600), 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
+    flag[0] = 0
+    threading.Timer(0.001, flag.fill, (1,)).start()
+    _, total, _, _, less = elimination_order.greedy_order(rows, np.ones(3600), 1.0, 1e-3, 0.0, 0, math.inf, flag)
+    assert math.isinf(total) and less < work
+
+
+def test_no_fill_is_counted_for_tables_that_fit_no_machine():
+    n = 1000
+    rows = np.full((n, 16), 2**64 - 1, dtype=np.uint64)
+    rows[:, -1] >>= np.uint64(24)
+    rows[np.arange(n), np.arange(n) // 64] &= ~(np.uint64(1) << (np.arange(n) % 64).astype(np.uint64))
+    _, total, largest, _, work = elimination_order.greedy_order(rows, np.ones(n), 1.0, 0.0, 0.0, 0, math.inf, NEVER)
+    assert math.isinf(total) and largest == n
+    assert work < n * n  # and not n * n * 16
+
+
+def test_a_hub_is_counted_once_its_table_fits():
+    """A clique of nine whose first variable has seventy leaves: hopeless at first, and then like the others."""
+    g = nx.complete_graph(9)
+    g.add_edges_from((0, leaf) for leaf in range(9, 79))
+    start, neighbour = lists_of(79, edges_of(g))
+    rows = elimination_order.bit_rows(np.arange(79), start[:-1], np.diff(start), neighbour)
+    order, total, *_ = elimination_order.greedy_order(rows, np.ones(79), 1.0, 0.0, 0.0, 0, math.inf, NEVER)
+    assert sorted(order) == list(range(79))
+    assert total == 70 * 4 + 2**10 - 2
+
+
+def test_the_quick_estimate_takes_little_memory_for_many_variables():
+    n = 10**5
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    tracemalloc.start()
+    try:
+        assert elimination_entries(edges, np.ones(n), np.arange(n), math.inf) == 4 * (n - 1) + 2
+        assert tracemalloc.get_traced_memory()[1] < 1000 * n  # a matrix of bits has n^2 / 8 bytes
+    finally:
+        tracemalloc.stop()
+    assert math.isinf(elimination_entries(edges, np.ones(n), np.arange(n), 4 * (n - 1) + 2))
+    assert math.isinf(elimination_entries(grid_edges(300), np.ones(90_000), np.arange(90_000), 2.0**20))
+
+
+def test_an_order_on_a_watch():
+    over = Watch(stop=lambda: True)
+    assert over.must_stop()
+    n = 10**5
+    path = lists_of(n, np.stack([np.arange(n - 1), np.arange(1, n)], axis=1))
+    assert math.isinf(find_order(np.full(n, 2), *path, over).total)  # there was no time for it
+    assert find_order(np.full(n, 2), *path).total == 4 * (n - 1) + 2
+    small = lists_of(81, grid_edges(9))
+    attempts = []
+    looks = Watch(stop=lambda: bool(attempts.append(1)))
+    thorough = find_order(np.full(81, 2), *small, looks)
+    hasty = find_order(np.full(81, 2), *small, over)
+    assert len(attempts) > 1 and thorough.total <= hasty.total < math.inf
 
 
 def test_a_large_grid_is_bounded_and_not_a_crash():

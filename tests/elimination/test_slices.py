@@ -9,6 +9,7 @@ import pytest
 
 import clampz as cz
 from clampz.elimination.slices import SlicedPlan, Slicer
+from clampz.watch import Watch
 from naive import enumerate_model
 
 EXACT = 1e-9
@@ -112,3 +113,40 @@ def test_an_order_is_looked_for_once(run, monkeypatch):
     monkeypatch.setattr(plans, "find_order", counted)
     run(model)
     assert len(calls) == 1
+
+
+def test_a_sum_in_slices_that_is_stopped_has_what_was_summed():
+    model = cz.generators.grid(4, 4, rng=0)
+    truth, slicer = cz.exact(model).log_z, Slicer(model)
+    plan = SlicedPlan((5, 6, 9, 10), 100.0, 16)
+
+    def ends(num_looks):
+        """Of a sum that is stopped after so many looks at the watch, and how many there were."""
+        looks = []
+        watch = Watch(stop=lambda: bool(looks.append(1)) or len(looks) > num_looks)
+        return *slicer.total(model.unary.flat, plan, watch), len(looks)
+
+    lower, upper, num_looks = ends(math.inf)
+    assert lower <= truth <= upper < math.inf and num_looks > 15  # between slices, at the least
+    lowers = [lower]
+    for fewer in (1, 5, 10, 15):
+        lower, upper, _ = ends(num_looks - fewer)
+        assert upper == math.inf
+        lowers.append(lower)
+    assert lowers == sorted(set(lowers), reverse=True) and lowers[-1] > -math.inf
+
+
+def test_a_run_that_is_over_has_no_order_and_says_so():
+    model = cz.generators.grid(120, 120, rng=0)
+    watch = Watch(0.0)
+    assert Slicer(model).total(model.unary.flat, SlicedPlan((), 1.0, 1), watch) == (-math.inf, math.inf)
+    assert watch.stopped_by == "time"
+
+
+def test_plans_are_made_on_the_clock():
+    model = cz.generators.cycle(20_000, rng=0)
+    over = Watch(stop=lambda: True)
+    assert over.must_stop()
+    for thorough in (False, True):
+        assert Slicer(model).plan(model.unary.flat, 60.0, thorough=thorough, watch=over) is None
+        assert Slicer(model).plan(model.unary.flat, 60.0, thorough=thorough, watch=Watch()) is not None

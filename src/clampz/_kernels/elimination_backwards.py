@@ -2,8 +2,9 @@
 
 from clampz._kernels import elimination_steps as shared
 from clampz._kernels import simd_math
+from clampz._kernels.elimination_forwards import DONE, STOPPED
 from clampz._kernels.elimination_plan import CONSTANT, CONTIGUOUS
-from clampz._kernels.elimination_steps import LOG_ZERO, reducing
+from clampz._kernels.elimination_steps import LOG_ZERO, PIECE, reducing
 from clampz._kernels.jit import inline, kernel
 
 # Probabilities below are taken as 0, which loses less than 1e-290 of mass; above, they are normal numbers with a
@@ -68,12 +69,16 @@ def _fill_weight(belief, message, scale, logs, out):
 
 
 @kernel
-def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals):
-    """All marginals: of variables into `marginals`, of factors into `beliefs`."""
+def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals, flag):
+    """All marginals: of variables into `marginals`, of factors into `beliefs`.  Returns DONE, or STOPPED where the flag
+    was raised."""
     rows, offset, lo_offset = scratch.rows, scratch.offset, scratch.lo_offset
     A_sum, B_sum, weight = scratch.A_sum, scratch.B_sum, scratch.weight
-    for i in range(beliefs.size):
-        beliefs[i] = 0.0
+    for begin in range(0, beliefs.size, PIECE):
+        if flag[0] != 0:
+            return STOPPED
+        for i in range(begin, min(begin + PIECE, beliefs.size)):
+            beliefs[i] = 0.0
     for f in range(plan.factors.size - 1):
         # perhaps of no variables, and then no step will write it
         if plan.factors[f + 1].table - plan.factors[f].table == 1:
@@ -89,6 +94,8 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
         for i in range(num_states * lo_size):
             A_sum[i] = 0.0
         for h in range(hi_size):
+            if flag[0] != 0:
+                return STOPPED
             shared.fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs)
             at = plan.steps[k].message + h * lo_size
             _fill_weight(beliefs[at : at + lo_size], store[at : at + lo_size], scale[k], logs, weight)
@@ -129,3 +136,4 @@ def backwards(plan, store, beliefs, scale, scratch, logs, state_start, marginals
             while f >= 0:
                 beliefs[plan.factors[f].table + x] = A_sum[x * lo_size]
                 f = plan.factors[f].following
+    return DONE

@@ -4,7 +4,7 @@ import numpy as np
 
 from clampz._kernels import elimination_steps as shared
 from clampz._kernels import simd_math
-from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, reducing
+from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, PIECE, reducing
 from clampz._kernels.jit import inline, kernel
 
 # exp(-600) times the largest table still leaves normal numbers: as long as no product can span more, none underflows to
@@ -14,7 +14,7 @@ LINEAR_RANGE = 600.0
 # part in a product and a sum.
 ROUNDINGS_PER_TERM = 5.0
 
-DONE, EMPTY, OUT_OF_RANGE = 0, 1, 2
+DONE, EMPTY, OUT_OF_RANGE, STOPPED = 0, 1, 2, 3
 
 
 @reducing
@@ -28,9 +28,36 @@ def _extremes(values, zero):
     return high, low
 
 
+@inline
+def _finish(out, logs, flag):
+    """Scale a message so that its largest entry is 1.  Returns the largest entry as it was and the smallest above zero;
+    leaves early, piece by piece, once the flag is raised."""
+    zero = BELOW_ZERO if logs is not None else 0.0
+    high = zero
+    low = 1e300
+    for begin in range(0, out.size, PIECE):
+        if flag[0] != 0:
+            break
+        piece_high, piece_low = _extremes(out[begin : begin + PIECE], zero)
+        high = max(high, piece_high)
+        low = min(low, piece_low)
+    shrink = 1.0 / high
+    for begin in range(0, out.size, PIECE):
+        if flag[0] != 0 or high <= zero:
+            break
+        piece = out[begin : begin + PIECE]
+        if logs is not None:
+            for i in range(piece.size):
+                piece[i] -= high
+        else:
+            for i in range(piece.size):
+                piece[i] *= shrink
+    return high, low
+
+
 @kernel
-def scale_factors(values, factors, logs, store, spread):
-    """Write each table divided by its maximum into the store.
+def scale_factors(values, factors, logs, store, spread, flag):
+    """Write each table divided by its maximum into the store, until the flag is raised.
 
     Returns the sum of the log maxima, what it lost to rounding, and the sum of all absolute terms; -inf where a table
     is zero.
@@ -39,6 +66,8 @@ def scale_factors(values, factors, logs, store, spread):
     carry = 0.0
     terms = 0.0
     for f in range(factors.size - 1):
+        if flag[0] != 0:
+            break
         high = -np.inf
         low = np.inf
         for t in range(factors[f].table, factors[f + 1].table):
@@ -99,15 +128,15 @@ def _log_sum_exp(rows, num_states, target):
 
 
 @kernel
-def forwards(plan, values, store, spread, scale, scratch, logs):
+def forwards(plan, values, store, spread, scale, scratch, logs, flag):
     """All messages, from the log tables `values`.  Returns a status, log Z, and the sum of absolute terms that bounds
     its rounding error.
 
-    OUT_OF_RANGE: scaled tables might underflow; EMPTY: Z = 0.
+    OUT_OF_RANGE: scaled tables might underflow; EMPTY: Z = 0; STOPPED: the flag was raised.
     """
     rows = scratch.rows
     num_factors = plan.factors.size - 1
-    total, carry, terms = scale_factors(values, plan.factors, logs, store, spread)
+    total, carry, terms = scale_factors(values, plan.factors, logs, store, spread, flag)
     if total == -np.inf:
         return EMPTY, -np.inf, 0.0
     for k in range(plan.steps.size - 1):
@@ -123,6 +152,8 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
         shared.fill_products(plan, store, k, scratch, logs)
         shared.enter(plan, k, lo_size, scratch)
         for h in range(hi_size):
+            if flag[0] != 0:
+                return STOPPED, 0.0, 0.0
             shared.fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs)
             target = out[h * lo_size : (h + 1) * lo_size]
             if logs is not None:
@@ -135,10 +166,10 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
                     for i in range(lo_size):
                         target[i] += row[i]
             shared.advance(plan, k, scratch)
-        # scale the largest entry to 1
-        zero = BELOW_ZERO if logs is not None else 0.0
-        high, low = _extremes(out, zero)
-        if high <= zero:
+        high, low = _finish(out, logs, flag)
+        if flag[0] != 0:
+            return STOPPED, 0.0, 0.0
+        if high <= (BELOW_ZERO if logs is not None else 0.0):
             return EMPTY, -np.inf, 0.0
         scale[k] = high
         spread[num_factors + k] = high - low if logs is not None else np.log(high / low)
@@ -146,11 +177,4 @@ def forwards(plan, values, store, spread, scale, scratch, logs):
         carry += simd_math.lost_in_sum(total, log_high)
         total += log_high
         terms += abs(log_high)
-        if logs is not None:
-            for i in range(out.size):
-                out[i] -= high
-        else:
-            shrink = 1.0 / high
-            for i in range(out.size):
-                out[i] *= shrink
     return DONE, total + carry, terms

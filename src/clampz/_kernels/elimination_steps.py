@@ -21,6 +21,7 @@ beliefs  (T + M,)  factor marginals, then P of each message's scope
 spread   (F + n,)  log(largest / smallest positive entry) of factors, then messages
 scale    (n,)      what each message was divided by (or its logarithm)
 plan, scratch      see elimination_plan
+flag     (1,)      raised from outside when the run is over; looked at before every block
 """
 
 import numpy as np
@@ -33,6 +34,9 @@ from clampz._kernels.jit import inline, kernel
 # potentials leaves its neighbourhood.
 LOG_ZERO = -1e200
 BELOW_ZERO = -1e190
+
+# Entries that are worked on between two looks at the flag where nothing else cuts the work into blocks: about 1 ms.
+PIECE = 1 << 20
 
 # What `logs` may be.  None has a type of its own, so a kernel is compiled without the other's loops, and for logarithms
 # only when they are needed.

@@ -76,10 +76,10 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
     for lane in range(num_lanes) if work.exact and options.exact else ():
         if watch.must_stop():
             break
-        plan = slicer.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), options.worker_bytes)
+        plan = slicer.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), options.worker_bytes, watch=watch)
         if plan is not None:
-            lower[lane], upper[lane] = slicer.total(work.unary[:, lane], plan)
-            done[lane] = True
+            lower[lane], upper[lane] = slicer.total(work.unary[:, lane], plan, watch)
+            done[lane] = bool(upper[lane] < np.inf)
     left = np.flatnonzero(~np.array(done))
     narrow = work.narrow
     if not left.size:

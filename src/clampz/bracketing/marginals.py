@@ -21,7 +21,7 @@ from clampz.bracketing.bracket import Bracket
 from clampz.bracketing.leaves import MOST_EDGES, PARTITION_SHARE, LeafWork, Solved, solve_leaves
 from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.search import PATIENCE, THOROUGH_SECONDS, Search, bytes_needed
+from clampz.bracketing.search import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS, Search, bytes_needed
 from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
 from clampz.clamping.branches import bytes_per_lane, checked_variables
 from clampz.elimination.cost import WITH_MARGINALS
@@ -111,12 +111,16 @@ def bound_marginals(
 def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch) -> MarginalBounds | None:
     """By exact inference, where it fits in the time and memory given."""
     seconds, thorough = watch.left(EXACT_SHARE / WITH_MARGINALS), watch.left() > THOROUGH_SECONDS
-    plan = Slicer(model).plan(model.unary.flat, seconds, options.num_bytes / 4, thorough=thorough)
+    plan = Slicer(model).plan(
+        model.unary.flat, seconds, options.num_bytes / 4, thorough=thorough, watch=watch.share(PLANNING_SHARE)
+    )
     if plan is None or plan.fixed:
         return None
     batch = Batch.of(model)
     how = ExactPlan.of(batch, options.num_bytes, order=plan.order)
-    found = run_exact(batch, ExactOptions(threads=options.threads), watch, how)[0]
+    found = run_exact(batch, ExactOptions(threads=options.threads), watch.share(EXACT_SHARE), how)[0]
+    if found.bound is None:
+        return None  # time was too short after all
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
     lower = {i: np.maximum(found.marginals[i] - off, 0.0) for i in asked}
     upper = {i: np.minimum(found.marginals[i] + off, 1.0) for i in asked}

@@ -62,39 +62,40 @@ def lower_bound(
     share, rounding = np.zeros(len(sums.parts)), np.zeros(len(sums.parts))
     best, best_q = -math.inf, q.copy()
     before = -math.inf
-    for _ in range(MAX_SWEEPS):
-        for number, part in enumerate(sums.parts):
-            if watch.must_stop():
-                return _proven(best), best_q
-            chosen = mine[number]
-            into_i = owner[row_i[chosen]] == number
-            near = np.where(into_i, row_i[chosen], row_j[chosen])
-            far = np.where(into_i, row_j[chosen], row_i[chosen])
-            fields = np.bincount(place[near], value[chosen] * q[far], len(part.rows)).astype(np.float64)
-            inner = model.pairwise.flat[part.pairs]
-            found = part.moments(np.where(fields < FORBIDDEN, -np.inf, unary[part.rows] + fields), inner, workspace)
-            if found.log_z > -math.inf:
-                fields = np.where(fields < FORBIDDEN, 0.0, fields)  # q is 0 there
-            else:
-                found = part.moments(unary[part.rows] + fields, inner, workspace)
-            if found.log_z == -math.inf:
-                return _proven(best), best_q
-            q[part.rows] = found.marginals[: len(part.rows)]
-            share[number] = found.log_z - float(fields @ q[part.rows])
-            size = float(np.abs(fields * q[part.rows]).sum())
-            rounding[number] = found.error + (ROUNDINGS * EPS + 4 * found.error) * (size + 1.0)
-        terms = value * q[row_i] * q[row_j]
-        total = float(model.constant + share.sum() + terms.sum())
-        error = float(
-            rounding.sum()
-            + (ROUNDINGS * EPS + 8 * rounding.max(initial=0.0))
-            * (np.abs(terms).sum() + np.abs(share).sum() + abs(model.constant))
-        )
-        if total - error > best:
-            best, best_q = total - error, q.copy()
-        if not total > before + LEAST_GAIN:
-            break
-        before = total
+    with suppress(Overdue):  # what was found before counts
+        for _ in range(MAX_SWEEPS):
+            for number, part in enumerate(sums.parts):
+                chosen = mine[number]
+                into_i = owner[row_i[chosen]] == number
+                near = np.where(into_i, row_i[chosen], row_j[chosen])
+                far = np.where(into_i, row_j[chosen], row_i[chosen])
+                fields = np.bincount(place[near], value[chosen] * q[far], len(part.rows)).astype(np.float64)
+                inner = model.pairwise.flat[part.pairs]
+                found = part.moments(
+                    np.where(fields < FORBIDDEN, -np.inf, unary[part.rows] + fields), inner, workspace, watch
+                )
+                if found.log_z > -math.inf:
+                    fields = np.where(fields < FORBIDDEN, 0.0, fields)  # q is 0 there
+                else:
+                    found = part.moments(unary[part.rows] + fields, inner, workspace, watch)
+                if found.log_z == -math.inf:
+                    return _proven(best), best_q
+                q[part.rows] = found.marginals[: len(part.rows)]
+                share[number] = found.log_z - float(fields @ q[part.rows])
+                size = float(np.abs(fields * q[part.rows]).sum())
+                rounding[number] = found.error + (ROUNDINGS * EPS + 4 * found.error) * (size + 1.0)
+            terms = value * q[row_i] * q[row_j]
+            total = float(model.constant + share.sum() + terms.sum())
+            error = float(
+                rounding.sum()
+                + (ROUNDINGS * EPS + 8 * rounding.max(initial=0.0))
+                * (np.abs(terms).sum() + np.abs(share).sum() + abs(model.constant))
+            )
+            if total - error > best:
+                best, best_q = total - error, q.copy()
+            if not total > before + LEAST_GAIN:
+                break
+            before = total
     return _proven(best), best_q
 
 
@@ -141,10 +142,9 @@ def upper_bound(
         total, error, gradient = 0.0, 0.0, np.empty(len(x))
         used, largest = np.zeros(num_entries), np.zeros(num_entries)
         for k, (graph, mine) in enumerate(zip(subgraphs, owned, strict=True)):
-            watch.check_stop()
             here = slice(ends[k], ends[k + 1])
             own = shared[mine] + np.where(finite[mine], shift[here], 0.0)
-            found = graph.moments(own[:num_rows], own[num_rows:], workspace)
+            found = graph.moments(own[:num_rows], own[num_rows:], workspace, watch)
             total += found.log_z / num_graphs
             error += found.error / num_graphs
             gradient[here] = found.marginals / num_graphs

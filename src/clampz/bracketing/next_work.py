@@ -59,7 +59,8 @@ def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -
     submodel = node.submodel
     if not options.exact or 0 <= len(node.clamps) - submodel.too_wide < 3:
         return None
-    plan = submodel.slicer.plan(node.unary(), watch.left(SPRINT_SHARE) * num_threads, options.worker_bytes)
+    seconds = watch.left(SPRINT_SHARE) * num_threads
+    plan = submodel.slicer.plan(node.unary(), seconds, options.worker_bytes, watch=watch)
     if plan is None:
         submodel.too_wide = len(node.clamps)
         return None

@@ -32,6 +32,8 @@ from clampz.workers import Crew, Job, finished
 # Share of the time that summing the whole model at once may take: where it has a thread of its own, and where
 # everything else waits for it.
 WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
+# And that looking for its order may take.
+PLANNING_SHARE = 0.2
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, and seconds that they have in any case.
@@ -195,7 +197,9 @@ class Search:
         memory = WHOLE_MEMORY * self.options.num_bytes
         thorough = self.watch.left() > THOROUGH_SECONDS
         seconds = self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME)
-        plan = Slicer(self.user_model).plan(self.user_model.unary.flat, seconds, memory, thorough=thorough)
+        plan = Slicer(self.user_model).plan(
+            self.user_model.unary.flat, seconds, memory, thorough=thorough, watch=self.watch.share(PLANNING_SHARE)
+        )
         return None if plan is None or plan.fixed else plan
 
     def _quick_bounds(self) -> tuple[Floats, bool]:
@@ -264,4 +268,4 @@ def bytes_needed(model: Model) -> int:
 
 def whole_sum(model: Model, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
     """The sum over all of a model, on a worker."""
-    return Slicer(model).total(model.unary.flat, plan)
+    return Slicer(model).total(model.unary.flat, plan, watch)

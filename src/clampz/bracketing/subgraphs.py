@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.bracketing.partitions import grouped
-from clampz.elimination.plans import Elimination, Restriction, Scopes
+from clampz.elimination.plans import NO_LIMIT, Elimination, Restriction, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.model import Model
 from clampz.model.fixing import states_left
 from clampz.model.tables import ranges
 from clampz.numerics import Floats, Integers
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 
 
 class Moments(NamedTuple):
@@ -35,15 +35,25 @@ class Subgraph:
     """
 
     def __init__(
-        self, model: Model, variables: Integers, edges: Integers, possible: NDArray[np.bool_], place: Integers
+        self,
+        model: Model,
+        variables: Integers,
+        edges: Integers,
+        possible: NDArray[np.bool_],
+        place: Integers,
+        watch: Watch,
     ) -> None:
+        watch.check_stop()
         num_states = model.num_states[variables]
         self.rows = ranges(model.unary.start[:-1][variables], num_states)
         start = model.pairwise.start
         self.pairs = ranges(start[edges], start[edges + 1] - start[edges])
         scopes = Scopes.of_pairwise(num_states, place[model.edges[edges]].reshape(-1, 2))
         self.restricted = Restriction.of(scopes, possible[self.rows])
-        self.elimination = Elimination.of(self.restricted.scopes, None)
+        elimination = Elimination.within(watch, self.restricted.scopes, NO_LIMIT)
+        if elimination is None:
+            raise Overdue
+        self.elimination = elimination
         kept = self.restricted.scopes.table_start
         self.owner = np.repeat(np.arange(len(kept) - 1), np.diff(kept))
         self.table_start = kept[:-1]
@@ -53,12 +63,15 @@ class Subgraph:
         """Table entries that a sum goes through."""
         return self.elimination.num_stored
 
-    def moments(self, unary: Floats, pairwise: Floats, workspace: Workspace) -> Moments:
-        """From log potentials of its own rows and pairs."""
+    def moments(self, unary: Floats, pairwise: Floats, workspace: Workspace, watch: Watch) -> Moments:
+        """From log potentials of its own rows and pairs; Overdue if the run is over before that."""
+        watch.check_stop()
         values = np.concatenate([unary, pairwise])
         entries, num_states = self.restricted.entries, len(self.restricted.states)
         states = np.empty(num_states)
-        found = sum_out(self.elimination, values[entries], workspace, states)
+        found = sum_out(self.elimination, values[entries], workspace, states, watch=watch)
+        if math.isnan(found.log_z):
+            raise Overdue
         out = np.zeros(len(values))
         if found.log_z == -math.inf:
             return Moments(-math.inf, 0.0, out)
@@ -110,15 +123,12 @@ class NarrowSums(NamedTuple):
             np.cumsum(np.bincount(labels[i[edges]], minlength=len(members)))[:-1],
         )
         place = np.empty(model.num_variables, dtype=np.int64)
-        parts, subgraphs = [], []
+        parts = []
         for variables, among in zip(members, own, strict=True):
-            watch.check_stop()
             place[variables] = np.arange(len(variables))
-            parts.append(Subgraph(model, variables, among, possible, place))
+            parts.append(Subgraph(model, variables, among, possible, place, watch))
         every = np.arange(model.num_variables)
-        for mask in masks:
-            watch.check_stop()
-            subgraphs.append(Subgraph(model, every, np.flatnonzero(mask), possible, every))
+        subgraphs = [Subgraph(model, every, np.flatnonzero(mask), possible, every, watch) for mask in masks]
         empty = bool((states_left(possible, model.unary.start) == 0).any())
         return cls(parts, np.flatnonzero(~inside), subgraphs, np.sum(masks, axis=0), empty, [])
 

@@ -111,7 +111,7 @@ class Growth:
         return Clamped(
             method=self.method.name,
             model=self.model,
-            bound=estimates.bound,
+            bound=None if math.isnan(self.steps[-1].log_z) else estimates.bound,
             variables=self.steps[-1].variables,
             steps=tuple(self.steps),
             branches=estimates,

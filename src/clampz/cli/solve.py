@@ -1,8 +1,9 @@
 """`clampz solve`: log Z, bounds and marginals of a model in a file, as a table or as JSON.
 
 The JSON has log_z, lower and upper (natural logarithms), bound, method, reason, converged, interrupted, seconds,
-clamped, select, leaves (of the bracket's tree, null where there is none), and with MAR the marginals. What JSON has no
-numbers for are strings that float() understands: "-inf", "inf"; marginals where Z = 0 are null.
+clamped, select, leaves (of the bracket's tree, null where there is none), and with MAR the marginals, marginals_by
+("exact", or the method that estimates them) and marginals_are (the same in words).  What JSON has no numbers for are
+strings that float() understands: "-inf", "inf"; marginals where Z = 0 are null.
 """
 
 import argparse
@@ -15,7 +16,6 @@ from typing import Any
 
 from clampz import choosing
 from clampz.bracketing import Bracket
-from clampz.choosing import Solution
 from clampz.cli.arguments import (
     SELECTORS,
     add_command,
@@ -35,6 +35,7 @@ from clampz.cli.watching import Listener, watched
 from clampz.errors import EvidenceError
 from clampz.io import results
 from clampz.model import Model
+from clampz.solution import Solution
 from clampz.wording import KINDS, counted, name_of, round_outward, title
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw")
@@ -61,7 +62,7 @@ def add(commands: Any) -> None:
         "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
         "  clampz solve model.uai --time 60 --json | jq .log_z\n\n"
         "JSON: log_z, lower, upper, bound, method, reason, converged, interrupted, seconds, clamped, select, leaves,\n"
-        'marginals (MAR); infinities are "inf", "-inf"',
+        'marginals, marginals_by and marginals_are (MAR); infinities are "inf", "-inf"',
     )
     add_model(parser)
     parser.add_argument(
@@ -195,6 +196,7 @@ def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
         "leaves": None if solution.bracket is None else solution.bracket.num_leaves,
     }
     if task == "MAR":
+        data["marginals_by"], data["marginals_are"] = solution.marginals_by, solution.marginals_are
         data["marginals"] = [[None if math.isnan(p) else p for p in row.tolist()] for row in solution.marginals]
     return data
 
@@ -212,6 +214,7 @@ def print_solution(solution: Solution, path: Path, task: str) -> None:
         ("proven", proven(solution)),
         ("method", method_text(solution)),
         ("why", solution.reason),
+        *([("marginals", solution.marginals_are)] if task == "MAR" else []),
         ("seconds", f"{solution.seconds:.2f}{stopped}"),
     ]
     show(facts(rows))

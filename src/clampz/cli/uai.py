@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from clampz import choosing
-from clampz.choosing import Solution
 from clampz.cli.arguments import add_command, add_memory
 from clampz.cli.exits import INTERRUPTED, OK, CommandError
 from clampz.cli.outputs import check_file
@@ -24,6 +23,7 @@ from clampz.errors import EvidenceError
 from clampz.io import evidence, uai
 from clampz.model import Model
 from clampz.model.fixing import given
+from clampz.solution import Solution
 from clampz.wording import title
 
 # What of INF_TIME is left for starting, reading and writing: a share, and seconds.

@@ -10,7 +10,7 @@ done in them.
 
 from typing import NamedTuple
 
-from clampz.elimination.plans import NO_LIMIT, ExactPlan
+from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -20,14 +20,21 @@ CACHED_ENTRIES = 2.0**20
 SECONDS_PER_ENTRY, SECONDS_BEYOND = 6e-9, 10e-9
 # Both passes take so many times as long as the one forwards.
 WITH_MARGINALS = 3.0
-# Of a sum of whatever size.
-SECONDS_PER_SUM = 1e-4
+# Of a sum of whatever size, and of each variable however small its tables.
+SECONDS_PER_SUM, SECONDS_PER_VARIABLE = 1e-4, 2e-7
 
 
-def seconds(entries: float, *, marginals: bool = False, at_once: float | None = None) -> float:
+def seconds(entries: float, *, marginals: bool = False, at_once: float | None = None, variables: int = 0) -> float:
     """What a sum takes that visits so many table entries forwards; or several sums, of so many entries `at_once`."""
     rate = SECONDS_PER_ENTRY if (at_once or entries) <= 2 * CACHED_ENTRIES else SECONDS_BEYOND
-    return SECONDS_PER_SUM + entries * rate * (WITH_MARGINALS if marginals else 1.0)
+    visits = entries * rate + variables * SECONDS_PER_VARIABLE
+    return SECONDS_PER_SUM + visits * (WITH_MARGINALS if marginals else 1.0)
+
+
+def elimination_seconds(elimination: Elimination, *, marginals: bool) -> float:
+    """What a sum by this plan takes."""
+    order = elimination.order
+    return seconds(order.total, marginals=marginals, variables=len(order.variables))
 
 
 class ExactCost(NamedTuple):
@@ -56,4 +63,4 @@ def exact_cost(model: Model, *, marginals: bool = True) -> ExactCost:
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
     found = plan.elimination
-    return ExactCost(found.width, found.num_bytes(marginals), seconds(found.order.total, marginals=marginals), plan)
+    return ExactCost(found.width, found.num_bytes(marginals), elimination_seconds(found, marginals=marginals), plan)

@@ -29,13 +29,12 @@ KEPT_BYTES = 2**28
 LARGE_LANE = 10_000
 
 Z_IS_ZERO = "Z = 0: every configuration has probability zero, so there are no marginals"
-NOT_REACHED = "the run was stopped before this lane"
+NOT_REACHED = "the run was stopped before this sum was done"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactOptions(Options):
-    """Options of `exact`; `tol` and `max_iter` have no effect on it, and a limit of time only between the lanes of a
-    batch: lanes not reached are nan.
+    """Options of `exact`; `tol` and `max_iter` have no effect on it.  Lanes that the time did not suffice for are nan.
 
     Attributes
     ----------
@@ -70,14 +69,14 @@ class _Lanes:
         values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, model.factors.flat])
         self.values = values[self.restricted.entries]
 
-    def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats) -> LogSum:
+    def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats, watch: Watch | None = None) -> LogSum:
         """log Z of a lane; writes its marginals into `unary` and `pairs` where these are not empty."""
         entries, num_kept = self.restricted.entries, self.num_kept
         values = self.values.copy()
         values[:num_kept] = self.batch.unary[self.restricted.states, b]
         marginals = np.empty(num_kept if self.wanted else 0)
-        found = sum_out(self.elimination, values, workspace, marginals)
-        if found.log_z == -np.inf or not self.wanted:
+        found = sum_out(self.elimination, values, workspace, marginals, watch=watch)
+        if not np.isfinite(found.log_z) or not self.wanted:
             unary[:] = pairs[:] = np.nan
             return found
         unary[self.restricted.states] = _normalised(marginals, self.state_start)
@@ -159,8 +158,13 @@ def run_exact(
 ) -> Estimates:
     """What `exact` does, by a plan made before for the states that some lane of this batch allows."""
     watch = Watch(options.time) if watch is None else watch
-    if plan is None:
-        plan = ExactPlan.of(batch, options.memory, marginals=options.marginals)
+    with watch.interruptible():
+        if plan is None:
+            plan = ExactPlan.within(watch, batch, options.memory, marginals=options.marginals)
+        return _not_reached(batch, options, watch) if plan is None else _run_plan(batch, options, watch, plan)
+
+
+def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan) -> Estimates:
     lanes = _Lanes(batch, plan, options.marginals)
     num_lanes = batch.num_lanes
     keep = options.marginals and lanes.num_pairs * num_lanes * 8 <= KEPT_BYTES
@@ -174,8 +178,10 @@ def run_exact(
             if b > 0 and watch.must_stop():
                 unary[b] = pairs[b] = np.nan
                 continue
-            found = lanes.lane(b, workspace, unary[b], pairs[b])
+            found = lanes.lane(b, workspace, unary[b], pairs[b], watch)
             log_z[b], error[b] = found.log_z + batch.model.constant, found.error
+            if np.isnan(found.log_z):
+                continue
             watch.report(
                 Progress(
                     method="exact",
@@ -189,25 +195,51 @@ def run_exact(
             )
 
     threads = lanes.num_threads(options)
-    with watch.interruptible(), Workers(threads) as pool:
+    with Workers(threads) as pool:
         pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
+    error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
+    done = ~np.isnan(log_z)
+
+    def pairs_again(lane: int) -> Floats:
+        return lanes.pairs_again(lane) if done[lane] else np.full(lanes.num_pairs, np.nan)
+
+    state = ExactState(pairs if keep else None, pairs_again if options.marginals else None)
+    return _estimates(batch, options, watch, log_z, error, unary.T, state)
+
+
+def _not_reached(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
+    """Nothing about any lane."""
+    nothing, num_pairs = np.full(batch.num_lanes, np.nan), len(batch.model.pairwise.flat)
+    state = ExactState(None, (lambda lane: np.full(num_pairs, np.nan)) if options.marginals else None)
+    return _estimates(batch, options, watch, nothing, np.full(batch.num_lanes, np.inf), nothing, state)
+
+
+def _estimates(
+    batch: Batch,
+    options: ExactOptions,
+    watch: Watch,
+    log_z: Floats,
+    error: Floats,
+    marginals: Floats,
+    state: ExactState,
+) -> Estimates:
+    """Of lanes whose log Z is known up to an error, or nan where the run was stopped before."""
     done = ~np.isnan(log_z)
     stopped_by = watch.stopped_by or "tol"
-    error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
     return Estimates(
         method="exact",
         model=batch.model,
         log_z=log_z,
-        bound="exact",
+        bound="exact" if done.any() else None,
         lower=np.where(done, log_z - error, -np.inf),
         upper=np.where(done, log_z + error, np.inf),
         value=log_z,
-        marginals_flat=unary.T,
+        marginals_flat=np.broadcast_to(marginals, batch.unary.shape),
         converged=done,
         num_iter=done.astype(np.int64),
         residual=np.where(done, 0.0, np.inf),
         stopped_by=["tol" if d else stopped_by for d in done],
         options=options,
         notes=[Z_IS_ZERO if z == -np.inf else "" if d else NOT_REACHED for z, d in zip(log_z, done, strict=True)],
-        state=ExactState(pairs if keep else None, lanes.pairs_again if options.marginals else None),
+        state=state,
     )

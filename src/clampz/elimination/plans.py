@@ -23,6 +23,7 @@ from clampz.model.fixing import states_left
 from clampz.model.tables import offsets
 from clampz.numerics import Integers
 from clampz.options import memory_allowed
+from clampz.watch import Watch
 
 # Bytes that are used without even looking at what is free.
 SMALL_BYTES = 64 * 2**20
@@ -86,9 +87,9 @@ class Scopes(NamedTuple):
         start, neighbour, _ = graph.neighbour_lists(len(self.num_states), self.edges().astype(np.int32))
         return start, neighbour
 
-    def order(self) -> Order:
-        """The best order found; the search for it may take a second."""
-        return find_order(self.num_states, *self.neighbours())
+    def order(self, watch: Watch | None = None) -> Order:
+        """The best order found; the search for it may take a second, or what the watch leaves of it."""
+        return find_order(self.num_states, *self.neighbours(), watch)
 
 
 class Restriction(NamedTuple):
@@ -151,9 +152,26 @@ class Elimination:
     ) -> "Elimination":
         """Lay out an order, one found before for the same scopes or else the best that is found now; TooWideError where
         a run would need more than `memory` bytes (None: half of what is free)."""
+        found = cls.within(None, scopes, memory, marginals=marginals, order=order)
+        assert found is not None  # nothing stops it
+        return found
+
+    @classmethod
+    def within(
+        cls,
+        watch: Watch | None,
+        scopes: Scopes,
+        memory: int | str | None = None,
+        *,
+        marginals: bool = True,
+        order: Order | None = None,
+    ) -> "Elimination | None":
+        """The same as part of a run; None where that is over before there is an order."""
         start, neighbour = scopes.neighbours()
-        order = find_order(scopes.num_states, start, neighbour) if order is None else order
+        order = find_order(scopes.num_states, start, neighbour, watch) if order is None else order
         if math.isinf(order.total):
+            if watch is not None and watch.must_stop():
+                return None
             most_states = float(np.log2(scopes.num_states.max()))
             width = math.ceil(order.log2_largest / most_states) - 1
             raise _too_wide(width, 8 * 2 ** int(order.log2_largest), memory_allowed(memory), "at least ")
@@ -197,8 +215,24 @@ class ExactPlan(NamedTuple):
     ) -> "ExactPlan":
         """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before is
         one for what is left then."""
+        found = cls.within(None, batch, memory, marginals=marginals, order=order)
+        assert found is not None  # nothing stops it
+        return found
+
+    @classmethod
+    def within(
+        cls,
+        watch: Watch | None,
+        batch: Batch,
+        memory: int | str | None = None,
+        *,
+        marginals: bool = True,
+        order: Order | None = None,
+    ) -> "ExactPlan | None":
+        """The same as part of a run; None where that is over before there is an order."""
         restricted = Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1))
-        return cls(restricted, Elimination.of(restricted.scopes, memory, marginals=marginals, order=order))
+        found = Elimination.within(watch, restricted.scopes, memory, marginals=marginals, order=order)
+        return None if found is None else cls(restricted, found)
 
 
 def _too_wide(width: int, num_bytes: int, allowed: int, more: str = "") -> TooWideError:

@@ -5,7 +5,6 @@ be done piece by piece.
 """
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ from clampz.model import Model
 from clampz.model.batch import Batch, joint_lanes
 from clampz.model.fixing import states_left, too_large
 from clampz.numerics import EPS, Floats, Integers, log_sum_exp
+from clampz.watch import Watch
 
 # Entries beyond which a sum is not taken in one go.
 MOST_ENTRIES = 2.0**31
@@ -57,27 +57,33 @@ class Slicer:
         self.may_fix = not model.factors and not too_large(model)
 
     def plan(
-        self, unary: Floats, most_seconds: float, memory: float = math.inf, *, thorough: bool = False
+        self,
+        unary: Floats,
+        most_seconds: float,
+        memory: float = math.inf,
+        *,
+        thorough: bool = False,
+        watch: Watch | None = None,
     ) -> SlicedPlan | None:
         """The cheapest way found to sum the lane with these unary potentials (S,) exactly within so many seconds and
-        bytes; None if there is none.
+        bytes; None if there is none, or the watch was over first.
 
         `thorough` spends up to a second on finding a narrow order, which the plan then carries.
         """
         possible = unary > -np.inf
         left = np.maximum(states_left(possible, self.model.unary.start), 1)
-        order = Restriction.of(self.scopes, possible).scopes.order() if thorough else None
-        entries = self._entries(left) if order is None else order.total
+        order = Restriction.of(self.scopes, possible).scopes.order(watch) if thorough else None
+        entries = self._entries(left, watch) if order is None else order.total
         direct = SlicedPlan((), entries, 1, order)
         best = direct if direct.fits(most_seconds, memory) else None
         if entries <= cost.CACHED_ENTRIES or (best is not None and best.seconds < QUICK_SECONDS):
             return best
         fixed: list[int] = []
         num_sums = 1
-        began = time.perf_counter()
+        planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
         while (
             self.may_fix
-            and time.perf_counter() - began < min(PLANNING_SECONDS, most_seconds / 4)
+            and not planning.must_stop()
             and len(fixed) < MAX_FIXED
             and num_sums * cost.SECONDS_PER_SUM < most_seconds
         ):
@@ -88,15 +94,16 @@ class Slicer:
             fixed.append(variable)
             num_sums *= int(left[variable])
             left[variable] = 1
-            sliced = SlicedPlan(tuple(fixed), self._entries(left), num_sums)
+            sliced = SlicedPlan(tuple(fixed), self._entries(left, planning), num_sums)
             if sliced.fits(most_seconds, memory) and (best is None or sliced.seconds < best.seconds):
                 best = sliced
             if sliced.entries <= cost.CACHED_ENTRIES / 8:
                 break
         return best
 
-    def total(self, unary: Floats, plan: SlicedPlan) -> tuple[float, float]:
-        """Lower and upper end of log Z of the lane: apart by rounding only."""
+    def total(self, unary: Floats, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
+        """Lower and upper end of log Z of the lane: apart by rounding only, unless the watch was over before all of it
+        was summed; then the lower one has what was, and the upper one is inf."""
         if not states_left(unary > -np.inf, self.model.unary.start).all():
             return -math.inf, -math.inf
         if plan.fixed:
@@ -107,8 +114,10 @@ class Slicer:
         if not possible.size:
             return -math.inf, -math.inf
         batch = batch.take(possible)
-        how = ExactPlan.of(batch, NO_LIMIT, marginals=False, order=plan.order)
-        found = run_exact(batch, ExactOptions(marginals=False, threads=1), plan=how)
+        how = ExactPlan.within(watch, batch, NO_LIMIT, marginals=False, order=plan.order)
+        if how is None:
+            return -math.inf, math.inf
+        found = run_exact(batch, ExactOptions(marginals=False, threads=1), watch, how)
         lower, upper = log_sum_exp(found.lower + constant[possible]), log_sum_exp(found.upper + constant[possible])
         rounding = error + 4 * EPS * len(found)
         return (
@@ -116,8 +125,9 @@ class Slicer:
             upper + rounding * (1 + abs(upper)) if math.isfinite(upper) else upper,
         )
 
-    def _entries(self, left: Integers) -> float:
-        """Table entries of the elimination of the variables with a choice of states; inf where they are too many."""
+    def _entries(self, left: Integers, watch: Watch | None) -> float:
+        """Table entries of the elimination of the variables with a choice of states; inf where they are too many, or
+        the watch was over before they were counted."""
         free = np.flatnonzero(left > 1)
         kept = self.edges[(left[self.edges] > 1).all(axis=1)]
-        return elimination_entries(kept, np.log2(left), free, MOST_ENTRIES)
+        return elimination_entries(kept, np.log2(left), free, MOST_ENTRIES, watch)

@@ -8,10 +8,19 @@ import numpy as np
 
 from clampz._kernels import elimination_steps as steps
 from clampz._kernels.elimination_backwards import backwards
-from clampz._kernels.elimination_forwards import EMPTY, OUT_OF_RANGE, ROUNDINGS_PER_TERM, forwards
+from clampz._kernels.elimination_forwards import (
+    DONE,
+    EMPTY,
+    OUT_OF_RANGE,
+    ROUNDINGS_PER_TERM,
+    STOPPED,
+    forwards,
+)
 from clampz._kernels.elimination_plan import Scratch, make_scratch
+from clampz.elimination.cost import elimination_seconds
 from clampz.elimination.plans import Elimination
 from clampz.numerics import EPS, Floats
+from clampz.watch import Flag, Watch, run_on
 
 
 class LogSum(NamedTuple):
@@ -19,6 +28,10 @@ class LogSum(NamedTuple):
 
     log_z: float
     error: float
+
+
+# Of a sum that was stopped.
+STOPPED_SUM = LogSum(math.nan, math.inf)
 
 
 class Workspace(NamedTuple):
@@ -44,22 +57,38 @@ class Workspace(NamedTuple):
 
 
 def sum_out(
-    elimination: Elimination, values: Floats, workspace: Workspace, marginals: Floats, *, log_domain: bool = False
+    elimination: Elimination,
+    values: Floats,
+    workspace: Workspace,
+    marginals: Floats,
+    *,
+    log_domain: bool = False,
+    watch: Watch | None = None,
 ) -> LogSum:
     """Sum over all variables, the log tables being `values`, end to end.
 
     Fills `marginals` (one entry per state of each variable) unless it is empty, and then `workspace.beliefs` with the
     factors' marginals.  Tables are scaled; with `log_domain`, or where that might underflow, they are logarithms.
+    `STOPPED_SUM`, and nothing of use in either, where the watch was over first.
     """
+    logs = steps.LOGARITHMS if log_domain else steps.SCALED
+    expected = elimination_seconds(elimination, marginals=marginals.size > 0)
+    return run_on(watch, expected, _passes, elimination, values, workspace, marginals, logs)
+
+
+def _passes(
+    elimination: Elimination, values: Floats, workspace: Workspace, marginals: Floats, logs: bool | None, flag: Flag
+) -> LogSum:
+    """Forwards, with logarithms if need be, and back if wanted."""
     store, beliefs, spread, scale, scratch = workspace
     beliefs = beliefs[: elimination.num_stored]
-    logs = steps.LOGARITHMS if log_domain else steps.SCALED
-    status, log_z, terms = forwards(elimination.plan, values, store, spread, scale, scratch, logs)
+    status, log_z, terms = forwards(elimination.plan, values, store, spread, scale, scratch, logs, flag)
     if status == OUT_OF_RANGE:
         logs = steps.LOGARITHMS
-        status, log_z, terms = forwards(elimination.plan, values, store, spread, scale, scratch, logs)
+        status, log_z, terms = forwards(elimination.plan, values, store, spread, scale, scratch, logs, flag)
     if status == EMPTY:
         return LogSum(-math.inf, 0.0)
-    if marginals.size:
-        backwards(elimination.plan, store, beliefs, scale, scratch, logs, elimination.state_start, marginals)
-    return LogSum(log_z, ROUNDINGS_PER_TERM * EPS * (terms + abs(log_z)))
+    if status == DONE and marginals.size:
+        start = elimination.state_start
+        status = backwards(elimination.plan, store, beliefs, scale, scratch, logs, start, marginals, flag)
+    return STOPPED_SUM if status == STOPPED else LogSum(log_z, ROUNDINGS_PER_TERM * EPS * (terms + abs(log_z)))

@@ -135,7 +135,10 @@ class Estimate(HasMarginals):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates(Listed[Estimate]):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
-    b."""
+    b.
+
+    `bound` is that of every lane with a log Z; where that is nan, because the run ended before, the lane has none.
+    """
 
     method: str
     model: Model

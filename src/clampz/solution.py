@@ -1,0 +1,121 @@
+"""Solution: what `solve` found, and what it says of itself: what its log Z is, and what its marginals are."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clampz.bracketing import Bracket
+from clampz.clamping.branches import Clamped
+from clampz.model import Model
+from clampz.model.results import Estimate, HasMarginals
+from clampz.model.tables import UnaryTables
+from clampz.wording import KINDS, Bound, counted, title
+
+Found = Estimate | Clamped
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Solution(HasMarginals):
+    """What `solve` found, by which method, and why that one.
+
+    Attributes
+    ----------
+    log_z, bound
+        The answer, inside the bounds, and what it is: "lower", "upper", "exact" or None for an estimate.
+    lower, upper
+        Certified: lower <= log Z <= upper, the best of all methods that were run.
+    marginals, marginals_by, marginals_are
+        `marginals[i][a]`; whose they are: "exact", or the name of the method that estimates them, or "" where there are
+        none; and the same in words, as in "Bethe's with 4 variables clamped, converged".
+    method, reason
+        The method of `estimate`, and why it was chosen, in a sentence or two.  Where clamping closes the bracket,
+        `log_z` is its, and only the marginals are the method's.
+    variables, select
+        The variables clamped for it, in order, and the selector that chose them ("" without clamps).
+    converged, interrupted
+        Whether that method converged, and whether Ctrl-C or the caller's callback ended the run.
+    seconds
+        What all of it took.
+    estimate
+        What the method returned, with everything else that it knows.
+    bracket
+        The bracket of `cz.bound`, with the way it closed, if that was used.
+    """
+
+    model: Model
+    log_z: float
+    bound: Bound | None
+    lower: float
+    upper: float
+    marginals: UnaryTables
+    method: str
+    reason: str
+    variables: tuple[int, ...]
+    select: str
+    converged: bool
+    interrupted: bool
+    seconds: float
+    estimate: Found = field(repr=False)
+    bracket: Bracket | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        found: Found,
+        reason: str,
+        *,
+        seconds: float,
+        interrupted: bool = False,
+        lower: float = -math.inf,
+        upper: float = math.inf,
+        bracket: Bracket | None = None,
+    ) -> "Solution":
+        """A method's result, its estimate held inside the bounds."""
+        lower, upper = max(lower, found.lower), min(upper, found.upper)
+        log_z = found.log_z if found.bound == "exact" else min(max(found.log_z, lower), upper)
+        bound: Bound | None = "lower" if log_z == lower else "upper" if log_z == upper else None
+        if upper == -math.inf:
+            bound = "exact"
+        elif log_z == found.log_z and found.bound is not None:
+            bound = found.bound
+        variables, select = (found.variables, found.select) if isinstance(found, Clamped) else ((), "")
+        return cls(
+            model=found.model,
+            log_z=log_z,
+            bound=bound,
+            lower=lower,
+            upper=upper,
+            marginals=found.marginals,
+            method=found.method,
+            reason=reason,
+            variables=variables,
+            select=select if variables else "",
+            converged=found.converged,
+            interrupted=interrupted,
+            seconds=seconds,
+            estimate=found,
+            bracket=bracket,
+        )
+
+    @property
+    def marginals_by(self) -> str:
+        return "" if self.upper == -math.inf or np.isnan(self.marginals.flat).any() else self.method
+
+    @property
+    def marginals_are(self) -> str:
+        if not self.marginals_by:
+            stopped = "exact inference was stopped" if math.isnan(self.log_z) else "log Z alone was asked for"
+            return f"none: {'Z = 0' if self.upper == -math.inf else stopped}"
+        if self.marginals_by == "exact":
+            return "exact"
+        clamps = f" with {counted(len(self.variables), 'variable')} clamped" if self.variables else ""
+        return f"{title(self.marginals_by)}'s{clamps}, {'converged' if self.converged else 'not converged'}"
+
+    def __repr__(self) -> str:
+        by = "clamping" if self.bound == "exact" and self.method != "exact" else self.method
+        clamps = f", {len(self.variables)} clamped by {self.select}" if self.variables else ""
+        return (
+            f"Solution({by}: log Z = {self.log_z:.10g} ({KINDS[self.bound]}) in [{self.lower:.10g}, {self.upper:.10g}]"
+            f"{clamps}; marginals: {self.marginals_are}; {self.seconds:.2g} s)"
+        )
