@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+from numba import config, types
+from numba.np import arrayobj
 
 import clampz as cz
 
@@ -30,3 +32,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them are about.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# With NUMBA_BOUNDSCHECK=1 kernels look at every index.  Python's -1 is the last entry and would pass, but in a kernel
+# it is "none": there it is an error as well.
+if config.BOUNDSCHECK:
+
+    def as_it_is(context, builder, kind, index, size):
+        return context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
+
+    arrayobj.fix_integer_index = as_it_is

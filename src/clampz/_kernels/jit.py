@@ -2,8 +2,9 @@
 takes, which is no part of any run.
 
 Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
-inlines from has, and installers may give the files of all versions one time stamp.  So the cache has a folder for each
-state of all kernels together.
+inlines from has, and installers may give the files of all versions one time stamp.  Nor does it tell kernels that look
+at every index (NUMBA_BOUNDSCHECK=1) from those that do not.  So the cache has a folder for each state of all kernels
+together.
 """
 
 import hashlib
@@ -30,7 +31,10 @@ def _cache_folder() -> str:
     """Where compiled kernels are kept: in the user's NUMBA_CACHE_DIR, else beside the kernels, else (read-only
     installs) in the user's cache."""
     here = Path(__file__).parent
-    state = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()[:16]
+    sources = [path.read_bytes() for path in sorted(here.glob("*.py"))]
+    settings: Any = config
+    checked = b"checked" if settings.BOUNDSCHECK else b""
+    state = hashlib.sha256(b"".join([*sources, checked])).hexdigest()[:16]
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     places = (
         [Path(chosen)]

@@ -61,7 +61,7 @@ def update_classes(class_start, centred, theta, weight, free, graph):
 def sweep_classes(class_start, num_sweeps, centred, theta, weight, free, graph):
     """Sweeps over all slots: the colour classes of the core, then the pendant trees, outwards from the core and
     back."""
-    core = class_start[-1]
+    core = class_start[class_start.size - 1]
     n = centred.shape[0]
     for _ in range(num_sweeps):
         update_classes(class_start, centred, theta, weight, free, graph)

@@ -79,7 +79,7 @@ def update_classes(class_start, q, theta, table, graph):
 def sweep_classes(class_start, num_sweeps, q, theta, table, graph):
     """Sweeps over all slots: the colour classes of the core, then the pendant trees, outwards from the core and
     back."""
-    core = class_start[-1]
+    core = class_start[class_start.size - 1]
     n = graph.start.size - 1
     for _ in range(num_sweeps):
         update_classes(class_start, q, theta, table, graph)

@@ -59,7 +59,8 @@ class Scopes(NamedTuple):
         arity[n:] = 2
         variables = np.concatenate([np.arange(n), edges.ravel()])
         sizes = np.concatenate([num_states, num_states[edges[:, 0]] * num_states[edges[:, 1]]])
-        return cls(np.asarray(num_states, dtype=np.int64), offsets(arity), variables, offsets(sizes))
+        # a copy: kernels would be compiled a second time for the model's own array, which is closed to writing
+        return cls(np.array(num_states, dtype=np.int64), offsets(arity), variables, offsets(sizes))
 
     @property
     def num_factors(self) -> int:

@@ -103,9 +103,10 @@ def _numbers(data: bytes, begin: int) -> "tuple[array[float], bool]":
     while begin < len(data):
         end, cut = begin + PIECE, False
         if end < len(data):  # on to where the token ends
-            space = SPACE.search(data, end, end + LONGEST_TOKEN)
-            cut = space is None and end + LONGEST_TOKEN < len(data)
-            end = space.start() if space else end + LONGEST_TOKEN
+            last = end + LONGEST_TOKEN + 1  # with the space behind the longest
+            space = SPACE.search(data, end, last)
+            cut = space is None and last < len(data)
+            end = space.start() if space else last
         tokens = data[begin:end].split()
         if cut:
             tokens.pop()

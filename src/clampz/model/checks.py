@@ -11,6 +11,16 @@ from clampz.numerics import Floats, Integers
 
 # Sums of potentials beyond this would drown what stands for a hard zero in a sum (1e30 in mean field).
 LARGEST_POTENTIAL = 1e20
+# Kernels number variables and messages, two for each edge, with 32 bits.
+MOST_MESSAGES = 2**31 - 1
+
+
+def check_counts(num_variables: int, num_edges: int) -> None:
+    """Refuse a model whose graph cannot be numbered."""
+    if max(num_variables, 2 * num_edges) > MOST_MESSAGES:
+        raise ModelError(
+            f"expected at most {MOST_MESSAGES} variables and half as many edges, found {num_variables} and {num_edges}"
+        )
 
 
 def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:

@@ -28,6 +28,7 @@ from clampz.model.checks import (
     as_pairs,
     as_table,
     as_weights,
+    check_counts,
     two,
 )
 from clampz.model.contents import Contents, among, fixed, fold, in_edge_order, smaller_first
@@ -243,6 +244,7 @@ class Model(Variables):
     def _set(self, contents: Contents) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
         num_states, unary, edges, flat, factors, constant, *_ = contents
+        check_counts(len(num_states), len(edges))
         if constant == -np.inf and len(num_states):  # Z = 0: no state of the first variable is possible
             unary, constant = np.where(np.arange(len(unary)) < num_states[0], -np.inf, unary), 0.0
         edges, flat = in_edge_order(num_states, *smaller_first(num_states, edges, flat))

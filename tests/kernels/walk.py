@@ -1,0 +1,137 @@
+"""A walk through the package by its public calls that reaches every kernel: models of every kind, each small."""
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import clampz as cz
+from clampz import _kernels
+
+MODULES = {
+    info.name: importlib.import_module(f"{_kernels.__name__}.{info.name}")
+    for info in pkgutil.iter_modules(_kernels.__path__)
+}
+EXACT = 1e-9
+# Kernels and what is inlined into them, each under the module that it is written in.
+KERNELS: dict[str, Any] = {
+    f"{home}.{name}": value
+    for home, module in MODULES.items()
+    for name, value in vars(module).items()
+    if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__
+}
+
+
+def models() -> dict[str, cz.Model]:
+    """Of every kind that kernels tell apart: shapes, labels, hard zeros, strengths, larger factors."""
+    rng = np.random.default_rng(0)
+    triangle = ((0, 1), (1, 2), (0, 2))
+    differ = np.where(np.eye(3) > 0, -np.inf, 0.0)
+    edges = {"cycle": [(i, (i + 1) % 4) for i in range(4)], "wheel": [(0, i) for i in range(1, 6)] + [(1, 2), (4, 5)]}
+    return {
+        "one state": cz.Model([[0.5]]),
+        "one variable": cz.Model([[0.0, 1.0]]),
+        "no edges": cz.Model(rng.normal(size=(5, 2))),
+        "a path": cz.generators.from_graph(7, [(i, i + 1) for i in range(6)], rng=0),
+        "a star of labels": cz.Model(
+            [rng.normal(size=k) for k in (5, 1, 2, 3, 9)],
+            {(0, i): rng.normal(size=(5, k)) for i, k in enumerate((1, 2, 3, 9), 1)},
+        ),
+        "a grid": cz.generators.grid(3, 3, rng=0),
+        "attractive": cz.generators.lamp(weights=(0, 3), rng=0),
+        "strong": cz.generators.complete(7, weights=(-3000, 3000), rng=0),
+        "labels": cz.generators.cycle(5, labels=3, potentials="table", rng=0),
+        "many labels": cz.generators.cycle(3, labels=20, potentials="table", rng=0),
+        "strong labels": cz.Model(np.zeros((3, 4)), {e: 2000 * rng.normal(size=(4, 4)) for e in triangle}),
+        "hard": cz.Model(np.zeros((4, 2)), {e: [[0.0, -np.inf], [0.5, 0.0]] for e in edges["cycle"]}),
+        "colouring": cz.Model(np.zeros((6, 3)), dict.fromkeys(edges["wheel"], differ)),
+        "impossible": cz.Model(np.zeros((4, 3)), {(i, j): differ for i in range(4) for j in range(i)}),
+        "factors": cz.Model(
+            rng.normal(size=(6, 2)),
+            {(0, 1): rng.normal(size=(2, 2))},
+            factors=[((i, i + 1, i + 2), rng.normal(size=(2, 2, 2))) for i in range(4)],
+        ),
+    }
+
+
+def unreached(called: set[str]) -> list[str]:
+    """The kernels that are neither called nor called by these: one that comes from the cache compiles nothing that it
+    calls."""
+    name_of = {value: name for name, value in KERNELS.items()}
+    found, waiting = set(called), list(called)
+    while waiting:
+        function = KERNELS[waiting.pop()].py_func
+        # by name, or as part of a module
+        names, scope = function.__code__.co_names, function.__globals__
+        spaces = [scope, *(vars(scope[name]) for name in names if isinstance(scope.get(name), ModuleType))]
+        for value in (space[name] for space in spaces for name in names if name in space):
+            name = name_of.get(value) if hasattr(value, "py_func") else None
+            if name is not None and name not in found:
+                found.add(name)
+                waiting.append(name)
+    return sorted(KERNELS.keys() - found)
+
+
+def walk() -> None:
+    """Every method on every model, alone and in batches, from starts and under evidence; clamps by every selector;
+    brackets and intervals.  What is a bound is held against exact inference."""
+    for name, model in models().items():
+        walk_methods(name, model)
+        walk_clamps(model)
+        walk_brackets(name, model)
+    cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
+    large = cz.generators.grid(120, 120, rng=0)  # ranges of slots, a thread for each
+    for method in (cz.mean_field, cz.bethe, cz.trw):
+        method(large, max_iter=2, threads=2)
+
+
+def walk_methods(name: str, model: cz.Model) -> None:
+    rng = np.random.default_rng(0)
+    log_z = cz.exact(model).log_z
+    batch = cz.Batch(model, rng.normal(size=(len(model.unary.flat), 9)))
+    settings: list[tuple[Any, dict[str, Any]]] = [(method, {}) for method in cz.methods().values()]
+    settings += [(cz.trw, {"edge_weights": kind, "num_steps": 2}) for kind in ("sampled", "optimized")]
+    sums = cz.exact(batch).log_z
+    for method, options in settings:
+        options = {**options, "max_iter": 20}
+        estimate = method(model, **options)
+        assert estimate.lower <= log_z <= estimate.upper, (name, method)
+        estimates = method(batch, threads=2, **options)
+        assert (estimates.lower <= sums + EXACT).all(), (name, method)
+        assert (estimates.upper >= sums - EXACT).all(), (name, method)
+        if log_z > -np.inf:
+            estimate.pairwise_marginals  # noqa: B018 (computed when asked for)
+            estimates[3].pairwise_marginals  # noqa: B018
+        if method is not cz.exact:
+            starts = [estimate] if log_z > -np.inf else []
+            for start in starts:
+                assert method(model, start=start, **options).lower <= log_z
+            for start in (estimates, cz.mean_field(batch, max_iter=2)):
+                assert (method(batch, start=start, **options).lower <= sums + EXACT).all()
+        method(model, evidence=[{0: 0}, {0: len(model.unary[0]) - 1}, {}], **options)
+
+
+def walk_clamps(model: cz.Model) -> None:
+    log_z = cz.exact(model).log_z
+    selectors = [name for name in cz.selectors() if model.pair_form is not None or "Cycles" not in name]
+    selectors += ["pseudo-greedy", "greedy"]
+    for name in cz.methods():
+        for select in selectors if name == "mean_field" else ["pseudo-greedy"]:
+            found = cz.clamp(model, name, k=1, select=select, max_iter=20)
+            assert found.lower <= log_z <= found.upper
+        anew: dict[str, Any] = {"reweight": True, "edge_weights": "optimized"} if name == "trw" else {}
+        cz.clamp(model, name, variables=[0], max_iter=20, **anew)
+
+
+def walk_brackets(name: str, model: cz.Model) -> None:
+    log_z = cz.exact(model).log_z
+    for options in ({}, {"exact": False, "gap": 1.0}, {"exact": False, "time": 0.0}, {"memory": "1MB"}):
+        found = cz.bound(model, **{"time": 0.3, "threads": 1, **options})
+        assert found.lower <= log_z <= found.upper, (name, options)
+    if log_z > -np.inf:
+        for exactly in (True, False):
+            intervals = cz.bound_marginals(model, time=0.3, threads=1, exact=exactly)
+            for i, marginal in enumerate(cz.exact(model).marginals):
+                assert (intervals.lower[i] <= marginal + EXACT).all() and (intervals.upper[i] >= marginal - EXACT).all()

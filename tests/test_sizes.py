@@ -1,0 +1,167 @@
+"""Every named limit of size in the code, from both sides: where it can be set, it is set so that small models cross it;
+else models are as large.  Answers agree on both sides, bounds hold, and what is beyond is refused in words."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import clampz as cz
+import size_checks as checks
+from size_checks import EXACT, set_everywhere, value_of
+
+HOUSE = Path(cz.__file__).parent
+# What a limit of size is called.
+WORDS = {"MAX", "MOST", "LIMIT", "LARGE", "LARGEST", "LONGEST", "HUGE", "HOPELESS", "SMALL", "DENSE", "BLOCK", "CHUNK"}
+WORDS |= {"PIECE", "BYTES", "ENTRIES", "FREE", "RANGE", "KEPT", "FULL", "WORD", "WORK", "STEPS"}
+# Rooms that compute nothing of their own: limits of the pictures and of the reproduction.
+WITHOUT = ("paper", "plotting", "cli", "interop")
+
+# Named alike, and no limit of size.
+NO_SIZES = {
+    "_kernels.jit:KEPT_STATES": "folders on disk",
+    "_kernels.elimination_forwards:OUT_OF_RANGE": "a status",
+    "_kernels.simd_math:EXP_LIMIT": "tests/kernels/test_simd_math.py",
+    "approximations.bethe_bound:LARGEST_W": "where a sigmoid is 1 in floats",
+    "approximations.edge_weights:NUM_TREES_LARGE": "trees at least",
+    "approximations.iteration:MAX_INTERVAL": "sweeps between two looks",
+    "bracketing.narrow_bounds:MAX_SWEEPS": "sweeps",
+    "bracketing.frontier:NODE_BYTES": "an estimate of a size",
+    "clamping.selectors.entropy:MAX_SWEEPS": "sweeps",
+    "clamping.selectors.strength:MAX_TANH": "a strength",
+    "clamping.selectors.strength:DENSE_ROW": "a strength",
+    "approximations.accuracy:DENSE_DEGREE": "what is advised, not what is computed",
+    "elimination.orders:WORK_IF_HUGE": "effort for an error message",
+    "elimination.plans:NO_LIMIT": "no limit",
+    "generators:MAX_SWAPS": "tries",
+    "io.files:MAX_RATIO": "beside FREE_BYTES: tests/io/test_files.py has a file that is packed too well",
+    "model.starts:MOST": "a probability",
+    "io.potentials:LARGEST_PLAIN": "how a number is written",
+}
+
+
+def named_limits() -> set[str]:
+    """Numbers in capitals at the top of a module whose names say that they limit a size."""
+    found = set()
+    for path in HOUSE.rglob("*.py"):
+        room = path.relative_to(HOUSE).with_suffix("").parts
+        for statement in ast.parse(path.read_text()).body if room[0] not in WITHOUT else ():
+            if isinstance(statement, ast.Assign):
+                names = [name.id for name in ast.walk(statement.targets[0]) if isinstance(name, ast.Name)]
+                found |= {
+                    f"{'.'.join(room)}:{name}" for name in names if name.isupper() and WORDS & set(name.split("_"))
+                }
+    return {where for where in found if isinstance(value_of(where), int | float)}
+
+
+class Setting(NamedTuple):
+    """Values to give a limit, and what must then come out as before; within `rtol`."""
+
+    values: tuple[float, ...]
+    answers: Callable[..., list[float]]
+    rtol: float = EXACT
+
+
+SET = {
+    "_kernels.elimination_order:DENSE_LIMIT": Setting((0, 1, 29, 30, 31), checks.exact_sums),
+    "approximations.edge_weights:LARGE_GRAPH": Setting((0, 49, 50), checks.bounds_of_methods),
+    "approximations.edge_weights:QUICKLY_DENSE": Setting((0, 24, 25), checks.bounds_of_methods),
+    "approximations.edge_weights:MAX_CHECKED": Setting((0, 24, 25), checks.bounds_of_methods),
+    "approximations.edge_weights:MAX_DENSE": Setting((0, 24, 25), checks.bounds_of_methods),
+    "approximations.mean_field:MAX_BLOCK": Setting((8, 20, 21), checks.lanes_and_threads),
+    "approximations.mean_field:MAX_SEARCH": Setting((0, 1, 7, 8, 9), checks.starts_of_mean_field),
+    "bracketing.leaves:MOST_EDGES": Setting((0, 31, 32), checks.brackets),
+    "bracketing.frontier:SMALL_COMPONENT": Setting((0.0, 1.0, 7.0), checks.brackets),
+    "bracketing.frontier:MOST_COMPONENTS": Setting((2, 3), checks.brackets),
+    "bracketing.marginals:MOST_SEARCHES": Setting((0, 1, 2), checks.intervals),
+    "bracketing.partitions:MOST_JOINED": Setting((0, 1, 8), checks.brackets),
+    "bracketing.narrow:KEPT_SUMS": Setting((1, 2), checks.brackets),
+    "bracketing.narrow:MAX_SUBGRAPHS": Setting((1, 2, 3), checks.brackets),
+    "bracketing.next_work:MOST_PIECES": Setting((1, 2), checks.brackets),
+    "bracketing.search:MOST_BETHE_BRANCHES": Setting((0.0, 2.0), checks.brackets),
+    "bracketing.search:MOST_BETHE_CLAMPS": Setting((0, 1), checks.brackets),
+    "bracketing.tree:FIRST_LIMIT": Setting((2.0, 4.0, 2.0**20), checks.brackets),
+    "bracketing.tree:MOST_STATES": Setting((1, 2, 5), checks.brackets),
+    "clamping.cost:MAX_CLAMPS": Setting((0, 1), checks.bounds_of_methods),
+    "clamping.growth:BLOCK": Setting((1, 7, 8, 31, 32, 33), checks.clamped, 1e-6),
+    "clamping.selectors.strength:MAX_DENSE": Setting((0, 59, 60), checks.walks, 1e-3),
+    "clamping.selectors.strength:MAX_DENSE_GRAPH": Setting((0, 59, 60), checks.walks, 1e-3),
+    "clamping.selectors.strength:MAX_STEPS": Setting((0,), checks.walks, 1e-3),
+    "elimination.cost:CACHED_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
+    "elimination.exact:KEPT_BYTES": Setting((0,), checks.exact_sums),
+    "elimination.exact:LARGE_LANE": Setting((0,), checks.exact_sums),
+    "elimination.orders:HOPELESS_ENTRIES": Setting((2.0**30,), checks.exact_sums),
+    "elimination.orders:HUGE_ENTRIES": Setting((0.0,), checks.exact_sums),
+    "elimination.orders:MAX_WORK": Setting((0.0,), checks.exact_sums),
+    "elimination.orders:MIN_WORK": Setting((0.0, 1e7), checks.exact_sums),
+    "elimination.plans:SMALL_BYTES": Setting((0,), checks.exact_sums),
+    "elimination.slices:MAX_FIXED": Setting((0, 1), checks.brackets),
+    "elimination.slices:MOST_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
+    "io.tokens:PIECE": Setting((1, 2, 7, 64), checks.written_and_read),
+    "workers:MAX_BLOCK": Setting((8, 16, 24), checks.lanes_and_threads),
+    "workers:MIN_RANGE": Setting((1, 8, 64), checks.lanes_and_threads),
+    "workers:SUM_BLOCK": Setting((8, 16, 64), checks.lanes_and_threads),
+}
+
+
+@pytest.mark.parametrize("where", SET)
+def test_answers_agree_wherever_the_limit_is(where, monkeypatch):
+    setting = SET[where]
+    wanted = setting.answers()
+    for value in setting.values:
+        set_everywhere(monkeypatch, where, value)
+        assert value_of(where) == value
+        np.testing.assert_allclose(setting.answers(), wanted, setting.rtol, setting.rtol, err_msg=f"{value}")
+        monkeypatch.undo()
+
+
+AT_SIZE: dict[str, Callable[[float], None]] = {
+    "_kernels.elimination_forwards:LINEAR_RANGE": checks.of_strength,
+    "_kernels.elimination_order:DENSE_LIMIT": checks.in_the_matrix_of_bits,
+    "_kernels.elimination_order:HOPELESS": checks.of_width,
+    "_kernels.elimination_order:WORD": checks.in_the_matrix_of_bits,
+    "_kernels.elimination_plan:BLOCK": checks.of_states,
+    "_kernels.messages:CHUNK": checks.of_degree,
+    "_kernels.messages:FULL_LANES": checks.of_lanes,
+    "_kernels.messages:SHORT_FORM_LIMIT": checks.of_strength,
+    "approximations.edge_weights:MAX_CHECKED": checks.on_cycles,
+    "approximations.edge_weights:MAX_DENSE": checks.on_cycles,
+    "approximations.mean_field:MAX_BLOCK": checks.of_lanes,
+    "bracketing.leaves:MOST_EDGES": checks.of_edges,
+    "io.fg:FREE_ENTRIES": checks.of_free_entries,
+    "io.files:FREE_BYTES": checks.of_unpacked_bytes,
+    "io.potentials:FREE_STATES": checks.of_free_states,
+    "io.potentials:MAX_AXES": checks.of_axes,
+    "io.potentials:MAX_CONSTANTS": checks.of_constants,
+    "io.tokens:LARGEST_WHOLE": checks.of_label,
+    "io.tokens:LONGEST_TOKEN": checks.of_token_length,
+    "model.checks:LARGEST_POTENTIAL": checks.of_potential,
+    "model.checks:MOST_MESSAGES": checks.of_numbers,
+    "numerics:LARGEST_LOG": checks.of_strength,
+    "workers:MAX_BLOCK": checks.of_lanes,
+    "workers:MIN_RANGE": checks.of_messages,
+    "workers:SUM_BLOCK": checks.of_slots,
+}
+
+
+CHECKED = [
+    pytest.param(where, marks=pytest.mark.checked) if where.startswith(("_kernels.", "workers:")) else where
+    for where in AT_SIZE
+]
+
+
+@pytest.mark.parametrize("where", CHECKED)
+def test_nothing_changes_at_the_limit(where):
+    limit = value_of(where)
+    assert isinstance(limit, int | float)
+    for size in (limit - 1, limit, limit + 1) if limit < 1e15 else (limit * 0.99, limit, limit * 1.01):
+        AT_SIZE[where](size)
+
+
+def test_every_limit_is_here():
+    """A new one needs a line in a table above."""
+    known = SET.keys() | AT_SIZE.keys() | NO_SIZES.keys()
+    assert sorted(known ^ named_limits()) == []
