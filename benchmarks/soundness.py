@@ -18,6 +18,7 @@ import argparse
 import math
 import sys
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -193,6 +194,7 @@ def main() -> int:
     if len(seeds) > 1 and arguments.models is None:
         parser.error("several seeds: expected --models, how many of each")
     seconds = arguments.seconds or (60.0 if arguments.models is None else math.inf)
+    warnings.simplefilter("error")  # what a user would see is a finding too
     until, tally = time.perf_counter() + seconds, Tally()
     try:
         for seed in seeds:
