@@ -118,9 +118,8 @@ class Frontier:
         node.tighten(solved.lower[0], solved.upper[0])
         node.settled = solved.exact[0]
         # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
-        submodel, gap = node.submodel, math.inf
-        if solved.upper[0] > solved.lower[0]:
-            gap = float(solved.upper[0] - solved.lower[0])
+        submodel, lower, upper = node.submodel, float(solved.lower[0]), float(solved.upper[0])
+        gap = 0.0 if lower == upper else upper - lower
         if solved.narrow is None:
             submodel.refined |= asked.work.limit > 0
             node.state = node.state or solved.states[0]
