@@ -9,6 +9,7 @@ done in them.  They are where a process begins; from then on the sums that it ta
 No result depends on them, only what is tried in the time that there is.
 """
 
+import math
 import threading
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.watch import Watch
 
 # Table entries of a sum that stays in a processor's cache, and seconds per entry there and beyond twice as many.
 CACHED_ENTRIES = 2.0**20
@@ -94,16 +96,19 @@ class ExactCost(NamedTuple):
         return self.plan is None
 
 
-def exact_cost(model: Model, *, marginals: bool = True) -> ExactCost:
-    """The width of the best elimination order found, and the memory and time that it takes; nothing is run.
+def exact_cost(model: Model, *, marginals: bool = True, watch: Watch | None = None) -> ExactCost:
+    """The width of the best elimination order found, and the memory and time that it takes; nothing is run.  Where a
+    watch is over before there is any order, all that is known is that it takes longer.
 
     >>> from clampz import generators
     >>> exact_cost(generators.cycle(100, rng=0)).width
     2
     """
     try:
-        plan = ExactPlan.of(Batch.of(model), NO_LIMIT, marginals=marginals)
+        plan = ExactPlan.within(watch, Batch.of(model), NO_LIMIT, marginals=marginals)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
+    if plan is None:
+        return ExactCost(0, 0, math.inf, None)
     found = plan.elimination
     return ExactCost(found.width, found.num_bytes(marginals), elimination_seconds(found, marginals=marginals), plan)
