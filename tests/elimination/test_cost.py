@@ -59,7 +59,8 @@ def test_one_sum_in_a_bad_moment_does_not_end_all_trying():
 
 def test_nothing_is_learned_from_sums_that_are_short_or_spend_their_time_elsewhere():
     speed = Speed()
-    speed.learn(cost.CACHED_ENTRIES, 20, 4e-3, marginals=False)
+    for entries, variables in ((0.0, 0), (1e5, 10)):  # whoever else was at work then
+        speed.learn(entries, variables, 1.0, marginals=False)
     speed.learn(4e6, 10**6, 5.0, marginals=False)
     assert speed.rate(cost.CACHED_ENTRIES) == cost.SECONDS_PER_ENTRY and speed.rate(2.0**30) == cost.SECONDS_BEYOND
 
@@ -98,6 +99,11 @@ def test_where_no_order_is_completed_it_takes_at_least_that():
     found = exact_cost(cz.generators.grid(60, 60, rng=0))
     assert found.at_least and found.plan is None
     assert found.num_bytes >= 8 * 2**59 and found.seconds > 1e6
+
+
+def test_tables_beyond_all_floats_are_counted_as_far_as_makes_sense():
+    found = exact_cost(cz.generators.complete(1100, rng=0))
+    assert found.at_least and found.width == 1099 and 2**100 < found.num_bytes < 2**104
 
 
 def test_evidence_makes_it_cheaper():

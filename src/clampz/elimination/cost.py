@@ -28,8 +28,9 @@ WITH_MARGINALS = 3.0
 SECONDS_PER_SUM, SECONDS_PER_VARIABLE = 1e-4, 2e-7
 
 
-# Sums that teach: they take so many seconds at least, and entries, not variables, are what they spend them on.
-TELLING_SECONDS, TELLING_ENTRIES = 5e-3, 256
+# Sums that teach have so many entries, some milliseconds of work, and so many for each variable, or variables would be
+# what they spend their time on.
+TELLING_ENTRIES, TELLING_PER_VARIABLE = 2.0**20, 256
 # Share of a sum in the rate that it leaves, and how far rates go from where they began: not so far that nothing is
 # tried any more, from which nothing would be learned.
 NEWS = 0.3
@@ -50,7 +51,7 @@ class Speed:
 
     def learn(self, entries: float, variables: int, took: float, *, marginals: bool) -> None:
         """From a sum that was done."""
-        if took < TELLING_SECONDS or entries < TELLING_ENTRIES * variables:
+        if entries < max(TELLING_ENTRIES, TELLING_PER_VARIABLE * variables):
             return
         which = int(entries > 2 * CACHED_ENTRIES)
         begun = (SECONDS_PER_ENTRY, SECONDS_BEYOND)[which]
