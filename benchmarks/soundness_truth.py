@@ -1,7 +1,8 @@
 """The truth that `soundness.py` compares with, from the factors as they were given; nothing here is from the package.
 
-Potentials are whole numbers of 2^-1074, the smallest float, and so added up without rounding; weights and sums of them
-are decimals of sixty digits.
+Potentials are whole numbers of 2^-1074, the smallest float.  The model is the sums of the factors over the same
+variables, each rounded once; everything after that is done without rounding that matters: weights and sums of them are
+decimals of sixty digits.
 """
 
 import math
@@ -121,14 +122,19 @@ class Truth:
 
 
 def merged(drawn: Drawn) -> Factors:
-    """The factors with their variables in order, those of one scope added up."""
+    """The factors with their variables in order, those of one scope added up and rounded."""
     found: dict[Scope, list[int | None]] = {}
     for scope, table in drawn.factors:
         order = np.argsort(scope, kind="stable")
         key = tuple(scope[i] for i in order)
         values = [fixed(v) for v in np.transpose(table, order).ravel().tolist()]
         found[key] = [*map(both, found[key], values)] if key in found else values
-    return list(found.items())
+    return [(scope, [rounded(value) for value in values]) for scope, values in found.items()]
+
+
+def rounded(value: int | None) -> int | None:
+    """To the nearest float."""
+    return None if value is None else fixed(value / ONE)
 
 
 def both(a: int | None, b: int | None) -> int | None:
