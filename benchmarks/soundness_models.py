@@ -15,12 +15,16 @@ Scope = tuple[int, ...]
 
 
 class Drawn(NamedTuple):
-    """A model as a list of factors, in the order in which they were given."""
+    """A model as a list of factors, in the order in which they were given.
+
+    `alike`, if any, has a number for each variable: those of the same number, of two states each, may be exchanged.
+    """
 
     num_states: tuple[int, ...]
     factors: tuple[tuple[Scope, np.ndarray], ...]
     constant: float = 0.0
     named: bool = False
+    alike: tuple[int, ...] = ()
 
     def model(self) -> cz.Model:
         names = [f"v{i}" for i in range(len(self.num_states))] if self.named else None
@@ -33,7 +37,8 @@ class Drawn(NamedTuple):
             table = np.full(self.num_states[i], HARD)
             table[a] = 0.0
             seen.append(((i,), table))
-        return self._replace(factors=(*self.factors, *seen))
+        alike = tuple(-1 - i if i in evidence else group for i, group in enumerate(self.alike))
+        return self._replace(factors=(*self.factors, *seen), alike=alike)
 
     def program(self) -> str:
         """What makes it again."""
@@ -48,11 +53,12 @@ class Drawn(NamedTuple):
 
     def smaller(self) -> "list[Drawn]":
         """Models with a factor, a variable or a state less, or rounder numbers."""
+        if self.alike:
+            return [self._without(i) for i in range(len(self.num_states))]
         out = [self._replace(factors=self.factors[:k] + self.factors[k + 1 :]) for k in range(len(self.factors))]
         for i, states in enumerate(self.num_states):
             if not any(i in scope for scope, _ in self.factors):
-                moved = tuple((tuple(v - (v > i) for v in scope), table) for scope, table in self.factors)
-                out.append(self._replace(num_states=self.num_states[:i] + self.num_states[i + 1 :], factors=moved))
+                out.append(self._without(i))
             for kept in {states // 2, states - 1} - {0}:
                 cut = tuple(
                     (scope, table.take(range(kept), axis=scope.index(i)) if i in scope else table)
@@ -67,6 +73,15 @@ class Drawn(NamedTuple):
             if not np.array_equal(rounded := np.round(table), table):
                 out.append(self._replace(factors=(*self.factors[:k], (scope, rounded), *self.factors[k + 1 :])))
         return out
+
+    def _without(self, i: int) -> "Drawn":
+        """A variable less, and all of its factors."""
+        moved = [(tuple(v - (v > i) for v in scope), table) for scope, table in self.factors if i not in scope]
+        return self._replace(
+            num_states=self.num_states[:i] + self.num_states[i + 1 :],
+            factors=tuple(moved),
+            alike=self.alike[:i] + self.alike[i + 1 :],
+        )
 
 
 def tables(
@@ -246,6 +261,19 @@ def strip(rng: np.random.Generator) -> Drawn:
     return Drawn((labels,) * place.size, tables(rng, [labels] * place.size, scopes, scale, zeros))
 
 
+def alike(rng: np.random.Generator) -> Drawn:
+    """Wide: up to thirty variables, most of them tied to each other, of a few sorts that can be counted."""
+    sizes = rng.integers(2, 11, size=int(rng.integers(1, 4)))
+    sort = rng.permutation(np.repeat(np.arange(len(sizes)), sizes)).tolist()
+    scale = float(rng.choice([0.05, 0.3, 1.0, 5.0, 1e4, 1e10]))
+    own = rng.normal(size=(len(sizes), 2)) * scale * rng.choice([0.1, 1.0, 5.0])
+    ties = rng.normal(size=(len(sizes), len(sizes), 2, 2)) * scale * (rng.random((len(sizes), len(sizes), 1, 1)) < 0.8)
+    ties = ties + ties.transpose(1, 0, 3, 2)
+    factors = [((i,), own[a]) for i, a in enumerate(sort)]
+    factors += [((i, j), ties[sort[i], sort[j]]) for i, j in itertools.combinations(range(len(sort)), 2)]
+    return Drawn((2,) * len(sort), tuple(factors), alike=tuple(sort))
+
+
 def larger(rng: np.random.Generator) -> Drawn:
     """Factors of three to five variables beside pairs, some of them with few entries that are possible, some twice."""
     num_states = some_states(rng, 9, 3)
@@ -300,6 +328,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Drawn]] = {
         isolated,
         chain,
         strip,
+        alike,
         larger,
         clauses,
         contradictory,

@@ -106,7 +106,7 @@ def every_state(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed
 def lanes(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Lanes with different clamps; those that are refused are claimed to be impossible."""
     sets = []
-    for evidence in [some_evidence(drawn, rng) for _ in range(int(rng.integers(2, 9)))]:
+    for evidence in [some_evidence(drawn, rng) for _ in range(int(rng.integers(3, 11)))]:
         try:
             cz.Batch.from_evidence(model, [evidence])
             sets.append(evidence)
@@ -286,9 +286,9 @@ QUESTIONS: dict[str, tuple[Question, float]] = {
     for question, weight in (
         (one_method, 3.0),
         (every_state, 3.0),
-        (lanes, 3.0),
-        (starts, 1.5),
-        (given_weights, 1.5),
+        (lanes, 4.0),
+        (starts, 1.2),
+        (given_weights, 1.2),
         (clamped, 1.2),
         (bracket_at_once, 1.5),
         (bracket_without_sums, 0.3),

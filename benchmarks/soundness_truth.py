@@ -1,7 +1,8 @@
 """The truth that `soundness.py` compares with, from the factors as they were given; nothing here is from the package.
 
-Potentials are whole numbers of 2^-1074, the smallest float, and so added up without rounding; weights and sums of them
-are decimals of sixty digits.
+Potentials are whole numbers of 2^-1074, the smallest float.  The model is the sums of the factors over the same
+variables, each rounded once; everything after that is done without rounding that matters: weights and sums of them are
+decimals of sixty digits.
 """
 
 import math
@@ -30,6 +31,7 @@ NOTHING = -200 << BITS
 ROUGH = 1e5
 
 Weights = list[tuple[Scope, Any]]
+Factors = list[tuple[Scope, list[int | None]]]
 
 
 def fixed(value: float) -> int | None:
@@ -50,7 +52,7 @@ class Truth:
 
     def _log_z(self, *evidence: tuple[int, int]) -> Decimal | None:
         """With some variables in their states; None for Z = 0."""
-        if evidence and self._is_large:  # what is nothing beside the rest is all that is left perhaps
+        if evidence and (self._is_large or self.drawn.alike):  # what is nothing beside the rest may be all that is left
             return Truth(self.drawn.given(dict(evidence))).log_z()
         if len(evidence) == 1:
             (i, a) = evidence[0]
@@ -62,12 +64,15 @@ class Truth:
 
     def marginal(self, variable: int) -> list[Decimal]:
         with localcontext(CONTEXT):
+            if self.drawn.alike:
+                logs = [self.log_z((variable, a)) for a in range(2)]
+                return [Decimal(0) if log_z is None else (log_z - self.log_z()).exp() for log_z in logs]
             table = self._states(variable)
             total = table.sum()
             return [value / total for value in table.tolist()]
 
     def _summed(self, keep: int | None, evidence: dict[int, int] | None = None) -> Any:
-        states, weights = list(self.drawn.num_states), self._scaled[1]
+        states, (_, weights) = list(self._table_sizes), self._scaled
         for i, a in (evidence or {}).items():
             states[i] = 1
             weights = [
@@ -77,17 +82,31 @@ class Truth:
             return summed(tuple(states), weights, keep)
 
     @cached_property
-    def _factors(self) -> list[tuple[Scope, list[int | None]]]:
-        return merged(self.drawn)
+    def _groups(self) -> list[list[int]]:
+        """Variables that may be exchanged, together: what counts is how many of them are in state 1."""
+        alike = self.drawn.alike
+        return [[i for i, other in enumerate(alike) if other == group] for group in sorted(set(alike))]
+
+    @cached_property
+    def _table_sizes(self) -> tuple[int, ...]:
+        return tuple(len(group) + 1 for group in self._groups) or self.drawn.num_states
+
+    @cached_property
+    def _factors(self) -> Factors:
+        found = merged(self.drawn)
+        return counted(found, self._groups) if self._groups else found
 
     @cached_property
     def _is_large(self) -> bool:
-        return any(value is not None and abs(value) > LARGE for _, values in self._factors for value in values)
+        return not self.drawn.alike and any(
+            value is not None and abs(value) > LARGE for _, values in self._factors for value in values
+        )
 
     @cached_property
     def _scaled(self) -> tuple[int, Weights]:
-        """What all scores have in common, and tables of what is left of them, as weights of at most 1."""
-        states = self.drawn.num_states
+        """What all scores have in common, and tables of what is left of them, as weights of at most 1 (of groups: times
+        the number of choices)."""
+        states = self._table_sizes
         factors = [near_the_top(states, self._factors)] if self._is_large else self._factors
         shift, weights = fixed(self.drawn.constant) or 0, []
         for scope, values in factors:
@@ -96,27 +115,59 @@ class Truth:
             exp = {None: Decimal(0)} | {v: exponential(v - top) for v in set(values) if v is not None}
             table = np.array([exp[v] for v in values], dtype=object)
             weights.append((scope, table.reshape([states[i] for i in scope])))
+        for g, group in enumerate(self._groups):
+            choices = [Decimal(math.comb(len(group), k)) for k in range(len(group) + 1)]
+            weights.append(((g,), np.array(choices, dtype=object)))
         return shift, weights
 
 
-def merged(drawn: Drawn) -> list[tuple[Scope, list[int | None]]]:
-    """The factors with their variables in order, those of one scope added up."""
+def merged(drawn: Drawn) -> Factors:
+    """The factors with their variables in order, those of one scope added up and rounded."""
     found: dict[Scope, list[int | None]] = {}
     for scope, table in drawn.factors:
         order = np.argsort(scope, kind="stable")
         key = tuple(scope[i] for i in order)
         values = [fixed(v) for v in np.transpose(table, order).ravel().tolist()]
         found[key] = [*map(both, found[key], values)] if key in found else values
-    return list(found.items())
+    return [(scope, [rounded(value) for value in values]) for scope, values in found.items()]
+
+
+def rounded(value: int | None) -> int | None:
+    """To the nearest float."""
+    return None if value is None else fixed(value / ONE)
 
 
 def both(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
-def near_the_top(
-    states: tuple[int, ...], factors: list[tuple[Scope, list[int | None]]]
-) -> tuple[Scope, list[int | None]]:
+def counted(factors: Factors, groups: list[list[int]]) -> Factors:
+    """The same over the numbers of variables in state 1 in each group."""
+    of, out = dict(factors), []
+    for g, group in enumerate(groups):
+        size, own = len(group), of.get((group[0],), [0, 0])
+        pair = of.get((group[0], group[1]), [0] * 4) if size > 1 else [0] * 4
+        scores = []
+        for k in range(size + 1):
+            pairs = [math.comb(size - k, 2), 0, k * (size - k), math.comb(k, 2)]
+            scores.append(weighted([size - k, k, *pairs], [*own, *pair]))
+        out.append(((g,), scores))
+        for h, other in enumerate(groups[:g]):
+            i, j = other[0], group[0]
+            pair = of.get((i, j), [0] * 4) if i < j else [of.get((j, i), [0] * 4)[p] for p in (0, 2, 1, 3)]
+            ends = [(len(other) - a, a, size - b, b) for a in range(len(other) + 1) for b in range(size + 1)]
+            out.append(((h, g), [weighted([x * y for x in e[:2] for y in e[2:]], pair) for e in ends]))
+    return out
+
+
+def weighted(counts: list[int], values: list[int | None]) -> int | None:
+    """Each value so many times."""
+    if any(value is None and count for count, value in zip(counts, values, strict=True)):
+        return None
+    return sum(count * value for count, value in zip(counts, values, strict=True) if value is not None)
+
+
+def near_the_top(states: tuple[int, ...], factors: Factors) -> tuple[Scope, list[int | None]]:
     """The scores of the joint states that are something beside the largest; None for the others."""
     rough = np.zeros(states)
     for scope, values in factors:
