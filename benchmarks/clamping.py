@@ -28,7 +28,7 @@ NUM_CLAMPS = 5
 # the edge weights anew in every branch, and so does this: by default ten steps of optimization each, or two, and slack
 # of 0.01 nats where the weights gain more than one.
 RIVALS: tuple[tuple[str, str, str, dict[str, Any], float], ...] = (
-    ("TRWBP", "trw", "trw", {}, 40.0),
+    ("TRWBP", "trw", "trw", {}, 25.0),
     ("TRWBP", "trw", "trw in two steps", {"num_steps": 2, "tol": 0.01}, 200.0),
     ("HAK", "bethe", "bethe", {}, 200.0),
     ("MF", "mf", "mf", {}, 20.0),
