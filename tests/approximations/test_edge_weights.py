@@ -70,6 +70,26 @@ def test_uniform_weights_of_parts_and_pendants():
 
 
 @pytest.mark.nojit
+def test_uniform_weights_of_many_components_are_those_of_each(monkeypatch):
+    """Exact however many there are: what they cost is what counts."""
+    monkeypatch.setattr(edge_weights, "MAX_DENSE", 25)
+    monkeypatch.setattr(edge_weights, "MAX_BLOCK", 100)
+    parts = [
+        nx.complete_graph(5),
+        nx.cycle_graph(4),
+        nx.complete_graph(5),
+        nx.lollipop_graph(4, 2),
+        nx.cycle_graph(4),
+    ] * 4
+    whole = nx.disjoint_union_all(parts)
+    rho = dict(zip(map(tuple, topology_of(whole).edges.tolist()), uniform_weights(topology_of(whole)), strict=True))
+    first = 0
+    for part in parts:
+        for (i, j), expected in zip(sorted(part.edges), uniform_weights(topology_of(part)), strict=True):
+            assert rho[first + i, first + j] == pytest.approx(expected, rel=EXACT)
+        first += len(part)
+
+
 def test_uniform_weights_of_the_free_variables():
     topology = topology_of(nx.complete_graph(5))
     free = np.array([True, True, True, False, False])
