@@ -206,6 +206,15 @@ def of_states(size: float) -> None:
     np.testing.assert_allclose(found.marginals[0], joint / joint.sum(), atol=EXACT)
 
 
+def of_pieces(size: float) -> None:
+    """A message of half as many entries, as many, and twice as many."""
+    limit = int(value_of("_kernels.elimination_steps:PIECE"))
+    model, log_z = curie_weiss(limit.bit_length() + np.sign(int(size) - limit), 0.1)
+    found = cz.exact(model)
+    assert found.log_z == pytest.approx(log_z, rel=1e-12)
+    np.testing.assert_allclose(found.marginals.flat, 0.5, atol=EXACT)
+
+
 def of_degree(degree: float) -> None:
     """Messages into one variable, in chunks: one lane alone against many."""
     model = hubs(int(degree))
