@@ -33,4 +33,4 @@ def largest_size(values: Floats) -> float:
     >>> largest_size(np.array([1.0, -3.0, -math.inf]))
     3.0
     """
-    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    return float(np.abs(values).max(initial=0.0, where=np.isfinite(values)))

@@ -24,7 +24,7 @@ from clampz.watch import GRACE, Overdue, Progress, Watch
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
-# Table entries up to which a first sweep takes a few milliseconds.
+# Table entries of a small model.
 SMALL_MODEL = 50_000
 
 
@@ -194,10 +194,14 @@ class Approximation(Generic[OptionsT]):
         return f"<approximation {self.name}>"
 
 
+def is_small(model: Model) -> bool:
+    """Whether a first sweep over a model takes a few milliseconds at most."""
+    return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat) <= SMALL_MODEL
+
+
 def _grace(model: Model) -> float:
     """Seconds after its end in which a method still gives the least answer: on a small model that takes no time."""
-    num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
-    return math.inf if num_entries <= SMALL_MODEL else GRACE
+    return math.inf if is_small(model) else GRACE
 
 
 def signature_of(options_type: type[Options]) -> inspect.Signature:

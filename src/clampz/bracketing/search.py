@@ -28,6 +28,7 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, pairwise_model
 from clampz.numerics import Floats
+from clampz.signature import is_small
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
@@ -38,8 +39,9 @@ WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
 PLANNING_SHARE = 0.2
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
-# The share of the time that mean field and TRW may each take at the start, and seconds that they have in any case.
-QUICK_SHARE, QUICK_SECONDS = 1 / 8, 0.01
+# The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
+# sweeps take long; and seconds that they have in any case.
+QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS = 1 / 8, 0.3, 0.01
 # The share that they have to settle, where narrow parts can do better than they.
 LONG_SHARE = 1 / 4
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
@@ -209,7 +211,9 @@ class Search:
         memory = WHOLE_MEMORY * self.options.num_bytes
         thorough = self.watch.left() > THOROUGH_SECONDS
         seconds = self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME)
-        plan = Slicer(self.user_model).plan(
+        same = self.user_model is self.model
+        slicer = self.frontier.root.submodel.slicer if same else Slicer(self.user_model)
+        plan = slicer.plan(
             self.user_model.unary.flat, seconds, memory, thorough=thorough, watch=self.watch.share(PLANNING_SHARE)
         )
         return None if plan is None or plan.fixed else plan
@@ -219,10 +223,14 @@ class Search:
         has settled."""
         model, options, root = self.user_model, self.options, self.frontier.root
         batch = Batch.of(model)
-        seconds = max(QUICK_SECONDS, self.watch.left(QUICK_SHARE))
-        limits = {"max_iter": options.max_iter, "threads": options.threads, "time": seconds}
-        fields = mean_field.solve(batch, mean_field.options(None, limits | {"seed": options.seed}), within=self.watch)
-        trees = trw.solve(batch, trw.options(None, limits), within=self.watch)
+        share = QUICK_SHARE if is_small(model) else LARGE_SHARE
+
+        def limits(**more: Any) -> dict[str, Any]:
+            seconds = max(QUICK_SECONDS, self.watch.left(share))
+            return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
+
+        fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=self.watch)
+        trees = trw.solve(batch, trw.options(None, limits()), within=self.watch)
         self._learn(float(fields.lower[0]), float(trees.upper[0]))
         both = [fields.marginals_flat, trees.marginals_flat]
         if model.factors:

@@ -55,7 +55,8 @@ def _first_largest(flat: Floats, start: Integers, highest: Floats) -> Integers:
 
 def _total(terms: list[Floats], sense: float, num_added: int) -> float:
     """Their sum, off to the safe side; so many numbers were added up one after another to get some of them."""
-    every = np.concatenate(terms)
-    if (every == -np.inf).any():
-        return -math.inf
-    return float(every.sum() + sense * ROUNDINGS_OF_SUMS * EPS * (np.abs(every).sum() + len(every) + num_added))
+    total = sum(float(each.sum()) for each in terms)
+    if total == -math.inf:
+        return total
+    size = sum(float(np.abs(each).sum()) + len(each) for each in terms) + num_added
+    return total + sense * ROUNDINGS_OF_SUMS * EPS * size

@@ -86,7 +86,9 @@ class Scopes(NamedTuple):
             members = self.variables[self.start[:-1][arity == size][:, None] + np.arange(size)]
             for a in range(size):
                 pairs.extend(members[:, [a, b]] for b in range(a + 1, size))
-        found = np.sort(np.concatenate(pairs), axis=1)
+        found = np.concatenate(pairs)
+        if not (found[:, 0] < found[:, 1]).all():
+            found.sort(axis=1)
         keys = found[:, 0] * n + found[:, 1]
         if (keys[1:] > keys[:-1]).all():
             return found

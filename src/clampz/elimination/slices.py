@@ -6,6 +6,7 @@ be done piece by piece.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from clampz.watch import Watch
 MOST_ENTRIES = 2.0**31
 # Seconds that a sum may take without a look for variables to fix, and that looking for them may take.
 QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
-# Variables that are fixed at most.
-MAX_FIXED = 24
+# Variables that are fixed at most, and those of a model that fixing so few makes narrow.
+MAX_FIXED, MOST_VARIABLES = 24, 4096
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,25 @@ class SlicedPlan:
 
 
 class Slicer:
-    """Exact sums over lanes of one model."""
+    """Exact sums over lanes of one model; what it knows of the model is computed when it is first needed."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.scopes = Scopes.of(model)
-        self.edges = self.scopes.edges()
-        self.may_fix = not model.factors and not too_large(model)
+
+    @cached_property
+    def scopes(self) -> Scopes:
+        return Scopes.of(self.model)
+
+    @cached_property
+    def edges(self) -> Integers:
+        """(m, 2) every pair of variables that share a factor."""
+        return self.scopes.edges() if self.model.factors else self.model.edges.astype(np.int64)
+
+    @cached_property
+    def may_fix(self) -> bool:
+        """Whether sums may be cut into slices."""
+        few = not self.model.factors and self.model.num_variables <= MOST_VARIABLES
+        return few and not too_large(self.model)
 
     def plan(
         self,
