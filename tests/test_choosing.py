@@ -1,6 +1,7 @@
 """`solve` chooses as the paper recommends, says why, and holds its estimate inside what is proven."""
 
 import math
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import clampz as cz
 from clampz import generators
 from clampz.choosing import solve
+from clampz.elimination.cost import ExactCost
 from clampz.options import bytes_in_words
 
 EXACT = 1e-9
@@ -93,10 +95,13 @@ def test_it_beats_bethe_where_the_paper_says_that_mean_field_does(size, weights)
 def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
     from clampz import choosing
 
-    def far_off(model: cz.Model, **options: object) -> cz.Estimate:
-        return replace(cz.bethe(model), log_z=1e6, bound=None, lower=-math.inf)
+    real = choosing._Run.by
 
-    monkeypatch.setattr(choosing, "bethe", far_off)
+    def far_off(run: Any, method: Any, model: cz.Model, *args: Any, **own: Any) -> cz.Estimate:
+        found = real(run, method, model, *args, **own)
+        return replace(found, log_z=1e6, bound=None, lower=-math.inf) if method is cz.bethe else found
+
+    monkeypatch.setattr(choosing._Run, "by", far_off)
     found = solve(MODELS["grid"], memory=NO_MEMORY, k=0)
     assert (found.log_z, found.bound) == (found.upper, "upper")
     assert "outside the bracket" in found.reason
@@ -223,7 +228,9 @@ def test_one_method_alone(method, bound):
     found = solve(MODELS["grid"], method=method)
     assert found.bound == bound
     assert "asked for" in found.reason
-    assert solve(MODELS["grid"], method=method, k=2, select="maxW").variables
+    clamped = solve(MODELS["grid"], method=method, k=2, select="maxW")
+    assert clamped.variables
+    assert clamped.log_z == pytest.approx(cz.clamp(MODELS["grid"], method, k=2, select="maxW").log_z, abs=1e-9)
 
 
 def test_evidence_and_names():
@@ -257,6 +264,33 @@ def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
     assert not found.variables  # nothing was clamped after that
     assert found.lower <= cz.exact(model).log_z <= found.upper
     assert "mean_field" in heard
+
+
+@pytest.mark.parametrize("place", ["exact_cost", "dense_and_strong", "bound", "_estimate"])
+def test_ctrl_c_between_methods_is_heard_as_well(place, monkeypatch):
+    from clampz import choosing
+
+    real, presses = getattr(choosing, place), [signal.SIGINT]
+
+    def pressed(*args: Any, **options: Any) -> Any:
+        if presses:
+            signal.raise_signal(presses.pop())
+        return real(*args, **options)
+
+    monkeypatch.setattr(choosing, place, pressed)
+    model = generators.grid(8, 8, rng=0)
+    found = solve(model, memory=NO_MEMORY, time=60)
+    assert found.interrupted
+    assert found.lower <= cz.exact(model).log_z <= found.upper
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_time_to_plan_it_says_so(monkeypatch):
+    from clampz import choosing
+
+    monkeypatch.setattr(choosing, "exact_cost", lambda *args, **options: ExactCost(0, 0, math.inf, None))
+    found = solve(MODELS["grid"], time=SHORT)
+    assert "no time to see what exact inference needs" in found.reason
 
 
 def test_no_time_still_gives_bounds():

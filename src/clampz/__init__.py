@@ -6,6 +6,7 @@
 True
 """
 
+from clampz import _starting as _starting  # before all that takes time
 from clampz import generators
 from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe

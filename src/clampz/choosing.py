@@ -36,13 +36,12 @@ from clampz.wording import counted, title
 
 # Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
 DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
-# Share of the time that exact inference may take: the rest is for bounds, should it not end in that.
-EXACT_SHARE = 0.75
+# Shares of the time that looking for an order of exact inference may take, and of what is then left, exact inference:
+# the rest is for bounds, should it not end in that.
+PLANNING_SHARE, EXACT_SHARE = 0.15, 0.75
 # Shares of the time left for mean field, for Bethe without clamps, for the bracket, and for TRW where that is needed;
 # Bethe with clamps has the rest.
 MEAN_FIELD_SHARE, BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.1, 0.3, 0.8, 0.5
-# Brackets of a search that got nowhere beyond its first bounds.
-FIRST_BRACKETS = 2
 # Clamps that pseudo-greedy should be able to afford to be worth its tries.
 PATIENT_CLAMPS = 3
 QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
@@ -101,14 +100,18 @@ def solve(
     if evidence is not None:
         model = given(model, evidence)
     run = _Run(whole := Watch(limits.time), whole, threads, memory, marginals, progress)
-    if str(method).lower() != "auto":
-        return _by_one(model, method, run, k, select or QUICK)
+    with whole.interruptible():
+        if str(method).lower() != "auto":
+            return _by_one(model, method, run, k, select or QUICK)
+        return _by_what_suits(model, run, time, k, select)
+
+
+def _by_what_suits(model: Model, run: "_Run", time: float | None, k: int | None, select: str | None) -> Solution:
+    """Exactly if there is time and memory for that; else a bracket and an estimate."""
     rest = DEFAULT_TIME if time is None else math.inf
     if k:
         return _clamped_as_asked(model, "", run.limited(rest), k, select)
-    cost = exact_cost(model, marginals=marginals)
-    # that holds itself to about a second, and what follows has all of the time
-    run = replace(run, whole=(whole := Watch(limits.time)), watch=whole)
+    cost = exact_cost(model, marginals=run.marginals, watch=run.watch.share(PLANNING_SHARE))
     most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
     found, why = _exactly(model, cost, run, cost.seconds, most)
     if found is not None:
@@ -141,12 +144,21 @@ class _Run:
         return replace(self, watch=Watch(min(seconds, self.watch.left()), within=self.watch))
 
     def options(self, share: float = 1.0) -> dict[str, Any]:
-        return {"time": self.watch.left(share), "threads": self.threads, "progress": self.progress}
+        return {"time": self.watch.left(share), "threads": self.threads, "progress": self.tell}
+
+    def tell(self, progress: Progress | Bracket) -> None:
+        """Tell the callback, and whoever is at work whether to stop: Ctrl-C is heard by the run as a whole."""
+        if self.interrupted:
+            raise StopIteration
+        if self.progress is not None:
+            self.progress(progress)
 
     def by(self, method: Approximation[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
         """What a method makes of a model in a share of the time left."""
-        found: Estimate = method(model, **self.options(share), **own)
-        return self.heard(found)
+        start, limits = own.pop("start", None), self.options(share)
+        progress = limits.pop("progress")
+        found = method.solve(Batch.of(model), method.options(None, limits | own), start, progress, within=self.watch)
+        return self.heard(found[0])
 
     def heard(self, found: FoundT) -> FoundT:
         """The same result; if somebody stopped it, the rest stops too."""
@@ -158,6 +170,7 @@ class _Run:
 
     @property
     def interrupted(self) -> bool:
+        self.watch.must_stop()
         return self.watch.stopped_by in ("interrupt", "callback")
 
     def solution(self, found: Found, reason: str, **more: Any) -> Solution:
@@ -169,12 +182,14 @@ def _exactly(model: Model, cost: ExactCost, run: _Run, expected: float, most: fl
     """What exact inference finds, if memory allows it, it is expected to take so many seconds at most, and does; else
     None, and why."""
     allowed = memory_allowed(run.memory)
+    if math.isinf(cost.seconds):
+        return None, "There was no time to see what exact inference needs"
     if cost.plan is None or cost.num_bytes > allowed or expected > most:
         more, limit = "at least " if cost.at_least else "", "memory" if cost.num_bytes > allowed else "time"
         needs = f"{more}{bytes_in_words(cost.num_bytes)} (width {more}{cost.width})"
         return None, f"Exact inference needs {needs}, more than there is {limit} for"
     options = ExactOptions(memory=allowed, marginals=run.marginals, threads=run.threads)
-    watch = Watch(most, run.progress, within=run.watch)
+    watch = Watch(most, run.tell, within=run.watch)
     found = run_exact(Batch.of(model), options, watch, cost.plan)[0]
     if found.converged:
         return found, ""
@@ -207,7 +222,7 @@ def _bracketed(model: Model, cost: ExactCost, why: str, run: _Run, select: str |
     if bracket.stopped_by == "exact" and -math.inf < upper <= lower + ROUNDING:
         return _closed(model, cost, f"{why}, so clamping closes the bracket ({leaves})", run, below, first, bracket)
     above = None
-    if -math.inf in (below.lower, upper) or (len(bracket.trace) <= FIRST_BRACKETS and upper - lower > NARROW):
+    if -math.inf in (below.lower, upper) or (bracket.num_leaves == 1 and upper - lower > NARROW):
         # a model too large to be clamped in this time: optimized edge weights are the better upper bound
         above = run.by(trw, model, TRW_SHARE, edge_weights="optimized")
         upper = min(upper, above.upper)
@@ -239,7 +254,8 @@ def _closed(
 
 def _closing(model: Model, run: _Run, seconds: float) -> Bracket:
     """The bracket that `bound` reaches in this time; without exact sums where memory is too short for any."""
-    options: dict[str, Any] = {"gap": NARROW, "time": seconds, "threads": run.threads, "progress": run.progress}
+    options: dict[str, Any] = {"gap": NARROW, "time": seconds, "threads": run.threads, "progress": run.tell}
+    options["stop"] = lambda: run.interrupted
     try:
         found = bound(model, memory=run.memory, **options)
     except OptionError:  # there was not memory enough to begin

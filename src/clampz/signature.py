@@ -5,6 +5,7 @@ batch.
 """
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,9 +20,12 @@ from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_option
-from clampz.watch import Overdue, Progress, Watch
+from clampz.watch import GRACE, Overdue, Progress, Watch
 
 OptionsT = TypeVar("OptionsT", bound=Options)
+
+# Table entries up to which a first sweep takes a few milliseconds.
+SMALL_MODEL = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +132,7 @@ class Approximation(Generic[OptionsT]):
         **changes: Any,
     ) -> Estimate | Estimates:
         chosen = self.options(options, changes)
-        watch = Watch(chosen.time, progress)
+        watch = Watch(chosen.time, progress, grace=_grace(model.model if isinstance(model, Batch) else model))
         with watch.interruptible():
             if isinstance(model, Batch):
                 if evidence is not None:
@@ -153,7 +157,7 @@ class Approximation(Generic[OptionsT]):
     ) -> Estimates:
         """Estimates of a batch, perhaps as a share of another run, which it stops with; to TRW also edge weights may be
         given, in place of those that its options name."""
-        watch = Watch(options.time, progress, within=within)
+        watch = Watch(options.time, progress, within=within, grace=_grace(batch.model))
         with watch.interruptible():
             return self._solved(batch, options, start, watch, {} if weights is None else {"weights": weights})
 
@@ -188,6 +192,12 @@ class Approximation(Generic[OptionsT]):
 
     def __repr__(self) -> str:
         return f"<approximation {self.name}>"
+
+
+def _grace(model: Model) -> float:
+    """Seconds after its end in which a method still gives the least answer: on a small model that takes no time."""
+    num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
+    return math.inf if num_entries <= SMALL_MODEL else GRACE
 
 
 def signature_of(options_type: type[Options]) -> inspect.Signature:

@@ -60,7 +60,8 @@ class Watch:
 
     Every deadline is a share of one clock: a run inside another gets `watch.share(...)`, which ends no later than the
     whole and stops when that does.  `stop` is asked whenever the run asks whether it must stop.  `flag[0]` is raised as
-    soon as the run is seen to be over: kernels that take long look at it now and then (see `run`).
+    soon as the run is seen to be over: kernels that take long look at it now and then (see `run`).  `grace` is how many
+    seconds later there is no time left even for the least answer.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class Watch:
         *,
         within: "Watch | None" = None,
         stop: Callable[[], bool] | None = None,
+        grace: float = GRACE,
     ) -> None:
         self.stopped_by: StoppedBy | None = None
         self._progress = progress
         self._within = within
         self._stop = stop
+        self._grace = grace
         self._lock = threading.Lock()
         self._time = time
         self._began = perf_counter()
@@ -130,7 +133,7 @@ class Watch:
         """Whether it should have ended some time ago: then there is no time even for the least answer."""
         if not self.must_stop() or self._over is None:
             return False
-        return self.used > self._time + GRACE or perf_counter() > self._over + GRACE
+        return self.used > self._time + self._grace or perf_counter() > self._over + self._grace
 
     def check(self) -> None:
         """Raise Overdue if it is: between the stages of work without which there is no answer."""

@@ -14,6 +14,7 @@ from clampz.approximations.edge_weights import (
     uniform_weights,
 )
 from clampz.model.topology import Topology
+from clampz.watch import Watch
 from naive import naive_forest_excess, spanning_trees
 from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
@@ -69,6 +70,26 @@ def test_uniform_weights_of_parts_and_pendants():
 
 
 @pytest.mark.nojit
+def test_uniform_weights_of_many_components_are_those_of_each(monkeypatch):
+    """Exact however many there are: what they cost is what counts."""
+    monkeypatch.setattr(edge_weights, "MAX_DENSE", 25)
+    monkeypatch.setattr(edge_weights, "MAX_BLOCK", 100)
+    parts = [
+        nx.complete_graph(5),
+        nx.cycle_graph(4),
+        nx.complete_graph(5),
+        nx.lollipop_graph(4, 2),
+        nx.cycle_graph(4),
+    ] * 4
+    whole = nx.disjoint_union_all(parts)
+    rho = dict(zip(map(tuple, topology_of(whole).edges.tolist()), uniform_weights(topology_of(whole)), strict=True))
+    first = 0
+    for part in parts:
+        for (i, j), expected in zip(sorted(part.edges), uniform_weights(topology_of(part)), strict=True):
+            assert rho[first + i, first + j] == pytest.approx(expected, rel=EXACT)
+        first += len(part)
+
+
 def test_uniform_weights_of_the_free_variables():
     topology = topology_of(nx.complete_graph(5))
     free = np.array([True, True, True, False, False])
@@ -141,11 +162,13 @@ def test_heaviest_forests():
     topology = topology_of(grid_graph(2, 3))
     edges = topology.edges.tolist()
     weights = rng.random((topology.num_edges, 5))
-    found = heaviest_forests(topology, weights)
+    found = heaviest_forests(topology, weights, Watch())
     trees = spanning_trees(6, edges)
     for b in range(5):
         best = max(trees, key=lambda tree: sum(weights[list(tree), b]))
         assert sorted(np.flatnonzero(found[:, b]).tolist()) == sorted(best)
+    asked = iter([False, False, True])
+    assert heaviest_forests(topology, weights, Watch(stop=lambda: next(asked))) is None  # after the second of five
 
 
 # -- given by the user -----------------------------------------------------------------------------------------------

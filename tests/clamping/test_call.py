@@ -116,3 +116,16 @@ def test_an_estimate_with_evidence_gives_no_weights():
     with pytest.raises(cz.OptionError, match="unknown option 'start'"):
         cz.clamp(model, "trw", k=0, start=known)
     assert cz.trw(model, start=known).upper >= cz.exact(model).log_z
+
+
+def test_a_sum_over_branches_that_were_not_all_reached_is_no_bound():
+    model = cz.generators.complete(6, rng=0)
+    batches = []
+
+    def stop(progress):
+        batches.append(progress.num_lanes)
+        if progress.num_lanes > 1:
+            raise StopIteration
+
+    found = cz.clamp(model, "exact", k=1, progress=stop)
+    assert batches[-1] == 2 and math.isnan(found.log_z) and found.bound is None

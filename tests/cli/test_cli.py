@@ -1,6 +1,7 @@
 """The command line as a whole: help, exit codes, errors of one line, and what is imported."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -51,6 +52,27 @@ def test_output_without_unicode(folder):
         [sys.executable, "-m", "clampz", "info", "grid.uai"], capture_output=True, text=True, env=environment
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [True, False])
+def test_ctrl_c_while_it_is_still_imported_ends_the_command_quietly(command, tmp_path):
+    slow = "import time\nprint('importing', flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "numba.py").write_text(slow)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    arguments = ["-m", "clampz", "info", "grid.uai"] if command else ["-c", "import clampz"]
+    with subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    # programs that import clampz hear Ctrl-C as ever
+    assert (process.returncode == exits.INTERRUPTED, err == "", "KeyboardInterrupt" in err) == (
+        command,
+        command,
+        not command,
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

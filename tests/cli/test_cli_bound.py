@@ -105,7 +105,7 @@ def test_a_checkpoint_that_fails_at_the_end_does_not_lose_the_result(folder, cap
     def full(search: Search, path: Path) -> None:
         raise cz.OptionError("checkpoint c: No space left on device")
 
-    monkeypatch.setattr("clampz.bracketing.running._save", full)
+    monkeypatch.setattr("clampz.bracketing.running.save", full)
     assert run("bound", "grid.uai", "--checkpoint", "c") == 2
     out, err = capsys.readouterr()
     assert "lower" in out

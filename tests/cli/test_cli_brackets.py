@@ -4,9 +4,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numba.core import event
 from running import a_bracket
 
 import clampz as cz
+from clampz._kernels import jit
 from clampz.cli import brackets
 from clampz.cli.brackets import Closing, digits_for, rounded_up
 
@@ -32,19 +34,37 @@ def test_decimals_grow_as_the_gap_closes():
     assert [rounded_up(gap) for gap in (0.0, math.inf, 1.0, 0.0123401, 99.91)] == ["0", "inf", "1", "0.0124", "100"]
 
 
-def test_the_live_display():
+def shown(closing: Closing) -> str:
     from io import StringIO
 
     from rich.console import Console
 
+    text = StringIO()
+    Console(file=text, width=60).print(closing)
+    return "\n".join(line.strip() for line in text.getvalue().splitlines())
+
+
+def test_compiling_is_mentioned_and_takes_no_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(brackets.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(jit, "perf_counter", lambda: now[0])
+    closing = Closing(cz.BoundOptions(time=60))
+    with event.trigger_event("numba:compiler_lock"), event.trigger_event("numba:compile"):
+        now[0] += 100.0
+        assert shown(closing) == "compiling kernels, once after installation\nseconds  0 of 60, Ctrl-C stops"
+    assert shown(closing) == ""
+    now[0] += 3.0
+    assert shown(closing) == "seconds  3 of 60, Ctrl-C stops"
+
+
+def test_the_live_display():
+    some = cz.bound(cz.generators.complete(8, weights=(-8, 8), rng=0), exact=False, leaves=4)
     closing = Closing(cz.BoundOptions(gap=0.01, time=60))
     closing._began -= 3
     texts = []
-    for bracket in (None, cz.bound(cz.generators.complete(8, weights=(-8, 8), rng=0), exact=False, leaves=4)):
+    for bracket in (None, some):
         closing.latest = bracket
-        text = StringIO()
-        Console(file=text, width=60).print(closing)
-        texts.append(text.getvalue())
+        texts.append(shown(closing))
     assert "3 of 60, Ctrl-C stops" in texts[0]
     for name in ("lower", "upper", "gap", "estimate", "closed", "leaves", "seconds"):
         assert name in texts[1]

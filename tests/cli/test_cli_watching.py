@@ -8,6 +8,7 @@ import pytest
 from running import a_bracket, press_ctrl_c
 
 import clampz as cz
+from clampz._kernels import jit
 from clampz.cli import watching
 from clampz.cli.exits import GivenUpError
 from clampz.cli.watching import Listener, watched
@@ -69,6 +70,24 @@ def test_progress_is_a_line_of_words():
         listener.text("solving", 3.2)
         == "solving · mean field, 1,200 sweeps · 3 of 8 lanes done · 0.25 nats left to settle · 3 s, Ctrl-C stops"
     )
+
+
+def test_kernels_that_are_compiled_for_long_are_mentioned_and_those_on_disk_are_not(monkeypatch):
+    from numba.core import event
+
+    now = [0.0]
+    monkeypatch.setattr(jit, "perf_counter", lambda: now[0])
+    for name in ("compiling", "compiling_anew"):
+        monkeypatch.setattr(getattr(jit, name), "_total", 0.0)
+    said = []
+    for kind in ("numba:compiler_lock", "numba:compile"):
+        with event.trigger_event(kind):
+            now[0] += 0.5
+            said.append(Listener().text("solving", 1.2))
+            now[0] += 2.0
+            said.append(Listener().text("solving", 3.2))
+        said.append(Listener().text("solving", 3.3))
+    assert ["compiling kernels, once after installation" in text for text in said] == [False] * 4 + [True, False]
 
 
 def test_progress_of_a_bracket_is_a_line_of_words():

@@ -7,7 +7,7 @@ import pytest
 
 import clampz as cz
 from clampz.elimination import cost
-from clampz.elimination.cost import exact_cost, seconds
+from clampz.elimination.cost import Speed, exact_cost, seconds
 from clampz.elimination.slices import SlicedPlan
 
 
@@ -22,14 +22,58 @@ def test_more_entries_take_longer():
 
 def test_beyond_the_cache_and_with_marginals_an_entry_costs_more():
     cached, beyond = cost.CACHED_ENTRIES, 8 * cost.CACHED_ENTRIES
-    assert seconds(cached) - cost.SECONDS_PER_SUM == pytest.approx(cached * cost.SECONDS_PER_ENTRY)
-    assert seconds(beyond) - cost.SECONDS_PER_SUM == pytest.approx(beyond * cost.SECONDS_BEYOND)
+    new = Speed()
+    assert seconds(cached, speed=new) - cost.SECONDS_PER_SUM == pytest.approx(cached * cost.SECONDS_PER_ENTRY)
+    assert seconds(beyond, speed=new) - cost.SECONDS_PER_SUM == pytest.approx(beyond * cost.SECONDS_BEYOND)
     assert seconds(beyond, marginals=True) > seconds(beyond)
 
 
 def test_sums_apart_stay_in_the_cache():
-    beyond = 8 * cost.CACHED_ENTRIES
-    assert seconds(beyond, at_once=cost.CACHED_ENTRIES) < seconds(beyond) == seconds(beyond, at_once=beyond)
+    beyond, new = 8 * cost.CACHED_ENTRIES, Speed()
+    whole = seconds(beyond, speed=new)
+    assert seconds(beyond, at_once=cost.CACHED_ENTRIES, speed=new) < whole == seconds(beyond, at_once=beyond, speed=new)
+
+
+def test_the_machine_at_hand_tells_how_fast_it_is():
+    cached, beyond = cost.CACHED_ENTRIES, 2.0**30
+    speed = Speed()
+    for _ in range(50):
+        speed.learn(cached, 20, 3 * cached * 8e-9, marginals=True)
+    assert speed.rate(cached) == pytest.approx(3 * 8e-9 / cost.WITH_MARGINALS)
+    assert speed.rate(beyond) == cost.SECONDS_BEYOND
+    for _ in range(50):
+        speed.learn(beyond, 30, beyond * 30e-9, marginals=False)
+    assert speed.rate(beyond) == pytest.approx(30e-9)
+    assert seconds(beyond, speed=speed) == pytest.approx(beyond * 30e-9, rel=1e-3)
+
+
+def test_one_sum_in_a_bad_moment_does_not_end_all_trying():
+    cached, beyond = cost.CACHED_ENTRIES, 2.0**30
+    speed = Speed()
+    for took in (1e4, 1e-1):
+        for _ in range(50):
+            speed.learn(cached, 20, took, marginals=False)
+            assert cost.SECONDS_PER_ENTRY / 3 <= speed.rate(cached) <= 10 * cost.SECONDS_PER_ENTRY
+            assert speed.rate(cached) <= speed.rate(beyond)  # never less for more
+
+
+def test_nothing_is_learned_from_sums_that_are_short_or_spend_their_time_elsewhere():
+    speed = Speed()
+    for entries, variables in ((0.0, 0), (1e5, 10)):  # whoever else was at work then
+        speed.learn(entries, variables, 1.0, marginals=False)
+    speed.learn(4e6, 10**6, 5.0, marginals=False)
+    assert speed.rate(cost.CACHED_ENTRIES) == cost.SECONDS_PER_ENTRY and speed.rate(2.0**30) == cost.SECONDS_BEYOND
+
+
+def test_sums_are_what_is_learned_from(monkeypatch):
+    learned = []
+    monkeypatch.setattr(cost.SPEED, "learn", lambda entries, variables, took, *, marginals: learned.append(entries))
+    model = cz.generators.grid(5, 5, rng=0)
+    cz.exact(model)
+    learned.clear()
+    cz.exact(model)
+    cz.exact(model, marginals=False)
+    assert learned == 2 * [exact_cost(model).plan.elimination.order.total]
 
 
 def test_slices_and_exact_count_alike():
@@ -55,6 +99,11 @@ def test_where_no_order_is_completed_it_takes_at_least_that():
     found = exact_cost(cz.generators.grid(60, 60, rng=0))
     assert found.at_least and found.plan is None
     assert found.num_bytes >= 8 * 2**59 and found.seconds > 1e6
+
+
+def test_tables_beyond_all_floats_are_counted_as_far_as_makes_sense():
+    found = exact_cost(cz.generators.complete(1100, rng=0))
+    assert found.at_least and found.width == 1099 and 2**100 < found.num_bytes < 2**104
 
 
 def test_evidence_makes_it_cheaper():

@@ -1,6 +1,7 @@
 """Plans and sums of factors of any arity: against enumeration, in both domains; what is cut out; what is too wide."""
 
 import pickle
+import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 import clampz as cz
 from clampz._kernels import elimination_order
+from clampz.elimination import plans
+from clampz.elimination.cost import exact_cost
 from clampz.elimination.plans import Elimination, ExactPlan, Restriction, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.errors import ModelError, TooWideError
@@ -210,3 +213,22 @@ def test_memory_is_text_or_bytes():
 def test_memory_allowed_is_what_was_asked_for():
     assert memory_allowed(123) == 123
     assert memory_allowed(None) > 0
+
+
+def test_what_a_long_chain_takes_is_counted_and_refused_before_it_is_planned(monkeypatch):
+    """Its messages are a sixth of it: the rest is the plan, the values and the results."""
+    model = cz.generators.cycle(20_000, rng=0)
+    cz.exact(model)  # all is compiled
+    claimed = exact_cost(model).num_bytes
+    tracemalloc.start()
+    try:
+        cz.exact(model)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.8 * peak < claimed and peak < 1.1 * claimed
+    cz.exact(model, memory=claimed)
+    monkeypatch.setattr(plans, "find_order", lambda *args: pytest.fail("an order was looked for"))
+    with pytest.raises(TooWideError, match="at least") as caught:
+        cz.exact(model, memory=claimed // 2)
+    assert claimed // 2 < caught.value.num_bytes < claimed and caught.value.width == 1

@@ -179,8 +179,9 @@ def add_along_paths(forest, paths, score):
 
 
 @kernel
-def closed_walks(start, neighbour, weight, longer):
-    """(n,) Mpower's score up to walks of 4 edges, or 6 if `longer`; weight (2m,) holds M_ij beside each neighbour.
+def closed_walks(start, neighbour, weight, longer, flag):
+    """(n,) Mpower's score up to walks of 4 edges, or 6 if `longer`; weight (2m,) holds M_ij beside each neighbour.  For
+    the variables before the flag is raised.
 
     With s_i = [M^2]_ii and B = M^2 without its diagonal, x = row i of B and z = M x:
 
@@ -199,6 +200,8 @@ def closed_walks(start, neighbour, weight, longer):
         num_near = 0
         s = 0.0
         for p in range(start[i], start[i + 1]):
+            if flag[0]:
+                return score
             j = neighbour[p]
             s += weight[p] * weight[p]
             for q in range(start[j], start[j + 1]):

@@ -88,7 +88,7 @@ def inline(function: Any) -> Any:
 
 
 class Compiling(event.Listener):
-    """Seconds that kernels have been compiled for, or loaded from disk; several threads may wait for the same one."""
+    """Seconds that kernels have been compiled for; several threads may wait for the same one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,7 +103,7 @@ class Compiling(event.Listener):
 
     @property
     def now(self) -> bool:
-        """Whether a kernel is being compiled or loaded."""
+        """Whether a kernel is being compiled."""
         return self._depth > 0
 
     def on_start(self, event: object) -> None:
@@ -119,5 +119,7 @@ class Compiling(event.Listener):
                 self._total += perf_counter() - self._since
 
 
-compiling = Compiling()
+# With kernels that are only loaded from disk, and without them: those are new, as after an installation.
+compiling, compiling_anew = Compiling(), Compiling()
 event.register("numba:compiler_lock", compiling)
+event.register("numba:compile", compiling_anew)

@@ -1,6 +1,7 @@
 """Sums whose terms come in any order and size: what each addition loses is carried along.
 
 target, lost   (places,)   the sums so far, and what they have lost to rounding
+unsure         (places,)   1 where what is lost has itself lost something
 place          (terms,)    where each term goes
 value          (terms,)    -inf for a hard zero, which no other term takes back
 """
@@ -12,12 +13,15 @@ from clampz._kernels.simd_math import lost_in_sum
 
 
 @kernel
-def add_up(target, lost, place, value):
+def add_up(target, lost, unsure, place, value):
     for k in range(place.size):
         p = place[k]
         if value[k] == -np.inf or target[p] == -np.inf:
             target[p] = -np.inf
             lost[p] = 0.0
         else:
-            lost[p] += lost_in_sum(target[p], value[k])
+            more = lost_in_sum(target[p], value[k])
+            if lost_in_sum(lost[p], more) != 0.0:
+                unsure[p] = 1
+            lost[p] += more
             target[p] += value[k]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph
 from clampz.errors import OptionError
-from clampz.model.tables import read_only
+from clampz.model.tables import ranges, read_only
 from clampz.model.topology import Topology
-from clampz.numerics import Floats
+from clampz.numerics import Floats, Integers
 from clampz.watch import UNLIMITED, Watch
 
 # Shrinks every weight against the rounding made in computing it.
@@ -34,6 +34,8 @@ SMALLEST_GIVEN = 1e-9
 # Variables of the core up to which either takes no time to speak of: some milliseconds.
 QUICKLY_DENSE = 300
 QUICKLY_CHECKED = 50
+# Entries of Laplacians that are inverted at once.
+MAX_BLOCK = 1 << 20
 # Share of the time left that goes into weights.
 WEIGHTS_SHARE = 0.2
 # Edges from which on a spanning tree takes long enough to be watched.
@@ -46,8 +48,8 @@ def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, w
     """(m,) the uniform distribution over spanning forests of the graph of the `free` variables (all by default).
 
     The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
-    Laplacian, G_ii + G_jj - 2 G_ij.  Exact up to MAX_DENSE variables on cycles, sampled trees beyond, as many as there
-    is time for.  Edges of other variables get weight 1.
+    Laplacian, G_ii + G_jj - 2 G_ij.  Exact up to MAX_DENSE variables on cycles, or as much work in components, sampled
+    trees beyond, as many as there is time for.  Edges of other variables get weight 1.
     """
     if free is None and topology in _WHOLE_GRAPHS:
         return _WHOLE_GRAPHS[topology]
@@ -62,32 +64,53 @@ _WHOLE_GRAPHS: WeakKeyDictionary[Topology, Floats] = WeakKeyDictionary()
 
 
 def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None, watch: Watch) -> Floats:
-    if topology.num_core > MAX_DENSE or (topology.num_core > QUICKLY_DENSE and watch.must_stop()):
-        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
     chosen = topology.core if free is None else topology.core & free
     variables = np.flatnonzero(chosen)
     rho = np.ones(topology.num_edges)
-    inside = chosen[topology.edges].all(axis=1)
-    if not inside.any():
+    inside = np.flatnonzero(chosen[topology.edges].all(axis=1))
+    if not inside.size:
         return rho
     position = np.full(topology.num_variables, -1)
     position[variables] = np.arange(len(variables))
-    i, j = position[topology.edges[inside]].T
-    labels = graph.component_labels(len(variables), read_only(np.stack([i, j], axis=1).astype(np.int32)))
-    laplacian = np.zeros((len(variables), len(variables)))
-    laplacian[i, j] = laplacian[j, i] = -1.0
-    np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
-    # The Laplacian of a component is singular in the constant vector only: adding it there leaves resistances as they
-    # are.
-    same = labels[:, None] == labels[None, :]
-    inverse = np.linalg.inv(laplacian + same / np.bincount(labels)[labels])
-    diagonal = np.diagonal(inverse)
-    rho[inside] = np.clip(diagonal[i] + diagonal[j] - 2 * inverse[i, j], 0.0, 1.0)
-    # Foster: the resistances of a component add up to its variables less one.  What is missing from that measures the
-    # error made.
-    error = abs(rho[inside].sum() - (len(variables) - (labels.max() + 1))) / max(1, len(variables))
-    rho[inside] *= SHRINK - 10 * error - ROUNDING_PER_VARIABLE * len(variables)
+    edges = position[topology.edges[inside]]
+    labels = graph.component_labels(len(variables), read_only(edges.astype(np.int32)))
+    sizes = np.bincount(labels)
+    work = float((sizes.astype(np.float64) ** 3).sum())
+    if work > MAX_DENSE**3 or (work > QUICKLY_DENSE**3 and watch.must_stop()):
+        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
+    order = np.argsort(labels, kind="stable")
+    place = np.empty(len(variables), dtype=np.int64)  # of each variable in its component
+    place[order] = np.arange(len(variables)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    component = labels[edges[:, 0]]
+    by_component = np.argsort(component, kind="stable")
+    num_edges = np.bincount(component, minlength=len(sizes))
+    first_edge = np.cumsum(num_edges) - num_edges
+    for size in np.unique(sizes).tolist():
+        alike = np.flatnonzero(sizes == size)
+        for some in np.array_split(alike, 1 + len(alike) * size * size // MAX_BLOCK):
+            mine = by_component[ranges(first_edge[some], num_edges[some])]
+            which = np.repeat(np.arange(len(some)), num_edges[some])
+            i, j = place[edges[mine]].T
+            rho[inside[mine]] = _resistances(which, i, j, len(some), size)
     return rho
+
+
+def _resistances(which: Integers, i: Integers, j: Integers, count: int, size: int) -> Floats:
+    """(l,) the effective resistances of the edges (i, j) of `count` connected graphs of `size` variables each, less
+    what rounding may have added; edge k is in graph which[k]."""
+    laplacian = np.zeros((count, size, size))
+    laplacian[which, i, j] = laplacian[which, j, i] = -1.0
+    diagonal = np.arange(size)
+    laplacian[:, diagonal, diagonal] = -laplacian.sum(axis=2)
+    # The Laplacian is singular in the constant vector only: adding it leaves resistances as they are.
+    inverse = np.linalg.inv(laplacian + 1 / size)
+    own = inverse[:, diagonal, diagonal]
+    rho = np.clip(own[which, i] + own[which, j] - 2 * inverse[which, i, j], 0.0, 1.0)
+    # Foster: the resistances of a graph add up to its variables less one.  What is missing from that measures the error
+    # made.
+    error = np.abs(np.bincount(which, rho, count) - (size - 1)) / size
+    found: Floats = rho * (SHRINK - 10 * error - ROUNDING_PER_VARIABLE * size)[which]
+    return found
 
 
 def sampled_weights(

@@ -162,7 +162,7 @@ class Lanes(ABC):
             kernel(*block, *arrays, out)
             return out
 
-        return self.workers.map(run, sum_blocks(size, max(1, entries // 4)))
+        return self.workers.map(run, sum_blocks(size, max(1, entries)))
 
     def rebase(self) -> None:  # noqa: B027 (most methods have no outer loop)
         """The outer step of a double loop."""

@@ -49,8 +49,8 @@ class MessageLanes(Lanes):
         (n,) c_i of Bethe's inner loop by slot; 1 for TRW.
     potentials
         The kernels' view of the edges under these counting numbers.
-    plain
-        Whether the potentials are those of rho alone, all c_i being 1.
+    counted
+        The counting numbers that the potentials are of: rho, or others where lanes of tables differ in theirs.
     """
 
     potentials: Any
@@ -62,7 +62,7 @@ class MessageLanes(Lanes):
         self.point = np.zeros((num_rows, layout.num_lanes))
         self.total = layout.theta.copy()
         self.keep = np.ones(layout.num_lanes)
-        self.rho, self.plain = np.empty((0, 0)), False
+        self.counted: Floats | None = None
         self.set_counting(np.ones((self.topology.num_edges, 1)) if rho is None else rho)
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
@@ -70,6 +70,7 @@ class MessageLanes(Lanes):
         taken.total = columns(self.total, lanes)
         taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
         taken.potentials = self._take_potentials(lanes, taken.layout)
+        taken.counted = taken.rho if self.counted is self.rho else self.counted
         return taken
 
     def join(self, others: Sequence["MessageLanes"]) -> Self:
@@ -80,7 +81,7 @@ class MessageLanes(Lanes):
         joined.point, joined.total = (
             np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("point", "total")
         )
-        joined.keep, joined.plain = np.concatenate([part.keep for part in parts]), False
+        joined.keep, joined.counted = np.concatenate([part.keep for part in parts]), None
         shared = all(part.rho.shape[1] == 1 and np.array_equal(part.rho, self.rho) for part in parts)
         spread = [np.broadcast_to(part.rho, (len(part.rho), part.num_lanes)) for part in parts]
         joined.set_counting(self.rho if shared else np.concatenate(spread, axis=1))
@@ -95,20 +96,21 @@ class MessageLanes(Lanes):
     def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
         """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
         the messages anew."""
-        if rho is not self.rho or inertia is not None or not self.plain:
-            self.rho, self.plain = rho, inertia is None
-            if inertia is None:
-                self.inertia, gain = np.ones(self.topology.num_variables), None
-            else:  # Bethe's total is a mean over c_i of what TRW's would be
-                self.inertia = np.ascontiguousarray(inertia[self.topology.variable_of])
-                gain = 1 / np.repeat(self.inertia, np.diff(self.topology.start))[:, None]
-            self.potentials = self._potentials(gain)
+        if rho is not self.counted:
+            self.potentials = self._potentials(rho)
+        self.rho = self.counted = rho
+        if inertia is None:
+            self.inertia, gain = np.ones(self.topology.num_variables), self.potentials.rho
+        else:  # Bethe's total is a mean over c_i of what TRW's would be
+            self.inertia = np.ascontiguousarray(inertia[self.topology.variable_of])
+            gain = 1 / np.repeat(self.inertia, np.diff(self.topology.start))[:, None]
+        self.potentials = self.potentials._replace(gain=gain)
         self._refresh(self.total, np.ones_like(self.inertia))
         self._along_pendants(self.topology.pendant_up)
 
     @abstractmethod
-    def _potentials(self, gain: Floats | None) -> Any:
-        """The kernels' view of the edges; gain (2m, 1), or rho of each message if None."""
+    def _potentials(self, rho: Floats) -> Any:
+        """The kernels' view of the edges, counted by rho (m, 1) or (m, B)."""
 
     # -- iterations ---------------------------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ class MessageLanes(Lanes):
         self._along_pendants(self.topology.pendant_down)
         total = self.total.copy()
         self._refresh(total, np.ones_like(self.inertia))
-        if self.plain:
+        if (self.inertia == 1).all():
             self.total = total
         n, m = self.topology.num_variables, self.topology.num_edges
         log_norm = np.empty((n, self.num_lanes))
@@ -229,10 +231,10 @@ class BinaryLanes(MessageLanes):
     def __init__(self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None) -> None:
         super().__init__(layout, 2 * layout.topology.num_edges, workers, rho)
 
-    def _potentials(self, gain: Floats | None) -> Weights:
+    def _potentials(self, rho: Floats) -> Weights:
         edge = self.topology.edge_of_message
-        rho = np.take(self.rho, edge, axis=0)
-        return Weights(self.layout.W[edge, None] / (2 * rho), rho, rho if gain is None else gain, self.layout.free)
+        rho = np.take(rho, edge, axis=0)
+        return Weights(self.layout.W[edge, None] / (2 * rho), rho, rho, self.layout.free)
 
     def _take_potentials(self, lanes: Integers, layout: BinaryLayout) -> Weights:
         w, rho, gain = (a if a.shape[1] == 1 else columns(a, lanes) for a in self.potentials[:3])
@@ -307,7 +309,7 @@ class GeneralLanes(MessageLanes):
         if rho.shape[1] == 1:
             super().set_counting(rho, inertia)
             return
-        self.rho, self.plain = rho, False
+        self.rho = rho
         self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
 
     def _lane(self, b: int) -> "GeneralLanes":
@@ -316,12 +318,12 @@ class GeneralLanes(MessageLanes):
         lane.set_counting(lane.rho)
         return lane
 
-    def _potentials(self, gain: Floats | None) -> Potentials:
-        rho = np.take(self.rho, self.topology.edge_of_message, axis=0)
+    def _potentials(self, rho: Floats) -> Potentials:
+        rho = np.take(rho, self.topology.edge_of_message, axis=0)
         table = self.layout.table
         factor, shift = np.empty_like(table), np.empty(len(rho))
         fill_factors(rho, self.layout.graph, table, factor, shift)
-        return Potentials(table, factor, shift, rho, rho if gain is None else gain)
+        return Potentials(table, factor, shift, rho, rho)
 
     def _take_potentials(self, lanes: Integers, layout: TableLayout) -> Potentials:
         return self.potentials

@@ -67,10 +67,21 @@ class Frontier:
         self.options = options
         self.root = Node(None, Submodel(model), (), -math.inf, math.inf)
         self.num_nodes, self.num_leaves = 1, 1
+        self.promised = 0  # leaves more that work under way will make
         self.pruned = False
         self._num_states, self._state_bytes = 0, 1  # that leaves keep, about, and the largest of them
         self._heap: list[tuple[float, int, Node]] = []
         self._counter = 0
+
+    def go_on_from(self, nodes: list[Node]) -> None:
+        """With the tree of these nodes, the root first, in place of the one there is."""
+        self.root, self.num_nodes = nodes[0], len(nodes)
+        constants = sum(node.is_and for node in nodes)  # what is constant beside components is no leaf
+        self.num_leaves = sum(not node.children for node in nodes) - constants
+        sizes = [node.state.num_bytes for node in nodes if node.state is not None]
+        self._num_states, self._state_bytes = len(sizes), max(sizes, default=1)
+        for node in nodes:
+            self.push(node)
 
     def push(self, node: Node) -> None:
         if node.settled or node.children:
@@ -109,9 +120,8 @@ class Frontier:
         node.tighten(solved.lower[0], solved.upper[0])
         node.settled = solved.exact[0]
         # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
-        submodel, gap = node.submodel, math.inf
-        if solved.upper[0] > solved.lower[0]:
-            gap = float(solved.upper[0] - solved.lower[0])
+        submodel, lower, upper = node.submodel, float(solved.lower[0]), float(solved.upper[0])
+        gap = 0.0 if lower == upper else upper - lower
         if solved.narrow is None:
             submodel.refined |= asked.work.limit > 0
             node.state = node.state or solved.states[0]
@@ -149,10 +159,15 @@ class Frontier:
         if model is None:
             child.lower = child.upper = -math.inf
             child.settled = True
-        elif far or model.topology.num_components != 1:
+        elif self.may_split(model) and (far or model.topology.num_components != 1):
             self.split(child, model, adding_error(whole, unary, 1 + int(whole.topology.degrees.max(initial=0))))
         else:
             self.push(child)
+
+    def may_split(self, model: Model) -> bool:
+        """Whether the components of a model are not too many leaves."""
+        more = min(model.topology.num_components, MOST_COMPONENTS + 1) - 1
+        return self.num_leaves + self.promised + more <= (self.options.leaves or math.inf)
 
     def split(self, node: Node, model: Model, error: float) -> None:
         """Make a node the sum of the components of a model that is the same but for this error, and of what is
@@ -160,6 +175,11 @@ class Frontier:
         error += EPS * abs(model.constant)
         rest = Node(node, node.submodel, (), model.constant - error, model.constant + error)
         rest.settled = True
+        if not model.num_variables:
+            node.tighten(rest.lower, rest.upper)
+            node.settled = True
+            (node.parent or node).refresh()
+            return
         first_limit = node.submodel.limit or node.submodel.first_limit
         node.is_and = True
         small = SMALL_COMPONENT if self.options.exact else 0.0
@@ -168,7 +188,7 @@ class Frontier:
             for component in components(model, small=small, most=MOST_COMPONENTS)
         ]
         self.num_nodes += len(children) + 1
-        self.num_leaves += len(children)
+        self.num_leaves += len(children) - 1
         if len(children) == 1:
             children[0].lower, children[0].upper = node.lower - rest.upper, node.upper - rest.lower
         node.children = [*children, rest]

@@ -82,7 +82,7 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
             done[lane] = bool(upper[lane] < np.inf)
     left = np.flatnonzero(~np.array(done))
     narrow = work.narrow
-    if not left.size:
+    if not left.size or watch.must_stop():
         return Solved(lower, upper, done, states, narrow)
     if narrow is None or narrow.limit < work.limit or work.limit == 0:
         found = solve_by_methods(work.model, work.unary[:, left], options, watch.left(METHOD_SHARE), 1, watch)

@@ -34,8 +34,9 @@ def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Refine | Ex
     options = frontier.options
     while (node := frontier.pop()) is not None:
         found = _first(node, options, watch) or _sprint(node, options, watch, num_threads)
-        if found is None and not node.clamps and node.submodel.model.topology.num_components > 1:
-            frontier.split(node, node.submodel.model, 0.0)
+        model = node.submodel.model
+        if found is None and not node.clamps and model.topology.num_components > 1 and frontier.may_split(model):
+            frontier.split(node, model, 0.0)
             continue
         found = found or _wider(node, options, watch) or _clamp(node, options, watch)
         if found is not None:

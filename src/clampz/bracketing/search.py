@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz.approximations.accuracy import BETHE_TOL
+from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
@@ -16,8 +17,9 @@ from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, by_mean_field, 
 from clampz.bracketing.narrow import NarrowState
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
+from clampz.bracketing.sight import sight_ends
 from clampz.clamping.branches import clamps_that_fit
-from clampz.clamping.call import clamp
+from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.registry import TRE
 from clampz.elimination.slices import SlicedPlan, Slicer
@@ -43,8 +45,13 @@ LONG_SHARE = 1 / 4
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
 # that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
+BETHE_SELECT = "maxW+TRE"
 # Seconds after which a limit is noticed while workers are busy.
 PATIENCE = 0.05
+
+
+class ContradictionError(RuntimeError):
+    """Bounds that cannot both hold."""
 
 
 class Whole(NamedTuple):
@@ -109,17 +116,20 @@ class Search:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
                     break
-                promised = frontier.num_leaves + sum(other.num_more for other in pending.values())
-                if asked.num_more and promised + asked.num_more > (self.options.leaves or math.inf):
+                more = frontier.num_leaves + frontier.promised + asked.num_more
+                if asked.num_more and more > (self.options.leaves or math.inf):
                     frontier.push(asked.node)
                     full = True
                     break
                 pending[crew.submit(solve_leaves, asked.work, here=(self.watch,))] = asked
+                frontier.promised += asked.num_more
             if not pending:
                 reason = "leaves" if full else "memory" if frontier.pruned else "exact"
                 break
             for job in finished(pending, PATIENCE):
-                self._take(pending.pop(job), job.result())
+                done = pending.pop(job)
+                frontier.promised -= done.num_more
+                self._take(done, job.result())
             if self._ends() != last:
                 last = self._ends()
                 yield self._bracket("left")
@@ -128,6 +138,7 @@ class Search:
             job.future.cancel()
             if not isinstance(left, Whole):
                 frontier.push(left.node)
+        frontier.promised = 0
         yield self._bracket(reason)
 
     def _take(self, asked: Asked, found: Any) -> None:
@@ -171,6 +182,7 @@ class Search:
         """Bounds on the whole, quickly, and what takes longer begun: the sum of all of it, where that fits in the time
         and memory given, and methods that have more to gain.  A sum of a moment is all that is done."""
         options, watch = self.options, self.watch
+        self._learn(*sight_ends(self.user_model))
         alone = crew.num_threads == 1
         plan = self._plan_of_whole(alone) if options.exact and options.time > 0 else None
         if plan is not None and plan.seconds <= FINISH_SECONDS:
@@ -229,7 +241,9 @@ class Search:
         most = clamps_that_fit(self.user_model, most, limit=self.options.num_bytes)
         if most < 0:
             return Guess(None, "There was not memory enough for Bethe.")
-        found = clamp(self.user_model, "bethe", k=most, time=seconds, tol=BETHE_TOL, threads=self.options.threads)
+        limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": self.options.threads}
+        first = bethe.solve(Batch.of(self.user_model), bethe.options(None, limits), within=self.watch)[0]
+        found = clamp_on(first, k=most, select=BETHE_SELECT, within=self.watch, **limits)
         if found.bound == "lower":  # where the model is attractive or balanced
             self._learn(found.lower, math.inf)
         settled = [step.log_z for step in found.steps if step.converged]
@@ -240,7 +254,7 @@ class Search:
         seconds = self.seconds_before + self.watch.seconds
         lower, upper = self._ends()
         if lower > upper:
-            raise RuntimeError(
+            raise ContradictionError(
                 f"the bounds {lower} and {upper} contradict each other: this is an error in clampz, please report it "
                 "with the model"
             )

@@ -85,15 +85,6 @@ class Node:
         self.settled = False  # nothing is left to be done below
         self.state: NarrowState | None = None
 
-    def __getstate__(self) -> dict[str, object]:
-        # without its neighbours: a tree may be deeper than pickles go
-        return {name: getattr(self, name) for name in self.__slots__ if name not in ("children", "parent")}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.parent, self.children = None, []
-        for name, value in state.items():
-            setattr(self, name, value)
-
     def unary(self) -> Floats:
         """(S,) the submodel's unary potentials, with the states that are out ruled out."""
         start = self.submodel.model.unary.start

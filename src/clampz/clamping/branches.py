@@ -17,12 +17,12 @@ from clampz.drawing import Drawable
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
-from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
 from clampz.model.results import Estimates, HasMarginals
 from clampz.model.tables import UnaryTables, columns, read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
+from clampz.watch import StoppedBy
 from clampz.wording import KINDS, Bound
 
 # Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
@@ -79,9 +79,12 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
 
 
 def bytes_per_lane(model: Model) -> int:
-    """Memory that a lane of a model takes while it is solved."""
-    solved, _ = pairwise_model(model)
-    return 8 * ARRAYS_PER_LANE * (len(solved.unary.flat) + 2 * int(solved.num_states[solved.edges].sum()))
+    """Memory that a lane of a model takes while it is solved: of its pairwise equivalent, where it has larger factors,
+    as if they had no hard zeros."""
+    larger, num_states = model.factors, model.num_states
+    rows, arity = np.diff(larger.start), np.diff(larger.scope_start)
+    ends = num_states[model.edges].sum() + num_states[larger.variables].sum() + (arity * rows).sum()
+    return 8 * ARRAYS_PER_LANE * (len(model.unary.flat) + int(rows.sum()) + 2 * int(ends))
 
 
 def clamps_that_fit(model: Model, most: int, *, tries: int = 1, limit: int | None = None) -> int:
@@ -147,6 +150,9 @@ class Clamped(HasMarginals, Drawable):
         The branches themselves.
     select, options
         The selector asked for ("given" for the caller's variables), and the method's options.
+    stopped_by
+        "tol" if as many variables are clamped as were asked for; else what stopped it, in the midst of a step that was
+        not made.
     """
 
     method: str
@@ -158,6 +164,7 @@ class Clamped(HasMarginals, Drawable):
     batch: Batch
     select: str
     options: Options
+    stopped_by: StoppedBy = "tol"
 
     @property
     def log_z(self) -> float:
@@ -194,9 +201,10 @@ class Clamped(HasMarginals, Drawable):
         done = "all converged" if self.converged else f"{int(np.count_nonzero(~self.branches.converged))} not converged"
         first = self.steps[0].log_z
         before = "" if math.isnan(first) else f", {first:.10g} before"
+        stop = "" if self.stopped_by == "tol" else f"; stopped by {self.stopped_by}"
         return (
             f"Clamped({self.method}: log Z = {self.log_z:.10g} ({kind}){before}; "
-            f"{len(self.variables)} variables clamped, {len(self.branches)} branches, {done})"
+            f"{len(self.variables)} variables clamped, {len(self.branches)} branches, {done}{stop})"
         )
 
 

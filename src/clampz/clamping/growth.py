@@ -7,8 +7,9 @@ are solved with that.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from itertools import combinations
 from typing import Any
@@ -28,8 +29,8 @@ from clampz.model.results import Estimate, Estimates
 from clampz.numerics import EPS, Integers, log_sum_exp
 from clampz.options import Options
 from clampz.signature import Approximation, ForestWeights
-from clampz.watch import Progress, Watch
-from clampz.workers import lane_blocks, map_on
+from clampz.watch import LOOK, Overdue, Progress, StoppedBy, Watch
+from clampz.workers import Crew, finished, lane_blocks
 
 # Lanes in a block that is handed to an executor.
 BLOCK = 16
@@ -40,6 +41,9 @@ class Growth:
     """A clamping under way: what was asked for, as `clamp` describes it; the branches so far, what each method says of
     them, and the steps that led there.
 
+    All of it runs on one watch.  A step that is stopped in the midst is not made: what there is then is what the last
+    whole step has led to.
+
     With a memo, branches are laid out in the order of their variables, so that a set has the same ones whoever comes to
     it.
     """
@@ -48,7 +52,8 @@ class Growth:
     method: Approximation[Any]
     options: Options
     criterion: str
-    reweight: bool = False
+    watch: Watch
+    reweight: bool | None = None
     executor: Executor | None = None
     progress: Callable[[Progress], object] | None = None
     warm_starts: bool = True
@@ -57,8 +62,8 @@ class Growth:
     start: InitVar[Estimate | None] = None
 
     def __post_init__(self, start: Estimate | None) -> None:
-        self.watch = Watch(self.options.time)
         self.began = 0.0  # on the watch: when the step began
+        self.stopped_by: StoppedBy | None = None
         self.steps: list[Step] = []
         one = np.zeros(1, dtype=np.int64)
         self.root = self.at = Pieces(Batch.of(self.model), one, one, [()])
@@ -71,7 +76,7 @@ class Growth:
                 weights = ForestWeights.of(start.state, self.options.is_optimized)
                 weights = weights and weights.take(np.array([start.lane]))
             options = self._options(own).in_branches()
-            self.solved[own] = self.method.solve(self.at.batch, options, start, self.progress, weights=weights)
+            self.solved[own] = self._run(self.method, self.at.batch, options, start, weights)
         elif self.every_step:
             self._guide(own)
         self.solved_root = self.solved
@@ -79,28 +84,42 @@ class Growth:
 
     def clamp_next(self, select: str, fixed: int | None, per_branch: bool) -> None:
         """Clamp one more variable in every group of branches."""
-        self.began = self.watch.seconds
-        # guides of the step before, which may be asked for again
-        self.solved |= {name: self._solve(name, self.at, parents) for name, parents in self.behind.items()}
-        every = np.arange(self.at.batch.num_lanes)
-        groups = np.split(every, len(every)) if per_branch else [every]
-        choices = [
-            [Candidate((fixed,), "given")] if fixed is not None else self._choices(select, group) for group in groups
-        ]
-        self._branch(groups, choices)
+        with self._step():
+            # guides of the step before, which may be asked for again
+            self.solved |= {name: self._solve(name, self.at, parents) for name, parents in self.behind.items()}
+            every = np.arange(self.at.batch.num_lanes)
+            groups = np.split(every, len(every)) if per_branch else [every]
+            choices = [
+                [Candidate((fixed,), "given")] if fixed is not None else self._choices(select, group)
+                for group in groups
+            ]
+            self._branch(groups, choices)
 
     def clamp_best_set(self, size: int) -> None:
         """Clamp the best of all sets of `size` variables, from the start."""
+        with self._step():
+            self.at, self.solved = self.root, self.solved_root
+            free = np.flatnonzero(self.at.batch.num_possible[:, 0] > 1)
+            chosen = combinations(free, min(size, len(free)))
+            sets = [Candidate(tuple(map(int, some)), "optimal") for some in chosen]
+            self._branch([np.zeros(1, dtype=np.int64)], [sets])
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """A step, whole or not at all."""
         self.began = self.watch.seconds
-        self.at, self.solved = self.root, self.solved_root
-        free = np.flatnonzero(self.at.batch.num_possible[:, 0] > 1)
-        sets = [Candidate(tuple(map(int, chosen)), "optimal") for chosen in combinations(free, min(size, len(free)))]
-        self._branch([np.zeros(1, dtype=np.int64)], [sets])
+        before = self.at, self.solved, self.behind
+        try:
+            yield
+        except Overdue:
+            self.at, self.solved, self.behind = before
+            self.stopped()
 
     def stopped(self) -> bool:
         """Whether a limit, the caller or Ctrl-C has ended the run: then no further variable is clamped."""
-        reasons = {reason for found in self.solved.values() for reason in found.stopped_by}
-        return bool(reasons & STOPPED) or self.watch.must_stop()
+        if self.stopped_by is None and self.watch.must_stop():
+            self.stopped_by = self.watch.stopped_by
+        return self.stopped_by is not None
 
     def result(self, select: str) -> Clamped:
         """What has been reached; if the method has not been asked about it yet, it is now."""
@@ -118,6 +137,7 @@ class Growth:
             batch=self.at.batch,
             select=select,
             options=self.options,
+            stopped_by=self.stopped_by or "tol",
         )
 
     # -- choosing ------------------------------------------------------------------------------------------------------
@@ -137,7 +157,8 @@ class Growth:
         needed = any(name.endswith(TRE) for name in names)
         entropies = singleton_entropies(self._guide("trw").take(group)) if needed else None
         found: dict[int, Candidate] = {}
-        for name, values in scores_of_all(self.model, names, clamped=clamped, entropy=entropies).items():
+        values_of = scores_of_all(self.model, names, clamped=clamped, entropy=entropies, watch=self.watch)
+        for name, values in values_of.items():
             entropy = entropies if name.endswith(TRE) else None
             variable, score, note = choose(self.model, values, clamped=clamped, entropy=entropy)
             choice = found.setdefault(variable, Candidate((variable,), name, score, note))
@@ -165,16 +186,19 @@ class Growth:
         if len(pieces) > len(groups):
             for name in CRITERIA[self.criterion].needed:
                 parents = self._guide(name).take(laid.origin) if self.warm_starts else None
-                tried[name] = self._solve(name, laid, parents)
+                tried[name] = self._solve(name, laid, parents, self._reweights(name, trying=True))
             merits = laid.merits(self.criterion, tried)
             winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
         before = self.solved
         self.at, kept = laid.take(winners)
         self.solved = {name: estimates.take(kept) for name, estimates in tried.items()}
         own = self.method.name
-        if own not in self.solved and self.every_step:
+        if own in self.solved:
+            if self.warm_starts and self._reweights(own) and not self._reweights(own, trying=True):
+                self.solved[own] = self._solve(own, self.at, self.solved[own], True)
+        elif self.every_step:
             parents = before[own].take(self.at.origin) if self.warm_starts else None
-            self.solved[own] = self._solve(own, self.at, parents)
+            self.solved[own] = self._solve(own, self.at, parents, self._reweights(own))
         if self.warm_starts:
             self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
@@ -195,8 +219,18 @@ class Growth:
             self.solved[name] = self._solve(name, self.at, None)
         return self.solved[name]
 
-    def _solve(self, name: str, laid: Pieces, parents: Estimates | None) -> Estimates:
-        """A method's estimates of branches, started from those of the parents (one per lane) if there are any."""
+    def _reweights(self, name: str, *, trying: bool = False) -> bool:
+        """Whether a method chooses its edge weights anew in branches, also in those that are only being tried; by
+        default optimized ones go on in branches that stay, where that takes no tables of their own."""
+        if name != self.method.name or not isinstance(self.options, TRWOptions):
+            return False
+        if self.reweight is not None:
+            return self.reweight
+        return self.options.is_optimized and self.model.pair_form is not None and not trying
+
+    def _solve(self, name: str, laid: Pieces, parents: Estimates | None, reweight: bool = False) -> Estimates:
+        """A method's estimates of branches, started from those of the parents (one per lane) if there are any, and
+        under their edge weights unless these are to be chosen anew."""
         method = METHODS[name]
         options = self._options(name)
         if self.memo is not None:
@@ -208,10 +242,8 @@ class Growth:
             return self._run(method, laid.batch, options)
         options = options.in_branches()
         weights = None
-        if isinstance(options, TRWOptions):
-            anew = method is self.method and self.reweight
-            if options.is_optimized or not anew:
-                weights = ForestWeights.of(parents.state, options.is_optimized and anew)
+        if isinstance(options, TRWOptions) and (options.is_optimized or not reweight):
+            weights = ForestWeights.of(parents.state, reweight)
         return self._run(method, laid.batch, options, parents, weights)
 
     def _options(self, name: str) -> Options:
@@ -227,20 +259,47 @@ class Growth:
         method: Approximation[Any],
         batch: Batch,
         options: Options,
-        parents: Estimates | None = None,
+        parents: Estimate | Estimates | None = None,
         weights: ForestWeights | None = None,
     ) -> Estimates:
-        """Solve a batch here, or in blocks wherever the executor has its workers."""
-        if self.executor is None:
+        """Solve a batch here, or in blocks wherever the executor has its workers.  Raises Overdue where that is stopped
+        in the midst of a step."""
+        found = None
+        if self.executor is not None and not isinstance(parents, Estimate):
+            found = self._run_elsewhere(method, batch, options, parents, weights)
+        if found is None:
             progress = self.progress if method is self.method else None
-            return method.solve(batch, options, parents, progress, weights=weights)
+            found = method.solve(batch, options, parents, progress, weights=weights, within=self.watch)
+        self.stopped_by = next((reason for reason in found.stopped_by if reason in STOPPED), None)
+        if self.stopped() and self.steps and self.every_step:
+            raise Overdue
+        return found
+
+    def _run_elsewhere(
+        self,
+        method: Approximation[Any],
+        batch: Batch,
+        options: Options,
+        parents: Estimates | None,
+        weights: ForestWeights | None,
+    ) -> Estimates | None:
+        """Solve a batch in blocks; None if the run is over before they come back."""
         alone = options.with_changes({"threads": 1})
-        blocks = lane_blocks(batch.num_lanes, 1, BLOCK)
-        items = [
-            (method.name, batch.take(block), alone, parents and parents.take(block), weights and weights.take(block))
-            for block in blocks
-        ]
-        first, *others = map_on(self.executor, options.num_threads, _solve_block, items)
+        with Crew(self.executor, options.num_threads) as crew:
+            jobs = []
+            for block in lane_blocks(batch.num_lanes, 1, BLOCK):
+                given = parents and parents.take(block), weights and weights.take(block)
+                work = method.name, batch.take(block), alone, *given
+                jobs.append(crew.submit(_solve_block, *work, here=(self.watch,)))
+            waiting = jobs
+            while waiting:
+                if self.watch.must_stop():
+                    for job in waiting:
+                        job.future.cancel()
+                    return None
+                back = finished(waiting, LOOK)
+                waiting = [job for job in waiting if job not in back]
+            first, *others = [job.result() for job in jobs]
         return first.join(others)
 
     def _record(self, *choices: Candidate, again: bool = False) -> None:
@@ -286,7 +345,12 @@ class Growth:
 
 
 def _solve_block(
-    name: str, batch: Batch, options: Options, parents: Estimates | None, weights: ForestWeights | None
+    name: str,
+    batch: Batch,
+    options: Options,
+    parents: Estimates | None,
+    weights: ForestWeights | None,
+    within: Watch | None = None,
 ) -> Estimates:
     """What an executor is given to do."""
-    return METHODS[name].solve(batch, options, parents, weights=weights)
+    return METHODS[name].solve(batch, options, parents, weights=weights, within=within)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
+from clampz._starting import imported
 from clampz._version import __version__
 from clampz.cli import bound, completion, convert, demo, generate, info, paper, plot, scores, solve, uai
 from clampz.cli.arguments import Parser, with_negative_values
@@ -36,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def say(what: object) -> None:
         print(f"clampz {args.command}: {what}", file=sys.stderr)
 
+    imported()
     try:
         code: int = args.run(args)
         sys.stdout.flush()

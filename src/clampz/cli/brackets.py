@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clampz._kernels.jit import compiling
 from clampz.bracketing import BoundOptions, Bracket
 from clampz.cli.tables import facts, model_fact, show
-from clampz.cli.watching import Listener, Show, somebody_looks_on
+from clampz.cli.watching import Listener, Show, compiling_in_words, somebody_looks_on
 from clampz.wording import round_outward
 
 if TYPE_CHECKING:
@@ -84,15 +85,16 @@ class Closing(Listener):
 
     def __init__(self, options: BoundOptions) -> None:
         super().__init__()
-        self._began = time.perf_counter()
+        self._began = time.perf_counter() - compiling.seconds  # that takes no time on the clock
         self._options = options
 
     def __rich__(self) -> "Table | str":
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 
-        taken = time.perf_counter() - self._began
-        if taken < PATIENCE:
+        taken = time.perf_counter() - compiling.seconds - self._began
+        notes = compiling_in_words()
+        if taken < PATIENCE and not notes:
             return ""
         table = Table.grid(padding=(0, 2))
         table.add_column(style="dim", no_wrap=True)
@@ -103,6 +105,8 @@ class Closing(Listener):
                 table.add_row(name, text)
             table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=BAR))
             table.add_row("leaves", f"{bracket.num_leaves:,}")
+        for text in notes:
+            table.add_row("", text)
         ending = "stopping" if self.stop else "Ctrl-C stops"
         table.add_row("seconds", f"{taken:.0f} of {self._options.time:g}, {ending}")
         return table

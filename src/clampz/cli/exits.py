@@ -2,7 +2,9 @@
 
 from importlib import import_module
 
-OK, CUT_OFF, BAD_INPUT, TOO_LARGE, INTERRUPTED = 0, 1, 2, 3, 130
+from clampz._starting import INTERRUPTED as INTERRUPTED
+
+OK, CUT_OFF, BAD_INPUT, TOO_LARGE = 0, 1, 2, 3
 EXIT_CODES = """exit codes:
   0    done
   1    cut off: not all of it could be done, or nobody read the output

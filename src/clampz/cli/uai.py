@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     solution, interrupted = watched(work, "solving", listener)
     write_result(solution, args.task, out)
     proven = f"[{solution.lower:.6f}, {solution.upper:.6f}]"
-    print(f"{out}: {title(solution.method)}, log Z = {solution.log_z:.6f} in {proven}")
+    marginals = f"; marginals: {solution.marginals_are}" if args.task == "MAR" else ""
+    print(f"{out}: {title(solution.method)}, log Z = {solution.log_z:.6f} in {proven}{marginals}")
     return INTERRUPTED if interrupted else OK
 
 

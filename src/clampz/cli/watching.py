@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import TypeVar
 
+from clampz._kernels.jit import compiling_anew
 from clampz.bracketing import Bracket
 from clampz.cli.exits import GivenUpError
 from clampz.watch import Progress, Watch, on_ctrl_c
@@ -60,8 +61,15 @@ class Listener:
             if progress.num_lanes > 1:
                 words.append(f"{progress.num_finished} of {progress.num_lanes} lanes done")
             words.append(f"{progress.residual:.2g} nats left to settle")
+        words += compiling_in_words()
         words.append("stopping" if self.stop else f"{taken:.0f} s, Ctrl-C stops")
         return " · ".join(words)
+
+
+def compiling_in_words() -> list[str]:
+    """What to say while kernels are compiled that are not on disk yet, if that takes over a second."""
+    new = compiling_anew.now and compiling_anew.seconds > PATIENCE
+    return ["compiling kernels, once after installation"] if new else []
 
 
 def somebody_looks_on() -> bool:

@@ -5,15 +5,19 @@ that others used too, on binary tori of 81 and 144 variables, complete graphs, a
 forwards an entry takes 0.5 to 4 ns, and both passes together 2 to 15 ns, mostly 2.4 to 4 times as long as the one.
 Earlier, both passes took 1.1 to 1.4 ns a byte on binary grids and 2.9 with five labels, which is about 10 ns an entry
 for either: entries tell more than bytes.  The rates have room to spare, so that what is promised in some seconds is
-done in them.
+done in them.  They are where a process begins; from then on the sums that it takes tell how fast this machine is now.
+No result depends on them, only what is tried in the time that there is.
 """
 
+import math
+import threading
 from typing import NamedTuple
 
 from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.watch import Watch
 
 # Table entries of a sum that stays in a processor's cache, and seconds per entry there and beyond twice as many.
 CACHED_ENTRIES = 2.0**20
@@ -24,10 +28,52 @@ WITH_MARGINALS = 3.0
 SECONDS_PER_SUM, SECONDS_PER_VARIABLE = 1e-4, 2e-7
 
 
-def seconds(entries: float, *, marginals: bool = False, at_once: float | None = None, variables: int = 0) -> float:
+# Sums that teach have so many entries, some milliseconds of work, and so many for each variable, or variables would be
+# what they spend their time on.
+TELLING_ENTRIES, TELLING_PER_VARIABLE = 2.0**20, 256
+# Share of a sum in the rate that it leaves, and how far rates go from where they began: not so far that nothing is
+# tried any more, from which nothing would be learned.
+NEWS = 0.3
+LOWEST, HIGHEST = 1 / 3, 10.0
+
+
+class Speed:
+    """Seconds per entry on the machine at hand, in and out of its cache: as a running mean of what sums took."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rates = [SECONDS_PER_ENTRY, SECONDS_BEYOND]
+
+    def rate(self, at_once: float) -> float:
+        """Of a sum with so many entries: no less for more."""
+        cached, beyond = self._rates
+        return cached if at_once <= 2 * CACHED_ENTRIES else max(cached, beyond)
+
+    def learn(self, entries: float, variables: int, took: float, *, marginals: bool) -> None:
+        """From a sum that was done."""
+        if entries < max(TELLING_ENTRIES, TELLING_PER_VARIABLE * variables):
+            return
+        which = int(entries > 2 * CACHED_ENTRIES)
+        begun = (SECONDS_PER_ENTRY, SECONDS_BEYOND)[which]
+        seen = took / entries / (WITH_MARGINALS if marginals else 1.0)
+        with self._lock:
+            rate = (1 - NEWS) * self._rates[which] + NEWS * seen
+            self._rates[which] = min(max(rate, LOWEST * begun), HIGHEST * begun)
+
+
+SPEED = Speed()
+
+
+def seconds(
+    entries: float,
+    *,
+    marginals: bool = False,
+    at_once: float | None = None,
+    variables: int = 0,
+    speed: Speed = SPEED,
+) -> float:
     """What a sum takes that visits so many table entries forwards; or several sums, of so many entries `at_once`."""
-    rate = SECONDS_PER_ENTRY if (at_once or entries) <= 2 * CACHED_ENTRIES else SECONDS_BEYOND
-    visits = entries * rate + variables * SECONDS_PER_VARIABLE
+    visits = entries * speed.rate(at_once or entries) + variables * SECONDS_PER_VARIABLE
     return SECONDS_PER_SUM + visits * (WITH_MARGINALS if marginals else 1.0)
 
 
@@ -51,16 +97,19 @@ class ExactCost(NamedTuple):
         return self.plan is None
 
 
-def exact_cost(model: Model, *, marginals: bool = True) -> ExactCost:
-    """The width of the best elimination order found, and the memory and time that it takes; nothing is run.
+def exact_cost(model: Model, *, marginals: bool = True, watch: Watch | None = None) -> ExactCost:
+    """The width of the best elimination order found, and the memory and time that it takes; nothing is run.  Where a
+    watch is over before there is any order, all that is known is that it takes longer.
 
     >>> from clampz import generators
     >>> exact_cost(generators.cycle(100, rng=0)).width
     2
     """
     try:
-        plan = ExactPlan.of(Batch.of(model), NO_LIMIT, marginals=marginals)
+        plan = ExactPlan.within(watch, Batch.of(model), NO_LIMIT, marginals=marginals)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
+    if plan is None:
+        return ExactCost(0, 0, math.inf, None)
     found = plan.elimination
     return ExactCost(found.width, found.num_bytes(marginals), elimination_seconds(found, marginals=marginals), plan)

@@ -92,7 +92,8 @@ class _Lanes:
         if self.batch.num_lanes == 1 or self.elimination.num_stored < LARGE_LANE:
             return 1
         threads = min(options.num_threads, self.batch.num_lanes)
-        return max(1, min(threads, memory_allowed(options.memory) // self.elimination.num_bytes(self.wanted)))
+        left = memory_allowed(options.memory) - self.elimination.scopes.num_bytes
+        return max(1, min(threads, left // self.elimination.thread_bytes(self.wanted)))
 
     def pairs_again(self, b: int) -> Floats:
         pairs = np.zeros(self.num_pairs)

@@ -2,6 +2,7 @@
 `_kernels.elimination_forwards` and `_kernels.elimination_backwards`."""
 
 import math
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from clampz._kernels.elimination_forwards import (
     forwards,
 )
 from clampz._kernels.elimination_plan import Scratch, make_scratch
-from clampz.elimination.cost import elimination_seconds
+from clampz._kernels.jit import compiling
+from clampz.elimination.cost import SPEED, elimination_seconds
 from clampz.elimination.plans import Elimination
 from clampz.numerics import EPS, Floats
 from clampz.watch import Flag, Watch, run_on
@@ -72,8 +74,13 @@ def sum_out(
     `STOPPED_SUM`, and nothing of use in either, where the watch was over first.
     """
     logs = steps.LOGARITHMS if log_domain else steps.SCALED
-    expected = elimination_seconds(elimination, marginals=marginals.size > 0)
-    return run_on(watch, expected, _passes, elimination, values, workspace, marginals, logs)
+    order, wanted = elimination.order, marginals.size > 0
+    expected = elimination_seconds(elimination, marginals=wanted)
+    began, compiled = perf_counter(), compiling.seconds
+    found = run_on(watch, expected, _passes, elimination, values, workspace, marginals, logs)
+    if math.isfinite(found.log_z) and compiling.seconds == compiled:
+        SPEED.learn(order.total, len(order.variables), perf_counter() - began, marginals=wanted)
+    return found
 
 
 def _passes(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph
+from clampz._kernels.tables import spreads
 from clampz.model.contents import Contents
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, offsets, ranges, read_only
@@ -80,10 +81,7 @@ def interactions(tables: Floats) -> Floats:
     strength = np.full(len(tables), HARD_STRENGTH)
     finite = np.isfinite(tables).all(axis=(1, 2))
     tables = tables[finite]
-    spread = np.zeros(len(tables))
-    for r in range(tables.shape[1]):
-        np.maximum(spread, np.ptp(tables - tables[:, r : r + 1], axis=2).max(axis=1), out=spread)
-    strength[finite] = np.minimum(spread, HARD_STRENGTH)
+    strength[finite] = np.minimum(spreads(np.ascontiguousarray(tables)), HARD_STRENGTH)
     return strength
 
 

@@ -74,10 +74,16 @@ def fold(factors: FactorTables) -> Contents:
 
 def added_up(sums: Floats, place: Integers, values: Floats) -> Floats:
     """Sums to which values are added at these places, rounded once; a hard zero stays one."""
-    sums = sums.copy()
-    lost = np.zeros_like(sums)
-    add_up(sums, lost, place, np.ascontiguousarray(values))
-    return sums + lost
+    out, lost, unsure = sums.copy(), np.zeros_like(sums), np.zeros(len(sums), dtype=np.uint8)
+    add_up(out, lost, unsure, place, np.ascontiguousarray(values))
+    out += lost
+    if unsure.any():  # rarely: sizes of several kinds, and those in the middle cancel too
+        terms = {p: [float(sums[p])] for p in np.flatnonzero(unsure).tolist()}
+        for k in np.flatnonzero(unsure[place]).tolist():
+            terms[int(place[k])].append(float(values[k]))
+        for p, each in terms.items():
+            out[p] = math.fsum(each)
+    return out
 
 
 def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
@@ -117,7 +123,8 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
 
 
 def fixed(contents: Contents, known: Mapping[int, int], said: Evidence) -> Contents:
-    """Given the states of some variables, which keep their places but are in no edge and no factor.
+    """Given the states of some variables, which keep their places but are in no edge and no factor; what they leave of
+    tables is folded as factors are.
 
     `said` is the same in the user's words, for the error where that is seen to be impossible.
     """
@@ -129,27 +136,35 @@ def fixed(contents: Contents, known: Mapping[int, int], said: Evidence) -> Conte
     inside = free[i] & free[j]
     entry, edge, a, b = tables.entries(np.flatnonzero(~inside))
     state_i, state_j, value = state[i[edge]], state[j[edge]], contents.pairwise[entry]
-    unary = contents.unary.copy()
-    for onto, variable, row in [((state_i == a) & (state_j < 0), j, b), ((state_j == b) & (state_i < 0), i, a)]:
-        np.add.at(unary, start[variable[edge[onto]]] + row[onto], value[onto])
-    constant = (
-        contents.constant + unary[start[:-1][~free] + state[~free]].sum() + value[(state_i == a) & (state_j == b)].sum()
-    )
-    folded = fold(FactorTables.of(num_states, [sliced(factor, known) for factor in contents.factors]))
-    if constant + folded.constant == -np.inf:
+    unary = np.where(np.repeat(free, num_states), contents.unary, 0.0)
+    of_known = [contents.unary[start[:-1][~free] + state[~free]], value[(state_i == a) & (state_j == b)]]
+    constants = np.concatenate([[contents.constant], *of_known])
+    left = [
+        FactorTables(num_states, np.zeros(len(constants) + 1, dtype=np.int64), np.empty(0, dtype=np.int64), constants),
+        _of_one(num_states, np.arange(len(num_states)), unary),
+        _of_one(num_states, j[free[j] & ~free[i]], value[(state_i == a) & (state_j < 0)]),
+        _of_one(num_states, i[free[i] & ~free[j]], value[(state_j == b) & (state_i < 0)]),
+        FactorTables.of(num_states, [sliced(factor, known) for factor in contents.factors]),
+    ]
+    folded = fold(FactorTables.joined(num_states, left))
+    if folded.constant == -np.inf:
         raise EvidenceError(
             f"evidence {dict(said)!r:.200} is impossible: the model gives it probability zero, so Z = 0 under it"
         )
-    unary += folded.unary
-    unary[np.repeat(~free, num_states)] = -np.inf
-    unary[start[:-1][~free] + state[~free]] = 0.0
+    folded.unary[np.repeat(~free, num_states)] = -np.inf
+    folded.unary[start[:-1][~free] + state[~free]] = 0.0
     return contents._replace(
-        unary=unary,
+        unary=folded.unary,
         edges=np.concatenate([contents.edges[inside], folded.edges]),
         pairwise=np.concatenate([contents.pairwise[np.repeat(inside, np.diff(tables.start))], folded.pairwise]),
         factors=folded.factors,
-        constant=float(constant + folded.constant),
+        constant=folded.constant,
     )
+
+
+def _of_one(num_states: Integers, variables: NDArray[Any], values: Floats) -> FactorTables:
+    """Factors of these variables, one each."""
+    return FactorTables(num_states, np.arange(len(variables) + 1), variables.astype(np.int64), values)
 
 
 def among(contents: Contents, variables: Integers) -> Contents:

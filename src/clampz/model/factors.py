@@ -48,6 +48,13 @@ class FactorTables(Listed[Factor]):
         flat = np.concatenate([np.empty(0), *(factor.table.ravel() for factor in factors)])
         return cls(num_states, offsets(arity), variables, flat)
 
+    @classmethod
+    def joined(cls, num_states: Integers, parts: Sequence["FactorTables"]) -> "FactorTables":
+        """The factors of several, one after another."""
+        arity = np.concatenate([np.diff(part.scope_start) for part in parts])
+        variables = np.concatenate([part.variables for part in parts])
+        return cls(num_states, offsets(arity), variables, np.concatenate([part.flat for part in parts]))
+
     def __len__(self) -> int:
         return len(self.scope_start) - 1
 

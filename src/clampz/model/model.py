@@ -95,7 +95,8 @@ class Model(Variables):
         columns = as_columns(unary)
         num_states = np.array([len(column) for column in columns], dtype=np.int64)
         super().__init__(num_states, names, state_names)
-        found = [Factor((i,), column) for i, column in enumerate(columns)]
+        found = [Factor((), np.array(as_constant(constant)))]
+        found += [Factor((i,), column) for i, column in enumerate(columns)]
         for pair, table in as_pairs(pairwise):
             scope = self._scope(pair, "edge")
             found.append(Factor(scope, as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}")))
@@ -106,8 +107,7 @@ class Model(Variables):
             if len(set(scope)) != len(scope):
                 raise ModelError(f"{where}: expected distinct variables from 0 to {len(num_states) - 1}")
             found.append(Factor(scope, as_table(table, num_states[list(scope)], where, "a table of ")))
-        contents = fold(FactorTables.of(num_states, found))
-        self._set(contents._replace(constant=as_constant(constant) + contents.constant))
+        self._set(fold(FactorTables.of(num_states, found)))
 
     def _scope(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
         try:

@@ -145,9 +145,12 @@ def test_relabelling_permutes_the_scores(name):
 def test_the_graph_is_built_once_for_all_heuristics(monkeypatch):
     built = []
     build = Remaining.of.__func__
-    monkeypatch.setattr(
-        Remaining, "of", classmethod(lambda cls, *given, core: built.append(core) or build(cls, *given, core=core))
-    )
+
+    def counted(cls, *given, core, **others):
+        built.append(core)
+        return build(cls, *given, core=core, **others)
+
+    monkeypatch.setattr(Remaining, "of", classmethod(counted))
     model = generators.grid(4, 4, weights=(-4, 4), rng=0)
     result = clamp(model, "mf", k=5, select="pseudo-greedy")
     assert not any(step.note for step in result.steps)

@@ -5,7 +5,6 @@ import numpy as np
 from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
 from clampz.clamping.selectors.strength import Remaining
-from clampz.errors import ModelError
 from clampz.numerics import Floats, Integers
 from clampz.watch import UNLIMITED
 
@@ -36,11 +35,7 @@ def _cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
     cycScore = log(1 + prod tanh(W / 4)) = log(1 +- e^-t),   t = sum -log tanh|W / 4|,   - if the cycle is frustrated.
     """
     form = graph.model.pair_form
-    if form is None:
-        raise ModelError(
-            "frustCycles and strongCycles are defined for binary models with finite pairwise potentials; this is none. "
-            "maxW and Mpower take any"
-        )
+    assert form is not None, "checked before: `check_defined`"
     W = form.W[graph.edge_numbers]
     taken = graphs.spanning_forest(graph.num_variables, graph.edges, _ranking(np.abs(W)), UNLIMITED.flag)
     in_tree = taken.astype(np.bool_)

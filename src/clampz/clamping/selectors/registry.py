@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
 from clampz.clamping.selectors.strength import Remaining, m_power, max_w
-from clampz.errors import OptionError, unknown_name
+from clampz.errors import ModelError, OptionError, unknown_name
 from clampz.model import Model, Variable
 from clampz.model.fixing import states_left
 from clampz.numerics import Floats, Integers
+from clampz.watch import UNLIMITED, Watch
 
 TRE = "+TRE"
 # Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.
@@ -26,6 +27,7 @@ class Selector(NamedTuple):
     score: Callable[[Remaining], Floats]
     description: str
     core: bool = True  # whether the graph is stripped to its core first
+    signs: bool = False  # whether it needs weights with a sign, which only binary models have
     entropy: bool = False  # whether scores are multiplied by singleton entropies
 
     def with_entropy(self) -> "Selector":
@@ -44,9 +46,13 @@ _PLAIN = (
         "frustCycles",
         frust_cycles,
         "frustrated cycles through the variable, one per edge outside a maximum spanning tree",
+        signs=True,
     ),
     Selector(
-        "strongCycles", strong_cycles, "cycles through the variable, one per edge outside a maximum spanning tree"
+        "strongCycles",
+        strong_cycles,
+        "cycles through the variable, one per edge outside a maximum spanning tree",
+        signs=True,
     ),
 )
 SELECTORS = {selector.name: selector for selector in (*_PLAIN, *(plain.with_entropy() for plain in _PLAIN))}
@@ -100,11 +106,30 @@ def scores(
     return scores_of_all(model, [selector], clamped=clamped, entropy=entropy)[selector]
 
 
+def check_defined(model: Model, name: str) -> None:
+    """Refuse a model that a selector is not defined for."""
+    if _selector(name).signs and model.pair_form is None:
+        raise ModelError(
+            "frustCycles and strongCycles are defined for binary models with finite pairwise potentials; this is none. "
+            "maxW and Mpower take any"
+        )
+
+
 def scores_of_all(
-    model: Model, names: Sequence[str], *, clamped: Collection[Variable] = (), entropy: ArrayLike | None = None
+    model: Model,
+    names: Sequence[str],
+    *,
+    clamped: Collection[Variable] = (),
+    entropy: ArrayLike | None = None,
+    watch: Watch = UNLIMITED,
 ) -> dict[str, Floats]:
-    """`scores` by several selectors, by name; the graph they score is built once, and once more without its core."""
+    """`scores` by several selectors, by name; the graph they score is built once, and once more without its core.
+
+    Raises Overdue where that takes too long.
+    """
     chosen = [_selector(name) for name in names]
+    for name in names:
+        check_defined(model, name)
     free = _free(model, clamped)
     multiplier = np.ones(model.num_variables)
     if with_entropy := [selector for selector in chosen if selector.entropy]:
@@ -119,9 +144,10 @@ def scores_of_all(
     plain: dict[str, Floats] = {}
     found = {}
     for selector in chosen:
+        watch.check()
         name = selector.name.removesuffix(TRE)
         if selector.core not in graphs:
-            graphs[selector.core] = Remaining.of(model, free, core=selector.core)
+            graphs[selector.core] = Remaining.of(model, free, core=selector.core, watch=watch)
         if name not in plain:
             plain[name] = np.zeros(model.num_variables)
             plain[name][graphs[selector.core].variables] = selector.score(graphs[selector.core])

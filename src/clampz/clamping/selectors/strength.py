@@ -11,6 +11,7 @@ from clampz._kernels import graph as graphs
 from clampz.model import Model
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
+from clampz.watch import UNLIMITED, Overdue, Watch
 
 # Variables up to which Mpower's series is summed to its end, by a dense inverse: some 20 ms at this size.
 MAX_DENSE = 500
@@ -18,6 +19,8 @@ MAX_DENSE = 500
 # about its square, and up to MAX_DENSE_GRAPH variables (two seconds) the series is summed to its end as well.
 DENSE_ROW = 0.05
 MAX_DENSE_GRAPH = 2000
+# Rows of it that are done at once.
+ROWS = 128
 # Steps that walks of 5 and 6 edges may take, some seconds' worth; next to variables with ten thousand neighbours they
 # take more, and are left out.
 MAX_STEPS = 2e9
@@ -39,15 +42,18 @@ class Remaining:
         (l, 2) by their new numbers, in the model's order.
     edge_numbers
         (l,) the model's numbers of the edges (of its couplings, where it has larger factors).
+    watch
+        What scoring is a part of: where it takes too long, Overdue is raised.
     """
 
     model: Model
     variables: Integers
     edges: NDArray[np.int32]
     edge_numbers: Integers
+    watch: Watch = UNLIMITED
 
     @classmethod
-    def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool) -> "Remaining":
+    def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool, watch: Watch = UNLIMITED) -> "Remaining":
         """From a mask (n,) of the variables not yet clamped, in time linear in variables and edges."""
         member = free.copy()
         edges, strength = model.couplings
@@ -58,7 +64,7 @@ class Remaining:
             member[graphs.strip_to_core(*lists)[0]] = False
             kept = kept[member[i[kept]] & member[j[kept]]]
         number = (np.cumsum(member) - 1).astype(np.int32)
-        return cls(model, np.flatnonzero(member), read_only(number[edges[kept]]), kept)
+        return cls(model, np.flatnonzero(member), read_only(number[edges[kept]]), kept, watch)
 
     @property
     def num_variables(self) -> int:
@@ -100,27 +106,35 @@ def m_power(graph: Remaining) -> Floats:
         return np.zeros(n)
     weight = np.minimum(np.tanh(graph.strength / 4), MAX_TANH) / (n - 1)
     if n <= MAX_DENSE or (n <= MAX_DENSE_GRAPH and at_variables(n, graph.edges, weight).max() > DENSE_ROW):
-        return _all_walks(n, graph.edges, weight)
-    return _short_walks(n, graph.edges, weight)
+        return _all_walks(n, graph.edges, weight, graph.watch)
+    return _short_walks(n, graph.edges, weight, graph.watch)
 
 
-def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats) -> Floats:
+def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, watch: Watch = UNLIMITED) -> Floats:
     i, j = edges.T
     M = np.zeros((n, n))
     M[i, j] = M[j, i] = weight
-    B: Floats = M @ M
-    s = B.diagonal().copy()
-    np.fill_diagonal(B, 0.0)
     G = np.linalg.inv(np.eye(n) - M)
-    score: Floats = ((M * B).sum(axis=1) + 2 * s * (G * B).sum(axis=1) + ((B @ G) * B).sum(axis=1)) / (1 - s * s)
+    score = np.empty(n)
+    for begin in range(0, n, ROWS):
+        watch.check()
+        rows = slice(begin, begin + ROWS)
+        B: Floats = M[rows] @ M
+        here = np.arange(len(B)), np.arange(begin, begin + len(B))
+        s = B[here]
+        B[here] = 0.0
+        walks = (M[rows] * B).sum(axis=1) + 2 * s * (G[rows] * B).sum(axis=1) + ((B @ G) * B).sum(axis=1)
+        score[rows] = walks / (1 - s * s)
     return score
 
 
-def _short_walks(n: int, edges: NDArray[np.int32], weight: Floats) -> Floats:
+def _short_walks(n: int, edges: NDArray[np.int32], weight: Floats, watch: Watch = UNLIMITED) -> Floats:
     start, neighbour, edge_of = graphs.neighbour_lists(n, edges.copy())
     degree = np.diff(start).astype(np.float64)
     i, j = edges.T
     # a walk i - j - k goes on to every neighbour of k
     steps = degree @ (np.bincount(i, degree[j], n) + np.bincount(j, degree[i], n))
-    walks: Floats = kernels.closed_walks(start, neighbour, weight[edge_of], bool(steps <= MAX_STEPS))
+    walks: Floats = watch.run(kernels.closed_walks, start, neighbour, weight[edge_of], bool(steps <= MAX_STEPS))
+    if watch.must_stop():  # some are missing
+        raise Overdue
     return walks

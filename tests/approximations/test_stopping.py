@@ -1,0 +1,237 @@
+"""Limits at every size: methods that are told to stop end with what they have, wherever they are, and ask often."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.approximations import edge_weights, iteration
+from clampz.approximations.edge_weights import forest_excess, sampled_weights, uniform_weights
+from clampz.approximations.layouts import TableLayout
+from clampz.approximations.messages import BinaryLanes
+from clampz.model.results import NOTHING
+from clampz.model.topology import Topology
+from clampz.watch import Overdue, Watch
+
+ITERATIVE = ["mean_field", "bethe", "trw"]
+GRID = cz.generators.grid(12, 12, weights=(-3, 3), rng=0)
+LABELS = cz.generators.grid(6, 6, labels=4, potentials="table", rng=0)
+FACTORS = cz.Model.from_factors(
+    [2] * 24, [((i, i + 1, i + 2), np.random.default_rng(i).normal(size=(2, 2, 2))) for i in range(22)]
+)
+
+
+class Asked(Watch):
+    """Says stop at question number `most`."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.most, self.asked = most, 0
+
+    def must_stop(self):
+        self.asked += 1
+        if self.asked >= self.most:
+            self.stopped_by = "interrupt"
+        return super().must_stop()
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Every model is a large one."""
+    monkeypatch.setattr(iteration, "PART", 32)
+    monkeypatch.setattr("clampz.approximations.mean_field.PART", 32)
+    monkeypatch.setattr(iteration, "STARTS_AT_ONCE", 1)
+
+
+@pytest.mark.parametrize("model", [GRID, LABELS, FACTORS], ids=["grid", "labels", "factors"])
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_large_models_give_what_small_ones_do(method, model, small_parts, monkeypatch):
+    """Cut into parts, and starts one after another."""
+    found = cz.methods()[method](model, max_iter=40, threads=1)
+    monkeypatch.undo()
+    expected = cz.methods()[method](model, max_iter=40, threads=1)
+    assert found.num_iter == expected.num_iter
+    assert found.log_z == pytest.approx(expected.log_z, abs=1e-7)
+    np.testing.assert_allclose(found.marginals.flat, expected.marginals.flat, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [GRID, LABELS, FACTORS], ids=["grid", "labels", "factors"])
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_a_sweep_over_a_large_model_is_stopped_in_the_midst(method, model, small_parts):
+    exact = cz.exact(model)
+    for most in (1, 3, 10):
+        watch = Asked(most)
+        approximation = cz.methods()[method]
+        [found] = approximation.solve(
+            cz.Batch.from_evidence(model, [{}]), approximation.options(None, {"threads": 1, "tol": 0.0}), within=watch
+        )
+        assert found.stopped_by == "interrupt" and not found.converged
+        assert found.lower <= exact.upper and found.upper >= exact.lower
+        assert watch.asked < most + 60  # each part of a sweep that is left would ask
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
+    points = []
+    solve = iteration.best_of_starts
+
+    def counted(starts, *rest):
+        return solve([lambda start=start: points.append(1) or start() for start in starts], *rest)
+
+    monkeypatch.setattr(f"clampz.approximations.{method}.best_of_starts", counted, raising=False)
+    found = cz.methods()[method](GRID, time=0.0)
+    assert found.stopped_by == "time" and len(points) == (0 if method == "trw" else 1)
+
+
+@pytest.mark.parametrize("model", [GRID, LABELS, FACTORS], ids=["grid", "labels", "factors"])
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_a_run_that_ended_long_ago_has_nothing_to_say(method, model, monkeypatch):
+    monkeypatch.setattr("clampz.watch.GRACE", -1.0)
+    found = cz.methods()[method](model, time=0.0)
+    assert np.isnan(found.log_z) and np.isnan(found.value) and found.bound is None
+    assert (found.lower, found.upper) == (-np.inf, np.inf)
+    assert np.isnan(found.marginals.flat).all() and np.isnan(found.pairwise_marginals.flat).all()
+    assert (found.converged, found.stopped_by, found.note) == (False, "time", NOTHING)
+    assert "stopped before there was anything to say" in repr(found)
+    again = cz.methods()[method](model, start=found)  # and it can be gone on from
+    assert again.converged
+
+
+def test_nothing_is_said_of_lanes_that_there_was_no_time_for(monkeypatch):
+    monkeypatch.setattr(iteration.Lanes, "_terms", lambda *_, **__: (_ for _ in ()).throw(Overdue))
+    for method in ITERATIVE:
+        found = cz.methods()[method](GRID, evidence=[{0: 0}, {0: 1}], time=0.0)
+        assert np.isnan(found.log_z).all() and (found.lower == -np.inf).all() and (found.upper == np.inf).all()
+        assert np.isnan(found.marginals_flat).all() and not found.converged.any()
+        assert set(found.notes) == {NOTHING} and set(found.stopped_by) == {"time"}
+        assert found[0].bound is None
+
+
+def test_a_slow_look_is_not_taken_again_when_a_run_is_stopped(monkeypatch):
+    """What the last look showed holds, whatever the messages are now."""
+    monkeypatch.setattr(iteration, "SLOW_LOOK", -1.0)
+    watch, looks, sweeps = Watch(), [], []
+    sweep, evaluate = BinaryLanes.sweep, BinaryLanes.evaluate
+
+    def stop_in_the_third(self, *args):
+        sweep(self, *args)
+        sweeps.append(len(looks))
+        if len(sweeps) == 3:
+            watch.stop("interrupt")
+
+    monkeypatch.setattr(BinaryLanes, "sweep", stop_in_the_third)
+    monkeypatch.setattr(BinaryLanes, "evaluate", lambda *args: looks.append(1) or evaluate(*args))
+    [found] = cz.trw.solve(cz.Batch.from_evidence(GRID, [{}]), cz.TRWOptions(tol=0.0, threads=1), within=watch)
+    assert found.stopped_by == "interrupt" and len(looks) == sweeps[-1] > 0
+    assert np.isfinite(found.residual) and found.upper >= cz.exact(GRID).lower
+
+
+def test_hard_zeros_are_followed_whichever_way_they_run(monkeypatch):
+    """Along a chain: a pass over the slots for every variable of it would not end in time on a long one."""
+    from clampz._kernels import tables
+
+    n, passes = 300, []
+    step = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
+    chain = cz.Model([np.zeros(2)] * n, {(i, i + 1): step for i in range(n - 1)})
+    remove = tables.remove_unsupported
+    monkeypatch.setattr(
+        "clampz.approximations.layouts.remove_unsupported", lambda *args: passes.append(1) or remove(*args)
+    )
+    for at in (0, n // 2, n - 1):
+        passes.clear()
+        layout = TableLayout.from_batch(cz.Batch.from_evidence(chain, [{at: 1}]))
+        assert np.isneginf(layout.theta).sum() == n and len(passes) <= 4
+
+
+# -- edge weights ------------------------------------------------------------------------------------------------------
+
+
+def over():
+    watch = Watch(0.0)
+    assert watch.must_stop()
+    return watch
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_for_which_there_is_no_time_are_a_mixture_of_forests(seed):
+    rng = np.random.default_rng(seed)
+    n = 14
+    pairs = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
+    topology = Topology.from_edges(n, pairs[rng.random(len(pairs)) < 0.2 + 0.2 * seed])
+    rho = sampled_weights(topology, 1000, np.random.default_rng(0), watch=over())
+    assert (rho > 0).all() and forest_excess(topology, rho) == 0.0
+
+
+def test_weights_of_a_large_graph_stop_in_the_midst_of_a_tree(monkeypatch):
+    monkeypatch.setattr(edge_weights, "MAX_DENSE", 10)
+    monkeypatch.setattr(edge_weights, "LARGE_GRAPH", 10)
+    topology = cz.generators.grid(12, 12, rng=0).topology
+    for most in (2, 4, 8, 12):
+        watch = Asked(most)
+        rho = uniform_weights(topology, watch=watch)
+        assert (rho > 0).all() and forest_excess(topology, rho) <= 1e-12 and watch.must_stop()
+    assert topology not in edge_weights._WHOLE_GRAPHS  # what was cut short is not kept
+
+
+def test_a_spanning_forest_hears_the_flag():
+    from clampz._kernels import graph
+
+    topology = cz.generators.grid(200, 200, rng=0).topology
+    flag = np.ones(1, dtype=np.uint8)
+    assert not graph.spanning_forest(40_000, topology.edges, np.arange(len(topology.edges)), flag).any()
+
+
+def test_weights_of_the_users_that_there_is_no_time_to_check_are_lowered(monkeypatch):
+    monkeypatch.setattr(edge_weights, "QUICKLY_CHECKED", 3)
+    topology = cz.generators.grid(5, 5, toroidal=False, rng=0).topology
+    uniform = uniform_weights(topology)
+    given = uniform.copy()
+    given[0] += 0.01
+    given[1:] -= 0.005
+    found = edge_weights.checked_weights(topology, given, 1, over())[:, 0]
+    assert (found <= uniform).all() and forest_excess(topology, found) == 0.0
+
+
+def test_optimized_weights_that_were_interrupted_say_so():
+    model = cz.generators.complete(8, weights=(-6, 6), rng=0)
+    for most in range(1, 200, 20):
+        watch = Asked(most)
+        [found] = cz.trw.solve(
+            cz.Batch.from_evidence(model, [{}]), cz.TRWOptions(edge_weights="optimized", threads=1), within=watch
+        )
+        assert found.stopped_by == "interrupt" and not found.converged
+        assert found.upper >= cz.exact(model).lower
+
+
+# -- Ctrl-C ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ITERATIVE)
+def test_ctrl_c_at_any_moment_returns_what_there_is(method):
+    model = cz.generators.grid(60, 60, rng=0)
+    cz.methods()[method](model, max_iter=3)  # compiled
+    build = cz.Batch.from_evidence
+    many = {"num_starts": 500} if method == "mean_field" else {}
+    for wait in np.random.default_rng(0).random(6) * 0.05:
+        fresh = cz.Model.from_contents(model.contents)  # with everything to be worked out
+        begun = threading.Event()
+
+        def interrupt(wait=wait, begun=begun):
+            begun.wait()
+            time.sleep(wait)
+            signal.raise_signal(signal.SIGINT)
+
+        def from_evidence(*args, begun=begun, **others):
+            begun.set()
+            return build(*args, **others)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cz.Batch, "from_evidence", from_evidence)
+            found = cz.methods()[method](fresh, tol=0.0, max_iter=10**9, **many)
+        thread.join()
+        assert found.stopped_by == "interrupt" and not found.converged
