@@ -133,6 +133,14 @@ def lanes_and_threads() -> list[float]:
     return out
 
 
+def weights_of_components() -> list[float]:
+    """Edge weights of forty triangles, some at a time."""
+    corners = 3 * np.arange(40)[:, None, None] + np.array([(0, 1), (1, 2), (0, 2)])
+    model = cz.generators.from_graph(120, corners.reshape(-1, 2), rng=0)
+    held(model, cz.trw(model, max_iter=20))
+    return [*uniform_weights(model.topology)]
+
+
 def clamped() -> list[float]:
     model = cz.generators.grid(3, 3, rng=0)
     with ThreadPoolExecutor(2) as executor:
