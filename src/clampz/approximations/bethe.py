@@ -22,7 +22,7 @@ from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_whole
 from clampz.signature import approximation
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
 
 # Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few
@@ -144,11 +144,14 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
             starts, batch.num_lanes, len(single.point), solve, lambda ending: _merit(ending, batch.num_lanes), watch
         )
     estimates = single.estimates("bethe", batch, options, best, ones, log_z=best.value)
-    if isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed" and not watch.overdue():
-        lower = np.where(best.unseen, estimates.lower, bethe_lower_bound(single.layout, single.total))
-        log_z = np.where(best.unseen, estimates.log_z, lower)
-        estimates = replace(estimates, log_z=log_z, lower=lower, bound="lower")
-    return estimates
+    if not isinstance(single.layout, BinaryLayout) or batch.model.kind == "mixed":
+        return estimates
+    try:
+        lower = bethe_lower_bound(single.layout, single.total, watch)
+    except Overdue:  # nothing is proven, then
+        return estimates
+    lower = np.where(best.unseen, estimates.lower, lower)
+    return replace(estimates, log_z=np.where(best.unseen, np.nan, lower), lower=lower, bound="lower")
 
 
 def _merit(ending: Endings, num_lanes: int) -> Floats:

@@ -293,11 +293,12 @@ def best_of_starts(
     for first in range(0, len(starts), at_once):
         if best is not None and watch.must_stop():
             break
-        group = starts[first : first + at_once]
-        points = np.empty((num_rows, num_lanes, len(group)))
-        for k, start in enumerate(group):
-            points[:, :, k] = start()
-        ending = solve(points.reshape(num_rows, num_lanes * len(group)))
+        points: list[Floats] = []
+        for start in starts[first : first + at_once]:
+            if points and num_lanes * num_rows >= PART and watch.must_stop():
+                break
+            points.append(np.broadcast_to(start(), (num_rows, num_lanes)))
+        ending = solve(np.stack(points, axis=2).reshape(num_rows, num_lanes * len(points)))
         found = ending.take(best_of(merit(ending), num_lanes))
         if best is not None:
             found = best.beside(found)
