@@ -94,6 +94,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     topology = batch.model.topology
     with Workers(options.num_threads) as pool:
         single = lanes_of(layout_of(batch, watch), pool)
+        balanced = isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed"
         watch.check()
         ones, rho = single.rho, uniform_weights(topology, watch=watch.share(WEIGHTS_SHARE))
         watch.check()
@@ -124,13 +125,13 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                 )
                 ending.put(left, attempt)
                 stuck = attempt.because(None)
-                if level == 0:
-                    before = deepcopy(ending)
-                elif level == 1:  # it may also have left for another, lower optimum
+                if level == 1:  # it may also have left for another, lower optimum
                     stuck |= attempt.converged & (attempt.value < before.value[left] - LOST)
                 left = left[stuck]
                 if not left.size:
                     break
+                if level == 0:
+                    before = deepcopy(ending)
             return ending
 
         def solve(points: Floats) -> Endings:
@@ -144,7 +145,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
             starts, batch.num_lanes, len(single.point), solve, lambda ending: _merit(ending, batch.num_lanes), watch
         )
     estimates = single.estimates("bethe", batch, options, best, ones, log_z=best.value)
-    if not isinstance(single.layout, BinaryLayout) or batch.model.kind == "mixed":
+    if not balanced:
         return estimates
     try:
         lower = bethe_lower_bound(single.layout, single.total, watch)
