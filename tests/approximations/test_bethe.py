@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 import clampz as cz
+from clampz.approximations import bethe_bound
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import lanes_of
+from clampz.watch import Overdue
 from clampz.workers import Workers
 from naive import NaiveMessages, naive_bethe, naive_objective
 from random_models import as_general, random_binary, random_edges, random_tables
@@ -197,3 +199,21 @@ def test_running_out_of_sweeps_is_data():
     estimate = cz.bethe(cz.generators.complete(10, weights=(-12, 12), rng=1), max_iter=3)
     assert not estimate.converged and estimate.stopped_by == "max_iter"
     assert estimate.num_iter == 3 and estimate.residual > 0
+
+
+def test_the_lower_bound_is_given_up_where_there_is_no_time_for_it(monkeypatch):
+    model = cz.generators.grid(5, 5, weights=(0, 3), rng=0)
+    assert cz.bethe(model).bound == "lower"
+    lower = bethe_bound.bethe_lower_bound
+    monkeypatch.setattr(bethe_bound, "sum_blocks", lambda size: [(k, k + 1) for k in range(size)])
+    layout = layout_of(cz.Batch.from_evidence(model, [{}]))
+    cut = bethe_bound.bethe_lower_bound(layout, layout.theta)  # edge by edge
+    monkeypatch.undo()
+    assert cut == pytest.approx(lower(layout, layout.theta), abs=1e-9)
+
+    def no_time(*_):
+        raise Overdue
+
+    monkeypatch.setattr("clampz.approximations.bethe.bethe_lower_bound", no_time)
+    found = cz.bethe(model)
+    assert found.bound is None and found.lower == -np.inf and np.isfinite(found.log_z)

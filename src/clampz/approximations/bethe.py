@@ -22,7 +22,7 @@ from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, check_whole
 from clampz.signature import approximation
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
 
 # Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few
@@ -94,6 +94,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     topology = batch.model.topology
     with Workers(options.num_threads) as pool:
         single = lanes_of(layout_of(batch, watch), pool)
+        balanced = isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed"
         watch.check()
         ones, rho = single.rho, uniform_weights(topology, watch=watch.share(WEIGHTS_SHARE))
         watch.check()
@@ -124,13 +125,13 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                 )
                 ending.put(left, attempt)
                 stuck = attempt.because(None)
-                if level == 0:
-                    before = deepcopy(ending)
-                elif level == 1:  # it may also have left for another, lower optimum
+                if level == 1:  # it may also have left for another, lower optimum
                     stuck |= attempt.converged & (attempt.value < before.value[left] - LOST)
                 left = left[stuck]
                 if not left.size:
                     break
+                if level == 0:
+                    before = deepcopy(ending)
             return ending
 
         def solve(points: Floats) -> Endings:
@@ -144,11 +145,14 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
             starts, batch.num_lanes, len(single.point), solve, lambda ending: _merit(ending, batch.num_lanes), watch
         )
     estimates = single.estimates("bethe", batch, options, best, ones, log_z=best.value)
-    if isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed" and not watch.overdue():
-        lower = np.where(best.unseen, estimates.lower, bethe_lower_bound(single.layout, single.total))
-        log_z = np.where(best.unseen, estimates.log_z, lower)
-        estimates = replace(estimates, log_z=log_z, lower=lower, bound="lower")
-    return estimates
+    if not balanced:
+        return estimates
+    try:
+        lower = bethe_lower_bound(single.layout, single.total, watch)
+    except Overdue:  # nothing is proven, then
+        return estimates
+    lower = np.where(best.unseen, estimates.lower, lower)
+    return replace(estimates, log_z=np.where(best.unseen, np.nan, lower), lower=lower, bound="lower")
 
 
 def _merit(ending: Endings, num_lanes: int) -> Floats:

@@ -11,6 +11,8 @@ import numpy as np
 from clampz.approximations.layouts import BinaryLayout
 from clampz.model.tables import lane_sums
 from clampz.numerics import EPS, ROUNDINGS, Floats
+from clampz.watch import UNLIMITED, Watch
+from clampz.workers import sum_blocks
 
 # Weight beyond which e^W - 1 and e^W are the same number to all digits that matter.
 LARGEST_W = 300.0
@@ -18,30 +20,40 @@ LARGEST_W = 300.0
 LOG_SIZE = 40.0
 
 
-def bethe_lower_bound(layout: BinaryLayout, total: Floats) -> Floats:
+def bethe_lower_bound(layout: BinaryLayout, total: Floats, watch: Watch = UNLIMITED) -> Floats:
     """(B,) the Bethe objective at beliefs with these log-odds (n, B), less its rounding error: a lower bound on log Z
-    if the model is balanced."""
-    i, j = layout.topology.slot_of[layout.topology.edges].T
+    if the model is balanced.  Raises Overdue where that takes too long."""
     odds = np.clip(total, -LARGEST_W, LARGEST_W)
     high, low = 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))
-    W = layout.W[:, None]
-    # a repulsive edge is an attractive one with the states of j exchanged
-    repulsive = W < 0
-    high_j, low_j = np.where(repulsive, low[j], high[j]), np.where(repulsive, high[j], low[j])
-    joint = _both_high(high[i], high_j, np.minimum(np.abs(W), LARGEST_W))
-    joint = np.clip(joint, np.maximum(0.0, high[i] - low_j), np.minimum(high[i], high_j))
-    cells = [joint, high[i] - joint, high_j - joint, np.maximum(0.0, low_j - (high[i] - joint))]
-    agree = cells[0] + cells[3]
-    node_entropy = _entropy(high, low)
-    pair = np.where(repulsive, np.abs(W) / 2 * (agree - 1.0), np.abs(W) / 2 * agree)  # W/2 [x_i = x_j]
-    pair += _entropy(*cells) - node_entropy[i] - node_entropy[j]
-    node = layout.theta * high + node_entropy
+    entropy = _entropy(high, low)
+    node = layout.theta * high + entropy
     if layout.free.size:
         node = node * layout.free
-        pair = pair * layout.free[i] * layout.free[j]
-    size = layout.magnitude + (np.abs(layout.theta) + LOG_SIZE).sum(axis=0) + (np.abs(W) + 4 * LOG_SIZE).sum(axis=0)
-    bound: Floats = layout.constant + lane_sums(node) + lane_sums(pair) - ROUNDINGS * EPS * size
+    sums = [layout.constant, lane_sums(node)]
+    for first, last in sum_blocks(len(layout.W)):
+        watch.check()
+        i, j = layout.topology.slot_of[layout.topology.edges[first:last]].T
+        pair = _pair_terms(layout.W[first:last, None], high[i], (high[j], low[j])) - entropy[i] - entropy[j]
+        if layout.free.size:
+            pair = pair * layout.free[i] * layout.free[j]
+        sums.append(lane_sums(pair))
+    size = layout.magnitude + (np.abs(layout.theta) + LOG_SIZE).sum(axis=0) + (np.abs(layout.W) + 4 * LOG_SIZE).sum()
+    bound: Floats = np.sum(sums, axis=0) - (ROUNDINGS + len(sums)) * EPS * size
     return bound
+
+
+def _pair_terms(W: Floats, high: Floats, ends_j: tuple[Floats, Floats]) -> Floats:
+    """(m, B) W/2 [x_i = x_j] on average, and the entropy, under the best pairwise marginals with these of the
+    variables: of state 1 of i, and of states 1 and 0 of j."""
+    # a repulsive edge is an attractive one with the states of j exchanged
+    repulsive = W < 0
+    high_j, low_j = (np.where(repulsive, *states) for states in (ends_j[::-1], ends_j))
+    joint = _both_high(high, high_j, np.minimum(np.abs(W), LARGEST_W))
+    joint = np.clip(joint, np.maximum(0.0, high - low_j), np.minimum(high, high_j))
+    cells = [joint, high - joint, high_j - joint, np.maximum(0.0, low_j - (high - joint))]
+    agree = cells[0] + cells[3]
+    terms: Floats = np.where(repulsive, np.abs(W) / 2 * (agree - 1.0), np.abs(W) / 2 * agree) + _entropy(*cells)
+    return terms
 
 
 def _both_high(p: Floats, q: Floats, W: Floats) -> Floats:

@@ -39,7 +39,7 @@ SLOW_LOOK = 0.05
 LOOK_AND_RESULT = 1.5
 # Values that several starts may have together: beyond that they are tried one group after another, and as many as there
 # is time for.
-STARTS_AT_ONCE = 1 << 22
+STARTS_AT_ONCE = 1 << 20
 # Starts that lead to the same optimum differ in their last digits, and which of them is highest should not depend on
 # rounding.
 TIE = 1e-11
@@ -293,12 +293,13 @@ def best_of_starts(
     for first in range(0, len(starts), at_once):
         if best is not None and watch.must_stop():
             break
-        group = starts[first : first + at_once]
-        points = np.empty((num_rows, num_lanes, len(group)))
-        for k, start in enumerate(group):
-            points[:, :, k] = start()
-        ending = solve(points.reshape(num_rows, num_lanes * len(group)))
-        found = ending.take(best_of(merit(ending), num_lanes))
+        points: list[Floats] = []
+        for start in starts[first : first + at_once]:
+            if points and num_lanes * num_rows >= PART and watch.must_stop():
+                break
+            points.append(np.broadcast_to(start(), (num_rows, num_lanes)))
+        ending = solve(np.stack(points, axis=2).reshape(num_rows, num_lanes * len(points)))
+        found = ending.take(best_of(merit(ending), num_lanes)) if len(points) > 1 else ending
         if best is not None:
             found = best.beside(found)
             found = found.take(best_of(merit(found), num_lanes))
