@@ -43,6 +43,7 @@ NO_SIZES = {
     "generators:MAX_SWAPS": "tries",
     "io.files:MAX_RATIO": "beside FREE_BYTES: tests/io/test_files.py has a file that is packed too well",
     "model.starts:MOST": "a probability",
+    "bracketing.search:LARGE_SHARE": "a share of the time",
     "io.potentials:LARGEST_PLAIN": "how a number is written",
 }
 
@@ -106,6 +107,7 @@ SET = {
     "elimination.orders:MIN_WORK": Setting((0.0, 1e7), checks.exact_sums),
     "elimination.plans:SMALL_BYTES": Setting((0,), checks.exact_sums),
     "elimination.slices:MAX_FIXED": Setting((0, 1), checks.brackets),
+    "elimination.slices:MOST_VARIABLES": Setting((0, 24, 25), checks.brackets),
     "elimination.slices:MOST_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
     "io.tokens:PIECE": Setting((1, 2, 7, 64), checks.written_and_read),
     "signature:SMALL_MODEL": Setting((0, 10), checks.bounds_of_methods),
