@@ -24,13 +24,14 @@ from timing import Claim, alone, interleaved, print_table
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "reference"
 NUM_CLAMPS = 5
-# libDAI's name, ours, our options, and how many times quicker this should be.  libDAI computes the edge weights anew in
-# every branch, and so does this: two steps of optimization each, and slack of 0.01 nats where the weights gain more
-# than one.
-RIVALS: tuple[tuple[str, str, dict[str, Any], float], ...] = (
-    ("TRWBP", "trw", {"reweight": True, "edge_weights": "optimized", "num_steps": 2, "tol": 0.01}, 200.0),
-    ("HAK", "bethe", {}, 200.0),
-    ("MF", "mf", {}, 20.0),
+# libDAI's name, ours, what it is called here, our options, and how many times quicker this should be.  libDAI computes
+# the edge weights anew in every branch, and so does this: by default ten steps of optimization each, or two, and slack
+# of 0.01 nats where the weights gain more than one.
+RIVALS: tuple[tuple[str, str, str, dict[str, Any], float], ...] = (
+    ("TRWBP", "trw", "trw", {}, 25.0),
+    ("TRWBP", "trw", "trw in two steps", {"num_steps": 2, "tol": 0.01}, 200.0),
+    ("HAK", "bethe", "bethe", {}, 200.0),
+    ("MF", "mf", "mf", {}, 20.0),
 )
 
 
@@ -49,7 +50,7 @@ def against_libdai(repeats: int) -> list[Claim]:
     libdai = json.loads((DATA / "clamping.json").read_text())
     models = {name: cz.read(DATA / f"{name}.uai") for name in libdai}
     claims, times, differences = [], [], []
-    for theirs, ours, options, target in RIVALS:
+    for theirs, ours, name_of_ours, options, target in RIVALS:
         found, seconds = {}, {}
         for name, model in models.items():
 
@@ -64,13 +65,20 @@ def against_libdai(repeats: int) -> list[Claim]:
         for name in models:
             not_converged = sum(not step.converged for step in found[name].steps)
             times.append(
-                [f"{ours} / {theirs}", name, seconds[name], stored[name], stored[name] / seconds[name], not_converged]
+                [
+                    f"{name_of_ours} / {theirs}",
+                    name,
+                    seconds[name],
+                    stored[name],
+                    stored[name] / seconds[name],
+                    not_converged,
+                ]
             )
         ratio = sum(stored.values()) / sum(seconds.values())
-        times.append([f"{ours} / {theirs}", "all four", sum(seconds.values()), sum(stored.values()), ratio, ""])
+        times.append([f"{name_of_ours} / {theirs}", "all four", sum(seconds.values()), sum(stored.values()), ratio, ""])
         claims.append(
             Claim(
-                f"clamping: libDAI's CPU time for {theirs} / ours for {ours}, six steps, four models",
+                f"clamping: libDAI's CPU time for {theirs} / ours for {name_of_ours}, six steps, four models",
                 ratio,
                 ">=",
                 target,
@@ -79,10 +87,12 @@ def against_libdai(repeats: int) -> list[Claim]:
         change = np.array(
             [[s.log_z for s in found[name].steps] - np.array(libdai[name][theirs]["log_z"]) for name in models]
         )
-        differences += [[f"{ours} - {theirs}", name, *row] for name, row in zip(models, change, strict=True)]
-        differences.append([f"{ours} - {theirs}", "mean", *change.mean(axis=0)])
-        what = f"clamping: {ours} - {theirs}, nats"
-        if ours == "trw":
+        differences += [[f"{name_of_ours} - {theirs}", name, *row] for name, row in zip(models, change, strict=True)]
+        differences.append([f"{name_of_ours} - {theirs}", "mean", *change.mean(axis=0)])
+        what = f"clamping: {name_of_ours} - {theirs}, nats"
+        if ours == "trw" and not options:
+            claims.append(Claim(f"{what}, most of all models and k", float(change.max()), "<=", 0.0))
+        elif ours == "trw":
             claims.append(Claim(f"{what}, mean over models, worst k", float(change.mean(axis=0).max()), "<=", 0.0))
         elif ours == "bethe":
             claims.append(Claim(f"{what}, least of all models and k", float(change.min()), ">=", -1e-3))
@@ -111,7 +121,8 @@ def cpu_seconds(run: Callable[[], Any]) -> float:
 
 
 def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
-    """What choosing costs beside solving the lanes that were looked at, every one once and all in one batch."""
+    """What choosing costs beside solving the lanes that were looked at, every one once and all in one batch; under
+    uniform edge weights, which all lanes share."""
     model = cz.generators.grid(9, 9, weights=(-6, 6), rng=0)
     rho = ForestWeights(cz.trw(model).state.rho)
     rows, claims = [], []
@@ -119,7 +130,7 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
         lanes, num_solved = lanes_looked_at(model, select, k)
         best = interleaved(
             {
-                "clamp": lambda select=select, k=k: cz.clamp(model, "trw", k=k, select=select),
+                "clamp": lambda select=select, k=k: cz.clamp(model, "trw", k=k, select=select, edge_weights="uniform"),
                 "one batch": lambda lanes=lanes: cz.trw.solve(lanes, cz.TRWOptions(), weights=rho),
             },
             repeats,
@@ -152,7 +163,7 @@ def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int
 
     growth.Growth._run = watched  # type: ignore[method-assign]
     try:
-        cz.clamp(model, "trw", k=k, select=select)
+        cz.clamp(model, "trw", k=k, select=select, edge_weights="uniform")
     finally:
         growth.Growth._run = run  # type: ignore[method-assign]
     every = np.concatenate(seen, axis=1)

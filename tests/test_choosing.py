@@ -167,7 +167,9 @@ def test_one_method_alone(method, bound):
     found = solve(MODELS["grid"], method=method)
     assert found.bound == bound
     assert "asked for" in found.reason
-    assert solve(MODELS["grid"], method=method, k=2, select="maxW").variables
+    clamped = solve(MODELS["grid"], method=method, k=2, select="maxW")
+    assert clamped.variables
+    assert clamped.log_z == pytest.approx(cz.clamp(MODELS["grid"], method, k=2, select="maxW").log_z, abs=1e-9)
 
 
 def test_evidence_and_names():

@@ -12,6 +12,7 @@ import pytest
 
 import clampz as cz
 from clampz._kernels.jit import compiling
+from clampz.approximations.trw import ROUGH
 from clampz.watch import Progress, Watch, end_at_once, on_ctrl_c
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
@@ -112,6 +113,21 @@ def test_no_time_at_all_still_gives_an_answer(method):
 def test_no_time_for_optimized_weights():
     estimate = cz.trw(HARD, time=0.0, edge_weights="optimized")
     assert estimate.stopped_by == "time" and estimate.upper >= cz.exact(HARD).lower
+
+
+def test_weights_that_were_stopped_have_not_converged():
+    """Also where the messages had, under the weights so far."""
+    for tol in (1e-3, 1e-2):
+        reports = []
+
+        def stop(progress, tol=tol, reports=reports):
+            reports.append(progress)
+            if progress.residual <= max(tol, ROUGH):
+                raise StopIteration
+
+        estimate = cz.trw(HARD, edge_weights="optimized", tol=tol, progress=stop)
+        assert reports[-1].residual <= ROUGH
+        assert estimate.stopped_by == "callback" and not estimate.converged
 
 
 @pytest.mark.parametrize("method", ITERATIVE)

@@ -14,6 +14,7 @@ from clampz.approximations.edge_weights import (
     uniform_weights,
 )
 from clampz.model.topology import Topology
+from clampz.watch import Watch
 from naive import naive_forest_excess, spanning_trees
 from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
@@ -161,11 +162,13 @@ def test_heaviest_forests():
     topology = topology_of(grid_graph(2, 3))
     edges = topology.edges.tolist()
     weights = rng.random((topology.num_edges, 5))
-    found = heaviest_forests(topology, weights)
+    found = heaviest_forests(topology, weights, Watch())
     trees = spanning_trees(6, edges)
     for b in range(5):
         best = max(trees, key=lambda tree: sum(weights[list(tree), b]))
         assert sorted(np.flatnonzero(found[:, b]).tolist()) == sorted(best)
+    asked = iter([False, False, True])
+    assert heaviest_forests(topology, weights, Watch(stop=lambda: next(asked))) is None  # after the second of five
 
 
 # -- given by the user -----------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.clamping.branches import split
-from clampz.clamping.call import clamp_on
+from clampz.clamping.call import TRW_DEFAULTS
 from clampz.numerics import log_sum_exp
 from clampz.signature import ForestWeights
 from random_models import random_edges, random_tables
@@ -25,7 +24,9 @@ EXACT = 1e-9
 STOPPED = 1e-5
 
 METHODS = ("trw", "bethe", "mf")
-OPTIONS = {"trw": {"tol": TOL}, "bethe": {}, "mf": {}}
+# The weights of the model restricted to its branches: sums then depend on what is clamped and on nothing else.
+UNIFORM = {"edge_weights": "uniform", "tol": TOL}
+OPTIONS = {"trw": UNIFORM, "bethe": {}, "mf": {}}
 HEURISTICS = tuple(cz.selectors())
 SIGN = {"upper": 1.0, "lower": -1.0}
 
@@ -88,12 +89,13 @@ def test_steps(kind, method):
 def test_the_first_step_is_the_method_itself():
     model = grid()
     for method, solve in (("trw", cz.trw), ("bethe", cz.bethe), ("mf", cz.mean_field), ("exact", cz.exact)):
+        known = solve(model, **(TRW_DEFAULTS if method == "trw" else {}))
         for result in (cz.clamp(model, method, k=0), cz.clamp(model, method, variables=[])):
             assert len(result.steps) == 1
-            assert result.log_z == pytest.approx(solve(model).log_z, abs=EXACT)
+            assert result.log_z == pytest.approx(known.log_z, abs=EXACT)
             assert result.variables == ()
             np.testing.assert_allclose(
-                np.concatenate(list(result.marginals)), np.concatenate(list(solve(model).marginals)), atol=EXACT
+                np.concatenate(list(result.marginals)), np.concatenate(list(known.marginals)), atol=EXACT
             )
 
 
@@ -127,7 +129,7 @@ def test_given_variables_in_their_order(method):
 
 def test_trw_restricts_the_weights_of_the_root():
     model = grid()
-    result = cz.clamp(model, "trw", variables=[4, 0], tol=TOL)
+    result = cz.clamp(model, "trw", variables=[4, 0], **UNIFORM)
     rho = cz.trw(model).state.rho
     np.testing.assert_array_equal(result.branches.state.rho, np.broadcast_to(rho, result.branches.state.rho.shape))
     direct = cz.trw.solve(cz.branches(model, [4, 0]), cz.TRWOptions(tol=TOL), weights=ForestWeights(rho))
@@ -141,7 +143,7 @@ def test_options_reach_the_method(method):
     assert not result.converged and not result.steps[1].converged
     assert "not converged" in repr(result)
     assert (result.branches.num_iter <= 2).all()
-    same = cz.clamp(grid(), method, variables=[0], max_iter=2, tol=0)
+    same = cz.clamp(grid(), method, variables=[0], max_iter=2, **{**OPTIONS[method], "tol": 0})
     assert same.log_z == result.log_z
 
 
@@ -240,7 +242,7 @@ def test_greedy_is_at_least_as_good_as_any_heuristic(kind, method):
     model = MODELS[kind]()
     criterion = own_criterion(method, kind)
     names = [name for name in HEURISTICS if kind != "labels" or "Cycles" not in name]
-    options = {"tol": TOL} if criterion == "trw" else {}
+    options = OPTIONS[criterion]
     found = {}
     for select in ("greedy", "pseudo-greedy", *names):
         chosen = cz.clamp(model, method, k=1, select=select, **OPTIONS[method])
@@ -307,7 +309,9 @@ def test_criteria(method, criterion):
     result = cz.clamp(model, method, k=1, select="greedy", criterion=criterion, **OPTIONS[method])
 
     def worth(i):
-        upper, lower, value = (cz.clamp(model, name, variables=[i]).steps[1] for name in ("trw", "mf", "bethe"))
+        upper, lower, value = (
+            cz.clamp(model, name, variables=[i], **OPTIONS[name]).steps[1] for name in ("trw", "mf", "bethe")
+        )
         return {"trw": -upper.upper, "mf": lower.lower, "bethe": value.log_z, "gap": lower.lower - upper.upper}[
             criterion
         ]
@@ -471,69 +475,3 @@ def test_the_smallest_models(method):
     assert single.log_z == pytest.approx(np.log1p(np.e), abs=EXACT) and single.variables == (0,)
     nothing = cz.clamp(cz.Model([], {}), method, k=0)
     assert nothing.log_z == pytest.approx(0, abs=EXACT) and len(nothing.steps) == 1
-
-
-# -- edge weights ----------------------------------------------------------------------------------------------------
-
-
-def test_weights_optimized_anew_are_never_looser_than_the_parents():
-    """At no step: they go on from those of the parents, restricted, and are taken where they are tighter."""
-    options = {"edge_weights": "optimized", "num_steps": 3, "tol": 1e-5}
-    for seed in range(4):
-        model = generators.complete(6, rng=seed) if seed % 2 else grid(seed)
-        order = cz.clamp(model, "mf", k=3, select="maxW").variables
-        for k in range(1, 4):
-            before, after = (
-                cz.clamp(model, "trw", variables=order[:size], reweight=True, **options) for size in (k - 1, k)
-            )
-            batch, parent = split(before.batch, np.full(before.batch.num_lanes, order[k - 1]))
-            inherited = ForestWeights(before.branches.take(parent).state.rho)
-            restricted = log_sum_exp(cz.trw.solve(batch, cz.TRWOptions(tol=1e-5), weights=inherited).upper)
-            assert after.upper <= restricted + 1e-4
-        assert after.upper >= cz.exact(model).log_z - EXACT
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_estimate_to_start_from(method):
-    model = grid()
-    known = getattr(cz, {"mf": "mean_field"}.get(method, method))(model, **OPTIONS[method])
-    result = clamp_on(known, k=2, select="maxW", **OPTIONS[method])
-    assert result.steps[0].log_z == pytest.approx(known.log_z, abs=STOPPED)
-    afresh = cz.clamp(model, method, k=2, select="maxW", **OPTIONS[method])
-    assert result.log_z == pytest.approx(afresh.log_z, abs=STOPPED)
-
-
-def test_the_weights_of_a_start_are_kept():
-    model = grid()
-    known = cz.trw(model, edge_weights="optimized")
-    for lane in (known, cz.trw(model, evidence=[{0: 1}, {}], edge_weights="optimized")[1]):
-        result = clamp_on(lane, k=2, select="maxW")
-        np.testing.assert_array_equal(result.branches.state.rho[:, 0], lane.state.rho[:, lane.lane])
-        assert result.steps[0].log_z < cz.trw(model).log_z
-    short = cz.trw(model, edge_weights="optimized", num_steps=1)
-    further = clamp_on(short, k=0, select="maxW", edge_weights="optimized")
-    assert further.log_z < short.log_z - 0.01
-
-
-def test_new_weights_are_those_of_the_branches():
-    model = grid()
-    result = cz.clamp(model, "trw", variables=[4], reweight=True, tol=TOL)
-    np.testing.assert_allclose(result.branches.upper, cz.trw(cz.branches(model, [4]), tol=TOL).upper, atol=CLOSE)
-    assert result.upper < cz.clamp(model, "trw", variables=[4], tol=TOL).upper - 0.01
-
-
-@pytest.mark.parametrize("per_branch", [False, True])
-def test_reweighted_greedy_keeps_its_bounds(per_branch):
-    model = generators.complete(6, rng=1)
-    result = cz.clamp(model, "trw", k=3, select="greedy", reweight=True, per_branch=per_branch)
-    uppers = [step.upper for step in result.steps]
-    assert (np.diff(uppers) <= 0).all() and uppers[-1] >= cz.exact(model).log_z
-
-
-def test_given_weights_are_restricted():
-    model = grid()
-    rho = cz.trw(model).state.rho[:, 0]
-    result = cz.clamp(model, "trw", variables=[0], edge_weights=0.9 * rho, tol=TOL)
-    looser = cz.clamp(model, "trw", variables=[0], tol=TOL)
-    assert result.upper > looser.upper
-    np.testing.assert_allclose(result.branches.state.rho[:, 0], 0.9 * rho, rtol=1e-6)

@@ -115,7 +115,7 @@ def test_heuristics_clamp_what_clamp_does(family):
     for name in HEURISTICS:
         assert variables(finished, "mf", name) == variables(finished, "bethe", name) == variables(finished, "trw", name)
         k = 1 if name.endswith("+TRE") else 5
-        clamped = cz.clamp(model, "trw", k=k, select=name, tol=PAPER.trw.tol)
+        clamped = cz.clamp(model, "trw", k=k, select=name, options=PAPER.trw)
         assert list(clamped.variables) == variables(finished, "trw", name)[:k]
         assert clamped.steps[0].log_z == pytest.approx(rows_of(finished, "trw", "none")[0].log_z, abs=ROUNDING)
 

@@ -9,8 +9,8 @@ SECONDS_PER_ENTRY = 2e-9
 # Typical sweeps, for estimates made before any run, and from how many starts.
 TYPICAL_SWEEPS = {"mean_field": 50, "bethe": 300, "trw": 300}
 STARTS = {"mean_field": 16, "bethe": 4, "trw": 1}
-# Sweeps of all starts of a branch for one sweep that the whole model took: Bethe has two starts there, and TRW does not
-# optimize its edge weights again.
+# Sweeps of all starts of a branch for one sweep that the whole model took: Bethe has two starts there, and TRW's edge
+# weights are optimized on only in branches that stay.
 BRANCH_SWEEPS = {"mean_field": 17.0, "bethe": 2.0, "trw": 1 / 3}
 
 

@@ -209,8 +209,8 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
     block.point = ending.point.copy()
     settled = _with_weights(block, best, options, watch, options.max_iter)
     _accept(ending, settled, best, best, settled.upper <= ending.upper)
-    if watch.must_stop():
-        ending.stopped_by[~ending.converged] = watch.stopped_by
+    if watch.must_stop():  # what has only come within the rough tolerance has not converged
+        ending.stopped_by[ending.residual > options.tol] = watch.stopped_by
     return ending, best
 
 

@@ -53,7 +53,7 @@ class Growth:
     options: Options
     criterion: str
     watch: Watch
-    reweight: bool = False
+    reweight: bool | None = None
     executor: Executor | None = None
     progress: Callable[[Progress], object] | None = None
     warm_starts: bool = True
@@ -186,16 +186,19 @@ class Growth:
         if len(pieces) > len(groups):
             for name in CRITERIA[self.criterion].needed:
                 parents = self._guide(name).take(laid.origin) if self.warm_starts else None
-                tried[name] = self._solve(name, laid, parents)
+                tried[name] = self._solve(name, laid, parents, self._reweights(name, trying=True))
             merits = laid.merits(self.criterion, tried)
             winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
         before = self.solved
         self.at, kept = laid.take(winners)
         self.solved = {name: estimates.take(kept) for name, estimates in tried.items()}
         own = self.method.name
-        if own not in self.solved and self.every_step:
+        if own in self.solved:
+            if self.warm_starts and self._reweights(own) and not self._reweights(own, trying=True):
+                self.solved[own] = self._solve(own, self.at, self.solved[own], True)
+        elif self.every_step:
             parents = before[own].take(self.at.origin) if self.warm_starts else None
-            self.solved[own] = self._solve(own, self.at, parents)
+            self.solved[own] = self._solve(own, self.at, parents, self._reweights(own))
         if self.warm_starts:
             self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
@@ -216,8 +219,18 @@ class Growth:
             self.solved[name] = self._solve(name, self.at, None)
         return self.solved[name]
 
-    def _solve(self, name: str, laid: Pieces, parents: Estimates | None) -> Estimates:
-        """A method's estimates of branches, started from those of the parents (one per lane) if there are any."""
+    def _reweights(self, name: str, *, trying: bool = False) -> bool:
+        """Whether a method chooses its edge weights anew in branches, also in those that are only being tried; by
+        default optimized ones go on in branches that stay, where that takes no tables of their own."""
+        if name != self.method.name or not isinstance(self.options, TRWOptions):
+            return False
+        if self.reweight is not None:
+            return self.reweight
+        return self.options.is_optimized and self.model.pair_form is not None and not trying
+
+    def _solve(self, name: str, laid: Pieces, parents: Estimates | None, reweight: bool = False) -> Estimates:
+        """A method's estimates of branches, started from those of the parents (one per lane) if there are any, and
+        under their edge weights unless these are to be chosen anew."""
         method = METHODS[name]
         options = self._options(name)
         if self.memo is not None:
@@ -229,10 +242,8 @@ class Growth:
             return self._run(method, laid.batch, options)
         options = options.in_branches()
         weights = None
-        if isinstance(options, TRWOptions):
-            anew = method is self.method and self.reweight
-            if options.is_optimized or not anew:
-                weights = ForestWeights.of(parents.state, options.is_optimized and anew)
+        if isinstance(options, TRWOptions) and (options.is_optimized or not reweight):
+            weights = ForestWeights.of(parents.state, reweight)
         return self._run(method, laid.batch, options, parents, weights)
 
     def _options(self, name: str) -> Options:

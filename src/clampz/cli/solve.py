@@ -77,8 +77,8 @@ def add(commands: Any) -> None:
         "--clamp",
         type=whole_number(0),
         metavar="K",
-        help="clamp K variables, the same in all branches (default: with auto best first, as many as time allows, "
-        "otherwise none)",
+        help="clamp K variables, the same in all branches; TRW then optimizes its edge weights, on from the parent's "
+        "in every branch (default: with auto best first, as many as time allows, otherwise none)",
     )
     parser.add_argument(
         "--select",

@@ -35,7 +35,8 @@ def errors(graph: str, weight: float, method: str) -> tuple[float, float]:
     """Before and after clamping one variable of a model without singleton potentials."""
     model = GRAPHS[graph](weight)
     options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}
-    steps = cz.clamp(model, method, variables=[0], reweight=method == "trw", **options).steps
+    options |= {"edge_weights": "uniform", "reweight": True} if method == "trw" else {}
+    steps = cz.clamp(model, method, variables=[0], **options).steps
     truth = cz.exact(model).log_z
     return steps[0].log_z - truth, steps[1].log_z - truth
 
@@ -104,7 +105,9 @@ def one_clamp(_: Measures) -> Verdict:
 def lamp(_: Measures) -> Verdict:
     """On the lamp maxW picks X6, off every cycle; stripped to its core it picks from X1 to X4, which is better."""
     model = cz.generators.lamp(theta=0, weights=4.0)
-    plain, core = (cz.clamp(model, "trw", k=1, select=select, tol=TOL) for select in ("maxW0", "maxW"))
+    plain, core = (
+        cz.clamp(model, "trw", k=1, select=select, edge_weights="uniform", tol=TOL) for select in ("maxW0", "maxW")
+    )
     truth, names = cz.exact(model).log_z, model.names or ()
     chosen = [names[c.variables[0]] for c in (plain, core)]
     first, second = plain.upper - truth, core.upper - truth
@@ -120,7 +123,7 @@ def barbell(_: Measures) -> Verdict:
     model, clump = cz.generators.barbell(), {"X1", "X2", "X3", "X4", "X5"}
     truth, names = cz.exact(model).log_z, model.names or ()
     found = {
-        select: cz.clamp(model, "trw", k=2, select=select, tol=TOL)
+        select: cz.clamp(model, "trw", k=2, select=select, edge_weights="uniform", tol=TOL)
         for select in ("maxW", "Mpower", "maxW+TRE", "frustCycles+TRE")
     }
     chosen = {select: [names[i] for i in c.variables] for select, c in found.items()}

@@ -50,7 +50,7 @@ def lamp(_: Table) -> "Figure":
     plot_model(model, core, LAMP, names=True)
     core.set_title("its core", fontsize=TEXT, color=INK)
     for ax, select in ((whole, "maxW0"), (stripped, "maxW")):
-        result = cz.clamp(model, "trw", k=1, select=select)
+        result = cz.clamp(model, "trw", k=1, select=select, edge_weights="uniform")
         gain = result.steps[0].log_z - result.log_z
         plot_model(model, ax, LAMP, clamped=result.variables, core=ax is stripped, names=True)
         where = "in the core, maxW" if ax is stripped else "on the whole lamp, maxW"
@@ -70,9 +70,10 @@ def symmetric_errors(graph: str, method: str) -> Floats:
     """
     found = np.empty((len(WEIGHTS), 2))
     options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}
+    options |= {"edge_weights": "uniform", "reweight": True} if method == "trw" else {}
     for row, weight in zip(found, WEIGHTS, strict=True):
         model = SYMMETRIC[graph](weight)
-        result = cz.clamp(model, method, variables=[0], reweight=method == "trw", **options)
+        result = cz.clamp(model, method, variables=[0], **options)
         row[:] = [step.log_z for step in result.steps]
         row -= cz.exact(model).log_z
     found.flags.writeable = False
@@ -125,7 +126,7 @@ def barbell(_: Table) -> "Figure":
         "maxW+TRE": common | {"linestyle": "solid", "marker": "^"},
     }
     for ax, (select, style) in zip((left, middle), styles.items(), strict=True):
-        result = cz.clamp(model, "trw", k=3, select=select, reweight=True)
+        result = cz.clamp(model, "trw", k=3, select=select, edge_weights="uniform", reweight=True)
         plot_model(model, ax, BARBELL, clamped=result.variables[:2], core=False, names=True)
         chosen = " then ".join(f"$X_{{{i + 1}}}$" for i in result.variables[:2])
         ax.set_title(f"{select} clamps {chosen}", fontsize=TEXT, color=INK, pad=3.5)
