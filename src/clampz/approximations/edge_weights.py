@@ -64,6 +64,8 @@ _WHOLE_GRAPHS: WeakKeyDictionary[Topology, Floats] = WeakKeyDictionary()
 
 
 def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None, watch: Watch) -> Floats:
+    if topology.num_core > QUICKLY_DENSE and watch.must_stop():
+        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
     chosen = topology.core if free is None else topology.core & free
     variables = np.flatnonzero(chosen)
     rho = np.ones(topology.num_edges)
@@ -75,8 +77,7 @@ def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None, watch: 
     edges = position[topology.edges[inside]]
     labels = graph.component_labels(len(variables), read_only(edges.astype(np.int32)))
     sizes = np.bincount(labels)
-    work = float((sizes.astype(np.float64) ** 3).sum())
-    if work > MAX_DENSE**3 or (work > QUICKLY_DENSE**3 and watch.must_stop()):
+    if float((sizes.astype(np.float64) ** 3).sum()) > MAX_DENSE**3:
         return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
     order = np.argsort(labels, kind="stable")
     place = np.empty(len(variables), dtype=np.int64)  # of each variable in its component
@@ -156,11 +157,7 @@ def _covering_forests(edges: NDArray[np.int32]) -> Floats:
     """(m,) a mixture of forests that has every edge: edge (i, j), i < j, is in the forest numbered by how many
     neighbours of j come before i.  In each forest a variable has at most one neighbour before it, so there is no cycle;
     all forests count the same."""
-    order = np.argsort(edges[:, 1], kind="stable")
-    second = edges[order, 1]
-    first = np.searchsorted(second, second)  # where the edges of the same j begin
-    most = int((np.arange(len(second)) - first).max(initial=0)) + 1
-    return np.full(len(edges), 1.0 / most)
+    return np.full(len(edges), 1.0 / np.bincount(edges[:, 1]).max(initial=1))
 
 
 def heaviest_forests(topology: Topology, weights: Floats, watch: Watch = UNLIMITED) -> Floats | None:

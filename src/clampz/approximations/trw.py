@@ -101,6 +101,7 @@ def trw(
     optimize = weights.optimize if weights is not None else options.is_optimized
     with Workers(options.num_threads) as pool:
         layout = layout_of(batch, watch)
+        watch.check()
         rho = _initial_weights(batch, options, watch.share(WEIGHTS_SHARE)) if weights is None else weights.rho
         watch.check()
         if optimize:
