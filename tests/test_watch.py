@@ -80,9 +80,8 @@ def test_a_ctrl_c_that_interrupts_as_usual_ends_that_work_too():
     assert ended == ["ended"]
 
 
-def test_only_a_run_that_ended_a_while_ago_is_overdue(monkeypatch):
-    monkeypatch.setattr("clampz.watch.GRACE", 0.05)
-    watch = Watch(0.0)
+def test_only_a_run_that_ended_a_while_ago_is_overdue():
+    watch = Watch(0.0, grace=0.05)
     assert watch.must_stop() and not watch.overdue()
     time.sleep(0.06)
     assert watch.overdue()

@@ -90,7 +90,7 @@ def solve(
 
     >>> from clampz import generators
     >>> solve(generators.grid(4, 4, rng=0)).reason
-    'The model is narrow enough to be solved exactly: width 6, 0.013 MB.'
+    'The model is narrow enough to be solved exactly: width 6, 0.029 MB.'
     """
     if k is not None:
         expected = f"a whole number from 0 to {model.num_variables}, the number of variables"

@@ -138,12 +138,12 @@ def test_there_are_no_more_leaves_than_allowed(labels, leaves):
 def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float = 5.0) -> cz.Bracket:
     """The bracket of a wide model of which Bethe says this, or does not settle."""
 
-    def said(model: cz.Model, method: str, **options: object) -> cz.Clamped:
-        found = cz.clamp(model, method, k=0, max_iter=2)
+    def said(first: cz.Estimate, **options: object) -> cz.Clamped:
+        found = cz.clamp(first.model, "bethe", k=0, max_iter=2)
         value = math.nan if log_z is None else log_z
         return replace(found, steps=(replace(found.steps[-1], log_z=value, converged=log_z is not None),))
 
-    monkeypatch.setattr(search, "clamp", said)
+    monkeypatch.setattr(search, "clamp_on", said)
     return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, time=time)
 
 

@@ -5,9 +5,11 @@ One order and one plan serve every lane of a batch; lanes run on as many threads
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz.elimination.plans import ExactPlan
 from clampz.elimination.sums import LogSum, Workspace, sum_out
@@ -199,19 +201,24 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
     with Workers(threads) as pool:
         pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
     error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
-    done = ~np.isnan(log_z)
-
-    def pairs_again(lane: int) -> Floats:
-        return lanes.pairs_again(lane) if done[lane] else np.full(lanes.num_pairs, np.nan)
-
-    state = ExactState(pairs if keep else None, pairs_again if options.marginals else None)
+    again = partial(_pairs_again, lanes, ~np.isnan(log_z))
+    state = ExactState(pairs if keep else None, again if options.marginals else None)
     return _estimates(batch, options, watch, log_z, error, unary.T, state)
+
+
+def _pairs_again(lanes: _Lanes, done: NDArray[np.bool_], lane: int) -> Floats:
+    """Pairwise marginals of a lane, if it was done."""
+    return lanes.pairs_again(lane) if done[lane] else _no_pairs(lanes.num_pairs, lane)
+
+
+def _no_pairs(num_pairs: int, lane: int) -> Floats:
+    return np.full(num_pairs, np.nan)
 
 
 def _not_reached(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     """Nothing about any lane."""
     nothing, num_pairs = np.full(batch.num_lanes, np.nan), len(batch.model.pairwise.flat)
-    state = ExactState(None, (lambda lane: np.full(num_pairs, np.nan)) if options.marginals else None)
+    state = ExactState(None, partial(_no_pairs, num_pairs) if options.marginals else None)
     return _estimates(batch, options, watch, nothing, np.full(batch.num_lanes, np.inf), nothing, state)
 
 
