@@ -33,9 +33,10 @@ def sight_ends(model: Model) -> tuple[float, float]:
         i, j = model.edges.T
         above.append(_largest(model.pairwise.flat, model.pairwise.start))
         below.append(model.pairwise.flat[model.pairwise.start[:-1] + states[i] * model.num_states[j] + states[j]])
-    for factor in model.factors:
-        above.append(np.array([factor.table.max(initial=-np.inf)]))
-        below.append(np.array([factor.table[tuple(states[list(factor.scope)])]]))
+    if larger := model.factors:
+        entry = np.add.reduceat(larger.strides * states[larger.variables], larger.scope_start[:-1])
+        above.append(_largest(larger.flat, larger.start))
+        below.append(larger.flat[larger.start[:-1] + entry])
     return _total(below, -1.0, 0), _total(above, 1.0, len(weight))
 
 

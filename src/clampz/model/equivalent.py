@@ -8,18 +8,86 @@ Edges inside a scope are folded into the factor.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz.model.batch import Batch
-from clampz.model.factors import Factor
+from clampz.model.factors import FactorTables
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
+from clampz.model.tables import offsets, ranges
 from clampz.numerics import EPS, Floats, Integers, largest_size
 from clampz.watch import UNLIMITED, Watch
+
+# Pairs of a variable's states and a factor's rows that are laid out at once.
+PAIRS_AT_ONCE = 2**18
+
+
+class FactorRows(NamedTuple):
+    """The rows of factors' tables that are no hard zeros: of factor f, entries `entry[start[f] : start[f + 1]]` of its
+    table.  Scopes and strides are as in `FactorTables`, and `num_states` those of the scopes' variables."""
+
+    scope_start: Integers
+    variables: Integers
+    num_states: Integers
+    strides: Integers
+    start: Integers
+    entry: Integers
+
+    @classmethod
+    def of(cls, factors: FactorTables, flat: Floats) -> "FactorRows":
+        """Of tables end to end; of a factor that has none, its first entry, which is impossible."""
+        factor = np.repeat(np.arange(len(factors)), np.diff(factors.start))
+        possible = flat > -np.inf
+        none = np.bincount(factor[possible], minlength=len(factors)) == 0
+        possible[factors.start[:-1][none]] = True
+        entries = np.flatnonzero(possible)
+        counts = np.bincount(factor[entries], minlength=len(factors))
+        own = entries - factors.start[factor[entries]]
+        num_states = factors.num_states[factors.variables]
+        return cls(factors.scope_start, factors.variables, num_states, factors.strides, offsets(counts), own)
+
+    def states(self, place: Integers, rows: Integers) -> Integers:
+        """The states that rows stand for, each of the variable at a place in the scopes."""
+        found: Integers = self.entry[rows] // self.strides[place] % self.num_states[place]
+        return found
+
+    def tables(self, watch: Watch) -> Floats:
+        """For each place in the scopes, end to end, (states, rows) 0 where a row agrees with a state of the variable
+        and -inf elsewhere."""
+        factor = np.repeat(np.arange(len(self.start) - 1), np.diff(self.scope_start))
+        num_rows, first = np.diff(self.start)[factor], self.start[factor]
+        begin = offsets(self.num_states * num_rows)
+        out = np.full(begin[-1], -np.inf)
+        ends = np.cumsum(num_rows)
+        at = 0
+        while at < len(factor):
+            watch.check()
+            done = ends[at - 1] if at else 0
+            last = max(at + 1, int(np.searchsorted(ends, done + PAIRS_AT_ONCE, side="right")))
+            rows = ranges(first[at:last], num_rows[at:last])
+            place = np.repeat(np.arange(at, last), num_rows[at:last])
+            out[begin[place] + self.states(place, rows) * num_rows[place] + rows - first[place]] = 0.0
+            at = last
+        return out
+
+    def products(self, marginals: Floats, state_start: Integers) -> Floats:
+        """(rows, B) of each row, the product of the marginals (S, B) of its states, scaled to add up to one in each
+        factor; even where they are all zero."""
+        arity, counts = np.diff(self.scope_start), np.diff(self.start)
+        factor = np.repeat(np.arange(len(counts)), counts)
+        weight = np.ones((len(self.entry), marginals.shape[1]))
+        for p in range(int(arity.max(initial=0))):
+            rows = np.flatnonzero(arity[factor] > p)
+            place = self.scope_start[factor[rows]] + p
+            weight[rows] *= marginals[state_start[self.variables[place]] + self.states(place, rows)]
+        total = np.add.reduceat(weight, self.start[:-1], axis=0)[factor]
+        even = 1.0 / counts[factor][:, None]
+        scaled: Floats = np.where(total > 0, weight / np.where(total > 0, total, 1.0), even)
+        return scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +100,10 @@ class Equivalent:
     ----------
     model
         The pairwise one: the same variables first, then one for each larger factor.
-    edges, scopes
-        The edges and the scopes of the factors of the user's model.
+    edges
+        Of the user's model.
     rows
-        For each factor, (states, arity) the states of its scope that each state of its variable stands for.
+        What the states of each factor's variable stand for.
     home
         (m,) for each edge of the user's model its number in the pairwise one, or -1 - f where it is folded into factor
         f.
@@ -45,8 +113,7 @@ class Equivalent:
 
     model: Model
     edges: NDArray[np.int32]
-    scopes: tuple[tuple[int, ...], ...]
-    rows: tuple[Integers, ...]
+    rows: FactorRows
     home: Integers
     rounding: float
 
@@ -59,37 +126,24 @@ class Equivalent:
 
     @classmethod
     def _made(cls, whole: Model, watch: Watch) -> "Equivalent":
-        n = whole.num_variables
-        edge_of = {pair: k for k, pair in enumerate(map(tuple, whole.edges.tolist()))}
-        home = np.zeros(whole.num_edges, dtype=np.int64)
-        unary, num_states, rows, edges, tables = [whole.unary.flat], [whole.num_states], [], [], []
-        rounding = 0.0
-        for f, factor in enumerate(whole.factors):
-            watch.check()
-            table, size = _with_edges(whole, factor, edge_of, home, f)
-            rounding += EPS * size
-            allowed = np.argwhere(table > -np.inf)
-            if not len(allowed):  # one state, and it is impossible
-                allowed = np.zeros((1, table.ndim), dtype=np.int64)
-            rows.append(allowed)
-            unary.append(table[tuple(allowed.T)])
-            num_states.append(np.array([len(allowed)]))
-            for p, i in enumerate(factor.scope):
-                agrees = np.arange(whole.num_states[i])[:, None] == allowed[None, :, p]
-                edges.append((i, n + f))
-                tables.append(np.where(agrees, 0.0, -np.inf).ravel())
+        larger, pairwise = whole.factors, whole.pairwise
+        flat, home, rounding = _folded(whole)
+        watch.check()
+        rows = FactorRows.of(larger, flat)
+        factor = np.repeat(np.arange(len(larger)), np.diff(larger.scope_start))
         kept = np.flatnonzero(home == 0)
-        pairs = [whole.pairwise.at(int(k)).ravel() for k in kept]
+        pairs = ranges(pairwise.start[kept], pairwise.start[kept + 1] - pairwise.start[kept])
+        edges = np.stack([larger.variables, whole.num_variables + factor], axis=1)
+        of_rows = np.repeat(larger.start[:-1], np.diff(rows.start)) + rows.entry
         model = Model.from_flat(
-            np.concatenate(num_states),
-            np.concatenate(unary),
-            np.concatenate([whole.edges[kept].astype(np.int64), np.array(edges, dtype=np.int64).reshape(-1, 2)]),
-            np.concatenate([np.empty(0), *pairs, *tables]),
+            np.concatenate([whole.num_states, np.diff(rows.start)]),
+            np.concatenate([whole.unary.flat, flat[of_rows]]),
+            np.concatenate([whole.edges[kept].astype(np.int64), edges]),
+            np.concatenate([pairwise.flat[pairs], rows.tables(watch)]),
             constant=whole.constant,
         )
-        number = {pair: k for k, pair in enumerate(map(tuple, model.edges.tolist()))}
-        home[kept] = [number[tuple(pair)] for pair in whole.edges[kept].tolist()]
-        return cls(model, whole.edges, tuple(factor.scope for factor in whole.factors), tuple(rows), home, rounding)
+        home[kept] = np.searchsorted(_keys(model.edges, model), _keys(whole.edges[kept], model))
+        return cls(model, whole.edges, rows, home, rounding)
 
     # -- there ---------------------------------------------------------------------------------------------------------
 
@@ -101,14 +155,7 @@ class Equivalent:
     def marginals(self, marginals: Floats) -> Floats:
         """(S', B) marginals of all variables from those (S, B) of the user's: a row of a factor has the product of its
         states, scaled to add up to one."""
-        start, parts = self.model.unary.start, [marginals]
-        for rows, scope in zip(self.rows, self.scopes, strict=True):
-            weight = np.ones((len(rows), marginals.shape[1]))
-            for p, i in enumerate(scope):
-                weight *= marginals[start[i] + rows[:, p]]
-            total = weight.sum(axis=0)
-            parts.append(np.where(total > 0, weight / np.where(total > 0, total, 1.0), 1 / len(rows)))
-        return np.concatenate(parts)
+        return np.concatenate([marginals, self.rows.products(marginals, self.model.unary.start)])
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
@@ -133,25 +180,52 @@ class Equivalent:
 _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
 
 
-def _with_edges(
-    whole: Model, factor: Factor, edge_of: dict[tuple[int, ...], int], home: Integers, f: int
-) -> tuple[Floats, float]:
-    """A factor's table with the edges inside its scope that are in no earlier factor added; and the additions into an
-    entry, times how large its terms were."""
-    table, size, additions = factor.table, largest_size(factor.table), 0
-    for b in range(len(factor.scope)):
-        for a in range(b):
-            k = edge_of.get((factor.scope[a], factor.scope[b]))
-            if k is None or home[k] != 0:
-                continue
-            home[k] = -1 - f
-            pair = whole.pairwise.at(k)
-            shape = [1] * len(factor.scope)
-            shape[a], shape[b] = pair.shape
-            table = table + pair.reshape(shape)
-            size += largest_size(pair)
-            additions += 1
-    return table, additions * size
+def _folded(whole: Model) -> tuple[Floats, Integers, float]:
+    """The factors' tables end to end, with each edge added to the first factor whose scope it is inside; (m,) -1 - f
+    for edges in factor f, else 0; and a bound on the rounding of that: the additions into an entry, times how large
+    its terms were."""
+    factors, flat = whole.factors, whole.factors.flat.copy()
+    home = np.zeros(whole.num_edges, dtype=np.int64)
+    additions, size = np.zeros(len(factors)), np.zeros(len(factors))
+    for f, b, a, k in _edges_inside(whole):
+        if home[k] != 0:
+            continue
+        home[k] = -1 - f
+        scope = factors.variables[factors.scope_start[f] : factors.scope_start[f + 1]]
+        table = flat[factors.start[f] : factors.start[f + 1]].reshape(whole.num_states[scope])  # a view
+        pair = whole.pairwise.at(k)
+        if not additions[f]:
+            size[f] = largest_size(table)
+        shape = [1] * len(scope)
+        shape[a], shape[b] = pair.shape
+        table += pair.reshape(shape)
+        size[f] += largest_size(pair)
+        additions[f] += 1
+    return flat, home, EPS * float((additions * size).sum())
+
+
+def _edges_inside(whole: Model) -> list[tuple[int, int, int, int]]:
+    """(factor, b, a, edge) for each edge that is between places a < b of a factor's scope, in this order."""
+    factors, keys = whole.factors, _keys(whole.edges, whole)
+    found: list[tuple[int, int, int, int]] = []
+    arity = np.diff(factors.scope_start)
+    for size in np.unique(arity).tolist() if len(keys) else ():
+        some = np.flatnonzero(arity == size)
+        members = factors.variables[factors.scope_start[some][:, None] + np.arange(size)]
+        for b in range(size):
+            for a in range(b):
+                wanted = _keys(members[:, [a, b]], whole)
+                edge = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+                inside = np.flatnonzero(keys[edge] == wanted)
+                found += [(int(some[f]), b, a, int(edge[f])) for f in inside]
+    return sorted(found)
+
+
+def _keys(edges: NDArray[np.integer], model: Model) -> Integers:
+    """A number for each pair of a model's variables, in the order of its edges."""
+    pairs = edges.astype(np.int64).reshape(-1, 2)
+    keys: Integers = pairs[:, 0] * max(model.num_variables, 1) + pairs[:, 1]
+    return keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,16 +254,19 @@ class EquivalentState:
         equivalent, num_states = self.equivalent, self.equivalent.model.num_states
         found = self.estimates.state.pairwise(lane)
         start = equivalent.model.pairwise.start
-        factors = equivalent.model.unary.start[len(num_states) - len(equivalent.scopes) :]
+        rows = equivalent.rows
+        factors = equivalent.model.unary.start[len(num_states) + 1 - len(rows.start) :]
         out: list[NDArray[Any]] = [np.empty(0)]
         for home, (i, j) in zip(equivalent.home.tolist(), equivalent.edges.tolist(), strict=True):
             if home >= 0:
                 out.append(found[start[home] : start[home + 1]])
                 continue
             f = -1 - home
-            scope, rows = equivalent.scopes[f], equivalent.rows[f]
+            scope = rows.variables[rows.scope_start[f] : rows.scope_start[f + 1]].tolist()
             weight = self.estimates.marginals_flat[factors[f] : factors[f + 1], lane]
-            pair = rows[:, scope.index(i)] * num_states[j] + rows[:, scope.index(j)]
+            own = np.arange(rows.start[f], rows.start[f + 1])
+            at_i, at_j = (np.full(len(own), rows.scope_start[f] + scope.index(v)) for v in (i, j))
+            pair = rows.states(at_i, own) * num_states[j] + rows.states(at_j, own)
             out.append(np.bincount(pair, weight, int(num_states[i] * num_states[j])))
         return np.concatenate(out)
 

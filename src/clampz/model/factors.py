@@ -58,6 +58,18 @@ class FactorTables(Listed[Factor]):
     def __len__(self) -> int:
         return len(self.scope_start) - 1
 
+    @property
+    def strides(self) -> Integers:
+        """How far apart in its factor's table two states of a variable are, for each variable of each scope."""
+        arity, left = np.diff(self.scope_start), np.diff(self.start)
+        out = np.empty(len(self.variables), dtype=np.int64)
+        for p in range(int(arity.max(initial=0))):
+            some = np.flatnonzero(arity > p)
+            at = self.scope_start[some] + p
+            left[some] //= self.num_states[self.variables[at]]
+            out[at] = left[some]
+        return out
+
     def item(self, k: int) -> Factor:
         scope = tuple(self.variables[self.scope_start[k] : self.scope_start[k + 1]].tolist())
         return Factor(scope, self.flat[self.start[k] : self.start[k + 1]].reshape(self.num_states[list(scope)]))
