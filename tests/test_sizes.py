@@ -43,7 +43,6 @@ NO_SIZES = {
     "generators:MAX_SWAPS": "tries",
     "io.files:MAX_RATIO": "beside FREE_BYTES: tests/io/test_files.py has a file that is packed too well",
     "model.starts:MOST": "a probability",
-    "model.equivalent:PAIRS_AT_ONCE": "how much is laid out at once",
     "bracketing.search:LARGE_SHARE": "a share of the time",
     "io.potentials:LARGEST_PLAIN": "how a number is written",
 }
