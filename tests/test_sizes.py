@@ -107,6 +107,7 @@ SET = {
     "elimination.orders:MIN_WORK": Setting((0.0, 1e7), checks.exact_sums),
     "elimination.plans:SMALL_BYTES": Setting((0,), checks.exact_sums),
     "elimination.slices:MAX_FIXED": Setting((0, 1), checks.brackets),
+    "elimination.slices:MOST_AT_ONCE": Setting((0, 1), checks.brackets),
     "elimination.slices:MOST_VARIABLES": Setting((0, 24, 25), checks.brackets),
     "elimination.slices:MOST_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
     "io.tokens:PIECE": Setting((1, 2, 7, 64), checks.written_and_read),

@@ -24,6 +24,8 @@ from clampz.watch import Watch
 MOST_ENTRIES = 2.0**31
 # Seconds that a sum may take without a look for variables to fix, and that looking for them may take.
 QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
+# Slices that are laid out at once at most (more of them are the branches of a search), each in so many arrays.
+MOST_AT_ONCE, LANE_ARRAYS = 2500, 3
 # Variables that are fixed at most, and those of a model that fixing so few makes narrow.
 MAX_FIXED, MOST_VARIABLES = 24, 4096
 
@@ -43,9 +45,9 @@ class SlicedPlan:
         """What all of it takes, without marginals."""
         return self.num_sums * cost.seconds(self.entries)
 
-    def fits(self, most_seconds: float, memory: float) -> bool:
-        """Whether it keeps to so many seconds and bytes."""
-        return self.entries < MOST_ENTRIES and 8 * self.entries <= memory and self.seconds <= most_seconds
+    def fits(self, most_seconds: float, memory: float, beside: float) -> bool:
+        """Whether it keeps to so many seconds and bytes, with what it takes beside its tables."""
+        return self.entries < MOST_ENTRIES and 8 * self.entries + beside <= memory and self.seconds <= most_seconds
 
 
 class Slicer:
@@ -88,7 +90,8 @@ class Slicer:
         order = Restriction.of(self.scopes, possible).scopes.order(watch) if thorough else None
         entries = self._entries(left, watch) if order is None else order.total
         direct = SlicedPlan((), entries, 1, order)
-        best = direct if direct.fits(most_seconds, memory) else None
+        beside = float(self.scopes.num_bytes)
+        best = direct if direct.fits(most_seconds, memory, beside) else None
         if entries <= cost.CACHED_ENTRIES or (best is not None and best.seconds < QUICK_SECONDS):
             return best
         fixed: list[int] = []
@@ -108,7 +111,8 @@ class Slicer:
             num_sums *= int(left[variable])
             left[variable] = 1
             sliced = SlicedPlan(tuple(fixed), self._entries(left, planning), num_sums)
-            if sliced.fits(most_seconds, memory) and (best is None or sliced.seconds < best.seconds):
+            lanes = LANE_ARRAYS * 8 * len(unary) * min(num_sums, MOST_AT_ONCE)
+            if sliced.fits(most_seconds, memory, beside + lanes) and (best is None or sliced.seconds < best.seconds):
                 best = sliced
             if sliced.entries <= cost.CACHED_ENTRIES / 8:
                 break
