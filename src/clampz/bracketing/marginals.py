@@ -9,10 +9,10 @@ the model itself has ended.  What time is left goes to the variable whose interv
 """
 
 import math
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
-from clampz.model.tables import offsets, piece_of, ranges
+from clampz.model.tables import offsets, piece_of, ranges, read_only
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
@@ -47,6 +47,28 @@ MOST_SEARCHES = 64
 PROBABILITY_ROUNDING = 1e-12
 
 
+class ByVariable(Mapping[int, Floats]):
+    """Numbers for the states of some variables, end to end; `by_variable[i]` has those of variable i."""
+
+    def __init__(self, variables: Integers, num_states: Integers, flat: Floats) -> None:
+        self.variables, self.start, self.flat = variables, offsets(num_states), read_only(flat)
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return {i: k for k, i in enumerate(self.variables.tolist())}
+
+    def __getitem__(self, variable: int) -> Floats:
+        k = self._place[variable]
+        numbers: Floats = self.flat[self.start[k] : self.start[k + 1]]
+        return numbers
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.variables.tolist())
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarginalBounds:
     """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by number.
@@ -55,15 +77,15 @@ class MarginalBounds:
     """
 
     model: Model
-    lower: dict[int, Floats]
-    upper: dict[int, Floats]
+    lower: ByVariable
+    upper: ByVariable
     stopped_by: str
     seconds: float
 
     @property
     def widest(self) -> float:
         """The width of the widest interval."""
-        return max((float((self.upper[i] - self.lower[i]).max()) for i in self.lower), default=0.0)
+        return float((self.upper.flat - self.lower.flat).max(initial=0.0))
 
     def interval(self, variable: Variable) -> Floats:
         """(states, 2) lower and upper ends for a variable, by index or name."""
@@ -95,9 +117,11 @@ def bound_marginals(
     True
     """
     chosen = (options or BoundOptions()).with_changes(changes)
-    asked = list(range(model.num_variables)) if variables is None else checked_variables(model, variables)
     watch = Watch(chosen.time)
     with watch.interruptible():
+        asked = np.arange(model.num_variables)
+        if variables is not None:
+            asked = np.array(checked_variables(model, variables), dtype=np.int64)
         found = _exactly(model, asked, chosen, watch) if chosen.exact else None
         if found is not None:
             return found
@@ -108,7 +132,7 @@ def bound_marginals(
                 watch.stopped_by = watch.stopped_by or "callback"  # workers stop too
 
 
-def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch) -> MarginalBounds | None:
+def _exactly(model: Model, asked: Integers, options: BoundOptions, watch: Watch) -> MarginalBounds | None:
     """By exact inference, where it fits in the time and memory given."""
     seconds, thorough = watch.left(EXACT_SHARE / WITH_MARGINALS), watch.left() > THOROUGH_SECONDS
     plan = Slicer(model).plan(
@@ -122,12 +146,26 @@ def _exactly(model: Model, asked: list[int], options: BoundOptions, watch: Watch
     if found.bound is None:
         return None  # time was too short after all
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
-    lower = {i: np.maximum(found.marginals[i] - off, 0.0) for i in asked}
-    upper = {i: np.minimum(found.marginals[i] + off, 1.0) for i in asked}
-    return MarginalBounds(model=model, lower=lower, upper=upper, stopped_by="exact", seconds=watch.seconds)
+    rows = ranges(model.unary.start[asked], model.num_states[asked])
+    marginals = found.marginals.flat[rows]
+    ends = (np.maximum(marginals - off, 0.0), np.minimum(marginals + off, 1.0))
+    return _marginal_bounds(model, asked, *ends, "exact", watch)
 
 
-def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Watch, crew: Crew) -> MarginalBounds:
+def _marginal_bounds(
+    model: Model, asked: Integers, lower: Floats, upper: Floats, stopped_by: str, watch: Watch
+) -> MarginalBounds:
+    num_states = model.num_states[asked]
+    return MarginalBounds(
+        model=model,
+        lower=ByVariable(asked, num_states, lower),
+        upper=ByVariable(asked, num_states, upper),
+        stopped_by=stopped_by,
+        seconds=watch.seconds,
+    )
+
+
+def _by_bounds(model: Model, asked: Integers, options: BoundOptions, watch: Watch, crew: Crew) -> MarginalBounds:
     base, slack = pairwise_model(model)
     possible = base.unary.flat > -np.inf
     low, high = np.full(len(possible), -np.inf), np.where(possible, np.inf, -np.inf)
@@ -140,15 +178,7 @@ def _by_bounds(model: Model, asked: list[int], options: BoundOptions, watch: Wat
     _all_at_once(base, rows[possible[rows]], options, watch.share(LANES_SHARE), crew, learn)
     ends = _Intervals(base.num_states[asked], rows)
     reason = _widest_first(base, asked, options, watch, crew, (low, high), ends, learn)
-    lower, upper = ends.of(low, high)
-    split = offsets(base.num_states[asked])[1:-1]
-    return MarginalBounds(
-        model=model,
-        lower=dict(zip(asked, np.split(lower, split), strict=True)) if asked else {},
-        upper=dict(zip(asked, np.split(upper, split), strict=True)) if asked else {},
-        stopped_by=reason,
-        seconds=watch.seconds,
-    )
+    return _marginal_bounds(model, asked, *ends.of(low, high), reason, watch)
 
 
 def _all_at_once(
@@ -163,11 +193,11 @@ def _all_at_once(
     narrow, state = _shared(base, options, watch)
     room = int(options.worker_bytes / bytes_per_lane(base))
     size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
-    waiting = deque(np.split(rows, range(size, len(rows), size)) if len(rows) else [])
+    blocks = (rows[begin : begin + size] for begin in range(0, len(rows), size))
+    block = next(blocks, None)
     pending: dict[Job[Solved], Integers] = {}
-    while pending or (waiting and not watch.must_stop()):
-        while waiting and len(pending) < crew.num_at_once and not watch.must_stop():
-            block = waiting.popleft()
+    while pending or (block is not None and not watch.must_stop()):
+        while block is not None and len(pending) < crew.num_at_once and not watch.must_stop():
             work = LeafWork(
                 model=base,
                 unary=_lanes(base, block),
@@ -179,6 +209,7 @@ def _all_at_once(
                 evaluations=LANE_EVALUATIONS,
             )
             pending[crew.submit(solve_leaves, work, here=(watch,))] = block
+            block = next(blocks, None)
         for job in finished(pending, PATIENCE):
             solved = job.result()
             for row, lower, upper in zip(pending.pop(job), solved.lower, solved.upper, strict=True):
@@ -189,7 +220,7 @@ def _all_at_once(
 
 def _widest_first(
     base: Model,
-    asked: list[int],
+    asked: Integers,
     options: BoundOptions,
     watch: Watch,
     crew: Crew,
@@ -200,19 +231,19 @@ def _widest_first(
     """A search for each state of the variable whose interval is widest, again and again; returns why it ended."""
     low, high = ends
     start = base.unary.start
-    widths = dict(zip(asked, intervals.widths(low, high), strict=True))  # of those that something can be done about
+    widths = intervals.widths(low, high)  # of those that something can be done about; -1 for the others
     # searches that are kept, each with its share of the memory
     most = min(MOST_SEARCHES, int(options.num_bytes / 2 / bytes_needed(base)))
     searches: dict[int, Generator[Bracket]] = {}
-    while widths:
-        widest = max(widths, key=lambda i: widths[i])
-        if widths[widest] <= options.gap:
+    while len(widths):
+        at = int(np.argmax(widths))
+        if widths[at] <= options.gap:
             break
         if watch.must_stop():
             return "interrupt" if watch.stopped_by == "interrupt" else "time"
         if not most:
             return "memory"
-        del widths[widest]
+        widths[at], widest = -1.0, int(asked[at])
         own = slice(start[widest], start[widest + 1])
         for row in range(own.start, own.stop):
             if not high[row] > low[row]:
@@ -227,7 +258,7 @@ def _widest_first(
             if bracket is not None:
                 learn(row, bracket.lower, bracket.upper)
                 lower, upper = intervals_of(low[None, own], high[None, own])
-                widths[widest] = float((upper - lower).max())
+                widths[at] = float((upper - lower).max())
     return "gap"
 
 
@@ -270,10 +301,11 @@ class _Intervals:
             lower[group], upper[group] = intervals_of(low[self.rows[group]], high[self.rows[group]])
         return lower, upper
 
-    def widths(self, low: Floats, high: Floats) -> list[float]:
+    def widths(self, low: Floats, high: Floats) -> Floats:
         """The widest interval of each variable."""
         lower, upper = self.of(low, high)
-        return list(np.maximum.reduceat(upper - lower, self.begin).tolist()) if len(self.begin) else []
+        widths: Floats = np.maximum.reduceat(upper - lower, self.begin) if len(self.begin) else np.empty(0)
+        return widths
 
 
 def intervals_of(low: Floats, high: Floats) -> tuple[Floats, Floats]:

@@ -72,9 +72,11 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
         raise EvidenceError(f"variables: expected a list of variables to clamp, found {variables!r}")
     variables = list(variables)
     chosen = [model.variable_index(v) for v in variables]
-    for position, i in enumerate(chosen):
-        if i in chosen[:position]:
-            raise EvidenceError(f"variable {variables[position]!r} is to be clamped twice")
+    seen: set[int] = set()
+    for variable, i in zip(variables, chosen, strict=True):
+        if i in seen:
+            raise EvidenceError(f"variable {variable!r} is to be clamped twice")
+        seen.add(i)
     return chosen
 
 
