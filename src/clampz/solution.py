@@ -71,9 +71,12 @@ class Solution(HasMarginals):
         upper: float = math.inf,
         bracket: Bracket | None = None,
     ) -> "Solution":
-        """A method's result, its estimate held inside the bounds."""
+        """A method's result, its estimate held inside the bounds; where it has none, the bound that there is."""
         lower, upper = max(lower, found.lower), min(upper, found.upper)
-        log_z = found.log_z if found.bound == "exact" else min(max(found.log_z, lower), upper)
+        if math.isnan(found.log_z) and (lower > -math.inf or upper < math.inf):
+            log_z = lower if lower > -math.inf else upper
+        else:
+            log_z = found.log_z if found.bound == "exact" else min(max(found.log_z, lower), upper)
         bound: Bound | None = "lower" if log_z == lower else "upper" if log_z == upper else None
         if upper == -math.inf:
             bound = "exact"
@@ -105,8 +108,9 @@ class Solution(HasMarginals):
     @property
     def marginals_are(self) -> str:
         if not self.marginals_by:
-            stopped = "exact inference was stopped" if math.isnan(self.log_z) else "log Z alone was asked for"
-            return f"none: {'Z = 0' if self.upper == -math.inf else stopped}"
+            stopped = f"{title(self.method)} was stopped before there were any"
+            why = stopped if math.isnan(self.estimate.log_z) else "log Z alone was asked for"
+            return f"none: {'Z = 0' if self.upper == -math.inf else why}"
         if self.marginals_by == "exact":
             return "exact"
         clamps = f" with {counted(len(self.variables), 'variable')} clamped" if self.variables else ""

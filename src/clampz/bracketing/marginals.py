@@ -43,6 +43,8 @@ EXACT_SHARE = 0.7
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
 # Searches for single states that are kept at once.
 MOST_SEARCHES = 64
+# Seconds that a search takes to begin, for each table entry of the model.
+SECONDS_PER_ENTRY = 2e-7
 # Beyond the rounding of log Z, what a computed probability may be off by.
 PROBABILITY_ROUNDING = 1e-12
 
@@ -235,11 +237,12 @@ def _widest_first(
     # searches that are kept, each with its share of the memory
     most = min(MOST_SEARCHES, int(options.num_bytes / 2 / bytes_needed(base)))
     searches: dict[int, Generator[Bracket]] = {}
+    least = SECONDS_PER_ENTRY * (len(base.unary.flat) + len(base.pairwise.flat))
     while len(widths):
         at = int(np.argmax(widths))
         if widths[at] <= options.gap:
             break
-        if watch.must_stop():
+        if watch.must_stop() or watch.left() < least:
             return "interrupt" if watch.stopped_by == "interrupt" else "time"
         if not most:
             return "memory"

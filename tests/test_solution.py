@@ -1,0 +1,18 @@
+"""What a solution says of itself."""
+
+import math
+
+import clampz as cz
+from clampz.model.results import nothing
+from clampz.solution import Solution
+
+MODEL = cz.generators.grid(3, 3, rng=0)
+
+
+def test_where_a_method_found_nothing_the_bounds_are_the_answer():
+    found = nothing("trw", MODEL, 1, cz.TRWOptions(), "time")[0]
+    solution = Solution.of(found, "", seconds=0.0, lower=1.0, upper=2.0)
+    assert (solution.log_z, solution.bound) == (1.0, "lower")
+    assert solution.marginals_by == "" and "stopped before there were any" in solution.marginals_are
+    assert Solution.of(found, "", seconds=0.0, upper=2.0).bound == "upper"
+    assert math.isnan(Solution.of(found, "", seconds=0.0).log_z) and Solution.of(found, "", seconds=0.0).bound is None
