@@ -88,6 +88,18 @@ def test_only_a_run_that_ended_a_while_ago_is_overdue():
     assert not Watch().overdue()
 
 
+def test_a_share_is_overdue_with_the_whole_of_it():
+    whole = Watch(stop=lambda: over, grace=0.0)
+    over, share = False, whole.share(0.0)
+    time.sleep(0.001)
+    assert share.must_stop() and not share.overdue()  # the whole has time for the least answer
+    over = True
+    assert share.must_stop() and whole.must_stop()
+    time.sleep(0.001)
+    assert share.overdue() and whole.share().overdue()
+    assert not Watch(within=whole, grace=math.inf).overdue()
+
+
 def test_compiling_takes_no_time_on_the_clock():
     watch = Watch(0.05)
     compiling.on_start(None)

@@ -112,7 +112,8 @@ class Watch:
     def must_stop(self) -> bool:
         """Whether a limit other than the iterations has been reached."""
         if self.stopped_by is None and self._within is not None and self._within.must_stop():
-            self.stopped_by = self._within.stopped_by
+            self.stopped_by, self._over = self._within.stopped_by, self._within._over
+            self.flag[0] = 1
         if self.stopped_by is None and self._stop is not None and self._stop():
             self.stopped_by = "interrupt"
         if self.stopped_by is None and self.used > self._time:
@@ -130,9 +131,12 @@ class Watch:
             raise Overdue
 
     def overdue(self) -> bool:
-        """Whether it should have ended some time ago: then there is no time even for the least answer."""
-        if not self.must_stop() or self._over is None:
+        """Whether it should have ended some time ago: then there is no time even for the least answer.  A share that is
+        over is not, as long as the whole has time for that."""
+        if not self.must_stop() or self._over is None or math.isinf(self._grace):
             return False
+        if self._within is not None:
+            return self._within.overdue()
         return self.used > self._time + self._grace or perf_counter() > self._over + self._grace
 
     def check(self) -> None:

@@ -222,6 +222,8 @@ class Search:
         """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
         has settled."""
         model, options, root = self.user_model, self.options, self.frontier.root
+        if self.watch.must_stop() and not is_small(model):
+            return np.full(len(model.unary.flat), np.nan), True  # not even for the first sweeps is there time
         batch = Batch.of(model)
         share = QUICK_SHARE if is_small(model) else LARGE_SHARE
 
