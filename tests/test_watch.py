@@ -89,8 +89,9 @@ def test_only_a_run_that_ended_a_while_ago_is_overdue():
 
 
 def test_a_share_is_overdue_with_the_whole_of_it():
+    over = False
     whole = Watch(stop=lambda: over, grace=0.0)
-    over, share = False, whole.share(0.0)
+    share = whole.share(0.0)
     time.sleep(0.001)
     assert share.must_stop() and not share.overdue()  # the whole has time for the least answer
     over = True
