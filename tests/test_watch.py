@@ -89,13 +89,13 @@ def test_only_a_run_that_ended_a_while_ago_is_overdue():
 
 
 def test_a_share_is_overdue_with_the_whole_of_it():
-    over = False
-    whole = Watch(stop=lambda: over, grace=0.0)
-    share = whole.share(0.0)
+    over = []
+    whole = Watch(stop=lambda: bool(over), grace=0.0)
+    share = Watch(0.0, within=whole, grace=0.0)
     time.sleep(0.001)
     assert share.must_stop() and not share.overdue()  # the whole has time for the least answer
-    over = True
-    assert share.must_stop() and whole.must_stop()
+    over.append(True)
+    assert whole.must_stop()
     time.sleep(0.001)
     assert share.overdue() and whole.share().overdue()
     assert not Watch(within=whole, grace=math.inf).overdue()

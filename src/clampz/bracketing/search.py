@@ -41,15 +41,16 @@ PLANNING_SHARE = 0.2
 THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
 # sweeps take long; and seconds that they have in any case.
-QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS = 1 / 8, 0.3, 0.01
-# The share that they have to settle, where narrow parts can do better than they.
-LONG_SHARE = 1 / 4
+QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS = 1 / 8, 0.15, 0.01
+# The share that they have to settle, where narrow parts can do better than they, and where nothing can.
+LONG_SHARE, LONGEST_SHARE = 1 / 4, 0.95
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
 # that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
 BETHE_SELECT = "maxW+TRE"
-# Seconds after which a limit is noticed while workers are busy.
-PATIENCE = 0.05
+# Seconds after which a limit is noticed while workers are busy, and in which methods on the whole that are stopped say
+# what they have.
+PATIENCE, LAST_CALL = 0.05, 0.1
 
 
 class ContradictionError(RuntimeError):
@@ -136,10 +137,15 @@ class Search:
                 last = self._ends()
                 yield self._bracket("left")
         self.watch.stopped_by = self.watch.stopped_by or "callback"  # workers stop too
-        for job, left in pending.items():
-            job.future.cancel()
+        for job, left in list(pending.items()):
             if not isinstance(left, Whole):
                 frontier.push(left.node)
+            if job.future.cancel() or not isinstance(left, Whole):
+                del pending[job]
+        last_call = Watch(LAST_CALL if reason in ("time", "interrupt") else 0.0)
+        while pending and not last_call.must_stop():
+            for job in finished(pending, LAST_CALL / 4):
+                self._take(pending.pop(job), job.result())
         frontier.promised = 0
         yield self._bracket(reason)
 
@@ -197,13 +203,14 @@ class Search:
             until = watch.share(WHOLE_TIME_ALONE) if alone else watch
             pending[crew.submit(whole_sum, self.user_model, plan, here=(until,))] = Whole(exact=True)
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
-        seconds = watch.left(LONG_SHARE if self.model.num_edges <= MOST_EDGES else 0.5 if alone else 1.0)
+        longest = LONG_SHARE if self.model.num_edges <= MOST_EDGES else LONGEST_SHARE
+        seconds = watch.left(longest / 2 if alone and longest == LONGEST_SHARE else longest)
         if not settled:
             work = (self.user_model, None if np.isnan(marginals).any() else marginals, options, seconds)
             pending[crew.submit(by_mean_field, *work, here=(watch,))] = Whole(exact=False)
         if not watch.must_stop():
-            longest = seconds if self.model.num_edges <= MOST_EDGES else watch.left()
-            pending[crew.submit(by_trees, self.user_model, options, longest, here=(watch,))] = Whole(exact=False)
+            trees = crew.submit(by_trees, self.user_model, options, watch.left(longest), here=(watch,))
+            pending[trees] = Whole(exact=False)
         self.frontier.push(self.frontier.root)
 
     def _plan_of_whole(self, alone: bool) -> SlicedPlan | None:
