@@ -2,11 +2,21 @@
 
 import math
 
+import numpy as np
+
 import clampz as cz
 from clampz.model.results import nothing
 from clampz.solution import Solution
 
 MODEL = cz.generators.grid(3, 3, rng=0)
+
+
+def test_lanes_with_and_without_an_answer_can_be_joined():
+    none = nothing("trw", MODEL, 2, cz.TRWOptions(), "time")
+    one = cz.trw(MODEL, evidence=[{}])
+    for joined in (one.join([none]), none.join([one])):
+        assert len(joined) == 3 and sorted(np.isfinite(joined.upper)) == [False, False, True]
+        assert cz.trw(MODEL, evidence=[{}] * 3, start=joined).converged.all()
 
 
 def test_where_a_method_found_nothing_the_bounds_are_the_answer():

@@ -13,7 +13,7 @@ import pytest
 import clampz as cz
 from clampz._kernels.jit import compiling
 from clampz.approximations.trw import ROUGH
-from clampz.watch import Progress, Watch, end_at_once, on_ctrl_c
+from clampz.watch import UNLIMITED, Progress, Watch, end_at_once, on_ctrl_c
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
@@ -78,6 +78,13 @@ def test_a_ctrl_c_that_interrupts_as_usual_ends_that_work_too():
     with pytest.raises(KeyboardInterrupt), on_ctrl_c(end_at_once):
         Watch().run(work)
     assert ended == ["ended"]
+
+
+def test_a_watch_can_be_used_again_after_an_interrupt():
+    """One that many share, as `UNLIMITED` is, does not stay stopped."""
+    with pytest.raises(KeyboardInterrupt), on_ctrl_c(end_at_once):
+        UNLIMITED.run(lambda flag: (signal.raise_signal(signal.SIGINT), until_raised(flag)))
+    assert not UNLIMITED.flag[0] and not UNLIMITED.must_stop()
 
 
 def test_only_a_run_that_ended_a_while_ago_is_overdue():

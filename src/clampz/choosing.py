@@ -162,10 +162,8 @@ class _Run:
 
     def heard(self, found: FoundT) -> FoundT:
         """The same result; if somebody stopped it, the rest stops too."""
-        reasons = found.branches.stopped_by if isinstance(found, Clamped) else [found.stopped_by]
-        for reason in reasons:
-            if reason in ("interrupt", "callback"):
-                self.watch.stop(reason)
+        if found.stopped_by in ("interrupt", "callback"):
+            self.watch.stop(found.stopped_by)
         return found
 
     @property
@@ -367,7 +365,7 @@ def _clamped(
     what: dict[str, Any] = {"k": count} if variables is None else {"variables": variables}
     options = {"select": chosen, **run.options(share), **own}
     if found.method == "trw":
-        result = clamp_on(found, **what, **options)
+        result = clamp_on(found, within=run.watch, **what, **options)
     else:
         result = clamp(found.model, found.method, **what, **options)
     result = replace(run.heard(result), select=chosen)

@@ -109,6 +109,10 @@ class Watch:
         if self._within is not None:
             self._within.stop(reason)
 
+    def end(self) -> None:
+        """Whoever still works for it stops too; the run that it is a share of goes on."""
+        self.stopped_by = self.stopped_by or "callback"
+
     def must_stop(self) -> bool:
         """Whether a limit other than the iterations has been reached."""
         if self.stopped_by is None and self._within is not None and self._within.must_stop():
@@ -165,6 +169,7 @@ class Watch:
             self.flag[0] = 1
             if thread.is_alive():
                 thread.join()
+            self.flag[0] = self.stopped_by is not None  # others may use this watch again
             raise
         return future.result()
 

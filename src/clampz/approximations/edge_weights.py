@@ -15,7 +15,7 @@ from clampz.errors import OptionError
 from clampz.model.tables import ranges, read_only
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
-from clampz.watch import UNLIMITED, Watch
+from clampz.watch import NEVER, UNLIMITED, Watch
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
@@ -137,7 +137,7 @@ def sampled_weights(
         if watch.must_stop():
             break
         if len(edges) < LARGE_GRAPH:
-            count += graph.spanning_forest(topology.num_variables, edges, ranking, UNLIMITED.flag)
+            count += graph.spanning_forest(topology.num_variables, edges, ranking, NEVER)
         else:
             tree = watch.run(graph.spanning_forest, topology.num_variables, edges, ranking)
             if watch.must_stop():  # it may lack edges
@@ -168,7 +168,7 @@ def heaviest_forests(topology: Topology, weights: Floats, watch: Watch = UNLIMIT
         if watch.must_stop():
             return None
         ranking = np.argsort(-weights[:, b], kind="stable")
-        out[:, b] = graph.spanning_forest(topology.num_variables, topology.edges, ranking, UNLIMITED.flag)
+        out[:, b] = graph.spanning_forest(topology.num_variables, topology.edges, ranking, NEVER)
     return out
 
 

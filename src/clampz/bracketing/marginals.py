@@ -35,6 +35,7 @@ from clampz.model.fixing import keep_only
 from clampz.model.tables import offsets, piece_of, ranges, read_only
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.watch import Overdue, Watch
+from clampz.wording import counted
 from clampz.workers import Crew, Job, finished
 
 # Share of the time that exact inference may take.
@@ -70,10 +71,14 @@ class ByVariable(Mapping[int, Floats]):
     def __len__(self) -> int:
         return len(self.variables)
 
+    def __repr__(self) -> str:
+        return f"ByVariable({dict(self)})" if len(self) <= 10 else f"ByVariable({len(self)} variables)"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarginalBounds:
-    """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by number.
+    """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by number;
+    `interval` takes names too.
 
     `stopped_by` is "gap" where every interval is narrow enough, "exact", "time", "memory" or "interrupt".
     """
@@ -96,8 +101,8 @@ class MarginalBounds:
 
     def __repr__(self) -> str:
         return (
-            f"MarginalBounds({len(self.lower)} variables, widest interval {self.widest:.3g}, {self.seconds:.2g} s, "
-            f"stopped by {self.stopped_by})"
+            f"MarginalBounds({counted(len(self.lower), 'variable')}, widest interval {self.widest:.3g}, "
+            f"{self.seconds:.2g} s, stopped by {self.stopped_by})"
         )
 
 
@@ -131,7 +136,7 @@ def bound_marginals(
             try:
                 return _by_bounds(model, asked, chosen, watch, crew)
             finally:
-                watch.stopped_by = watch.stopped_by or "callback"  # workers stop too
+                watch.end()
 
 
 def _exactly(model: Model, asked: Integers, options: BoundOptions, watch: Watch) -> MarginalBounds | None:
@@ -143,7 +148,9 @@ def _exactly(model: Model, asked: Integers, options: BoundOptions, watch: Watch)
     if plan is None or plan.fixed:
         return None
     batch = Batch.of(model)
-    how = ExactPlan.of(batch, options.num_bytes, order=plan.order)
+    how = ExactPlan.within(watch, batch, options.num_bytes, order=plan.order)
+    if how is None:
+        return None
     found = run_exact(batch, ExactOptions(threads=options.threads), watch.share(EXACT_SHARE), how)[0]
     if found.bound is None:
         return None  # time was too short after all

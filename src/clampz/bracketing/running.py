@@ -102,6 +102,6 @@ def _running(
             raise
         raise OptionError(f"checkpoint {checkpoint}: expected bounds that hold, found false ones; {REMEDY}") from None
     finally:
-        watch.stopped_by = watch.stopped_by or "callback"  # workers stop too
+        watch.end()
         if checkpoint is not None and orderly:
             save(search, checkpoint)

@@ -20,8 +20,7 @@ from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.sight import sight_ends
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
-from clampz.clamping.selectors import scores
-from clampz.clamping.selectors.registry import TRE
+from clampz.clamping.selectors.registry import check_defined
 from clampz.elimination.slices import SlicedPlan, Slicer
 from clampz.errors import OptionError
 from clampz.model import Model
@@ -88,7 +87,7 @@ class Search:
         self.options = options
         self.model, self.slack = pairwise_model(model)
         if options.select != CUTS:
-            scores(self.model, options.select.removesuffix(TRE))  # refuses what it is not defined for, before any work
+            check_defined(self.model, options.select)
         needed = bytes_needed(self.model)
         if options.num_bytes < needed:
             raise OptionError(
@@ -136,7 +135,7 @@ class Search:
             if self._ends() != last:
                 last = self._ends()
                 yield self._bracket("left")
-        self.watch.stopped_by = self.watch.stopped_by or "callback"  # workers stop too
+        self.watch.end()
         for job, left in list(pending.items()):
             if not isinstance(left, Whole):
                 frontier.push(left.node)

@@ -23,7 +23,7 @@ from clampz.model.tables import UnaryTables, columns, read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
 from clampz.watch import StoppedBy
-from clampz.wording import KINDS, Bound
+from clampz.wording import KINDS, Bound, counted
 
 # Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
 # clamping will need.
@@ -206,7 +206,8 @@ class Clamped(HasMarginals, Drawable):
         stop = "" if self.stopped_by == "tol" else f"; stopped by {self.stopped_by}"
         return (
             f"Clamped({self.method}: log Z = {self.log_z:.10g} ({kind}){before}; "
-            f"{len(self.variables)} variables clamped, {len(self.branches)} branches, {done}{stop})"
+            f"{counted(len(self.variables), 'variable')} clamped, "
+            f"{counted(len(self.branches), 'branch', 'branches')}, {done}{stop})"
         )
 
 

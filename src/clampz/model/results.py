@@ -190,12 +190,13 @@ class Estimates(Listed[Estimate]):
         """These estimates followed by others of the same model, method and options."""
         parts = [self, *others]
         arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_LANE}
+        none = any(isinstance(part.state, NoState) for part in parts)
         return replace(
             self,
             marginals_flat=np.concatenate([part.marginals_flat for part in parts], axis=1),
             stopped_by=[reason for part in parts for reason in part.stopped_by],
             notes=[note for part in parts for note in (part.notes or [""] * len(part))],
-            state=self.state.join([part.state for part in others]),
+            state=NoState(self.model) if none else self.state.join([part.state for part in others]),
             **arrays,
         )
 

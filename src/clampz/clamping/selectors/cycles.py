@@ -6,7 +6,7 @@ from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
 from clampz.clamping.selectors.strength import Remaining
 from clampz.numerics import Floats, Integers
-from clampz.watch import UNLIMITED
+from clampz.watch import NEVER
 
 # Weights that differ by less than this share are equal and taken in the order of the edges, so that rounding does not
 # decide.
@@ -37,7 +37,7 @@ def _cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
     form = graph.model.pair_form
     assert form is not None, "checked before: `check_defined`"
     W = form.W[graph.edge_numbers]
-    taken = graphs.spanning_forest(graph.num_variables, graph.edges, _ranking(np.abs(W)), UNLIMITED.flag)
+    taken = graphs.spanning_forest(graph.num_variables, graph.edges, _ranking(np.abs(W)), NEVER)
     in_tree = taken.astype(np.bool_)
     forest = kernels.root_forest(*graphs.neighbour_lists(graph.num_variables, graph.edges[in_tree]))
     negative = (W < 0).astype(np.uint8)
