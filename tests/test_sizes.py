@@ -44,6 +44,7 @@ NO_SIZES = {
     "io.files:MAX_RATIO": "beside FREE_BYTES: tests/io/test_files.py has a file that is packed too well",
     "model.starts:MOST": "a probability",
     "bracketing.search:LARGE_SHARE": "a share of the time",
+    "bracketing.search:LONGEST_SHARE": "a share of the time",
     "io.potentials:LARGEST_PLAIN": "how a number is written",
 }
 

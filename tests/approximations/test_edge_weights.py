@@ -303,3 +303,9 @@ def test_every_kind_of_weights_differs():
     uppers = {cz.trw(model, edge_weights=kind).upper for kind in ("uniform", "sampled", "optimized")}
     assert len(uppers) == 3
     assert len({cz.trw(model, edge_weights="sampled", num_trees=20, seed=s).upper for s in (0, 1)}) == 2
+
+
+def test_weights_that_there_is_no_time_to_check_are_lowered_and_not_refused():
+    model = cz.generators.cycle(600, rng=0)
+    found = cz.trw(model, edge_weights=np.full(600, (1 - 1 / 600) * (1 - 1e-9)), time=0.0)
+    assert found.stopped_by == "time" and found.upper >= cz.exact(model).lower

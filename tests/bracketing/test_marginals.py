@@ -103,3 +103,12 @@ def test_intervals_of_wide_bounds():
     assert (low == 0).all() and (high == 1).all()
     low, high = interval([0.0, 0.0], [0.0, 0.0])
     assert low == pytest.approx([0.5, 0.5]) and high == pytest.approx([0.5, 0.5])
+
+
+def test_where_z_is_zero_there_are_no_intervals():
+    table = [[1.0, 0.0], [0.0, 1.0]]
+    model = cz.Model([[-np.inf, -np.inf], [0, 1], [0, 2]], {(0, 1): table, (1, 2): table})
+    for exact in (True, False):
+        found = cz.bound_marginals(model, exact=exact, time=5)
+        assert np.isnan(found.lower[1]).all() and np.isnan(found.upper[2]).all()
+    assert cz.bethe(model).log_z == -np.inf and cz.bethe(model).lower == -np.inf

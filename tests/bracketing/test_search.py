@@ -8,6 +8,11 @@ import pytest
 
 import clampz as cz
 from clampz.bracketing import search
+from clampz.bracketing.frontier import Refine, work_on
+from clampz.bracketing.leaves import solve_leaves
+from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.search import Search
+from clampz.watch import Watch
 from random_models import frustrated, random_of_any_kind
 
 
@@ -133,6 +138,26 @@ def test_there_are_no_more_leaves_than_allowed(labels, leaves):
     model = cz.generators.complete(12, weights=(-6, 6), labels=labels, rng=0)
     bracket = cz.bound(model, gap=0.0, exact=False, leaves=leaves, time=20.0, threads=4)
     assert bracket.num_leaves <= leaves and bracket.stopped_by == "leaves"
+
+
+def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
+    """Potentials of 1e15 that cancel: the pairwise equivalent is off by what folding rounds, and the sum is not."""
+    rng = np.random.default_rng(0)
+    large = 1e15 + rng.integers(0, 8, (2, 2, 2)) / 8
+    edges = {(0, 1): 0.3 * rng.normal(size=(2, 2)), (1, 2): rng.normal(size=(2, 2)) - 1e15}
+    model = cz.Model([[0, 0]] * 3, edges, factors=[((0, 1, 2), large)])
+    late = Search(model, BoundOptions())
+    late.watch = Watch()
+    asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.watch))
+    leaf = solve_leaves(asked.work, late.watch)
+    plan = late._plan_of_whole(True)
+    assert plan is not None and late.slack > 0
+    late._take(search.Whole(exact=True), search.whole_sum(model, plan))
+    ends = late._ends()
+    late._take(asked, leaf)
+    truth = cz.exact(model)
+    assert late._ends() == ends and late._reason() == "exact"
+    assert ends[0] <= truth.upper and truth.lower <= ends[1]
 
 
 def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float = 5.0) -> cz.Bracket:

@@ -36,3 +36,11 @@ def test_a_result_keeps_its_model():
     gc.collect()
     assert alive() is estimate.model
     assert estimate.pairwise_marginals[0, 1].sum() == pytest.approx(1)
+
+
+def test_an_edge_that_would_leave_the_range_of_potentials_stays_an_edge():
+    table, pair = np.full((2, 2, 2), 9e19), np.array([[8e19, 0.0], [0.0, -8e19]])
+    model = cz.Model([[0, 0]] * 3, {(0, 1): pair}, factors=[((0, 1, 2), table)])
+    truth, found = cz.exact(model), cz.trw(model)
+    assert found.upper >= truth.lower
+    assert cz.bound(model, time=5).upper >= truth.lower

@@ -151,8 +151,9 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
         lower = bethe_lower_bound(single.layout, single.total, watch)
     except Overdue:  # nothing is proven, then
         return estimates
-    lower = np.where(best.unseen, estimates.lower, lower)
-    return replace(estimates, log_z=np.where(best.unseen, np.nan, lower), lower=lower, bound="lower")
+    unseen = best.unseen & (single.layout.constant > -np.inf)
+    lower = np.where(unseen, estimates.lower, lower)
+    return replace(estimates, log_z=np.where(unseen, np.nan, lower), lower=lower, bound="lower")
 
 
 def _merit(ending: Endings, num_lanes: int) -> Floats:

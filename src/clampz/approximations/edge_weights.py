@@ -200,6 +200,8 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int, watch: 
     uniform = uniform_weights(topology, watch=watch)[:, None]
     if np.all(rho <= np.where(inside, uniform + TOLERATED, 1.0)):
         return np.where(inside, np.minimum(rho, uniform), 1.0)
+    if watch.must_stop():  # the uniform ones may be others, and there is no time to check
+        return np.where(inside, np.minimum(rho, uniform), 1.0)
     if topology.num_core > MAX_CHECKED:
         k = int(np.argmax(((rho - uniform) * inside).max(axis=1)))
         raise OptionError(

@@ -268,7 +268,7 @@ def _widest_first(
             if bracket is not None:
                 learn(row, bracket.lower, bracket.upper)
                 lower, upper = intervals_of(low[None, own], high[None, own])
-                widths[at] = float((upper - lower).max())
+                widths[at] = np.nan_to_num((upper - lower).max(), nan=-1.0)
     return "gap"
 
 
@@ -314,7 +314,9 @@ class _Intervals:
     def widths(self, low: Floats, high: Floats) -> Floats:
         """The widest interval of each variable."""
         lower, upper = self.of(low, high)
-        widths: Floats = np.maximum.reduceat(upper - lower, self.begin) if len(self.begin) else np.empty(0)
+        if not len(self.begin):
+            return np.empty(0)
+        widths: Floats = np.nan_to_num(np.maximum.reduceat(upper - lower, self.begin), nan=-1.0)
         return widths
 
 
@@ -326,6 +328,7 @@ def intervals_of(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     >>> np.round(lower, 3).tolist(), np.round(upper, 3).tolist()
     ([[0.25, 0.667]], [[0.333, 0.75]])
     """
+    impossible = (high == -np.inf).all(axis=1, keepdims=True)  # Z = 0: there are no probabilities
     # relative to a number near the largest; what that rounds away is added to the others, or taken from them
     finite = np.where(np.isfinite(high), high, -np.inf)
     shift = finite.max(axis=1, keepdims=True, initial=-np.inf)
@@ -334,7 +337,8 @@ def intervals_of(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     with np.errstate(invalid="ignore", over="ignore"):
         lower = np.where(low > -np.inf, _share(_sum_of_others(high), low, 1.0), 0.0)
         upper = np.where(high > -np.inf, _share(_sum_of_others(low), high, -1.0), 0.0)
-    return np.maximum(lower - PROBABILITY_ROUNDING, 0.0), np.minimum(upper + PROBABILITY_ROUNDING, 1.0)
+    lower, upper = np.maximum(lower - PROBABILITY_ROUNDING, 0.0), np.minimum(upper + PROBABILITY_ROUNDING, 1.0)
+    return np.where(impossible, np.nan, lower), np.where(impossible, np.nan, upper)
 
 
 def _sum_of_others(logs: Floats) -> Floats:

@@ -149,9 +149,10 @@ class Search:
         yield self._bracket(reason)
 
     def _take(self, asked: Asked, found: Any) -> None:
-        """Take what came of work."""
+        """Take what came of work; where nothing is left to do, what comes late is not needed."""
         if not isinstance(asked, Whole):
-            self.frontier.take(asked, found)
+            if not self.frontier.root.settled:
+                self.frontier.take(asked, found)
         elif asked.exact and found[1] < math.inf:
             self._settle(*found)
         else:
@@ -165,8 +166,7 @@ class Search:
     def _settle(self, lower: float, upper: float) -> None:
         """Nothing is left to do: these are the ends."""
         self._learn(lower, upper)
-        self.frontier.settle(*self._ends())
-        self.slack = 0.0
+        self.frontier.settle(self.frontier.root.lower, self.frontier.root.upper)
 
     def _ends(self) -> tuple[float, float]:
         """Of log Z of the user's model, the best so far."""

@@ -313,7 +313,8 @@ class Growth:
             lower, upper, log_z, raw = (
                 log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, end_of(estimates))
             )
-            rounding = 4 * EPS * (len(estimates) + abs(log_z) if math.isfinite(log_z) else 0.0)
+            size = sum(abs(each) for each in (lower, upper, log_z) if math.isfinite(each))
+            rounding = 4 * EPS * (len(estimates) + size)
             lower, upper = lower - rounding, upper + rounding
         before = self.steps[-1] if self.steps else None
         if before is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.model.batch import Batch
+from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.factors import FactorTables
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
@@ -190,12 +191,14 @@ def _folded(whole: Model) -> tuple[Floats, Integers, float]:
     for f, b, a, k in _edges_inside(whole):
         if home[k] != 0:
             continue
-        home[k] = -1 - f
         scope = factors.variables[factors.scope_start[f] : factors.scope_start[f + 1]]
         table = flat[factors.start[f] : factors.start[f + 1]].reshape(whole.num_states[scope])  # a view
         pair = whole.pairwise.at(k)
         if not additions[f]:
             size[f] = largest_size(table)
+        if size[f] + largest_size(pair) > LARGEST_POTENTIAL:
+            continue  # it stays an edge
+        home[k] = -1 - f
         shape = [1] * len(scope)
         shape[a], shape[b] = pair.shape
         table += pair.reshape(shape)
