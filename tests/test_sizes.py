@@ -3,6 +3,7 @@ else models are as large.  Answers agree on both sides, bounds hold, and what is
 
 import ast
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,15 +120,27 @@ SET = {
 }
 
 
-@pytest.mark.parametrize("where", SET)
-def test_answers_agree_wherever_the_limit_is(where, monkeypatch):
+@cache
+def usual(answers: Callable[..., list[float]]) -> list[float]:
+    """What comes out with all limits as they are."""
+    return answers()
+
+
+# The lowest and the highest value of each; those between them are tried with the large models.
+VALUES = [
+    pytest.param(where, value, marks=[] if value in (setting.values[0], setting.values[-1]) else pytest.mark.large)
+    for where, setting in SET.items()
+    for value in setting.values
+]
+
+
+@pytest.mark.parametrize(("where", "value"), VALUES)
+def test_answers_agree_wherever_the_limit_is(where, value, monkeypatch):
     setting = SET[where]
-    wanted = setting.answers()
-    for value in setting.values:
-        set_everywhere(monkeypatch, where, value)
-        assert value_of(where) == value
-        np.testing.assert_allclose(setting.answers(), wanted, setting.rtol, setting.rtol, err_msg=f"{value}")
-        monkeypatch.undo()
+    wanted = usual(setting.answers)
+    set_everywhere(monkeypatch, where, value)
+    assert value_of(where) == value
+    np.testing.assert_allclose(setting.answers(), wanted, setting.rtol, setting.rtol)
 
 
 AT_SIZE: dict[str, Callable[[float], None]] = {
