@@ -370,3 +370,23 @@ def test_bytes_for_people():
 
 def test_repr_says_what_was_found():
     assert repr(solve(MODELS["grid"])).startswith("Solution(exact: log Z = ")
+
+
+def test_evidence_is_worked_in_without_rounding_twice():
+    """What evidence leaves of tables is added up as factors are: 1e17 + 1 - 1e17 is 1."""
+    nearly = np.full((2, 2), 0.25)
+    factors = [
+        ((1,), [1e17, 1e17]),
+        ((0, 1), [[1.0, 1.5], [0.0, 0.0]]),
+        ((1, 2), [[-1e17, 0.0], [-1e17 + 16, 0.0]]),
+        ((0,), [1e17, 0.0]),
+        ((0, 2), [[-1e17, 0.0], [0.0, 0.0]]),
+        ((0, 1, 3), [[[0.0, 1e17], [0.0, 1e17]], [[0.0, 1.0], [2.0, 3.0]]]),
+        ((1, 3), [[0.0, -1e17], [0.0, -1e17]]),
+        ((2, 1, 3), [nearly, [[0.0, 1.0], [2.0, 3.0]]]),
+    ]
+    model = cz.Model.from_factors([2, 2, 2, 2], factors)
+    evidence = {0: 0, 2: 0}
+    want = math.log(2 * (math.exp(1.0) + math.exp(17.5))) + 0.25
+    for found in (cz.solve(model, evidence=evidence), cz.exact(model.condition(evidence))):
+        assert found.bound == "exact" and found.lower - 1e-9 <= want <= found.upper + 1e-9
