@@ -46,6 +46,7 @@ NO_SIZES = {
     "model.starts:MOST": "a probability",
     "bracketing.search:LARGE_SHARE": "a share of the time",
     "bracketing.search:LONGEST_SHARE": "a share of the time",
+    "bracketing.search:LONGEST_QUICK": "seconds",
     "io.potentials:LARGEST_PLAIN": "how a number is written",
 }
 

@@ -39,8 +39,8 @@ PLANNING_SHARE = 0.2
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
-# sweeps take long; and seconds that they have in any case.
-QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS = 1 / 8, 0.15, 0.01
+# sweeps take long; and seconds that they have in any case, and at the most: who looks on wants to see something.
+QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
 # The share that they have to settle, where narrow parts can do better than they, and where nothing can.
 LONG_SHARE, LONGEST_SHARE = 1 / 4, 0.95
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
@@ -234,7 +234,7 @@ class Search:
         share = QUICK_SHARE if is_small(model) else LARGE_SHARE
 
         def limits(**more: Any) -> dict[str, Any]:
-            seconds = max(QUICK_SECONDS, self.watch.left(share))
+            seconds = min(max(QUICK_SECONDS, self.watch.left(share)), LONGEST_QUICK)
             return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
 
         fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=self.watch)
