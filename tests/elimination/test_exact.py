@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clampz import generators
-from clampz.elimination.exact import ExactOptions, exact
+from clampz.elimination.exact import ExactOptions, _normalised, exact
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -302,3 +302,8 @@ def test_a_run_that_is_over_before_there_is_an_order():
 def test_small_sums_are_done_whatever_the_time():
     model = random_model(np.random.default_rng(18))
     assert exact(model, time=0.0).bound == "exact"
+
+
+def test_a_table_that_has_lost_all_of_its_mass_is_unknown():
+    start = np.array([0, 2, 4])
+    np.testing.assert_array_equal(_normalised(np.array([1.0, 3.0, 0.0, 0.0]), start), [0.25, 0.75, np.nan, np.nan])

@@ -105,10 +105,11 @@ class _Lanes:
 
 def _normalised(tables: Floats, start: Integers) -> Floats:
     """Tables one after another, each made to add up to 1: what large potentials leave to rounding shows as missing
-    mass."""
+    mass.  Where all of it is missing nothing is known: nan."""
     if len(start) == 1:
         return tables
-    whole: Floats = tables / np.repeat(np.add.reduceat(tables, start[:-1]), np.diff(start))
+    with np.errstate(invalid="ignore"):
+        whole: Floats = tables / np.repeat(np.add.reduceat(tables, start[:-1]), np.diff(start))
     return whole
 
 
