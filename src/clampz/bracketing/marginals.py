@@ -157,8 +157,10 @@ def _exactly(model: Model, asked: Integers, options: BoundOptions, watch: Watch)
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
     rows = ranges(model.unary.start[asked], model.num_states[asked])
     marginals = found.marginals.flat[rows]
-    ends = (np.maximum(marginals - off, 0.0), np.minimum(marginals + off, 1.0))
-    return _marginal_bounds(model, asked, *ends, "exact", watch)
+    lower, upper = np.maximum(marginals - off, 0.0), np.minimum(marginals + off, 1.0)
+    if found.log_z > -math.inf:  # of a state that large potentials leave nothing of, nothing is known
+        lower, upper = np.nan_to_num(lower, nan=0.0), np.nan_to_num(upper, nan=1.0)
+    return _marginal_bounds(model, asked, lower, upper, "exact", watch)
 
 
 def _marginal_bounds(
