@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 import pytest
 
 import clampz as cz
-from clampz.workers import Crew, finished, map_on
+from clampz.workers import Crew, finished
 from random_models import frustrated
 
 
@@ -73,6 +73,12 @@ def shut_down():
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
     return executor
+
+
+def map_on(executor, num_threads, function, items):
+    """The function of each item's arguments, in order: by an executor, or by threads here should it break."""
+    with Crew(executor, num_threads) as crew:
+        return [job.result() for job in [crew.submit(function, *item) for item in items]]
 
 
 @pytest.mark.parametrize(

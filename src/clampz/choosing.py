@@ -17,6 +17,7 @@ from clampz.approximations.mean_field import mean_field
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
 from clampz.bracketing import Bracket, bound
+from clampz.bracketing.bracket import ROUNDING
 from clampz.clamping.branches import Clamped
 from clampz.clamping.call import clamp, clamp_on
 from clampz.clamping.cost import affordable
@@ -45,8 +46,8 @@ MEAN_FIELD_SHARE, BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.1, 0.3, 0.8, 0.5
 # Clamps that pseudo-greedy should be able to afford to be worth its tries.
 PATIENT_CLAMPS = 3
 QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
-# Nats: a bracket this narrow needs no clamps, and one this narrow with nothing left to do is log Z but for rounding.
-NARROW, ROUNDING = 1e-3, 1e-6
+# Nats: a bracket this narrow needs no clamps.
+NARROW = 1e-3
 
 FoundT = TypeVar("FoundT", Estimate, Clamped)
 Listener = Callable[[Progress | Bracket], object]

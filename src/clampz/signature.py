@@ -166,7 +166,7 @@ class Approximation(Generic[OptionsT]):
     ) -> Estimates:
         """What there is when the watch says stop, which may be nothing."""
         try:
-            watch.check()
+            watch.check_overdue()
             if self.takes_factors or not batch.model.factors:
                 return self._solve(batch, options, start, watch, **given)
             # the pairwise model that a model with larger factors is equivalent to

@@ -143,7 +143,7 @@ class Watch:
             return self._within.overdue()
         return self.used > self._time + self._grace or perf_counter() > self._over + self._grace
 
-    def check(self) -> None:
+    def check_overdue(self) -> None:
         """Raise Overdue if it is: between the stages of work without which there is no answer."""
         if self.overdue():
             raise Overdue

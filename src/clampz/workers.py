@@ -140,14 +140,6 @@ def finished(jobs: Iterable[Job[T]], timeout: float) -> list[Job[T]]:
     return [job for job in jobs if job.done()]
 
 
-def map_on(
-    executor: Executor | None, num_threads: int, function: Callable[..., T], items: Iterable[tuple[object, ...]]
-) -> list[T]:
-    """The function of each item's arguments, in order: by an executor, or by threads here should it break."""
-    with Crew(executor, num_threads) as crew:
-        return [job.result() for job in [crew.submit(function, *item) for item in items]]
-
-
 def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) -> list[Integers]:
     """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers unless
     `max_block` does not allow that."""

@@ -15,6 +15,7 @@ from clampz.approximations.messages import BinaryLanes
 from clampz.model.results import NOTHING
 from clampz.model.topology import Topology
 from clampz.watch import Overdue, Watch
+from watches import Asked
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 GRID = cz.generators.grid(12, 12, weights=(-3, 3), rng=0)
@@ -22,20 +23,6 @@ LABELS = cz.generators.grid(6, 6, labels=4, potentials="table", rng=0)
 FACTORS = cz.Model.from_factors(
     [2] * 24, [((i, i + 1, i + 2), np.random.default_rng(i).normal(size=(2, 2, 2))) for i in range(22)]
 )
-
-
-class Asked(Watch):
-    """Says stop at question number `most`."""
-
-    def __init__(self, most):
-        super().__init__()
-        self.most, self.asked = most, 0
-
-    def must_stop(self):
-        self.asked += 1
-        if self.asked >= self.most:
-            self.stopped_by = "interrupt"
-        return super().must_stop()
 
 
 @pytest.fixture

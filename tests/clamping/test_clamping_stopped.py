@@ -17,22 +17,9 @@ from clampz.clamping.branches import bytes_per_lane
 from clampz.clamping.selectors import scores_of_all
 from clampz.model.equivalent import Equivalent
 from clampz.watch import Overdue, Watch
+from watches import Asked
 
 MODEL = cz.generators.grid(4, 4, weights=(-4, 4), rng=0)
-
-
-class Asked(Watch):
-    """Says stop at question number `most`."""
-
-    def __init__(self, most):
-        super().__init__()
-        self.most, self.asked = most, 0
-
-    def must_stop(self):
-        self.asked += 1
-        if self.asked >= self.most:
-            self.stopped_by = "interrupt"
-        return super().must_stop()
 
 
 @pytest.mark.parametrize("select", ["maxW+TRE", "Mpower", "greedy", "pseudo-greedy", "optimal"])

@@ -95,9 +95,9 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     with Workers(options.num_threads) as pool:
         single = lanes_of(layout_of(batch, watch), pool)
         balanced = isinstance(single.layout, BinaryLayout) and batch.model.kind != "mixed"
-        watch.check()
+        watch.check_overdue()
         ones, rho = single.rho, uniform_weights(topology, watch=watch.share(WEIGHTS_SHARE))
-        watch.check()
+        watch.check_overdue()
         gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
         certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
         inertia: tuple[Any, ...] = (gentle, None, gentle, certain, certain, certain)

@@ -31,7 +31,7 @@ def bethe_lower_bound(layout: BinaryLayout, total: Floats, watch: Watch = UNLIMI
         node = node * layout.free
     sums = [layout.constant, lane_sums(node)]
     for first, last in sum_blocks(len(layout.W)):
-        watch.check()
+        watch.check_overdue()
         i, j = layout.topology.slot_of[layout.topology.edges[first:last]].T
         pair = _pair_terms(layout.W[first:last, None], high[i], (high[j], low[j])) - entropy[i] - entropy[j]
         if layout.free.size:

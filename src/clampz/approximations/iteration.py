@@ -157,7 +157,7 @@ class Lanes(ABC):
         `entries` to go through.  Raises Overdue."""
 
         def run(block: tuple[int, int]) -> Floats:
-            watch.check()
+            watch.check_overdue()
             out = np.zeros((6, self.num_lanes))
             kernel(*block, *arrays, out)
             return out

@@ -92,7 +92,7 @@ class BinaryLayout(BatchLayout):
         """A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
         the edge is masked."""
         model, topology = batch.model, batch.model.topology
-        watch.check()
+        watch.check_overdue()
         low, high = np.moveaxis(batch.unary.reshape(-1, 2, batch.num_lanes), 1, 0)
         shift = form.theta[:, None]
         clamped = batch.num_possible <= 1
@@ -191,10 +191,10 @@ class TableLayout(BatchLayout):
         fill_tables(model.pairwise.flat, model.pairwise.start, graph, table)
         theta = batch.unary[rows]
         possible = theta > -np.inf
-        watch.check()
+        watch.check_overdue()
         hard, forwards = bool(np.isinf(table).any()), True
         while hard and remove_unsupported(possible, graph, table, forwards):
-            watch.check()
+            watch.check_overdue()
             forwards = not forwards  # what follows from what along a path takes two passes, whichever way it runs
         empty = (states_left(possible, graph.state_start) == 0).any(axis=0)
         return cls(
@@ -274,7 +274,7 @@ def layout_of(batch: Batch, watch: Watch = UNLIMITED) -> PairLayout:
     """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables.  Raises Overdue
     where that takes too long."""
     form = batch.model.pair_form
-    watch.check()
+    watch.check_overdue()
     if form is None:
         return TableLayout.from_batch(batch, watch)
     return BinaryLayout.from_batch(batch, form, watch)

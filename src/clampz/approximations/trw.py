@@ -101,14 +101,14 @@ def trw(
     optimize = weights.optimize if weights is not None else options.is_optimized
     with Workers(options.num_threads) as pool:
         layout = layout_of(batch, watch)
-        watch.check()
+        watch.check_overdue()
         rho = _initial_weights(batch, options, watch.share(WEIGHTS_SHARE)) if weights is None else weights.rho
-        watch.check()
+        watch.check_overdue()
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
         lanes = lanes_of(layout, pool, rho if shared else None)
-        watch.check()
+        watch.check_overdue()
         if start is not None:
             lanes.start_at(lanes.messages_of(batch, start))
 

@@ -148,8 +148,9 @@ def _exactly(model: Model, asked: Integers, options: BoundOptions, watch: Watch)
     if plan is None or plan.fixed:
         return None
     batch = Batch.of(model)
-    how = ExactPlan.within(watch, batch, options.num_bytes, order=plan.order)
-    if how is None:
+    try:
+        how = ExactPlan.of(batch, options.num_bytes, order=plan.order, watch=watch)
+    except Overdue:
         return None
     found = run_exact(batch, ExactOptions(threads=options.threads), watch.share(EXACT_SHARE), how)[0]
     if found.bound is None:

@@ -17,7 +17,7 @@ from clampz.bracketing.subgraphs import NarrowSums
 from clampz.clamping.selectors.strength import at_variables
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
-from clampz.watch import Watch
+from clampz.watch import UNLIMITED, Watch
 
 # Sums that are kept, one for each set of states left.
 KEPT_SUMS = 4
@@ -86,10 +86,9 @@ class Narrow:
     _sums: dict[bytes, NarrowSums] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, limit: float, seed: int = 0, watch: Watch | None = None) -> "Narrow":
+    def of(cls, model: Model, limit: float, seed: int = 0, watch: Watch = UNLIMITED) -> "Narrow":
         """Partition the model, several times over: until every edge has been inside a part.  When time is up, parts are
         as large as they have become."""
-        watch = watch or Watch()
         rng = np.random.default_rng(seed)
         strength = tie_strength(model) + 1e-9
         labels = parts_of(model, limit, strength, watch)
@@ -127,14 +126,11 @@ class Narrow:
         cut = tie_strength(model) * (1.0 - np.mean(self.masks, axis=0))
         return at_variables(model.num_variables, model.edges, cut)
 
-    def bounds(
-        self, unary: Floats, start: NarrowState, max_evaluations: int, watch: Watch | None = None
-    ) -> NarrowBound:
+    def bounds(self, unary: Floats, start: NarrowState, max_evaluations: int, watch: Watch = UNLIMITED) -> NarrowBound:
         """Bounds on the lane with these unary potentials (S,), from where others have got to; `max_evaluations` is how
         often the subgraphs are summed at most.  The lower bound is also begun at the upper one's beliefs, unless time
         is short.  Bounds that time was too short for are infinite.
         """
-        watch = watch or Watch()
         sums = self.sums_of(unary, watch)
         if sums.empty:
             return NarrowBound(-math.inf, -math.inf, NarrowState(np.zeros_like(unary), np.zeros_like(unary), []))
@@ -149,7 +145,7 @@ class Narrow:
 
     def num_entries(self, unary: Floats) -> int:
         """Table entries that summing all subgraphs once goes through."""
-        return sum(subgraph.num_entries for subgraph in self.sums_of(unary, Watch()).subgraphs)
+        return sum(subgraph.num_entries for subgraph in self.sums_of(unary, UNLIMITED).subgraphs)
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_sums": {}}  # quicker to lay out again than to send

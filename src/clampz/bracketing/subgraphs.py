@@ -50,10 +50,7 @@ class Subgraph:
         self.pairs = ranges(start[edges], start[edges + 1] - start[edges])
         scopes = Scopes.of_pairwise(num_states, place[model.edges[edges]].reshape(-1, 2))
         self.restricted = Restriction.of(scopes, possible[self.rows])
-        elimination = Elimination.within(watch, self.restricted.scopes, NO_LIMIT)
-        if elimination is None:
-            raise Overdue
-        self.elimination = elimination
+        self.elimination = Elimination.of(self.restricted.scopes, NO_LIMIT, watch=watch)
         kept = self.restricted.scopes.table_start
         self.owner = np.repeat(np.arange(len(kept) - 1), np.diff(kept))
         self.table_start = kept[:-1]

@@ -17,7 +17,7 @@ from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 
 # Table entries of a sum that stays in a processor's cache, and seconds per entry there and beyond twice as many.
 CACHED_ENTRIES = 2.0**20
@@ -26,8 +26,6 @@ SECONDS_PER_ENTRY, SECONDS_BEYOND = 6e-9, 10e-9
 WITH_MARGINALS = 3.0
 # Of a sum of whatever size, and of each variable however small its tables.
 SECONDS_PER_SUM, SECONDS_PER_VARIABLE = 1e-4, 2e-7
-
-
 # Sums that teach have so many entries, some milliseconds of work, and so many for each variable, or variables would be
 # what they spend their time on.
 TELLING_ENTRIES, TELLING_PER_VARIABLE = 2.0**20, 256
@@ -106,10 +104,10 @@ def exact_cost(model: Model, *, marginals: bool = True, watch: Watch | None = No
     2
     """
     try:
-        plan = ExactPlan.within(watch, Batch.of(model), NO_LIMIT, marginals=marginals)
+        plan = ExactPlan.of(Batch.of(model), NO_LIMIT, marginals=marginals, watch=watch)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
-    if plan is None:
+    except Overdue:
         return ExactCost(0, 0, math.inf, None)
     found = plan.elimination
     return ExactCost(found.width, found.num_bytes(marginals), elimination_seconds(found, marginals=marginals), plan)

@@ -20,7 +20,7 @@ from clampz.model.starts import Start
 from clampz.numerics import EPS, Floats, Integers
 from clampz.options import Options, as_bytes, memory_allowed
 from clampz.signature import approximation
-from clampz.watch import Progress, Watch
+from clampz.watch import Overdue, Progress, Watch
 from clampz.workers import Workers
 
 # Pairwise marginals of all lanes are kept up to this many bytes; beyond, a lane that is asked for its pairs is run
@@ -163,9 +163,11 @@ def run_exact(
     """What `exact` does, by a plan made before for the states that some lane of this batch allows."""
     watch = Watch(options.time) if watch is None else watch
     with watch.interruptible():
-        if plan is None:
-            plan = ExactPlan.within(watch, batch, options.memory, marginals=options.marginals)
-        return _not_reached(batch, options, watch) if plan is None else _run_plan(batch, options, watch, plan)
+        try:
+            plan = plan or ExactPlan.of(batch, options.memory, marginals=options.marginals, watch=watch)
+        except Overdue:
+            return _not_reached(batch, options, watch)
+        return _run_plan(batch, options, watch, plan)
 
 
 def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan) -> Estimates:

@@ -161,32 +161,24 @@ class Elimination:
 
     @classmethod
     def of(
-        cls, scopes: Scopes, memory: int | str | None = None, *, marginals: bool = True, order: Order | None = None
-    ) -> "Elimination":
-        """Lay out an order, one found before for the same scopes or else the best that is found now; TooWideError where
-        a run would need more than `memory` bytes (None: half of what is free)."""
-        found = cls.within(None, scopes, memory, marginals=marginals, order=order)
-        assert found is not None  # nothing stops it
-        return found
-
-    @classmethod
-    def within(
         cls,
-        watch: Watch | None,
         scopes: Scopes,
         memory: int | str | None = None,
         *,
         marginals: bool = True,
         order: Order | None = None,
-    ) -> "Elimination | None":
-        """The same as part of a run; None where that is over before there is an order, or a large plan of it."""
+        watch: Watch | None = None,
+    ) -> "Elimination":
+        """Lay out an order, one found before for the same scopes or else the best that is found now; TooWideError where
+        a run would need more than `memory` bytes (None: half of what is free), Overdue where the watch is over before
+        there is an order, or a large plan of it."""
         widest = int(np.diff(scopes.start).max(initial=1))
         _check_memory(widest - 1, scopes.num_bytes, memory, "at least ")
         start, neighbour = scopes.neighbours()
         order = find_order(scopes.num_states, start, neighbour, watch) if order is None else order
         large = math.isinf(order.total) or scopes.num_bytes > SMALL_BYTES
-        if large and watch is not None and watch.must_stop():
-            return None
+        if large and watch is not None:
+            watch.check_stop()
         if math.isinf(order.total):
             most_states = float(np.log2(scopes.num_states.max()))
             width = math.ceil(order.log2_largest / most_states) - 1
@@ -231,27 +223,13 @@ class ExactPlan(NamedTuple):
         *,
         marginals: bool = True,
         order: Order | None = None,
+        watch: Watch | None = None,
     ) -> "ExactPlan":
         """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before is
-        one for what is left then."""
-        found = cls.within(None, batch, memory, marginals=marginals, order=order)
-        assert found is not None  # nothing stops it
-        return found
-
-    @classmethod
-    def within(
-        cls,
-        watch: Watch | None,
-        batch: Batch,
-        memory: int | str | None = None,
-        *,
-        marginals: bool = True,
-        order: Order | None = None,
-    ) -> "ExactPlan | None":
-        """The same as part of a run; None where that is over before there is an order."""
+        one for what is left then.  Raises what `Elimination.of` does."""
         restricted = Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1))
-        found = Elimination.within(watch, restricted.scopes, memory, marginals=marginals, order=order)
-        return None if found is None else cls(restricted, found)
+        elimination = Elimination.of(restricted.scopes, memory, marginals=marginals, order=order, watch=watch)
+        return cls(restricted, elimination)
 
 
 def _check_memory(width: int, needed: int, memory: int | str | None, more: str = "") -> None:

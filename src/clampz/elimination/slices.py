@@ -18,7 +18,7 @@ from clampz.model import Model
 from clampz.model.batch import Batch, joint_lanes
 from clampz.model.fixing import states_left, too_large
 from clampz.numerics import EPS, Floats, Integers, log_sum_exp
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 
 # Entries beyond which a sum is not taken in one go.
 MOST_ENTRIES = 2.0**31
@@ -131,8 +131,9 @@ class Slicer:
         if not possible.size:
             return -math.inf, -math.inf
         batch = batch.take(possible)
-        how = ExactPlan.within(watch, batch, NO_LIMIT, marginals=False, order=plan.order)
-        if how is None:
+        try:
+            how = ExactPlan.of(batch, NO_LIMIT, marginals=False, order=plan.order, watch=watch)
+        except Overdue:
             return -math.inf, math.inf
         found = run_exact(batch, ExactOptions(marginals=False, threads=1), watch, how)
         lower, upper = log_sum_exp(found.lower + constant[possible]), log_sum_exp(found.upper + constant[possible])

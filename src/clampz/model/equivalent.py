@@ -66,7 +66,7 @@ class FactorRows(NamedTuple):
         ends = np.cumsum(num_rows)
         at = 0
         while at < len(factor):
-            watch.check()
+            watch.check_overdue()
             done = ends[at - 1] if at else 0
             last = max(at + 1, int(np.searchsorted(ends, done + PAIRS_AT_ONCE, side="right")))
             rows = ranges(first[at:last], num_rows[at:last])
@@ -129,7 +129,7 @@ class Equivalent:
     def _made(cls, whole: Model, watch: Watch) -> "Equivalent":
         larger, pairwise = whole.factors, whole.pairwise
         flat, home, rounding = _folded(whole)
-        watch.check()
+        watch.check_overdue()
         rows = FactorRows.of(larger, flat)
         factor = np.repeat(np.arange(len(larger)), np.diff(larger.scope_start))
         kept = np.flatnonzero(home == 0)

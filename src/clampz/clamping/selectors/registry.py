@@ -144,7 +144,7 @@ def scores_of_all(
     plain: dict[str, Floats] = {}
     found = {}
     for selector in chosen:
-        watch.check()
+        watch.check_overdue()
         name = selector.name.removesuffix(TRE)
         if selector.core not in graphs:
             graphs[selector.core] = Remaining.of(model, free, core=selector.core, watch=watch)

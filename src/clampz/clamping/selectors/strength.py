@@ -117,7 +117,7 @@ def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, watch: Watch = 
     G = np.linalg.inv(np.eye(n) - M)
     score = np.empty(n)
     for begin in range(0, n, ROWS):
-        watch.check()
+        watch.check_overdue()
         rows = slice(begin, begin + ROWS)
         B: Floats = M[rows] @ M
         here = np.arange(len(B)), np.arange(begin, begin + len(B))
