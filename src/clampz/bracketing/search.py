@@ -74,44 +74,80 @@ class Search:
 
     Attributes
     ----------
+    rest, error
+        What simplifying leaves of the user's model, and what its log Z may be off by.
     lower, upper
-        Of the user's model, by what was done about the whole of it.
+        Of the rest, by what was done about the whole of it.
     slack
-        What the pairwise equivalent of the user's model may be off by.
+        What the pairwise equivalent of the rest, which the tree is about, may be off by.
     """
 
     watch: Watch
 
-    def __init__(self, model: Model, options: BoundOptions) -> None:
-        self.user_model = model
+    def __init__(self, model: Model, options: BoundOptions, *, simplified: bool = False) -> None:
+        self.user_model = self.rest = model
         self.options = options
-        self.model, self.slack = pairwise_model(model)
-        if options.select != CUTS:
-            check_defined(self.model, options.select)
-        needed = bytes_needed(self.model)
-        if options.num_bytes < needed:
-            raise OptionError(
-                f"memory: expected at least {needed:,} bytes for a model of this size, found {options.num_bytes:,}"
-            )
-        self.frontier = Frontier(self.model, options)
+        self.error = 0.0
         self.lower, self.upper = -math.inf, math.inf
+        self.slack = 0.0
         self.trace: list[Point] = []
         self.seconds_before = 0.0
         self.guess = Guess(None, "Bethe was not run.")
+        self._summed = False
+        self._frontier: Frontier | None = None
+        if simplified:
+            self._simplify(None)
+
+    @property
+    def frontier(self) -> Frontier:
+        """The tree: made when it is first needed, for many models never need one."""
+        if self._frontier is None:
+            model, self.slack = pairwise_model(self.rest)
+            if self.options.select != CUTS:
+                check_defined(model, self.options.select)
+            needed, allowed = bytes_needed(model), self.options.num_bytes
+            if allowed < needed:
+                raise OptionError(
+                    f"memory: expected at least {needed:,} bytes for a model of this size, found {allowed:,}"
+                )
+            self._frontier = Frontier(model, self.options)
+            self._frontier.root.tighten(self.lower - self.slack, self.upper + self.slack)
+            if self._summed:
+                self._frontier.settle(self._frontier.root.lower, self._frontier.root.upper)
+        return self._frontier
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to do."""
+        return self._summed or (self._frontier is not None and self._frontier.root.settled)
+
+    @property
+    def simplified(self) -> bool:
+        return self.rest is not self.user_model
+
+    def _simplify(self, watch: Watch | None) -> None:
+        """Work on what simplifying leaves of the model: all that it can, or where there is no time for that, nothing:
+        a search that is gone on with later simplifies again."""
+        found = simplify(self.user_model, marginals=False, pairwise=True, watch=watch)
+        if watch is None or not watch.must_stop():
+            self.rest, self.error = found.model, found.error
+            self.lower, self.upper = self.lower - self.error, self.upper + self.error
 
     def run(self, crew: Crew, watch: Watch) -> Generator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
         self.watch = watch.share()
-        frontier = self.frontier
         pending: dict[Job[Any], Asked] = {}
         if self.trace:  # resumed
-            self._learn(self.trace[-1].lower, self.trace[-1].upper)
+            self._learn(self.trace[-1].lower - self.error, self.trace[-1].upper + self.error)
             if self._reason() is None:
                 self.guess = self._estimate()
             yield self._bracket("left")
         else:
             yield from self._begin(crew, pending)
-        last = self._ends()
+        if self.settled:
+            yield self._bracket("exact")
+            return
+        frontier, last = self.frontier, self._ends()
         full = False
         while (reason := self._reason()) is None:
             while len(pending) < crew.num_at_once and not full:
@@ -151,7 +187,7 @@ class Search:
     def _take(self, asked: Asked, found: Any) -> None:
         """Take what came of work; where nothing is left to do, what comes late is not needed."""
         if not isinstance(asked, Whole):
-            if not self.frontier.root.settled:
+            if not self.settled:
                 self.frontier.take(asked, found)
         elif asked.exact and found[1] < math.inf:
             self._settle(*found)
@@ -159,23 +195,29 @@ class Search:
             self._learn(*found)
 
     def _learn(self, lower: float, upper: float) -> None:
-        """Ends of log Z of the user's model."""
+        """Ends of log Z of the rest."""
         self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
-        self.frontier.root.tighten(lower - self.slack, upper + self.slack)
+        if self._frontier is not None:
+            self._frontier.root.tighten(lower - self.slack, upper + self.slack)
 
     def _settle(self, lower: float, upper: float) -> None:
         """Nothing is left to do: these are the ends."""
         self._learn(lower, upper)
-        self.frontier.settle(self.frontier.root.lower, self.frontier.root.upper)
+        self._summed = True
+        if self._frontier is not None:
+            self._frontier.settle(self._frontier.root.lower, self._frontier.root.upper)
 
     def _ends(self) -> tuple[float, float]:
         """Of log Z of the user's model, the best so far."""
-        root = self.frontier.root
-        return max(self.lower, root.lower - self.slack), min(self.upper, root.upper + self.slack)
+        lower, upper = self.lower, self.upper
+        if self._frontier is not None:
+            root = self._frontier.root
+            lower, upper = max(lower, root.lower - self.slack), min(upper, root.upper + self.slack)
+        return lower - self.error, upper + self.error
 
     def _reason(self) -> BracketStop | None:
         lower, upper = self._ends()
-        if self.frontier.root.settled:
+        if self.settled:
             return "exact"
         if lower == upper or upper - lower <= self.options.gap:
             return "gap"
