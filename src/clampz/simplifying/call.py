@@ -1,0 +1,96 @@
+"""`simplify`: a smaller model with the same log Z, or the same maximum."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels import simplifying_pools as state
+from clampz._kernels.simplifying_pools import Pools
+from clampz._kernels.simplifying_sums import FULL
+from clampz._kernels.simplifying_sums import simplify as apply_rules
+from clampz.model import Model
+from clampz.model.variables import Variable
+from clampz.options import check_option
+from clampz.simplifying.layout import laid_out, left_over, with_room
+from clampz.simplifying.rest import Left, rest_of
+from clampz.simplifying.simplified import Operation, Simplified, simplified, unchanged
+from clampz.watch import Flag, Watch, run_on
+
+# Entries touched, per entry of the model's tables and for every model, after which no more rules are tried: so that
+# simplifying is never what takes the time.
+WORK_PER_ENTRY, LEAST_WORK = 256, 1_000_000
+# Seconds per entry of the tables, about.
+SECONDS_PER_ENTRY = 2e-7
+
+
+def simplify(
+    model: Model,
+    keep: Iterable[Variable] = (),
+    operation: Operation = "sum",
+    *,
+    marginals: bool = True,
+    pairwise: bool = False,
+    watch: Watch | None = None,
+) -> Simplified:
+    """A smaller model with the same log Z (or the same maximum), what was done, and the way back.
+
+    Impossible states go, and with them variables that have one state left or are functions of others; factors lose axes
+    that they do not depend on, or only by a factor of their own, and are multiplied into larger ones around them;
+    variables are summed out where that leaves no larger table than it replaces.  Each of these is exact, or its error
+    is charged.
+
+    Parameters
+    ----------
+    keep
+        Variables that stay, with all of their states, by index or name: for evidence to come, clamps, joint queries.
+    operation
+        "sum" keeps log Z, "max" the largest score.
+    marginals
+        Whether marginals of all variables will be asked for.  Then the scope of what a sum leaves stays in one table of
+        the rest, even where that is constant; without, more can go.
+    pairwise
+        For methods on pairwise models: sums leave tables of at most two variables, unless they make one smaller.
+    watch
+        The clock of a run: the rules end with it, wherever they are.
+
+    >>> model = Model.from_binary([0.5, 0.0, 1.0], [1.0, 1.0], [(0, 1), (1, 2)])
+    >>> simplify(model).model.num_variables
+    0
+    """
+    check_option(operation in ("sum", "max"), "operation", '"sum" or "max"', operation)
+    kept = np.zeros(model.num_variables, dtype=np.bool_)
+    kept[[model.variable_index(v) for v in keep]] = True
+    maximum = operation == "max"
+    pools = laid_out(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
+    num_entries = len(pools.table)
+    pools = run_on(watch, SECONDS_PER_ENTRY * num_entries, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
+    if pools.count[state.IMPOSSIBLE] < 0 and not _changed(pools):
+        return unchanged(model, operation)
+    return simplified(model, operation, pools, _rest(pools, model, kept))
+
+
+def _apply(pools: Pools, most_work: int, flag: Flag) -> Pools:
+    state.begin(pools, len(pools.slots))
+    while apply_rules(pools, most_work, flag) == FULL:
+        pools = with_room(pools)
+    return pools
+
+
+def _changed(pools: Pools) -> bool:
+    changes = [state.LEFT, state.STATES_GONE, state.AXES_GONE, state.CONSTANTS, state.CONTAINED, state.CLOCK]
+    return bool(pools.count[changes].any())
+
+
+def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> Left:
+    impossible = int(pools.count[state.IMPOSSIBLE])
+    if impossible >= 0:  # Z = 0: no factor is needed to say so, and no variable but one
+        pools.variables["fate"][:] = state.FIXED
+        pools.variables["fate"][kept] = state.STAYS
+        pools.variables["fate"][impossible] = state.STAYS
+        pools.variables["states"][impossible] = model.num_states[impossible]
+        begin, end = model.unary.start[impossible], model.unary.start[impossible + 1]
+        pools.table[begin:end] = -np.inf
+        pools.gone[begin:end] = state.NEVER
+        pools.factors["alive"][:] = 0
+    return rest_of(pools, model, left_over(pools))
