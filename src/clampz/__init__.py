@@ -19,7 +19,7 @@ from clampz.clamping.branches import Clamped, Step, branches
 from clampz.clamping.call import clamp
 from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import scores, selectors
-from clampz.elimination.exact import ExactOptions, exact
+from clampz.elimination.exact import ExactOptions
 from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
 from clampz.interop import (
     MissingLibraryError,
@@ -39,7 +39,9 @@ from clampz.model.results import Estimate, Estimates
 from clampz.model.topology import Topology
 from clampz.options import Options
 from clampz.plotting import plot_clamped, plot_model
+from clampz.simplifying import Simplified, simplify
 from clampz.solution import Solution
+from clampz.summing.exact import exact
 from clampz.watch import Progress
 
 __all__ = [  # noqa: RUF022 (grouped)
@@ -66,6 +68,8 @@ __all__ = [  # noqa: RUF022 (grouped)
     "mean_field",
     "methods",
     "trw",
+    # simplifying
+    "simplify",
     # clamping
     "Memo",
     "branches",
@@ -88,6 +92,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "Estimates",
     "MarginalBounds",
     "Progress",
+    "Simplified",
     "Solution",
     "Step",
     # options

@@ -23,7 +23,7 @@ from clampz.clamping.call import clamp, clamp_on
 from clampz.clamping.cost import affordable
 from clampz.clamping.selectors import selectors
 from clampz.elimination.cost import WITH_MARGINALS, ExactCost, exact_cost
-from clampz.elimination.exact import ExactOptions, exact, run_exact
+from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
@@ -32,6 +32,7 @@ from clampz.model.results import Estimate
 from clampz.options import Options, bytes_in_words, check_option, is_whole, memory_allowed
 from clampz.signature import Approximation
 from clampz.solution import Found, Solution
+from clampz.summing.exact import exact
 from clampz.watch import Progress, Watch
 from clampz.wording import counted, title
 

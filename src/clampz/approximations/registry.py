@@ -5,7 +5,7 @@ from typing import Any
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.elimination.exact import exact
+from clampz.summing.exact import exact
 from clampz.errors import unknown_name
 from clampz.signature import Approximation
 

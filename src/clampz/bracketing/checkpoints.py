@@ -19,7 +19,7 @@ from clampz.errors import ModelError, OptionError
 from clampz.model import Model
 
 # The first line of a file; the number changes with the schema.
-TITLE = b"clampz checkpoint 1, version "
+TITLE = b"clampz checkpoint 2, version "
 LINE = TITLE + __version__.encode() + b"\n"
 # The longest first line that is looked at, and how pickles begin, which earlier versions left.
 LONGEST_LINE, PICKLE = 200, b"\x80"
@@ -42,8 +42,7 @@ def resumed(model: Model, options: BoundOptions, path: Path) -> Search:
         return Search(model, options)
     try:
         kept = _read(path, options.num_bytes + SPARE_BYTES)
-        search = Search(model, options)
-        take_up(search, kept)
+        search = take_up(model, options, kept)
     except OSError as error:
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
     except (UnsoundError, ModelError) as error:

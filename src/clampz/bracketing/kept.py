@@ -20,7 +20,8 @@ class Kept(NamedTuple):
     """What a file has.  Ragged arrays are end to end; all indices are from 0, and -1 is none.
 
     model           (32,)  SHA-256 of the user's model
-    slack           (1,)   what its pairwise equivalent may be off by
+    simplified      (1,)   whether the search is about what simplifying leaves of that
+    slack           (1,)   what the pairwise equivalent may be off by
     trace_*         (T,)   the brackets so far
 
     Submodels; the first is the whole, and its model is not kept:
@@ -43,6 +44,7 @@ class Kept(NamedTuple):
     """
 
     model: Bytes
+    simplified: Bytes
     slack: Floats
     trace_seconds: Floats
     trace_lower: Floats
@@ -105,6 +107,7 @@ def kept_of(search: Search) -> Kept:
     models = [submodel.model for submodel in submodels[1:]]
     return Kept(
         model=np.frombuffer(digest(search.user_model), dtype=np.uint8),
+        simplified=_bytes([search.simplified]),
         slack=_floats([search.slack]),
         trace_seconds=_floats(point.seconds for point in search.trace),
         trace_lower=_floats(point.lower for point in search.trace),

@@ -28,6 +28,7 @@ from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, pairwise_model
 from clampz.numerics import Floats
 from clampz.signature import is_small
+from clampz.simplifying import simplify
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
@@ -57,16 +58,29 @@ class ContradictionError(RuntimeError):
 
 
 class Whole(NamedTuple):
-    """The ends of log Z are asked for: by summing all of the model, or by a method on all of it."""
+    """A sum of all that is left of a model is asked for, which may be off by an error."""
 
-    exact: bool
+    model: Model
+    error: float
+    plan: SlicedPlan
 
     @property
     def num_more(self) -> int:
         return 0
 
+    def total(self, watch: Watch | None = None) -> tuple[float, float]:
+        """Lower and upper end of log Z, on a worker."""
+        lower, upper = Slicer(self.model).total(self.model.unary.flat, self.plan, watch)
+        return lower - self.error, upper + self.error
 
-Asked = Refine | Expand | Whole
+
+class Methods(NamedTuple):
+    """The ends of log Z are asked for by a method on all that is left of a model."""
+
+    num_more: int = 0
+
+
+Asked = Refine | Expand | Whole | Methods
 
 
 class Search:
@@ -122,6 +136,10 @@ class Search:
         return self._summed or (self._frontier is not None and self._frontier.root.settled)
 
     @property
+    def _num_leaves(self) -> int:
+        return 1 if self._frontier is None else self._frontier.num_leaves
+
+    @property
     def simplified(self) -> bool:
         return self.rest is not self.user_model
 
@@ -173,9 +191,9 @@ class Search:
                 yield self._bracket("left")
         self.watch.end()
         for job, left in list(pending.items()):
-            if not isinstance(left, Whole):
+            if isinstance(left, Refine | Expand):
                 frontier.push(left.node)
-            if job.future.cancel() or not isinstance(left, Whole):
+            if job.future.cancel() or isinstance(left, Refine | Expand):
                 del pending[job]
         last_call = Watch(LAST_CALL if reason in ("time", "interrupt") else 0.0)
         while pending and not last_call.must_stop():
@@ -186,10 +204,10 @@ class Search:
 
     def _take(self, asked: Asked, found: Any) -> None:
         """Take what came of work; where nothing is left to do, what comes late is not needed."""
-        if not isinstance(asked, Whole):
+        if isinstance(asked, Refine | Expand):
             if not self.settled:
                 self.frontier.take(asked, found)
-        elif asked.exact and found[1] < math.inf:
+        elif isinstance(asked, Whole) and found[1] < math.inf:
             self._settle(*found)
         else:
             self._learn(*found)
@@ -223,7 +241,7 @@ class Search:
             return "gap"
         if self.watch.must_stop():
             return "interrupt" if self.watch.stopped_by == "interrupt" else "time"
-        if self.options.leaves is not None and self.frontier.num_leaves >= self.options.leaves:
+        if self.options.leaves is not None and self._num_leaves >= self.options.leaves:
             return "leaves"
         return None
 
@@ -233,43 +251,50 @@ class Search:
         options, watch = self.options, self.watch
         self._learn(*sight_ends(self.user_model))
         alone = crew.num_threads == 1
-        plan = self._plan_of_whole(alone) if options.exact and options.time > 0 else None
-        if plan is not None and plan.seconds <= FINISH_SECONDS:
-            self._take(Whole(exact=True), whole_sum(self.user_model, plan, watch))
-            if self.frontier.root.settled:
+        whole = self._plan_of_whole(alone) if options.exact and options.time > 0 else None
+        if whole is not None and whole.plan.seconds <= FINISH_SECONDS:
+            self._take(whole, whole.total(watch))
+            if self.settled:
                 return
         marginals, settled = self._quick_bounds()
         yield self._bracket("left")
-        if plan is not None and plan.seconds > FINISH_SECONDS:
+        if whole is not None and whole.plan.seconds > FINISH_SECONDS:
             until = watch.share(WHOLE_TIME_ALONE) if alone else watch
-            pending[crew.submit(whole_sum, self.user_model, plan, here=(until,))] = Whole(exact=True)
+            pending[crew.submit(whole.total, here=(until,))] = whole
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
-        longest = LONG_SHARE if self.model.num_edges <= MOST_EDGES else LONGEST_SHARE
+        longest = LONG_SHARE if self.frontier.root.submodel.model.num_edges <= MOST_EDGES else LONGEST_SHARE
         seconds = watch.left(longest / 2 if alone and longest == LONGEST_SHARE else longest)
         if not settled:
-            work = (self.user_model, None if np.isnan(marginals).any() else marginals, options, seconds)
-            pending[crew.submit(by_mean_field, *work, here=(watch,))] = Whole(exact=False)
+            work = (self.rest, None if np.isnan(marginals).any() else marginals, options, seconds)
+            pending[crew.submit(by_mean_field, *work, here=(watch,))] = Methods()
         if not watch.must_stop():
-            trees = crew.submit(by_trees, self.user_model, options, watch.left(longest), here=(watch,))
-            pending[trees] = Whole(exact=False)
+            trees = crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,))
+            pending[trees] = Methods()
         self.frontier.push(self.frontier.root)
 
-    def _plan_of_whole(self, alone: bool) -> SlicedPlan | None:
-        """How to sum all of the model at once, if that may be done."""
+    def _plan_of_whole(self, alone: bool) -> "Whole | None":
+        """How to sum all of the model at once, if that may be done: as it is where that takes a moment; else what
+        simplifying leaves of it."""
         memory = WHOLE_MEMORY * self.options.num_bytes
-        thorough = self.watch.left() > THOROUGH_SECONDS
-        seconds = self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME)
-        same = self.user_model is self.model
-        slicer = self.frontier.root.submodel.slicer if same else Slicer(self.user_model)
-        plan = slicer.plan(
-            self.user_model.unary.flat, seconds, memory, thorough=thorough, watch=self.watch.share(PLANNING_SHARE)
+        planning = self.watch.share(PLANNING_SHARE)
+        plan = Slicer(self.rest).plan(self.rest.unary.flat, FINISH_SECONDS, memory, watch=planning)
+        if plan is not None and not plan.fixed:
+            return Whole(self.rest, 0.0, plan)
+        self._simplify(planning)
+        least = simplify(self.rest, marginals=False, watch=planning)
+        plan = Slicer(least.model).plan(
+            least.model.unary.flat,
+            self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME),
+            memory,
+            thorough=self.watch.left() > THOROUGH_SECONDS,
+            watch=planning,
         )
-        return None if plan is None or plan.fixed else plan
+        return None if plan is None or plan.fixed else Whole(least.model, least.error, plan)
 
     def _quick_bounds(self) -> tuple[Floats, bool]:
         """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
         has settled."""
-        model, options, root = self.user_model, self.options, self.frontier.root
+        model, options, root = self.rest, self.options, self.frontier.root
         if self.watch.must_stop() and not is_small(model):
             return np.full(len(model.unary.flat), np.nan), True  # not even for the first sweeps is there time
         batch = Batch.of(model)
@@ -294,13 +319,13 @@ class Search:
         seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE))
         if not seconds:
             return Guess(None, "There was no time for Bethe.")
-        largest = np.sort(self.user_model.num_states)[::-1]
+        largest = np.sort(self.rest.num_states)[::-1]
         most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
-        most = clamps_that_fit(self.user_model, most, limit=self.options.num_bytes)
+        most = clamps_that_fit(self.rest, most, limit=self.options.num_bytes)
         if most < 0:
             return Guess(None, "There was not memory enough for Bethe.")
         limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": self.options.threads}
-        first = bethe.solve(Batch.of(self.user_model), bethe.options(None, limits), within=self.watch)[0]
+        first = bethe.solve(Batch.of(self.rest), bethe.options(None, limits), within=self.watch)[0]
         found = clamp_on(first, k=most, select=BETHE_SELECT, within=self.watch, **limits)
         if found.bound == "lower":  # where the model is attractive or balanced
             self._learn(found.lower, math.inf)
@@ -308,7 +333,7 @@ class Search:
         return Guess(settled[-1]) if settled else Guess(None, "Bethe did not settle in its share of the time.")
 
     def _bracket(self, reason: BracketStop) -> Bracket:
-        num_leaves = self.frontier.num_leaves
+        num_leaves = self._num_leaves
         seconds = self.seconds_before + self.watch.seconds
         lower, upper = self._ends()
         if lower > upper:
@@ -336,8 +361,3 @@ class Search:
 def bytes_needed(model: Model) -> int:
     """The least memory that a search over a pairwise model takes."""
     return 40 * (len(model.unary.flat) + len(model.pairwise.flat))
-
-
-def whole_sum(model: Model, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
-    """The sum over all of a model, on a worker."""
-    return Slicer(model).total(model.unary.flat, plan, watch)

@@ -16,6 +16,7 @@ from clampz.bracketing.bracket import Point
 from clampz.bracketing.frontier import NODE_BYTES
 from clampz.bracketing.kept import Kept, digest
 from clampz.bracketing.narrow import MAX_SUBGRAPHS, Narrow, NarrowState
+from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.sealed import UnsoundError
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import Node, Submodel
@@ -33,14 +34,16 @@ ROUNDING = 1e-6
 Number = TypeVar("Number", bound=np.generic)
 
 
-def take_up(search: Search, kept: Kept) -> None:
-    """Make a new search of the same model the one that is kept; `UnsoundError` or `ModelError` if it cannot be one."""
-    if kept.model.tobytes() != digest(search.user_model):
-        raise UnsoundError(f"expected one of this model, {search.user_model}, found one of another")
-    most = search.options.num_bytes + SPARE_BYTES
+def take_up(model: Model, options: BoundOptions, kept: Kept) -> Search:
+    """The search of this model that is kept; `UnsoundError` or `ModelError` if there cannot be such a one."""
+    if kept.model.tobytes() != digest(model):
+        raise UnsoundError(f"expected one of this model, {model}, found one of another")
+    most = options.num_bytes + SPARE_BYTES
     needed = sum(each.nbytes for each in kept) + NODE_BYTES * len(kept.parent) + SUBMODEL_BYTES * len(kept.gap)
     if needed > most:
         raise UnsoundError(f"expected a tree of at most {most:,} bytes, as memory= allows, found one of {needed:,}")
+    _expect(kept.simplified.tolist() in ([0], [1]), "to be told whether the model was simplified")
+    search = Search(model, options, simplified=bool(kept.simplified[0]))
     submodels = _submodels(kept, search.frontier.root.submodel, most / 8)
     nodes = _nodes(kept, submodels, _states(kept, submodels))
     _check_trace(kept)
@@ -49,6 +52,7 @@ def take_up(search: Search, kept: Kept) -> None:
     search.seconds_before = search.trace[-1].seconds
     search.slack = float(kept.slack[0])
     search.frontier.go_on_from(nodes)
+    return search
 
 
 def _expect(holds: bool | np.bool_, what: str) -> None:

@@ -16,10 +16,8 @@ from clampz.elimination.sums import LogSum, Workspace, sum_out
 from clampz.errors import OptionError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.starts import Start
 from clampz.numerics import EPS, Floats, Integers
 from clampz.options import Options, as_bytes, memory_allowed
-from clampz.signature import approximation
 from clampz.watch import Overdue, Progress, Watch
 from clampz.workers import Workers
 
@@ -151,20 +149,6 @@ class ExactState:
         return self.again(lane)
 
 
-@approximation("exact", ExactOptions, takes_factors=True)
-def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
-    """log Z and all marginals, exactly, by eliminating one variable after another.
-
-    Cost and memory are exponential in the width of the model: TooWideError says, before anything is allocated, how wide
-    it is and what it would take. `lower` and `upper` enclose log Z and differ by a bound on the rounding error only.
-
-    >>> from clampz.model import Model
-    >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
-    2.006409
-    """
-    return run_exact(batch, options, watch)
-
-
 def run_exact(
     batch: Batch, options: ExactOptions, watch: Watch | None = None, plan: ExactPlan | None = None
 ) -> Estimates:
@@ -174,7 +158,7 @@ def run_exact(
         try:
             plan = plan or ExactPlan.of(batch, options.memory, marginals=options.marginals, watch=watch)
         except Overdue:
-            return _not_reached(batch, options, watch)
+            return not_reached(batch, options, watch)
         return _run_plan(batch, options, watch, plan)
 
 
@@ -227,7 +211,7 @@ def _no_tables(num_entries: int, lane: int) -> Floats:
     return np.full(num_entries, np.nan)
 
 
-def _not_reached(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
+def not_reached(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     """Nothing about any lane."""
     nothing, num_pairs = np.full(batch.num_lanes, np.nan), len(batch.model.pairwise.flat)
     no_tables = partial(_no_tables, num_pairs + len(batch.model.factors.flat))

@@ -2,3 +2,8 @@
 
 May import: model, options, watch, and the tools below them.
 """
+
+from clampz.simplifying.call import simplify
+from clampz.simplifying.simplified import Simplified
+
+__all__ = ["Simplified", "simplify"]

@@ -1,0 +1,90 @@
+"""What is left to sum of the lanes of a batch when all that they share has been simplified, and the way back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from clampz.elimination.exact import ExactOptions, run_exact
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.checks import LARGEST_POTENTIAL
+from clampz.model.factors import Factor, FactorTables
+from clampz.model.results import Estimates
+from clampz.numerics import EPS, Floats, largest_size
+from clampz.simplifying import Simplified, simplify
+from clampz.simplifying.way_back import Scope
+from clampz.watch import Watch
+
+
+@dataclass(frozen=True, eq=False)
+class SimplerLanes:
+    """Lanes of a simpler model.
+
+    Attributes
+    ----------
+    original, batch
+        The lanes as they were, and those of what is left.
+    simplified
+        What became of the model that they share; variables whose potentials are not the same in all lanes stay.
+    error
+        (B,) what log Z of a lane may be off by.
+    """
+
+    original: Batch
+    batch: Batch
+    simplified: Simplified
+    error: Floats
+
+    @classmethod
+    def of(cls, batch: Batch, *, marginals: bool, watch: Watch | None = None) -> "SimplerLanes":
+        model, start = batch.model, batch.model.unary.start
+        same = (batch.unary == batch.unary[:, :1]).all(axis=1)
+        stays = np.logical_or.reduceat(~same, start[:-1]) if model.num_variables else np.zeros(0, dtype=np.bool_)
+        rows = np.repeat(stays, model.num_states)
+        shared = np.where(rows, 0.0, batch.unary[:, 0])
+        base = model
+        if not np.array_equal(shared, model.unary.flat):
+            base = Model.from_contents(model.contents._replace(unary=shared))
+        simplified = simplify(base, np.flatnonzero(stays).tolist(), marginals=marginals, watch=watch)
+        rest = simplified.model
+        left = np.repeat(start[simplified.variables], rest.num_states) + simplified.states_left
+        unary = rest.unary.flat[:, None] + np.where(rows[left, None], batch.unary[left], 0.0)
+        if stays.any() and largest_size(unary) > LARGEST_POTENTIAL:
+            simplified, unary = simplify(base, range(model.num_variables), marginals=marginals), batch.unary
+        error = EPS * np.abs(np.where(np.isfinite(unary) & rows[left, None], unary, 0.0)).sum(axis=0)
+        return cls(batch, Batch(rest, unary), simplified, error + simplified.error)
+
+    def marginals(self, found: Estimates, lane: int, watch: Watch | None = None) -> Floats:
+        """(S,) those of the original's variables in a lane, from those of the rest."""
+        return self.simplified.marginals(_beliefs(found, lane), watch)
+
+    def tables(self, found: Estimates, lane: int) -> Floats:
+        """Marginals of the original's edges and then of its larger factors in a lane, from those of the rest; what fell
+        apart in simplifying is summed once more, held together."""
+        simplified = self.simplified
+        held = _holding(simplified.model, simplified.scopes) if simplified.scopes else simplified.model
+        again = found[lane]
+        if held is not simplified.model:
+            again = run_exact(Batch(held, self.batch.unary[:, [lane]]), ExactOptions())[0]
+        return np.concatenate(simplified.factor_marginals(_beliefs(found, lane), again.marginal))
+
+
+def _beliefs(found: Estimates, lane: int) -> Floats:
+    state = found.state
+    return np.concatenate([found.marginals_flat[:, lane], state.pairwise(lane), state.factors(lane)])
+
+
+def _holding(model: Model, scopes: Sequence[Scope]) -> Model:
+    """The same model with tables that say nothing over these scopes too."""
+    contents, have = model.contents, {tuple(edge) for edge in model.edges.tolist()}
+    pairs = [scope for scope in scopes if len(scope) == 2 and scope not in have]
+    num_states = contents.num_states
+    factors = [Factor(scope, np.zeros(num_states[list(scope)])) for scope in scopes if len(scope) > 2]
+    return Model.from_contents(
+        contents._replace(
+            edges=np.concatenate([contents.edges, np.array(pairs, dtype=np.int64).reshape(-1, 2)]),
+            pairwise=np.concatenate([contents.pairwise, *(np.zeros(num_states[list(p)].prod()) for p in pairs)]),
+            factors=FactorTables.joined(num_states, [contents.factors, FactorTables.of(num_states, factors)]),
+        )
+    )
