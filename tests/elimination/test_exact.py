@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clampz import generators
-from clampz.elimination.exact import ExactOptions, _normalised, exact
+from clampz.elimination.exact import ExactOptions, _normalised
+from clampz.summing.exact import exact
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
