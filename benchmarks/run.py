@@ -21,6 +21,7 @@ ORDER = (
     "scaling",
     "reading",
     "brackets",
+    "simplifying",
 )
 
 

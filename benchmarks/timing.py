@@ -32,25 +32,27 @@ class Claim(NamedTuple):
         return "holds" if holds else "MISSED"
 
 
-def interleaved(runs: Runs, repeats: int, at_least: float = 2e-3) -> dict[str, float]:
+def interleaved(
+    runs: Runs, repeats: int, at_least: float = 2e-3, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Seconds of one call of each run, the quickest of `repeats` turns; a turn calls a short run until it has taken
     `at_least` seconds."""
     calls = {}
     for name, run in runs.items():
         run()  # compiles, and warms the caches
-        calls[name] = max(1, int(at_least / max(1e-7, _seconds(run, 1))))
+        calls[name] = max(1, int(at_least / max(1e-7, _seconds(run, 1, clock))))
     best = dict.fromkeys(runs, float("inf"))
     for _ in range(repeats):
         for name, run in runs.items():
-            best[name] = min(best[name], _seconds(run, calls[name]))
+            best[name] = min(best[name], _seconds(run, calls[name], clock))
     return best
 
 
-def _seconds(run: Callable[[], Any], calls: int) -> float:
-    began = time.perf_counter()
+def _seconds(run: Callable[[], Any], calls: int, clock: Callable[[], float]) -> float:
+    began = clock()
     for _ in range(calls):
         run()
-    return (time.perf_counter() - began) / calls
+    return (clock() - began) / calls
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

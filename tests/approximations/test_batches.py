@@ -170,6 +170,26 @@ def test_threads_change_no_bit_of_one_large_model(method, labels):
 
 
 @pytest.mark.nojit
+@pytest.mark.parametrize("method", ["mean_field", "bethe", "trw"])
+@pytest.mark.parametrize("min_range", [1, 10**9])
+def test_whoever_is_first_changes_nothing(method, min_range, monkeypatch):
+    """What threads are given at once may be done in any order: no two of them are neighbours.  Models with few values
+    and large tables, which are cut for the watch alone, were given to threads neighbours and all."""
+
+    def last_first(workers, function, items):
+        return [function(item) for item in items[::-1]][::-1]
+
+    model = cz.generators.grid(4, 4, labels=4, potentials="table", rng=0)
+    monkeypatch.setattr("clampz.approximations.iteration.PART", 32)
+    monkeypatch.setattr("clampz.approximations.iteration.MIN_RANGE", min_range)
+    one = run(method, model, 5, threads=2)
+    monkeypatch.setattr(Workers, "map", last_first)
+    other = run(method, model, 5, threads=2)
+    assert (one.value, one.residual) == (other.value, other.residual)
+    np.testing.assert_array_equal(one.marginals.flat, other.marginals.flat)
+
+
+@pytest.mark.nojit
 def test_ranges_are_cut_completely():
     for num_lanes in (0, 1, 7, 8, 9, 64, 65, 200):
         for threads in (1, 2, 3, 16):

@@ -60,6 +60,33 @@ def test_a_sweep_over_a_large_model_is_stopped_in_the_midst(method, model, small
         assert watch.asked < most + 60  # each part of a sweep that is left would ask
 
 
+@pytest.mark.parametrize("larger", [False, True], ids=["pairs", "factors"])
+@pytest.mark.parametrize("max_search", [0, 1000])
+def test_a_bound_holds_where_hard_zeros_were_not_yet_swept(max_search, larger, small_parts, monkeypatch):
+    """A start has states that are ruled out, or even odds where no configuration was found: it must be a distribution
+    all the same."""
+    monkeypatch.setattr("clampz.approximations.mean_field.MAX_SEARCH", max_search)
+    rng = np.random.default_rng(0)
+
+    def table(*shape, zeros):
+        return np.where(rng.random(shape) < zeros, -np.inf, rng.normal(size=shape))
+
+    proven = 0
+    for _ in range(25):
+        num_states = rng.integers(2, 6, size=6).tolist()
+        factors = [((i,), table(k, zeros=0.3)) for i, k in enumerate(num_states)]
+        pairs = [(i, j) for i in range(6) for j in range(i + 1, 6) if rng.random() < 0.6]
+        scopes = pairs + ([(0, 2, 4), (1, 3, 5)] if larger else [])
+        factors += [(scope, table(*(num_states[i] for i in scope), zeros=0.3)) for scope in scopes]
+        model = cz.Model.from_factors(num_states, factors)
+        log_z = cz.exact(model).upper
+        for most in (0, 1, 2, 5):
+            [found] = cz.mean_field.solve(cz.Batch.of(model), cz.MeanFieldOptions(threads=1), within=Asked(most))
+            assert found.lower <= log_z
+            proven += found.lower > -np.inf
+    assert proven
+
+
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
     points = []

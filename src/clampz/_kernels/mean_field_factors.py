@@ -90,7 +90,7 @@ def variable_terms(q, theta, out):
     for s in range(q.shape[0]):
         for b in range(q.shape[1]):
             p = q[s, b]
-            if p > 0.0:
+            if p != 0.0:  # nan makes the value nan, which is no bound
                 value = p * theta[s, b] + entropy_term(p)
                 out[4, b] += lost_in_sum(out[0, b], value)
                 out[0, b] += value

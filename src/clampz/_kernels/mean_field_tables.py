@@ -38,6 +38,14 @@ def softmax(q, first, num_states, b):
 
 
 @kernel
+def softmax_all(q, state_start):
+    """The same for every variable, of which variable i has rows state_start[i] : state_start[i + 1]."""
+    for i in range(state_start.size - 1):
+        for b in range(q.shape[1]):
+            softmax(q, state_start[i], state_start[i + 1] - state_start[i], b)
+
+
+@kernel
 def update_slots(first, last, q, theta, table, graph):
     """One coordinate step in each of the slots first..last-1: q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y
     q_j(y) theta_ij(x, y))."""
@@ -105,7 +113,7 @@ def value_terms(first, last, q, theta, table, graph, out):
         for x in range(num_i):
             for b in range(num_lanes):
                 p = q[at + x, b]
-                if p > 0.0:
+                if p != 0.0:  # nan makes the value nan, which is no bound
                     energy = 0.0
                     size = 0.0
                     additions = 1.0

@@ -139,7 +139,11 @@ class Lanes(ABC):
         stretches = [self._stretches(first, last, threads) for first, last in together]
         for _ in range(num_sweeps):
             for parts in stretches:
-                self.workers.map(update, parts)
+                if threads > 1:
+                    self.workers.map(update, parts)
+                else:  # parts of all classes: neighbours must not be updated at once
+                    for part in parts:
+                        update(part)
             self._sweep_pendants(watch)
 
     def _stretches(self, first: int, last: int, least: int = 1) -> list[tuple[int, int]]:

@@ -38,6 +38,9 @@ from clampz.workers import Workers, cut
 MAX_SEARCH = 200_000
 FieldLayout = BinaryLayout | TableLayout | FactorLayout
 
+# Stands for a probability of 0 in logarithms: it is 0 again beside any other, and all are even where it is alone.
+LEAST = 1e-323
+
 # Lanes per block at most: a lane is four times smaller than one of messages, and its sweeps are short.
 MAX_BLOCK = 256
 
@@ -290,10 +293,17 @@ def _starts(
 
 def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
     """Marginals (S, lanes) as the kernels keep them; even odds where they are nan, 0 where the state or the variable is
-    out."""
+    out.
+
+    What is left of a variable's states adds up to 1: a sweep may be stopped before it comes to them all, and no point
+    but a distribution has a value that is a bound.
+    """
     marginals = np.nan_to_num(marginals, nan=0.5)
     if not isinstance(layout, BinaryLayout):
-        return np.where(layout.theta > -np.inf, marginals[layout.rows], 0.0)
+        possible = layout.theta > -np.inf
+        point = np.where(possible, np.log(np.maximum(marginals[layout.rows], LEAST)), -np.inf)
+        table_kernels.softmax_all(point, layout.graph.state_start.copy())  # as kernels are compiled: open to writing
+        return point
     point = marginals[1::2][layout.topology.variable_of] - 0.5
     return point * layout.free if layout.free.size else point
 
