@@ -1,4 +1,4 @@
-"""The two ways a kernel is compiled, so that every kernel says only which of them it is, and the time that compiling
+"""The ways a kernel is compiled, so that every kernel says only which of them it is, and the time that compiling
 takes, which is no part of any run.
 
 Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
@@ -69,11 +69,20 @@ def kernel(function: Any) -> Any:
 
     Python's division raises on zero, and the branch for it keeps LLVM from vectorising the loop around it.
     """
+    return _compiled(function, SAFE_MATH)
+
+
+def kernel_to_the_letter(function: Any) -> Any:
+    """Compile a kernel that relies on every product and every sum being rounded by itself."""
+    return _compiled(function, set())
+
+
+def _compiled(function: Any, fastmath: set[str]) -> Any:
     # where the cache goes is decided when a function is decorated; other packages keep their own setting
     settings: Any = config
     before, settings.CACHE_DIR = settings.CACHE_DIR, CACHE_FOLDER
     try:
-        return njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE_MATH)(function)
+        return njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function)
     finally:
         settings.CACHE_DIR = before
 

@@ -7,6 +7,7 @@ Measured against extended precision: relative error below 5e-16 for `exp` on [-7
 """
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,16 @@ def _from_bits(typingctx: Any, x: Any) -> Any:
         return builder.bitcast(args[0], context.get_value_type(types.float64))
 
     return types.float64(types.int64), codegen
+
+
+@_as_intrinsic
+def _fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
 
 
 @inline
@@ -115,6 +126,12 @@ def lost_in_sum(s, x):
 
 
 @inline
+def lost_in_product(a, b, product):
+    """What a * b, rounded to `product`, loses to rounding, exactly."""
+    return _fused(a, b, -product)
+
+
+@inline
 def clip(x):
     """x brought to where `exp` is safe; sigmoid and softplus are saturated beyond."""
     return min(max(x, -EXP_LIMIT), EXP_LIMIT)
@@ -141,3 +158,6 @@ if getattr(config, "DISABLE_JIT", False):
 
     def log_ratio(a, b):
         return math.log(a / b)
+
+    def lost_in_product(a, b, product):
+        return float(Fraction(float(a)) * Fraction(float(b)) - Fraction(float(product)))

@@ -1,0 +1,4 @@
+"""Exact sums of binary models on planar graphs, however wide: couplings, the plan of a graph, and its sum.
+
+May import: model, and the tools below it.
+"""

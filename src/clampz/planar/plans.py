@@ -1,0 +1,168 @@
+"""The plan of a planar sum: the graph embedded, its faces as cities, a nested dissection of them, and what it costs.
+
+**The sum over cuts.**  Flipping all spins changes nothing, and the edges between unequal spins are a cut; in the plane cuts
+are the sets of dual edges that meet every face an even number of times.  So with u = e^J for an edge that is not cut, c =
+e^-J for one that is, Z = 2^components * sum over such sets of the product of u and c.
+
+**The matrix** (Kasteleyn's cities).  Give every face with d edges d rows, one for each half-edge in turn, and join each to
+all later ones by 1: every even subset of them has Pfaffian 1.  Join the two half-edges of an edge by +-u / c: an edge whose
+two rows are matched with one another is not cut.  For the right signs (`_kernels.planar_cities.kasteleyn_signs`) all terms
+of the Pfaffian have the same sign, so that prod c * |Pf A| = prod c * |det A|^1/2 is the sum.  It needs no drawing, and
+since no term is negative, a relative change of entries by at most delta changes log Z by at most the sum of the deltas.
+
+**Gauge and scale.**  Flipping variables exchanges u and c: along a strongest spanning forest no edge repels, which leaves
+fewest ways for large entries to cancel.  Then rows and columns are scaled by powers of two, exactly.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels import graph, planar_cities
+from clampz._kernels.planar_dissection import dissect, count_updates
+from clampz._kernels.planar_fronts import Matrix, Tree
+from clampz._kernels.planarity import PLANAR, embed
+from clampz.model import Model
+from clampz.numerics import EPS, Floats
+from clampz.options import memory_allowed
+from clampz.planar.ising import NOT_PLANAR, Ising, Unfit, as_ising
+from clampz.watch import LOOK, Overdue, Watch, run_on
+
+T = TypeVar("T")
+
+FIELDS_OFF_FACE = "the variables with singleton potentials are not all on one face of a planar graph"
+MARGINALS_OFF_FACE = (
+    "marginals of a planar model with singleton potentials need all of its variables on one face, which they are not"
+)
+
+# Seconds per edge until there is a plan, and per updated entry of a front, for the sum in twice the precision, the check
+# of its rounding, and marginals; measured with one thread on a machine that others used too, with room to spare.
+SECONDS_PER_EDGE, SECONDS_PER_UPDATE, SECONDS_FOR_INVERSE = 1e-5, 3e-8, 1e-8
+# Updates in a square grid of n variables, over n^1.5; other planar graphs with as many faces have fewer.
+UPDATES = 40.0
+# Bytes per edge of plan and sum, but for the fronts.
+BYTES_PER_EDGE = 800
+
+
+def planar_seconds(num_variables: int, num_edges: int, *, marginals: bool = False) -> float:
+    """What a planar sum takes, before anything is known of the graph but its size.
+
+    >>> 0.5 < planar_seconds(10_000, 19_800) < 5.0
+    True
+    """
+    per_update = SECONDS_PER_UPDATE + (SECONDS_FOR_INVERSE if marginals else 0.0)
+    return SECONDS_PER_EDGE * (num_variables + num_edges) + UPDATES * per_update * num_variables**1.5
+
+
+@dataclass(frozen=True)
+class PlanarPlan:
+    """Everything that is known before entries are added up.
+
+    Attributes
+    ----------
+    flip
+        (n,) the spins that are flipped in the gauge.
+    J
+        The couplings in it.
+    log_scale
+        (2M,) log2 of the factor of each row; -inf where a coupling is infinite.
+    num_updates
+        Entries that are updated, unless pairs are delayed: what the time goes by.
+    """
+
+    ising: Ising
+    num_components: int
+    flip: NDArray[np.bool_]
+    J: Floats
+    log_scale: Floats
+    tree: Tree
+    matrix: Matrix
+    num_updates: float
+
+    @classmethod
+    def of(
+        cls, model: Model, *, marginals: bool = False, watch: Watch | None = None, memory: int | str | None = None
+    ) -> Self | Unfit:
+        """A plan, or why there is none: counts are looked at first, fields second, the graph last.  Overdue where it is
+        stopped."""
+        ising = as_ising(model, marginals=marginals)
+        if isinstance(ising, Unfit):
+            return ising
+        if BYTES_PER_EDGE * len(ising.edges) > memory_allowed(memory):
+            return Unfit(f"the plan of {len(ising.edges)} couplings does not fit into the memory")
+        return cls._of_ising(ising, marginals, watch)
+
+    @classmethod
+    def _of_ising(cls, ising: Ising, marginals: bool, watch: Watch | None) -> Self | Unfit:
+        n, edges = ising.num_spins, ising.edges
+        each = SECONDS_PER_EDGE * (n + len(edges))  # more than any step takes
+        status, follows = on(watch, each, embed, n, edges)
+        if status != PLANAR:
+            return Unfit(NOT_PLANAR if not ising.has_fields else MARGINALS_OFF_FACE if marginals else FIELDS_OFF_FACE)
+        flip, num_components = _gauge(ising, watch, each)
+        J = np.where(flip[edges[:, 0]] != flip[edges[:, 1]], -ising.J, ising.J)
+        tails, city_start, city_half = on(watch, each, planar_cities.cities, edges, follows)
+        sign, _ = on(watch, each, planar_cities.kasteleyn_signs, n, tails, city_start, city_half)
+        log_weight = np.zeros(len(sign))
+        log_weight[: len(J)] = 2 * J / np.log(2)
+        log_scale = on(watch, each, planar_cities.scales, log_weight, city_start, city_half)
+        hard = np.isposinf(log_weight)
+        with np.errstate(invalid="ignore"):
+            weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
+        num_cities = len(city_start) - 1
+        city_of = np.empty(len(city_half), dtype=np.int64)
+        city_of[city_half] = np.repeat(np.arange(num_cities), np.diff(city_start))
+        order, low, high, children = on(watch, each, dissect, city_start, city_half, city_of)
+        place = np.empty(num_cities, dtype=np.int64)
+        place[order] = np.arange(num_cities)
+        num_updates = on(watch, each, count_updates, city_start, city_of, place, low, high, children)
+        return cls(
+            ising,
+            num_components,
+            flip,
+            J,
+            log_scale,
+            Tree(low, high, children, order, place),
+            Matrix(city_start, city_half, city_of, np.exp2(log_scale), weight),
+            num_updates,
+        )
+
+    @property
+    def num_edges(self) -> int:
+        """Chords included."""
+        return len(self.matrix.weight)
+
+    def seconds(self, *, marginals: bool = False) -> float:
+        """What its sum takes."""
+        per_update = SECONDS_PER_UPDATE + (SECONDS_FOR_INVERSE if marginals else 0.0)
+        return SECONDS_PER_EDGE * self.num_edges + per_update * self.num_updates
+
+    @property
+    def input_error(self) -> float:
+        """What rounded weights may do to log Z."""
+        finite = np.isfinite(self.J)
+        arguments = 2 * np.abs(self.J[finite]) * 1.5 + sum(
+            np.abs(self.log_scale[side : 2 * len(self.J) : 2][finite]) for side in (0, 1)
+        )
+        return float(EPS * (2 * arguments.sum() + 4 * len(arguments)))
+
+
+def on(watch: Watch | None, expected: float, work: Callable[..., T], *args: object) -> T:
+    """`run_on`; Overdue where it was stopped."""
+    found = run_on(watch, expected, work, *args)
+    if watch is not None and expected >= LOOK and watch.must_stop():
+        raise Overdue
+    return found
+
+
+def _gauge(ising: Ising, watch: Watch | None, expected: float) -> tuple[NDArray[np.bool_], int]:
+    """The spins to flip, and the number of connected components."""
+    ranking = np.argsort(-np.abs(ising.J), kind="stable")
+    forest = on(watch, expected, graph.spanning_forest, ising.num_spins, ising.edges, ranking).astype(np.bool_)
+    lists = graph.neighbour_lists(ising.num_spins, ising.edges[forest])
+    flip, _ = graph.balance(*lists, (ising.J[forest] < 0).astype(np.int8))
+    return flip.astype(np.bool_), ising.num_spins - int(np.count_nonzero(forest))
+
