@@ -17,10 +17,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from timing import Claim, in_fresh_process, peak_megabytes, print_claims, print_table
+from timing import Claim, forget_peak, in_fresh_process, peak_megabytes, print_claims, print_table
 
 MORE_TIME, MORE_SECONDS = 1.1, 0.2
 MORE_MEMORY, MORE_MEGABYTES = 1.1, 50.0
@@ -188,7 +187,7 @@ def measure(case: Case) -> dict[str, Any]:
     for more in ({}, {"exact": False}) if case.call.startswith("bound") else ({},):
         call(cz, toy, time=5.0, **more)
     model = shape.large()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    forget_peak()
     held = peak_megabytes()
     rung: list[float] = []
 

@@ -8,8 +8,9 @@ import numpy as np
 from clampz.bracketing import Bracket
 from clampz.clamping.branches import Clamped
 from clampz.model import Model
+from clampz.model.factors import FactorTables
 from clampz.model.results import Estimate, HasMarginals
-from clampz.model.tables import UnaryTables
+from clampz.model.tables import PairTables, UnaryTables
 from clampz.wording import KINDS, Bound, counted, title
 
 Found = Estimate | Clamped
@@ -25,8 +26,11 @@ class Solution(HasMarginals):
         The answer, inside the bounds, and what it is: "lower", "upper", "exact" or None for an estimate.
     lower, upper
         Certified: lower <= log Z <= upper, the best of all methods that were run.
-    marginals, marginals_by, marginals_are
-        `marginals[i][a]`; whose they are: "exact", or the name of the method that estimates them, or "" where there are
+    marginals, pairwise_marginals, factor_marginals
+        `marginals[i][a]`, `pairwise_marginals[i, j][a, b]` and `factor_marginals[f].table`, those of edges and factors
+        computed when asked for.
+    marginals_by, marginals_are
+        Whose they are: "exact", or the name of the method that estimates them, or "" where there are
         none; and the same in words, as in "Bethe's with 4 variables clamped, converged".
     method, reason
         The method of `estimate`, and why it was chosen, in a sentence or two.  Where clamping closes the bracket,
@@ -100,6 +104,14 @@ class Solution(HasMarginals):
             estimate=found,
             bracket=bracket,
         )
+
+    @property
+    def pairwise_marginals(self) -> PairTables:
+        return self.estimate.pairwise_marginals
+
+    @property
+    def factor_marginals(self) -> FactorTables:
+        return self.estimate.factor_marginals
 
     @property
     def marginals_by(self) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import clampz as cz
+from clampz.model.fixing import given
+from clampz.model.results import nothing
 from clampz.signature import Approximation
 
 BOUNDS = ("lower", "upper", "exact", None)
@@ -24,6 +26,14 @@ MODELS = {
     "hard": cz.Model(
         np.zeros((3, 2)),
         {(0, 1): [[0.0, -np.inf], [0.0, 0.0]], (1, 2): [[0.0, 1.0], [-np.inf, 0.0]], (0, 2): [[0.0, 0.0], [1.0, 0.0]]},
+    ),
+    "factors": cz.Model(
+        [[0.0, 1.0], [0.5, 0.0, -1.0], [0.0, 0.3], [0.1, 0.0]],
+        {(0, 1): [[0.0, 1.0, -1.0], [0.5, 0.0, 0.2]]},
+        factors=[
+            ((3, 0, 1), np.random.default_rng(3).normal(size=(2, 2, 3))),
+            ((1, 2, 3), np.where(np.arange(12).reshape(3, 2, 2) % 5 == 2, -np.inf, 0.5)),
+        ],
     ),
     "single": cz.Model([[0.0, 1.0]]),
     "no edges": cz.Model(np.zeros((3, 2))),
@@ -94,6 +104,51 @@ def test_marginals_are_distributions(method, model):
         assert (table >= 0).all() and table.sum() == pytest.approx(1.0, abs=1e-12)
         np.testing.assert_allclose(table.sum(axis=1), estimate.marginals[i], atol=1e-2)
         np.testing.assert_array_equal(estimate.pairwise_marginals[j, i], table.T)
+    assert [scope for scope, _ in estimate.factor_marginals] == [scope for scope, _ in model.factors]
+    assert estimate.factor_marginals is estimate.factor_marginals
+    for scope, table in estimate.factor_marginals:
+        assert table.shape == tuple(model.num_states[list(scope)]) and not table.flags.writeable
+        assert (table >= 0).all() and table.sum() == pytest.approx(1.0, abs=1e-12)
+        for place, i in enumerate(scope):
+            others = tuple(k for k in range(len(scope)) if k != place)
+            np.testing.assert_allclose(table.sum(axis=others), estimate.marginals[i], atol=1e-3)
+
+
+def test_any_marginal_by_its_variables(method):
+    model = MODELS["factors"]
+    estimate = method(model)
+    by_factor = estimate.factor_marginals[0].table  # over 0, 1, 3
+    np.testing.assert_array_equal(estimate.marginal((0, 1, 3)), by_factor)
+    np.testing.assert_array_equal(estimate.marginal([3, 0, 1]), by_factor.transpose(2, 0, 1))
+    np.testing.assert_array_equal(estimate.marginal((1, 0)), estimate.pairwise_marginals[0, 1].T)
+    np.testing.assert_array_equal(estimate.marginal(np.array([3, 0])), by_factor.sum(axis=1).T)  # no edge
+    np.testing.assert_array_equal(estimate.marginal([2]), estimate.marginals[2])
+    np.testing.assert_array_equal(estimate.marginal(2), estimate.marginals[2])
+    assert estimate.marginal(()) == 1.0
+    with pytest.raises(cz.EvidenceError, match=r"no edge or factor of the model holds variables \(0, 2\) together"):
+        estimate.marginal((2, 0))
+    with pytest.raises(cz.EvidenceError, match=r"expected distinct variables, found \(1, 1\)"):
+        estimate.marginal((1, 1))
+    with pytest.raises(cz.EvidenceError, match="unknown variable 7"):
+        estimate.marginal((0, 7))
+
+
+def test_what_evidence_makes_certain_has_joint_marginals_too(method):
+    """A model with evidence worked in has no table over what is known."""
+    model = given(MODELS["factors"], {1: 2})
+    estimate, lane = method(model, tol=1e-9), method(MODELS["factors"], evidence={1: 2}, tol=1e-9)
+    found = estimate.marginal((3, 1, 0))
+    assert found.shape == (2, 3, 2) and not found[:, :2].any()
+    np.testing.assert_array_equal(found[:, 2], estimate.pairwise_marginals[3, 0])
+    np.testing.assert_allclose(lane.marginal((3, 1, 0)).sum(axis=1), lane.marginal((3, 0)), atol=1e-12)
+    if method.name == "exact":
+        np.testing.assert_allclose(found, lane.marginal((3, 1, 0)), atol=1e-12)
+
+
+def test_no_time_no_marginals(method):
+    none = nothing(method.name, MODELS["factors"], 2, method.options_type(), "time")[1]
+    assert np.isnan(none.marginal((0, 1, 3))).all() and np.isnan(none.marginal((0, 1))).all()
+    assert np.isnan(none.factor_marginals.flat).all() and len(none.factor_marginals) == 2
 
 
 def test_repr_is_one_readable_line(method, model):
@@ -140,10 +195,12 @@ def test_estimates_can_be_pickled(method, model):
     assert again.model == model and repr(again) == repr(estimate)
     np.testing.assert_array_equal(again.marginals.flat, estimate.marginals.flat)
     np.testing.assert_array_equal(again.pairwise_marginals.flat, estimate.pairwise_marginals.flat)
+    assert again.factor_marginals == estimate.factor_marginals
     many = method(model, evidence=[{}, {}])
     again = pickle.loads(pickle.dumps(many))
     np.testing.assert_array_equal(again.log_z, many.log_z)
     np.testing.assert_array_equal(again[1].pairwise_marginals.flat, many[1].pairwise_marginals.flat)
+    assert again[1].factor_marginals == many[1].factor_marginals
 
 
 def test_a_pickled_estimate_is_a_start(method):
@@ -157,6 +214,7 @@ def test_evidence_by_name(method):
     assert estimate.log_z == method(NAMED, evidence={1: 1}).log_z
     assert estimate.marginal("b").tolist() == pytest.approx([0.0, 1.0], abs=1e-14)
     assert estimate.marginal("a").tolist() == estimate.marginals[0].tolist()
+    np.testing.assert_array_equal(estimate.marginal(("b", "a")), estimate.pairwise_marginals[1, 0])
     np.testing.assert_allclose(estimate.pairwise_marginals[0, 1][:, 1], estimate.marginal("a"), atol=1e-6)
     assert estimate.model is NAMED
     with pytest.raises(cz.EvidenceError):

@@ -13,7 +13,14 @@ from clampz import generators
 from clampz.clamping.branches import branch_weights, check_memory, split
 from clampz.numerics import log_sum_exp
 from clampz.signature import ForestWeights
-from naive import all_configurations, entropy, enumerate_model, naive_mean_field_objective, naive_objective
+from naive import (
+    all_configurations,
+    entropy,
+    enumerate_factors,
+    enumerate_model,
+    naive_mean_field_objective,
+    naive_objective,
+)
 from random_models import as_general, random_binary, random_edges, random_tables
 from strategies import finite_or_hard, models
 
@@ -158,13 +165,30 @@ def test_marginals_with_exact_branches_are_exact(kind):
     rng = np.random.default_rng(5)
     for _ in SEEDS:
         model = random_model(rng, kind)
-        log_z, wanted, _ = enumerate_model(model)
+        log_z, wanted, pairs = enumerate_model(model)
         for chosen in ([0], [2, 1], list(range(model.num_variables))):
             result = cz.clamp(model, "exact", variables=chosen)
             assert result.log_z == pytest.approx(log_z, abs=EXACT)
             for i, table in enumerate(wanted):
                 np.testing.assert_allclose(result.marginals[i], table, atol=EXACT)
                 np.testing.assert_array_equal(result.marginal(i), result.marginals[i])
+            for pair, table in pairs.items():
+                np.testing.assert_allclose(result.pairwise_marginals[pair], table, atol=EXACT)
+
+
+@pytest.mark.parametrize("method", ["exact", "trw", "bethe", "mf"])
+def test_marginals_of_factors_are_mixed_from_the_branches(method):
+    """With every variable clamped every method is exact; x0 = x1 = x2 = 0 is impossible."""
+    rng = np.random.default_rng(8)
+    table = rng.normal(size=(2, 3, 2))
+    table[0, 0, 0] = -np.inf
+    factors = [((0, 1, 2), table), ((1, 2, 3), rng.normal(size=(3, 2, 2))), ((0, 3), rng.normal(size=(2, 2)))]
+    _, _, wanted = enumerate_factors([2, 3, 2, 2], factors)
+    result = cz.clamp(cz.Model.from_factors([2, 3, 2, 2], factors), method, variables=[3, 0, 1, 2])
+    for (scope, _), marginal in zip(factors, wanted, strict=True):
+        np.testing.assert_allclose(result.marginal(scope), marginal, atol=EXACT)
+        np.testing.assert_allclose(result.marginal(scope[::-1]), marginal.T, atol=EXACT)
+    assert [found.scope for found in result.factor_marginals] == [(0, 1, 2), (1, 2, 3)]
 
 
 def test_weights_are_probabilities_of_the_branches():

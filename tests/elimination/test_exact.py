@@ -146,15 +146,32 @@ def test_progress_and_stopping_between_lanes():
     assert exact(batch, time=0.0)[3].stopped_by == "time"
 
 
-def test_pairs_that_are_not_kept_are_computed_again(monkeypatch):
+@pytest.mark.parametrize("kept_bytes", [2**28, 0])
+def test_lanes_that_were_not_reached_have_no_marginals_of_factors(monkeypatch, kept_bytes):
+    monkeypatch.setattr(MODULE, "KEPT_BYTES", kept_bytes)
+    table = np.arange(8.0).reshape(2, 2, 2)
+    batch = Batch.from_evidence(Model.from_factors([2, 2, 2], [((0, 1, 2), table)]), [{}, {0: 0}])
+
+    def stop(progress):
+        raise StopIteration
+
+    done, missed = exact(batch, progress=stop)
+    np.testing.assert_allclose(done.factor_marginals[0].table, np.exp(table) / np.exp(table).sum(), atol=EXACT)
+    assert np.isnan(missed.factor_marginals[0].table).all()
+
+
+def test_marginals_that_are_not_kept_are_computed_again(monkeypatch):
     rng = np.random.default_rng(10)
-    model = random_model(rng, density=1.0)
+    pairs = random_model(rng, density=1.0)
+    factors = [((0, 1, 2), rng.normal(size=pairs.num_states[:3]))]
+    model = Model(pairs.unary[:], pairs.pairwise, factors=factors)
     batch = Batch(model, rng.normal(size=(len(model.unary.flat), 3)))
     kept = exact(batch)
     monkeypatch.setattr(MODULE, "KEPT_BYTES", 0)
     again = exact(batch)
-    assert again.state.pairs is None
+    assert again.state.tables is None
     np.testing.assert_array_equal(kept[2].pairwise_marginals.flat, again[2].pairwise_marginals.flat)
+    assert kept[2].factor_marginals == again[2].factor_marginals
 
 
 def test_evidence_is_conditioning():
@@ -201,6 +218,8 @@ def test_log_z_only():
     assert all(np.isnan(m).all() for m in estimate.marginals)
     with pytest.raises(OptionError, match="marginals=False"):
         _ = estimate.pairwise_marginals
+    with pytest.raises(OptionError, match=r"factor marginals: .*marginals=False"):
+        _ = estimate.factor_marginals
 
 
 def test_too_wide_names_what_it_takes():

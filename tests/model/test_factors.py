@@ -14,6 +14,8 @@ from clampz.model.equivalent import Equivalent
 
 CLOSE = 1e-9
 NUM_MODELS = 40
+METHODS = (cz.exact, cz.bethe, cz.trw, cz.mean_field)
+SCOPES = [(0, 1, 2, 3), (1, 2, 3), (0, 2, 4)]
 
 
 def random_factors(rng, num_variables, hard=False):
@@ -78,6 +80,9 @@ def test_every_method_against_enumeration(seed):
         np.testing.assert_allclose(
             exact.marginals[i], table.sum(axis=tuple(k for k in range(n) if k != i)) / table.sum(), atol=CLOSE
         )
+    for scope, found in exact.factor_marginals:
+        truth = table.sum(axis=tuple(k for k in range(n) if k not in scope)) / table.sum()
+        np.testing.assert_allclose(found, truth, atol=CLOSE)
     for i, j in model.pairwise:
         pair = table.sum(axis=tuple(k for k in range(n) if k not in (i, j))) / table.sum()
         np.testing.assert_allclose(exact.pairwise_marginals[i, j], pair, atol=CLOSE)
@@ -174,6 +179,29 @@ def test_names_reach_into_factors():
         [[0.0, 0.0]] * 3, factors=[(("c", "a", "b"), np.arange(8.0).reshape(2, 2, 2))], names=["a", "b", "c"]
     )
     assert model.factors[0].scope == (0, 1, 2) and model.score({"a": 1, "b": 0, "c": 0}) == 2.0
+
+
+def test_marginals_of_factors_of_lanes():
+    model = with_factors(1)
+    for b, known in enumerate([{}, {"a": 1}, {"b": 2, "c": 0}]):
+        table = joint(Batch.from_evidence(model, [known]).lane(0))
+        lanes = [method(model, evidence=[{}, {"a": 1}, {"b": 2, "c": 0}], tol=1e-9)[b] for method in METHODS]
+        np.testing.assert_allclose(
+            lanes[0].marginal(tuple("abc")), table / table.sum(), atol=CLOSE
+        )  # one factor: a tree
+        np.testing.assert_allclose(lanes[1].marginal(tuple("abc")), table / table.sum(), atol=1e-5)
+        np.testing.assert_allclose(lanes[2].marginal(tuple("abc")), table / table.sum(), atol=1e-5)
+        of_each = [lanes[3].marginal(name) for name in "abc"]
+        np.testing.assert_allclose(lanes[3].marginal(tuple("abc")), np.einsum("a,b,c->abc", *of_each), atol=CLOSE)
+
+
+def test_factors_that_hold_variables():
+    factors = cz.Model.from_factors(
+        [2] * 5, [(scope, np.arange(2.0 ** len(scope)).reshape((2,) * len(scope))) for scope in SCOPES]
+    ).factors
+    assert [factors[f].scope for f in factors.holding([1, 3])] == [(1, 2, 3), (0, 1, 2, 3)]
+    assert [factors[f].scope for f in factors.holding([4])] == [(0, 2, 4)]
+    assert factors.holding([3, 4]).size == 0
 
 
 def test_cycle_selectors_refuse_larger_factors():

@@ -23,6 +23,7 @@ def test_lanes_taken_and_joined_are_the_same_estimates(model, method):
         assert repr(ours) == repr(found[b])
         np.testing.assert_array_equal(ours.marginals.flat, found[b].marginals.flat)
         np.testing.assert_allclose(ours.pairwise_marginals.flat, found[b].pairwise_marginals.flat, atol=1e-12)
+        np.testing.assert_allclose(ours.factor_marginals.flat, found[b].factor_marginals.flat, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", [PAIRWISE, FACTORS], ids=["pairwise", "factors"])

@@ -24,6 +24,7 @@ from clampz.approximations.iteration import (
 from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, layout_of
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.model.equivalent import FactorRows
 from clampz.model.results import NOTHING, Estimates
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns, lane_sums
@@ -229,7 +230,7 @@ def _lanes_of(layout: FieldLayout, points: Floats, workers: Workers) -> MeanFiel
 
 
 class ProductMarginals:
-    """Pairwise marginals of a product distribution."""
+    """Marginals of edges and factors of a product distribution."""
 
     rho = None
 
@@ -252,6 +253,13 @@ class ProductMarginals:
         i, j = tables.edges[edge].T
         q = self.marginals_flat[:, lane]
         product: Floats = q[start[i] + a] * q[start[j] + b]
+        return product
+
+    def factors(self, lane: int) -> Floats:
+        """The same for the larger factors."""
+        factors = self.model.factors
+        rows = FactorRows.of(factors, np.zeros(len(factors.flat)))  # all of them, hard zeros too
+        product: Floats = rows.products(self.marginals_flat[:, [lane]], self.model.unary.start)[:, 0]
         return product
 
 

@@ -172,6 +172,10 @@ class MessageLanes(Lanes):
     def pairwise(self, lane: int) -> Floats:
         """Pairwise beliefs of a lane, laid out as the model's pairwise tables."""
 
+    def factors(self, lane: int) -> Floats:
+        """Messages run along edges: there are no larger factors."""
+        return np.empty(0)
+
     def messages_of(self, batch: Batch, start: Start) -> Floats:
         """(rows, B) the messages of an earlier estimate; made from its marginals if it passed none, or from the
         marginals given."""

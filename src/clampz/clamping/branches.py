@@ -7,7 +7,7 @@ each stays a bound and tightens. A branch is a lane: one call solves all of them
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,9 +17,10 @@ from clampz.drawing import Drawable
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
+from clampz.model.factors import FactorTables
 from clampz.model.fixing import keep_only
 from clampz.model.results import Estimates, HasMarginals
-from clampz.model.tables import UnaryTables, columns, read_only
+from clampz.model.tables import PairTables, UnaryTables, columns, read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
 from clampz.watch import StoppedBy
@@ -197,6 +198,24 @@ class Clamped(HasMarginals, Drawable):
         some = self.weights > 0
         mixed = self.branches.marginals_flat[:, some] @ self.weights[some]
         return UnaryTables(read_only(mixed), self.model.unary.start)
+
+    @cached_property
+    def pairwise_marginals(self) -> PairTables:
+        """`pairwise_marginals[i, j][a, b]`, mixed in the same way: computed when first asked for."""
+        return self.model.pairwise.with_flat(self._mixed(self.branches.state.pairwise))
+
+    @cached_property
+    def factor_marginals(self) -> FactorTables:
+        """`factor_marginals[f].table`, as in `model.factors`, mixed in the same way: computed when first asked for."""
+        return self.model.factors.with_flat(self._mixed(self.branches.state.factors))
+
+    def _mixed(self, of_branch: Callable[[int], Floats]) -> Floats:
+        """The branches' tables mixed with their weights."""
+        some = np.flatnonzero(self.weights > 0).tolist()
+        mixed: Floats = self.weights[some[0]] * of_branch(some[0])
+        for b in some[1:]:
+            mixed += self.weights[b] * of_branch(b)
+        return mixed
 
     def __repr__(self) -> str:
         kind = KINDS[self.bound] if self.bound else "no bound"

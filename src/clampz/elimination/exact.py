@@ -23,7 +23,7 @@ from clampz.signature import approximation
 from clampz.watch import Overdue, Progress, Watch
 from clampz.workers import Workers
 
-# Pairwise marginals of all lanes are kept up to this many bytes; beyond, a lane that is asked for its pairs is run
+# Marginals of all lanes' edges and factors are kept up to this many bytes; beyond, a lane that is asked for them is run
 # again.
 KEPT_BYTES = 2**28
 
@@ -44,8 +44,8 @@ class ExactOptions(Options):
         What it may use, in bytes or as text such as "2GB"; None for half of what is free.  TooWideError where that is
         not enough, before anything is allocated.
     marginals
-        False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and pairwise
-        ones refused.
+        False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and those of
+        edges and factors refused.
     """
 
     memory: int | str | None = None
@@ -64,29 +64,28 @@ class _Lanes:
         model, n = batch.model, batch.model.num_variables
         self.batch, self.wanted = batch, marginals
         self.restricted, self.elimination = plan
-        self.num_rows, self.num_pairs = len(batch.unary), len(model.pairwise.flat)
-        self.num_kept = len(self.restricted.states)
+        self.num_rows, self.num_kept = len(batch.unary), len(self.restricted.states)
         table_start = self.restricted.scopes.table_start
-        self.state_start, self.pair_start = table_start[: n + 1], table_start[n : n + model.num_edges + 1]
+        self.state_start, self.table_start = table_start[: n + 1], table_start[n:]
         values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, model.factors.flat])
+        self.num_entries = len(values) - self.num_rows
         self.values = values[self.restricted.entries]
 
-    def lane(self, b: int, workspace: Workspace, unary: Floats, pairs: Floats, watch: Watch | None = None) -> LogSum:
-        """log Z of a lane; writes its marginals into `unary` and `pairs` where these are not empty."""
+    def lane(self, b: int, workspace: Workspace, unary: Floats, tables: Floats, watch: Watch | None = None) -> LogSum:
+        """log Z of a lane; writes its marginals into `unary` and, edges before factors, `tables` where these are not
+        empty."""
         entries, num_kept = self.restricted.entries, self.num_kept
         values = self.values.copy()
         values[:num_kept] = self.batch.unary[self.restricted.states, b]
         marginals = np.empty(num_kept if self.wanted else 0)
         found = sum_out(self.elimination, values, workspace, marginals, watch=watch)
         if not np.isfinite(found.log_z) or not self.wanted:
-            unary[:] = pairs[:] = np.nan
+            unary[:] = tables[:] = np.nan
             return found
         unary[self.restricted.states] = _normalised(marginals, self.state_start)
-        if pairs.size:
-            last = self.pair_start[-1]
-            pairs[entries[num_kept:last] - self.num_rows] = _normalised(
-                workspace.beliefs[num_kept:last], self.pair_start - num_kept
-            )
+        if tables.size:
+            beliefs = workspace.beliefs[num_kept : self.table_start[-1]]
+            tables[entries[num_kept:] - self.num_rows] = _normalised(beliefs, self.table_start - num_kept)
         return found
 
     def num_threads(self, options: ExactOptions) -> int:
@@ -97,10 +96,10 @@ class _Lanes:
         left = memory_allowed(options.memory) - self.elimination.scopes.num_bytes
         return max(1, min(threads, left // self.elimination.thread_bytes(self.wanted)))
 
-    def pairs_again(self, b: int) -> Floats:
-        pairs = np.zeros(self.num_pairs)
-        self.lane(b, Workspace.of(self.elimination), np.zeros(self.num_rows), pairs)
-        return pairs
+    def tables_again(self, b: int) -> Floats:
+        tables = np.zeros(self.num_entries)
+        self.lane(b, Workspace.of(self.elimination), np.zeros(self.num_rows), tables)
+        return tables
 
 
 def _normalised(tables: Floats, start: Integers) -> Floats:
@@ -115,31 +114,40 @@ def _normalised(tables: Floats, start: Integers) -> Floats:
 
 @dataclass(frozen=True)
 class ExactState:
-    """What `exact` ends with: the pairwise marginals (P, B), or None and the means to compute a lane's again."""
+    """What `exact` ends with: the marginals of the tables (B, entries), those of edges in `num_pairs` entries and then
+    those of factors; or None and the means to compute a lane's again."""
 
-    pairs: Floats | None
+    tables: Floats | None
     again: Callable[[int], Floats] | None
+    num_pairs: int
     rho: ClassVar[None] = None
 
     def take(self, lanes: Integers) -> "ExactState":
         """The state of some of the lanes."""
         again = self.again
         return ExactState(
-            None if self.pairs is None else self.pairs[lanes],
+            None if self.tables is None else self.tables[lanes],
             None if again is None else lambda lane: again(int(lanes[lane])),
+            self.num_pairs,
         )
 
     def join(self, others: Sequence["ExactState"]) -> "ExactState":
         """The states of these lanes followed by those of others."""
-        pairs = [state.pairs for state in (self, *others) if state.pairs is not None]
-        return ExactState(np.concatenate(pairs) if len(pairs) == 1 + len(others) else None, None)
+        tables = [state.tables for state in (self, *others) if state.tables is not None]
+        return ExactState(np.concatenate(tables) if len(tables) == 1 + len(others) else None, None, self.num_pairs)
 
     def pairwise(self, lane: int) -> Floats:
-        if self.pairs is not None:
-            pairs: Floats = self.pairs[lane].copy()
-            return pairs
+        return self._of_lane("pairwise", lane)[: self.num_pairs].copy()
+
+    def factors(self, lane: int) -> Floats:
+        return self._of_lane("factor", lane)[self.num_pairs :].copy()
+
+    def _of_lane(self, what: str, lane: int) -> Floats:
+        if self.tables is not None:
+            tables: Floats = self.tables[lane]
+            return tables
         if self.again is None:
-            raise OptionError("pairwise marginals: this run was asked for log Z only (marginals=False)")
+            raise OptionError(f"{what} marginals: this run was asked for log Z only (marginals=False)")
         return self.again(lane)
 
 
@@ -173,18 +181,18 @@ def run_exact(
 def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan) -> Estimates:
     lanes = _Lanes(batch, plan, options.marginals)
     num_lanes = batch.num_lanes
-    keep = options.marginals and lanes.num_pairs * num_lanes * 8 <= KEPT_BYTES
+    keep = options.marginals and lanes.num_entries * num_lanes * 8 <= KEPT_BYTES
     unary = np.zeros((num_lanes, lanes.num_rows))
-    pairs = np.zeros((num_lanes, lanes.num_pairs if keep else 0))
+    tables = np.zeros((num_lanes, lanes.num_entries if keep else 0))
     log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
 
     def solve(some: range) -> None:
         workspace = Workspace.of(lanes.elimination, marginals=options.marginals)
         for b in some:
             if b > 0 and watch.must_stop():
-                unary[b] = pairs[b] = np.nan
+                unary[b] = tables[b] = np.nan
                 continue
-            found = lanes.lane(b, workspace, unary[b], pairs[b], watch)
+            found = lanes.lane(b, workspace, unary[b], tables[b], watch)
             log_z[b], error[b] = found.log_z + batch.model.constant, found.error
             if np.isnan(found.log_z):
                 continue
@@ -204,24 +212,26 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
     with Workers(threads) as pool:
         pool.map(solve, [range(t, num_lanes, threads) for t in range(threads)])
     error += EPS * np.abs(log_z, where=np.isfinite(log_z), out=np.zeros(num_lanes))
-    again = partial(_pairs_again, lanes, ~np.isnan(log_z))
-    state = ExactState(pairs if keep else None, again if options.marginals else None)
+    again = partial(_tables_again, lanes, ~np.isnan(log_z))
+    num_pairs = len(batch.model.pairwise.flat)
+    state = ExactState(tables if keep else None, again if options.marginals else None, num_pairs)
     return _estimates(batch, options, watch, log_z, error, unary.T, state)
 
 
-def _pairs_again(lanes: _Lanes, done: NDArray[np.bool_], lane: int) -> Floats:
-    """Pairwise marginals of a lane, if it was done."""
-    return lanes.pairs_again(lane) if done[lane] else _no_pairs(lanes.num_pairs, lane)
+def _tables_again(lanes: _Lanes, done: NDArray[np.bool_], lane: int) -> Floats:
+    """Marginals of a lane's edges and factors, if it was done."""
+    return lanes.tables_again(lane) if done[lane] else _no_tables(lanes.num_entries, lane)
 
 
-def _no_pairs(num_pairs: int, lane: int) -> Floats:
-    return np.full(num_pairs, np.nan)
+def _no_tables(num_entries: int, lane: int) -> Floats:
+    return np.full(num_entries, np.nan)
 
 
 def _not_reached(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     """Nothing about any lane."""
     nothing, num_pairs = np.full(batch.num_lanes, np.nan), len(batch.model.pairwise.flat)
-    state = ExactState(None, partial(_no_pairs, num_pairs) if options.marginals else None)
+    no_tables = partial(_no_tables, num_pairs + len(batch.model.factors.flat))
+    state = ExactState(None, no_tables if options.marginals else None, num_pairs)
     return _estimates(batch, options, watch, nothing, np.full(batch.num_lanes, np.inf), nothing, state)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clampz.model.batch import Batch
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.factors import FactorTables
+from clampz.model.factors import FactorTables, table_sizes
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import offsets, ranges
@@ -76,19 +76,27 @@ class FactorRows(NamedTuple):
         return out
 
     def products(self, marginals: Floats, state_start: Integers) -> Floats:
-        """(rows, B) of each row, the product of the marginals (S, B) of its states, scaled to add up to one in each
-        factor; even where they are all zero."""
-        arity, counts = np.diff(self.scope_start), np.diff(self.start)
-        factor = np.repeat(np.arange(len(counts)), counts)
+        """(rows, B) of each row, the product of the marginals (S, B) of its states."""
+        arity, factor = np.diff(self.scope_start), self._factor
         weight = np.ones((len(self.entry), marginals.shape[1]))
         for p in range(int(arity.max(initial=0))):
             rows = np.flatnonzero(arity[factor] > p)
             place = self.scope_start[factor[rows]] + p
             weight[rows] *= marginals[state_start[self.variables[place]] + self.states(place, rows)]
+        return weight
+
+    def shares(self, marginals: Floats, state_start: Integers) -> Floats:
+        """(rows, B) those products, scaled to add up to one in each factor; even where they are all zero."""
+        weight, counts, factor = self.products(marginals, state_start), np.diff(self.start), self._factor
         total = np.add.reduceat(weight, self.start[:-1], axis=0)[factor]
         even = 1.0 / counts[factor][:, None]
         scaled: Floats = np.where(total > 0, weight / np.where(total > 0, total, 1.0), even)
         return scaled
+
+    @property
+    def _factor(self) -> Integers:
+        """Which factor each row is of."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +164,7 @@ class Equivalent:
     def marginals(self, marginals: Floats) -> Floats:
         """(S', B) marginals of all variables from those (S, B) of the user's: a row of a factor has the product of its
         states, scaled to add up to one."""
-        return np.concatenate([marginals, self.rows.products(marginals, self.model.unary.start)])
+        return np.concatenate([marginals, self.rows.shares(marginals, self.model.unary.start)])
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
@@ -272,6 +280,15 @@ class EquivalentState:
             pair = rows.states(at_i, own) * num_states[j] + rows.states(at_j, own)
             out.append(np.bincount(pair, weight, int(num_states[i] * num_states[j])))
         return np.concatenate(out)
+
+    def factors(self, lane: int) -> Floats:
+        """Marginals of the user's larger factors: those of the rows of their variables; of hard zeros, none."""
+        rows, num_states = self.equivalent.rows, self.equivalent.model.num_states
+        weight = self.estimates.marginals_flat[-len(rows.entry) :, lane]
+        start = offsets(table_sizes(num_states, rows.scope_start, rows.variables))
+        out = np.full(start[-1], np.nan if np.isnan(weight).any() else 0.0)
+        out[np.repeat(start[:-1], np.diff(rows.start)) + rows.entry] = weight
+        return out
 
 
 def pairwise_model(model: Model) -> tuple[Model, float]:

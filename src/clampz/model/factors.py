@@ -14,7 +14,8 @@ from clampz.numerics import Floats, Integers
 
 
 class Factor(NamedTuple):
-    """A log table over some variables, one axis for each, in this order."""
+    """A table over some variables, one axis for each, in this order: of log potentials in a model, of probabilities in
+    a result."""
 
     scope: tuple[int, ...]
     table: Floats
@@ -55,8 +56,20 @@ class FactorTables(Listed[Factor]):
         variables = np.concatenate([part.variables for part in parts])
         return cls(num_states, offsets(arity), variables, np.concatenate([part.flat for part in parts]))
 
+    def with_flat(self, flat: Floats) -> "FactorTables":
+        """Other values for the same scopes."""
+        return FactorTables(self.num_states, self.scope_start, self.variables, flat)
+
     def __len__(self) -> int:
         return len(self.scope_start) - 1
+
+    def holding(self, variables: Sequence[int]) -> Integers:
+        """The numbers of the factors that are over all of these variables, and perhaps others; those with the smallest
+        scopes first."""
+        arity = np.diff(self.scope_start)
+        factor = np.repeat(np.arange(len(self)), arity)[np.isin(self.variables, variables)]
+        found = np.flatnonzero(np.bincount(factor, minlength=len(self)) == len(variables))
+        return found[np.argsort(arity[found], kind="stable")]
 
     @property
     def strides(self) -> Integers:

@@ -5,7 +5,7 @@ estimate.  `lower` and `upper` always hold, widened by the rounding error made i
 where the method proves nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -13,6 +13,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.errors import EvidenceError
+from clampz.model.factors import FactorTables
 from clampz.model.model import Model
 from clampz.model.tables import Listed, PairTables, UnaryTables, columns, read_only
 from clampz.model.variables import Variable
@@ -28,7 +30,8 @@ PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residu
 
 
 class EndState(Protocol):
-    """What a method ended with, from which the pairwise marginals of a lane follow when somebody asks for them."""
+    """What a method ended with, from which the marginals of a lane's edges and factors follow when somebody asks for
+    them."""
 
     @property
     def rho(self) -> Floats | None:
@@ -36,6 +39,9 @@ class EndState(Protocol):
 
     def pairwise(self, lane: int) -> Floats:
         """Pairwise marginals of a lane, laid out as `model.pairwise.flat`."""
+
+    def factors(self, lane: int) -> Floats:
+        """Marginals of a lane's larger factors, laid out as `model.factors.flat`."""
 
     def take(self, lanes: Integers) -> Self:
         """The same for some of the lanes."""
@@ -55,6 +61,9 @@ class NoState:
     def pairwise(self, lane: int) -> Floats:
         return np.full(len(self.model.pairwise.flat), np.nan)
 
+    def factors(self, lane: int) -> Floats:
+        return np.full(len(self.model.factors.flat), np.nan)
+
     def take(self, lanes: Integers) -> "NoState":
         return self
 
@@ -69,14 +78,44 @@ class _OfModel(Protocol):
     def model(self) -> Model: ...
     @property
     def marginals(self) -> UnaryTables: ...
+    @property
+    def pairwise_marginals(self) -> PairTables: ...
+    @property
+    def factor_marginals(self) -> FactorTables: ...
 
 
 class HasMarginals:
-    """A result with marginals of a model's variables."""
+    """A result with marginals of a model's variables, edges and larger factors."""
 
-    def marginal(self: _OfModel, variable: Variable) -> Floats:
-        """Marginal of one variable, by index or name."""
-        return self.marginals[self.model.variable_index(variable)]
+    def marginal(self: _OfModel, variables: Variable | Iterable[Variable]) -> Floats:
+        """Marginal of one variable, by index or name; or the joint one of several that are in one factor or edge, with
+        an axis for each in the order asked for.  Those that the model leaves one state only may be among them."""
+        if isinstance(variables, str) or not isinstance(variables, Iterable):
+            return self.marginals[self.model.variable_index(variables)]
+        asked = [self.model.variable_index(variable) for variable in variables]
+        if len(set(asked)) < len(asked):
+            raise EvidenceError(f"marginal: expected distinct variables, found {tuple(asked)}")
+        # what is certain is in no table of a model that was read with evidence, and independent of all else
+        known = [i for i in asked if np.count_nonzero(self.model.unary[i] > -np.inf) == 1]
+        free = sorted(set(asked).difference(known))
+        table = _joint(self, free)
+        for i in known:
+            table = np.multiply.outer(table, self.marginals[i])
+        return table.transpose([(free + known).index(i) for i in asked])
+
+
+def _joint(result: _OfModel, variables: list[int]) -> Floats:
+    """The joint marginal of variables, smallest first, from the smallest table that holds them."""
+    if len(variables) < 2:
+        return result.marginals[variables[0]] if variables else np.ones(())
+    if len(variables) == 2 and (pair := (variables[0], variables[1])) in result.pairwise_marginals:
+        return result.pairwise_marginals[pair]
+    found = result.model.factors.holding(variables)
+    if not found.size:
+        raise EvidenceError(f"marginal: no edge or factor of the model holds variables {tuple(variables)} together")
+    scope, table = result.factor_marginals[int(found[0])]
+    summed: Floats = table.sum(axis=tuple(k for k, i in enumerate(scope) if i not in variables))
+    return summed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,8 +133,9 @@ class Estimate(HasMarginals):
     value
         The method's own objective at the point reached (for TRW what its fixed point would have, no bound before
         convergence).
-    marginals, pairwise_marginals
-        `marginals[i][a]` and `pairwise_marginals[i, j][a, b]`.
+    marginals, pairwise_marginals, factor_marginals
+        `marginals[i][a]`, `pairwise_marginals[i, j][a, b]`, and of larger factors `factor_marginals[f].table`, as in
+        `model.factors`; `marginal(variables)` finds any of them.
     converged, num_iter, residual, stopped_by
         Whether the tolerance was met, after how many sweeps, what is left of it in nats, and why the run ended.
     """
@@ -120,8 +160,12 @@ class Estimate(HasMarginals):
     @cached_property
     def pairwise_marginals(self) -> PairTables:
         """`pairwise_marginals[i, j][a, b]`: computed when first asked for."""
-        tables = self.model.pairwise
-        return PairTables(read_only(self.state.pairwise(self.lane)), tables.start, tables.edges, tables.num_states)
+        return self.model.pairwise.with_flat(self.state.pairwise(self.lane))
+
+    @cached_property
+    def factor_marginals(self) -> FactorTables:
+        """`factor_marginals[f].table[a, b, c]`, over `factor_marginals[f].scope`: computed when first asked for."""
+        return self.model.factors.with_flat(self.state.factors(self.lane))
 
     def __repr__(self) -> str:
         kind = KINDS[self.bound] if self.bound else "no bound"

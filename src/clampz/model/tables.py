@@ -138,6 +138,10 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         i, j = edges.T
         return cls(flat, read_only(offsets(num_states[i] * num_states[j])), edges, num_states)
 
+    def with_flat(self, flat: Floats) -> "PairTables":
+        """Other values for the same edges."""
+        return PairTables(read_only(flat), self.start, self.edges, self.num_states)
+
     def at(self, k: int) -> Floats:
         """The table of edge number k."""
         i, j = self.edges[k]
