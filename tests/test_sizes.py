@@ -148,7 +148,7 @@ AT_SIZE: dict[str, Callable[[float], None]] = {
     "_kernels.elimination_forwards:LINEAR_RANGE": checks.of_strength,
     "_kernels.elimination_order:DENSE_LIMIT": checks.in_the_matrix_of_bits,
     "_kernels.elimination_order:HOPELESS": checks.of_width,
-    "_kernels.elimination_order:WORD": checks.in_the_matrix_of_bits,
+    "_kernels.bits:WORD": checks.in_the_matrix_of_bits,
     "_kernels.elimination_plan:BLOCK": checks.of_states,
     "_kernels.elimination_steps:PIECE": checks.of_pieces,
     "_kernels.messages:CHUNK": checks.of_degree,

@@ -10,8 +10,10 @@ import pytest
 from networkx.algorithms.approximation import treewidth_min_fill_in
 
 import clampz as cz
-from clampz._kernels import elimination_order, graph
-from clampz.elimination.orders import elimination_entries, find_order
+from clampz._kernels import elimination_lists, elimination_order, elimination_stages, graph
+from clampz._kernels.bits import bit_rows
+from clampz.elimination import orders
+from clampz.elimination.orders import NO_STAGES, SHAPES, elimination_entries, find_order
 from clampz.watch import NEVER, Watch
 
 
@@ -127,8 +129,8 @@ def test_what_is_left_is_the_graph_that_elimination_leaves(seed):
     joined = np.triu(rng.random((n, n)) < rng.choice([0.05, 0.1, 0.3]), 1)
     edges = np.argwhere(joined).astype(np.int32)
     start, neighbour, _ = graph.neighbour_lists(n, edges)
-    early, begin, count, pool, *_ = elimination_order.low_degrees_first(
-        start, neighbour, np.ones(n), 2, 20, math.inf, NEVER
+    early, begin, count, pool, *_ = elimination_lists.low_degrees_first(
+        start, neighbour, np.ones(n), NO_STAGES, 2, 20, math.inf, NEVER
     )
     joined = joined | joined.T
     for v in early:
@@ -164,6 +166,85 @@ def test_long_lists_are_gone_through_now_and_then(hubs):
     assert order.log2_largest == hubs + 3
 
 
+GRID_ENTRIES = {12: 18.2, 16: 22.8, 20: 27.2, 24: 31.5}
+
+
+@pytest.mark.parametrize("side", GRID_ENTRIES)
+def test_open_grids_are_summed_in_tables_as_wide_as_they_are(side):
+    order = find_order(np.full(side**2, 2), *lists_of(side**2, grid_edges(side)))
+    assert order.log2_largest - 1 <= side + 1
+    assert math.log2(order.total) <= GRID_ENTRIES[side]
+
+
+def test_a_long_strip_is_swept_beyond_the_matrix_of_bits(monkeypatch):
+    g = nx.convert_node_labels_to_integers(nx.grid_2d_graph(10, 450))
+    lists = lists_of(4500, edges_of(g))
+    swept = find_order(np.full(4500, 2), *lists)
+    assert sorted(swept.variables) == list(range(4500)) and swept.log2_largest <= 12
+    monkeypatch.setattr(orders, "_swept_on_lists", lambda *args: args[-2])
+    assert swept.total < 0.5 * find_order(np.full(4500, 2), *lists).total
+
+
+def test_shapes_never_make_an_order_dearer(monkeypatch):
+    graphs = [*random_graphs(), nx.convert_node_labels_to_integers(nx.grid_2d_graph(14, 14))]
+    shaped = [order_of(g)[0].total for g in graphs]
+    monkeypatch.setattr(orders, "SHAPES", [])
+    plain = [order_of(g)[0].total for g in graphs]
+    assert all(a <= b for a, b in zip(shaped, plain, strict=True)) and shaped[-1] < plain[-1]
+
+
+def test_a_sweep_goes_level_by_level_from_an_end():
+    for g in random_graphs():
+        n = g.number_of_nodes()
+        stage = elimination_stages.sweep(*lists_of(n, edges_of(g)), n // 2)
+        for nodes in nx.connected_components(g):
+            (first,) = (v for v in nodes if stage[v] == 0)
+            assert nx.single_source_shortest_path_length(g, first) == {v: stage[v] for v in nodes}
+    stage = elimination_stages.sweep(*lists_of(100, edges_of(nx.path_graph(100))), 50)
+    assert sorted(stage) == list(range(100))  # from an end, not from the middle
+
+
+def test_a_dissection_separates_what_is_below_its_separators():
+    leaf = 6
+    for g in random_graphs():
+        n = g.number_of_nodes()
+        stage, work = elimination_stages.dissection(*lists_of(n, edges_of(g)), n, leaf, 0.3, 3 % n, NEVER)
+        parts = list(nx.connected_components(g.subgraph(np.flatnonzero(stage == 0).tolist())))
+        assert max((len(part) for part in parts), default=0) <= leaf
+        assert work >= n or n <= leaf
+    # separators are the smallest there are, and parts whose separators have too many variables stay whole
+    clubs = nx.barbell_graph(10, 1)
+    stage, _ = elimination_stages.dissection(*lists_of(21, edges_of(clubs)), 3, 10, 0.25, 0, NEVER)
+    assert np.bincount(stage)[1:].max() == 1
+    ladder = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 40))
+    stage, _ = elimination_stages.dissection(*lists_of(120, edges_of(ladder)), 10, 60, 0.25, 0, NEVER)
+    assert np.bincount(stage)[1:].max() == 3
+    stage, _ = elimination_stages.dissection(*lists_of(120, edges_of(ladder)), 2, 60, 0.25, 0, NEVER)
+    assert not stage.any()
+    assert not elimination_stages.dissection(*lists_of(120, edges_of(ladder)), 10, 60, 0.25, 0, np.ones(1, np.uint8))[
+        0
+    ].any()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_orders_follow_the_stages(shape):
+    for g in random_graphs():
+        n = g.number_of_nodes()
+        start, neighbour = lists_of(n, edges_of(g))
+        stage, _ = shape(start, neighbour, 0, NEVER)
+        rows = bit_rows(np.arange(n), start[:-1], np.diff(start), neighbour)
+        order, total, *_ = elimination_order.greedy_order(rows, np.ones(n), stage, 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
+        assert sorted(order) == list(range(n)) and (np.diff(stage[order]) >= 0).all()
+        on_lists, *_, entries, _ = elimination_lists.low_degrees_first(
+            start, neighbour, np.ones(n), stage, 0, 0, math.inf, NEVER
+        )
+        assert sorted(on_lists) == list(range(n))
+        for variables, counted in ((order, total), (on_lists, entries)):
+            begin, *_ = elimination_order.bucket_scopes(variables, start, neighbour)
+            assert counted == (2.0 ** (1 + np.diff(begin))).sum()
+        assert (np.diff(stage[on_lists][np.diff(begin) > 0]) >= 0).all()  # those without neighbours go at once
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_long_lists_leave_the_same_graph(seed, monkeypatch):
     """Hubs of several hundred neighbours, old and new ones, against elimination on a matrix."""
@@ -176,8 +257,8 @@ def test_long_lists_leave_the_same_graph(seed, monkeypatch):
     np.fill_diagonal(joined, False)
     joined |= joined.T
     start, neighbour = lists_of(n, np.argwhere(np.triu(joined)))
-    early, begin, count, pool, total, largest = elimination_order.low_degrees_first(
-        start, neighbour, np.ones(n), 2, 100, math.inf, NEVER
+    early, begin, count, pool, total, largest = elimination_lists.low_degrees_first(
+        start, neighbour, np.ones(n), NO_STAGES, 2, 100, math.inf, NEVER
     )
     sizes = []
     for v in early:
@@ -202,15 +283,19 @@ def test_compiled_kernels_hear_the_flag():
     start, neighbour = lists_of(10**6, grid_edges(1000))
     flag = np.zeros(1, dtype=np.uint8)
     threading.Timer(0.3, flag.fill, (1,)).start()
-    *_, total, largest = elimination_order.low_degrees_first(start, neighbour, np.ones(10**6), 2, 4096, math.inf, flag)
+    *_, total, largest = elimination_lists.low_degrees_first(
+        start, neighbour, np.ones(10**6), NO_STAGES, 2, 4096, math.inf, flag
+    )
     assert math.isinf(total) and largest < elimination_order.HOPELESS
 
     start, neighbour = lists_of(3600, grid_edges(60))
-    rows = elimination_order.bit_rows(np.arange(3600), start[:-1], np.diff(start), neighbour)
-    *_, work = elimination_order.greedy_order(rows, np.ones(3600), 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
+    rows = bit_rows(np.arange(3600), start[:-1], np.diff(start), neighbour)
+    *_, work = elimination_order.greedy_order(rows, np.ones(3600), NO_STAGES, 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
     flag[0] = 0
     threading.Timer(0.001, flag.fill, (1,)).start()
-    _, total, _, _, less = elimination_order.greedy_order(rows, np.ones(3600), 1.0, 1e-3, 0.0, 0, math.inf, flag)
+    _, total, _, _, less = elimination_order.greedy_order(
+        rows, np.ones(3600), NO_STAGES, 1.0, 1e-3, 0.0, 0, math.inf, flag
+    )
     assert math.isinf(total) and less < work
 
 
@@ -219,7 +304,9 @@ def test_no_fill_is_counted_for_tables_that_fit_no_machine():
     rows = np.full((n, 16), 2**64 - 1, dtype=np.uint64)
     rows[:, -1] >>= np.uint64(24)
     rows[np.arange(n), np.arange(n) // 64] &= ~(np.uint64(1) << (np.arange(n) % 64).astype(np.uint64))
-    _, total, largest, _, work = elimination_order.greedy_order(rows, np.ones(n), 1.0, 0.0, 0.0, 0, math.inf, NEVER)
+    _, total, largest, _, work = elimination_order.greedy_order(
+        rows, np.ones(n), NO_STAGES, 1.0, 0.0, 0.0, 0, math.inf, NEVER
+    )
     assert math.isinf(total) and largest == n
     assert work < n * n  # and not n * n * 16
 
@@ -229,8 +316,8 @@ def test_a_hub_is_counted_once_its_table_fits():
     g = nx.complete_graph(9)
     g.add_edges_from((0, leaf) for leaf in range(9, 79))
     start, neighbour = lists_of(79, edges_of(g))
-    rows = elimination_order.bit_rows(np.arange(79), start[:-1], np.diff(start), neighbour)
-    order, total, *_ = elimination_order.greedy_order(rows, np.ones(79), 1.0, 0.0, 0.0, 0, math.inf, NEVER)
+    rows = bit_rows(np.arange(79), start[:-1], np.diff(start), neighbour)
+    order, total, *_ = elimination_order.greedy_order(rows, np.ones(79), NO_STAGES, 1.0, 0.0, 0.0, 0, math.inf, NEVER)
     assert sorted(order) == list(range(79))
     assert total == 70 * 4 + 2**10 - 2
 

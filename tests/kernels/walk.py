@@ -85,6 +85,8 @@ def walk() -> None:
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
     with suppress(cz.TooWideError):  # of a graph as large a part is looked at first
         cz.exact(cz.generators.grid(260, 260, rng=0))
+    with suppress(cz.TooWideError):  # orders by the shape of the graph are tried where a sum is worth it
+        cz.exact(cz.generators.grid(12, 12, rng=0), memory="1MB")
     large = cz.generators.grid(120, 120, rng=0)  # ranges of slots, a thread for each
     for method in (cz.mean_field, cz.bethe, cz.trw):
         method(large, max_iter=2, threads=2)

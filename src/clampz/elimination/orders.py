@@ -1,14 +1,20 @@
 """Elimination orders: in which order variables are summed out, and what that costs in table entries."""
 
+import itertools
 import math
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from clampz._kernels import elimination_lists as lists
 from clampz._kernels import elimination_order as orders
+from clampz._kernels import elimination_stages as stages
 from clampz._kernels import graph
+from clampz._kernels.bits import bit_rows, row_lists
 from clampz.numerics import Floats, Integers
-from clampz.watch import NEVER, Watch, run_on
+from clampz.watch import NEVER, Flag, Watch, run_on
 
 # Greedy rules (by_fill, by_size, noise) of `greedy_order`: min-fill and min-size, ties broken by the other, then
 # min-fill with random ties and with more or less noise, over and over.  On random graphs and grids of 25 to 120
@@ -16,19 +22,56 @@ from clampz.watch import NEVER, Watch, run_on
 FIRST_RULES = [(1.0, 1e-3, 0.0), (1e-3, 1.0, 0.0)]
 RANDOM_RULES = [(1.0, 1e-3, 0.9), (1.0, 1e-3, 3.0), (1.0, -0.5, 2.0)]
 # Try further orders while the words of bits read (about 3 ns each) are fewer than this times the table entries of the
-# best (about 4 ns each): at least MIN_WORK of them, a tenth of a millisecond, at most MAX_WORK, a second, and less
-# where the tables fit no machine and only the error message gains.
-ORDER_SHARE = 0.2
+# best (about 4 ns each): at least MIN_WORK of them, a tenth of a millisecond, or TINY_SHARE for each entry where these
+# are few, at most MAX_WORK, a second, and less where the tables fit no machine and only the error message gains.
+ORDER_SHARE, TINY_SHARE = 0.2, 64.0
 MIN_WORK = 3e4
 MAX_WORK = 5e8
 HUGE_ENTRIES = 2.0**40
 WORK_IF_HUGE = 1e7
+# Orders that follow the shape of the graph are tried beside those where a sum is worth more than MIN_WORK, for so much
+# of the work that the others may take; a shape goes on being tried, from other ends of the graph, if its first order
+# has at most so many times the table entries of the best.  (Sweeps in bands of one and two levels are best on grids,
+# which they sum in tables as wide as the grid where greed makes them 1.3 times as wide; on linkage and diagnosis
+# dissections were best, of parts of about a hundred variables.)
+SHAPED_SHARE, SHAPED_SLACK = 0.5, 8.0
+SWEEPS = (2, 1, 4)
+DISSECTIONS = ((100, 0.25), (32, 0.15), (100, 0.35))
+# Ends of the graph are looked for far from variables so far apart in number: a prime.
+NEXT_END = 7919
 # Of a graph with more variables than LARGE_GRAPH, a PART is looked at first.
 LARGE_GRAPH, PART = 2**16, 2**14
-# At most, and about: for each variable that is eliminated on lists, and each word of bits that is read.
-SECONDS_PER_EARLY, SECONDS_PER_WORD = 3e-6, 1e-9
+# At most, and about: for each variable that is eliminated on lists, each word of bits that is read, each neighbour on
+# the way through a graph, and each table entry of a sum.
+SECONDS_PER_EARLY, SECONDS_PER_WORD, SECONDS_PER_STEP, SECONDS_PER_ENTRY = 3e-6, 1e-9, 3e-9, 4e-9
 # No order with more table entries than this is completed.
 HOPELESS_ENTRIES = 2.0 ** (orders.HOPELESS + 1)
+
+
+# For orders that follow no shape.
+NO_STAGES: Integers = np.zeros(0, dtype=np.int64)
+Rule = tuple[float, float, float]
+
+
+def _swept(band: int, start: Integers, neighbour: Any, root: int, flag: Flag) -> tuple[Integers, float]:
+    """The stages of a sweep, so many levels at a time, and the work."""
+    return stages.sweep(start, neighbour, root) // band, float(stages.ROUNDS * len(neighbour))
+
+
+def _dissected(
+    leaf: int, share: float, start: Integers, neighbour: Any, root: int, flag: Flag
+) -> tuple[Integers, float]:
+    """The stages of a nested dissection, and the work."""
+    stage, work = stages.dissection(start, neighbour, int(orders.HOPELESS), leaf, share, root, flag)
+    return stage, float(work)
+
+
+# What orders may follow: a function of the graph, and of the variable from which an end of it is looked for.
+Shape = Callable[[Integers, Any, int, Flag], tuple[Integers, float]]
+SHAPES: list[Shape] = [
+    *(partial(_swept, band) for band in SWEEPS),
+    *(partial(_dissected, leaf, share) for leaf, share in DISSECTIONS),
+]
 
 
 class Order(NamedTuple):
@@ -44,8 +87,8 @@ class Order(NamedTuple):
 
 
 def find_order(num_states: Integers, start: Integers, neighbour: Any, watch: Watch | None = None) -> Order:
-    """The cheapest of several greedy orders: min-fill, min-size and randomised mixtures, as many as the predicted time
-    of the sums justifies, and the watch allows."""
+    """The cheapest of several orders: min-fill, min-size and randomised mixtures, sweeps and nested dissections, as
+    many as the predicted time of the sums justifies, and the watch allows."""
     log_states = np.log2(num_states)
     # Variables of degree 2 may go first only where all have as many states: then some best order does so.
     max_degree = 2 if len(num_states) == 0 or (num_states == num_states[0]).all() else 1
@@ -59,27 +102,105 @@ def find_order(num_states: Integers, start: Integers, neighbour: Any, watch: Wat
     rest = np.flatnonzero(is_left)
     if not rest.size:
         return Order(early, early_total, largest)
-    rows = orders.bit_rows(rest, begin, count, pool)
-    states = log_states[rest]
-    best = Order(early, math.inf, math.inf)
-    work = 0
-    attempt = 0
-    while True:
-        rules = FIRST_RULES if attempt < len(FIRST_RULES) else RANDOM_RULES
-        rule = rules[attempt % len(rules)]
-        found, total, log2_largest, perfect, cost = _greedy(
-            rows, states, rule, attempt, min(best.total, HOPELESS_ENTRIES), watch
-        )
-        work += cost
+    found = _Attempts(bit_rows(rest, begin, count, pool), log_states[rest], watch).best()
+    variables = early if math.isinf(found.total) else np.concatenate([early, rest[found.variables]])
+    best = Order(variables, early_total + found.total, max(largest, found.log2_largest))
+    if len(num_states) > orders.DENSE_LIMIT:
+        best = _swept_on_lists(log_states, start, neighbour, max_degree, best, watch)
+    return best
+
+
+class _Attempts:
+    """Orders of a graph as a matrix of bits."""
+
+    def __init__(self, rows: Any, log_states: Floats, watch: Watch | None) -> None:
+        self.rows, self.log_states, self.watch = rows, log_states, watch
+        self.found = Order(np.empty(0, dtype=np.int64), math.inf, math.inf)
+        self.perfect = False
+        self.shaped_work = 0.0
+
+    def best(self) -> Order:
+        """The cheapest order of all attempts."""
+        work, shapes = 0.0, list[Shape]()
+        for attempt in itertools.count():
+            rules = FIRST_RULES if attempt < len(FIRST_RULES) else RANDOM_RULES
+            rule = rules[attempt % len(rules)]
+            work += self._greedy(NO_STAGES, rule, attempt)[1]
+            if attempt + 1 < len(FIRST_RULES) and not self.perfect:
+                continue
+            if attempt + 1 == len(FIRST_RULES) and self.allowed > MIN_WORK and not self.perfect:
+                shapes = self._shapes_that_suit()
+            if self.perfect or work > self.allowed or self._over():
+                return self.found
+            if shapes and self.shaped_work < SHAPED_SHARE * self.allowed:
+                self._shaped(shapes[attempt % len(shapes)], rule, attempt)
+        raise AssertionError  # it counts for ever
+
+    @property
+    def allowed(self) -> float:
+        """Words of bits that may be read for what there is to gain."""
+        entries = self.found.total
+        if entries >= HUGE_ENTRIES:
+            return WORK_IF_HUGE
+        return max(min(MIN_WORK, TINY_SHARE * entries), min(ORDER_SHARE * entries, MAX_WORK))
+
+    def _over(self) -> bool:
+        return self.watch is not None and self.watch.must_stop()
+
+    def _greedy(self, stage: Integers, rule: Rule, seed: int, slack: float = 1.0) -> tuple[float, float]:
+        """Try an order, and keep it if it is the best; its table entries, inf where they are `slack` times as many as
+        the best order has, and the work."""
+        limit = min(slack * self.found.total, HOPELESS_ENTRIES)
+        found = _greedy(self.rows, self.log_states, stage, rule, seed, limit, self.watch)
+        variables, total, log2_largest, perfect, work = found
+        # with no edge added, even if it was given up: its tables so far arise in every order
+        self.perfect = perfect
+        if total < self.found.total:
+            self.found = Order(variables, total, log2_largest)
+        elif math.isinf(self.found.total) and stage is NO_STAGES:
+            self.found = self.found._replace(log2_largest=min(self.found.log2_largest, log2_largest))
+        return total, work
+
+    def _shapes_that_suit(self) -> list[Shape]:
+        """Those whose first order is not far from the best."""
+        return [
+            shape
+            for shape in SHAPES
+            if self.shaped_work < SHAPED_SHARE * self.allowed
+            and not self._over()
+            and self._shaped(shape, FIRST_RULES[0], 0, SHAPED_SLACK) < math.inf
+        ]
+
+    def _shaped(self, shape: Shape, rule: Rule, seed: int, slack: float = 1.0) -> float:
+        """Try an order by the shape of the graph, from an end of it that the seed decides; its table entries."""
+        start, neighbour = self.lists
+        expected = SECONDS_PER_STEP * len(neighbour) * orders.HOPELESS
+        stage, work = run_on(self.watch, expected, shape, start, neighbour, seed * NEXT_END % len(self.rows))
+        total, more = self._greedy(stage, rule, seed, slack)
+        self.shaped_work += work + more
+        return total
+
+    @cached_property
+    def lists(self) -> tuple[Integers, Integers]:
+        """Neighbour lists of the graph."""
+        start, neighbour = row_lists(self.rows)
+        return start, neighbour
+
+
+def _swept_on_lists(
+    log_states: Floats, start: Integers, neighbour: Any, max_degree: int, best: Order, watch: Watch | None
+) -> Order:
+    """A sweep through all of a large graph, if that is cheaper than the best order so far and worth the look."""
+    n = len(log_states)
+    if n * SECONDS_PER_EARLY > SHAPED_SHARE * SECONDS_PER_ENTRY * best.total or not best.total < HUGE_ENTRIES:
+        return best
+    ends = stages.sweep(start, neighbour, 0)
+    for band in SWEEPS[:2]:
+        found = _on_lists(log_states, start, neighbour, ends // band, max_degree, 0, best.total, watch)
+        variables, *_, total, largest = found
         if total < best.total:
-            best = Order(np.concatenate([early, rest[found]]), total, max(largest, log2_largest))
-        elif math.isinf(best.total):
-            best = Order(early, math.inf, min(best.log2_largest, log2_largest))
-        allowed = max(MIN_WORK, min(ORDER_SHARE * best.total, MAX_WORK)) if best.total < HUGE_ENTRIES else WORK_IF_HUGE
-        enough = perfect or (work > allowed and attempt + 1 >= len(FIRST_RULES))
-        if enough or (watch is not None and watch.must_stop()):
-            return best._replace(total=best.total + early_total)
-        attempt += 1
+            best = Order(variables, total, largest)
+    return best
 
 
 def elimination_entries(
@@ -99,8 +220,8 @@ def elimination_entries(
             return total
         rest = np.delete(rest, early)
         states = states[rest]
-    rows = orders.bit_rows(rest, begin, count, neighbour)
-    found: float = _greedy(rows, states, FIRST_RULES[0], 0, limit - total, watch)[1]
+    rows = bit_rows(rest, begin, count, neighbour)
+    found: float = _greedy(rows, states, NO_STAGES, FIRST_RULES[0], 0, limit - total, watch)[1]
     return total + found
 
 
@@ -111,20 +232,33 @@ def _lists_first(
     of bits.  Where a part of a large graph is too wide already, so is the whole, and no more of it is looked at."""
     n = len(log_states)
     if n > LARGE_GRAPH:
-        part, among_start, among = orders.around(start, neighbour, int(np.argmax(np.diff(start))), PART)
-        found = orders.low_degrees_first(among_start, among, log_states[part], max_degree, 0, limit, NEVER)
+        part, among_start, among = lists.around(start, neighbour, int(np.argmax(np.diff(start))), PART)
+        found = lists.low_degrees_first(among_start, among, log_states[part], NO_STAGES, max_degree, 0, limit, NEVER)
         if math.isinf(found[4]):
             return found
-    expected = n * SECONDS_PER_EARLY
-    return run_on(
-        watch, expected, orders.low_degrees_first, start, neighbour, log_states, max_degree, orders.DENSE_LIMIT, limit
-    )
+    return _on_lists(log_states, start, neighbour, NO_STAGES, max_degree, orders.DENSE_LIMIT, limit, watch)
+
+
+def _on_lists(
+    log_states: Floats,
+    start: Integers,
+    neighbour: Any,
+    stage: Integers,
+    max_degree: int,
+    dense_limit: int,
+    limit: float,
+    watch: Watch | None,
+) -> Any:
+    """What `low_degrees_first` returns."""
+    expected = len(log_states) * SECONDS_PER_EARLY
+    work = (start, neighbour, log_states, stage, max_degree, dense_limit, limit)
+    return run_on(watch, expected, lists.low_degrees_first, *work)
 
 
 def _greedy(
-    rows: Any, log_states: Floats, rule: tuple[float, float, float], seed: int, limit: float, watch: Watch | None
+    rows: Any, log_states: Floats, stage: Integers, rule: Rule, seed: int, limit: float, watch: Watch | None
 ) -> Any:
     """What `greedy_order` returns."""
     size, words = rows.shape
     expected = SECONDS_PER_WORD * size * words * min(size, orders.HOPELESS) ** 2
-    return run_on(watch, expected, orders.greedy_order, rows, log_states, *rule, seed, limit)
+    return run_on(watch, expected, orders.greedy_order, rows, log_states, stage, *rule, seed, limit)
