@@ -18,7 +18,7 @@ DONE, EMPTY, OUT_OF_RANGE, STOPPED = 0, 1, 2, 3
 
 
 @reducing
-def _extremes(values, zero):
+def extremes(values, zero):
     """The largest entry, and the smallest above `zero`."""
     high = zero
     low = 1e300
@@ -38,7 +38,7 @@ def _finish(out, logs, flag):
     for begin in range(0, out.size, PIECE):
         if flag[0] != 0:
             break
-        piece_high, piece_low = _extremes(out[begin : begin + PIECE], zero)
+        piece_high, piece_low = extremes(out[begin : begin + PIECE], zero)
         high = max(high, piece_high)
         low = min(low, piece_low)
     shrink = 1.0 / high

@@ -58,7 +58,7 @@ class Subgraph:
     @property
     def num_entries(self) -> int:
         """Table entries that a sum goes through."""
-        return self.elimination.num_stored
+        return self.elimination.num_stored()
 
     def moments(self, unary: Floats, pairwise: Floats, workspace: Workspace, watch: Watch) -> Moments:
         """From log potentials of its own rows and pairs; Overdue if the run is over before that."""

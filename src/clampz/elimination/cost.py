@@ -1,6 +1,7 @@
 """What exact sums cost: the one model of their time, for whoever has to choose.
 
-Time goes by the table entries that the pass forwards visits (`Order.total`).  Measured with one thread on a machine
+Time goes by the table entries that the pass forwards visits (`Elimination.visits`; a contraction is expected to take as
+long as a sweep over so many).  Measured with one thread on a machine
 that others used too, on binary tori of 81 and 144 variables, complete graphs, and tori of three and five labels:
 forwards an entry takes 0.5 to 4 ns, and both passes together 2 to 15 ns, mostly 2.4 to 4 times as long as the one.
 Earlier, both passes took 1.1 to 1.4 ns a byte on binary grids and 2.9 with five labels, which is about 10 ns an entry
@@ -77,8 +78,7 @@ def seconds(
 
 def elimination_seconds(elimination: Elimination, *, marginals: bool) -> float:
     """What a sum by this plan takes."""
-    order = elimination.order
-    return seconds(order.total, marginals=marginals, variables=len(order.variables))
+    return seconds(elimination.visits, marginals=marginals, variables=len(elimination.order.variables))
 
 
 class ExactCost(NamedTuple):

@@ -88,7 +88,7 @@ class _Lanes:
 
     def num_threads(self, options: ExactOptions) -> int:
         """How many threads pay, and fit into memory together."""
-        if self.batch.num_lanes == 1 or self.elimination.num_stored < LARGE_LANE:
+        if self.batch.num_lanes == 1 or self.elimination.num_stored() < LARGE_LANE:
             return 1
         threads = min(options.num_threads, self.batch.num_lanes)
         left = memory_allowed(options.memory) - self.elimination.scopes.num_bytes

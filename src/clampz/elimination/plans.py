@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from clampz._kernels import elimination_order as orders
 from clampz._kernels import elimination_plan as plans
 from clampz._kernels import graph
+from clampz._kernels.contraction_passes import Factors
+from clampz.elimination.contraction import Contraction
 from clampz.elimination.orders import Order, find_order
 from clampz.errors import TooWideError
 from clampz.model import Model
@@ -35,6 +37,11 @@ WORDS = np.array([19, 8, 6, 5])
 MOST_COUNTED = 100
 # For plans that are held to a limit elsewhere, or only counted.
 NO_LIMIT = 2**62
+# Table entries from which a sum may gain from being contracted in pairs: a few milliseconds, more than a tree takes to
+# plan; and seconds per entry of a sweep, to compare the two.
+CONTRACTED_ENTRIES, SECONDS_PER_VISIT = 2.0**20, 2e-9
+# Of the scratch of a sweep, where nothing is swept.
+NO_SIZES = np.zeros(6, dtype=np.int64)
 
 
 class Scopes(NamedTuple):
@@ -146,16 +153,16 @@ class Elimination:
     Attributes
     ----------
     plan
-        Index arrays for the kernels.
+        Index arrays for a sweep over buckets; or, for sums that take long, a tree of contractions.
     width
-        Variables in the largest message: the induced width of the order.
+        The induced width of the order: variables that are summed over beside the one that is eliminated, at most.
     sizes
-        Of the working memory that each thread needs beside its tables.
+        Of the working memory that each thread needs beside its tables, for a sweep.
     """
 
     scopes: Scopes
     order: Order
-    plan: plans.Plan
+    plan: plans.Plan | Contraction
     width: int
     sizes: Integers
 
@@ -185,8 +192,14 @@ class Elimination:
             entries = 2 ** min(int(order.log2_largest), MOST_COUNTED)
             raise _too_wide(width, 8 * entries, memory_allowed(memory), "at least ")
         buckets = orders.bucket_scopes(order.variables, start, neighbour)
-        plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
-        found = cls(scopes, order, plan, int(np.diff(plan.steps["begin"]).max(initial=0)), sizes)
+        width = int(np.diff(buckets[0]).max(initial=0))
+        contraction = _contraction(scopes, order, memory, watch) if order.total >= CONTRACTED_ENTRIES else None
+        if contraction is None:
+            plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
+            found = cls(scopes, order, plan, width, sizes)
+        else:
+            _check_memory(width, scopes.num_bytes + int(8 * contraction.largest), memory, "at least ")
+            found = cls(scopes, order, contraction, width, NO_SIZES)
         _check_memory(found.width, found.num_bytes(marginals), memory)
         return found
 
@@ -196,13 +209,21 @@ class Elimination:
 
     def thread_bytes(self, marginals: bool = True) -> int:
         """What each thread needs of it for itself."""
+        if isinstance(self.plan, Contraction):
+            return self.plan.num_bytes(marginals)
         scratch = 3 * self.sizes[0] + 2 * self.sizes[1] + self.sizes[2:].sum()
-        return int(8 * (self.num_stored * (2 if marginals else 1) + scratch))
+        return int(8 * (self.num_stored(marginals) * (2 if marginals else 1) + scratch))
+
+    def num_stored(self, marginals: bool = False) -> int:
+        """Entries of all tables that are in memory together."""
+        if isinstance(self.plan, Contraction):
+            return self.plan.program(marginals).entries
+        return int(self.plan.steps["message"][-1])
 
     @property
-    def num_stored(self) -> int:
-        """Entries of all factor tables and messages."""
-        return int(self.plan.steps["message"][-1])
+    def visits(self) -> float:
+        """Table entries that the pass forwards visits, or that a sweep would visit in the time that it takes."""
+        return self.plan.seconds / SECONDS_PER_VISIT if isinstance(self.plan, Contraction) else self.order.total
 
     @cached_property
     def state_start(self) -> Integers:
@@ -230,6 +251,17 @@ class ExactPlan(NamedTuple):
         restricted = Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1))
         elimination = Elimination.of(restricted.scopes, memory, marginals=marginals, order=order, watch=watch)
         return cls(restricted, elimination)
+
+
+def _contraction(scopes: Scopes, order: Order, memory: int | str | None, watch: Watch | None) -> Contraction | None:
+    """A tree of contractions where that is quicker than to sweep over buckets."""
+    if watch is not None:
+        watch.check_stop()
+    allowed = memory_allowed(None)
+    allowed = allowed if memory is None else min(allowed, memory_allowed(memory))
+    factors = Factors(scopes.num_states, scopes.start, scopes.variables, scopes.table_start)
+    found = Contraction.of(factors, order, max(0, allowed - scopes.num_bytes), watch)
+    return found if found.seconds < SECONDS_PER_VISIT * order.total else None
 
 
 def _check_memory(width: int, needed: int, memory: int | str | None, more: str = "") -> None:

@@ -8,6 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz._kernels import elimination_steps as steps
+from clampz._kernels.contraction_packed import Blocks, make_blocks
+from clampz._kernels.contraction_passes import Arena
+from clampz._kernels.contraction_steps import Lists, make_lists
 from clampz._kernels.elimination_backwards import backwards
 from clampz._kernels.elimination_forwards import (
     DONE,
@@ -19,6 +22,7 @@ from clampz._kernels.elimination_forwards import (
 )
 from clampz._kernels.elimination_plan import Scratch, make_scratch
 from clampz._kernels.jit import compiling
+from clampz.elimination.contraction import Contraction
 from clampz.elimination.cost import SPEED, elimination_seconds
 from clampz.elimination.plans import Elimination
 from clampz.numerics import EPS, Floats
@@ -45,16 +49,29 @@ class Workspace(NamedTuple):
     spread: Floats
     scale: Floats
     scratch: Scratch
+    lists: Lists
+    blocks: Blocks
 
     @classmethod
     def of(cls, *eliminations: Elimination, marginals: bool = True) -> "Workspace":
         """What any of these plans needs, with or without marginals."""
-        size = max(plan.num_stored for plan in eliminations)
-        num_steps = max(len(plan.scopes.num_states) for plan in eliminations)
-        num_tables = max(plan.scopes.num_factors + len(plan.scopes.num_states) for plan in eliminations)
+        stored = beliefs = num_tables = num_contracted = 0
+        for elimination in eliminations:
+            scopes, plan = elimination.scopes, elimination.plan
+            size = elimination.num_stored(marginals)
+            stored = max(stored, size)
+            if isinstance(plan, Contraction):
+                num_contracted = max(num_contracted, len(scopes.num_states))
+                beliefs = max(beliefs, int(scopes.table_start[-1]))
+                num_tables = max(num_tables, plan.num_tables)
+            else:
+                beliefs = max(beliefs, size)
+                num_tables = max(num_tables, scopes.num_factors + len(scopes.num_states))
         scratch = make_scratch(np.max([plan.sizes for plan in eliminations], axis=0))
+        lists, blocks = make_lists(num_contracted), make_blocks(num_contracted > 0)
+        beliefs = beliefs if marginals else 0
         return cls(
-            np.empty(size), np.empty(size if marginals else 0), np.empty(num_tables), np.empty(num_steps), scratch
+            np.empty(stored), np.empty(beliefs), np.empty(num_tables), np.empty(num_tables), scratch, lists, blocks
         )
 
 
@@ -74,12 +91,13 @@ def sum_out(
     `STOPPED_SUM`, and nothing of use in either, where the watch was over first.
     """
     logs = steps.LOGARITHMS if log_domain else steps.SCALED
-    order, wanted = elimination.order, marginals.size > 0
+    wanted = marginals.size > 0
     expected = elimination_seconds(elimination, marginals=wanted)
     began, compiled = perf_counter(), compiling.seconds
     found = run_on(watch, expected, _passes, elimination, values, workspace, marginals, logs)
     if math.isfinite(found.log_z) and compiling.seconds == compiled:
-        SPEED.learn(order.total, len(order.variables), perf_counter() - began, marginals=wanted)
+        took, variables = perf_counter() - began, len(elimination.order.variables)
+        SPEED.learn(elimination.visits, variables, took, marginals=wanted)
     return found
 
 
@@ -87,15 +105,23 @@ def _passes(
     elimination: Elimination, values: Floats, workspace: Workspace, marginals: Floats, logs: bool | None, flag: Flag
 ) -> LogSum:
     """Forwards, with logarithms if need be, and back if wanted."""
-    store, beliefs, spread, scale, scratch = workspace
-    beliefs = beliefs[: elimination.num_stored]
-    status, log_z, terms = forwards(elimination.plan, values, store, spread, scale, scratch, logs, flag)
+    store, beliefs, spread, scale, scratch, lists, blocks = workspace
+    plan = elimination.plan
+    if isinstance(plan, Contraction):
+        arena = Arena(store, scale[: plan.num_tables], spread[: plan.num_tables])
+        status, log_z, terms = plan.run(values, arena, lists, blocks, beliefs, marginals, logs is not None, flag)
+        return _log_sum(status, log_z, terms)
+    status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, flag)
     if status == OUT_OF_RANGE:
         logs = steps.LOGARITHMS
-        status, log_z, terms = forwards(elimination.plan, values, store, spread, scale, scratch, logs, flag)
+        status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, flag)
+    if status == DONE and marginals.size:
+        beliefs = beliefs[: elimination.num_stored()]
+        status = backwards(plan, store, beliefs, scale, scratch, logs, elimination.state_start, marginals, flag)
+    return _log_sum(status, log_z, terms)
+
+
+def _log_sum(status: int, log_z: float, terms: float) -> LogSum:
     if status == EMPTY:
         return LogSum(-math.inf, 0.0)
-    if status == DONE and marginals.size:
-        start = elimination.state_start
-        status = backwards(elimination.plan, store, beliefs, scale, scratch, logs, start, marginals, flag)
     return STOPPED_SUM if status == STOPPED else LogSum(log_z, ROUNDINGS_PER_TERM * EPS * (terms + abs(log_z)))

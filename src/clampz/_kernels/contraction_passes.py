@@ -1,0 +1,226 @@
+"""Both passes of a contraction: factors into the arena, step after step, and marginals out of it.  `contraction_steps`
+has the arrays."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clampz._kernels import simd_math
+from clampz._kernels.contraction_steps import step
+from clampz._kernels.elimination_forwards import DONE, EMPTY, LINEAR_RANGE, OUT_OF_RANGE, STOPPED, extremes
+from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, PIECE
+from clampz._kernels.jit import inline, kernel
+
+LN2 = 0.6931471805599453
+
+
+class Factors(NamedTuple):
+    """The factors as they are given: f is over variables[start[f] : start[f + 1]], its table, row-major, begins at
+    table[f]."""
+
+    num_states: Any
+    start: Any
+    variables: Any
+    table: Any
+
+
+class Arena(NamedTuple):
+    """Working memory of one thread: as in `contraction_steps`."""
+
+    tables: Any
+    scale: Any
+    spread: Any
+
+
+@inline
+def _next(digit, places, shape):
+    """The next entry of a table, last axis fastest: how far it is from this one where the table is laid out."""
+    moved = 0
+    for p in range(digit.size - 1, -1, -1):
+        digit[p] += 1
+        if digit[p] < shape[p]:
+            return moved + places[p]
+        moved -= (shape[p] - 1) * places[p]
+        digit[p] = 0
+    return moved
+
+
+@kernel
+def _walk_factor(plan, factors, f):
+    """For each variable of a factor in the order given: a digit that counts its states, where the next one lies in the
+    arena, and its states."""
+    begin = factors.start[f]
+    count = factors.start[f + 1] - begin
+    digit = np.zeros(count, dtype=np.int64)
+    places = np.empty(count, dtype=np.int64)
+    shape = np.empty(count, dtype=np.int64)
+    for p in range(count):
+        shape[p] = factors.num_states[factors.variables[begin + p]]
+        stride = 1
+        for q in range(plan.start[f + 1] - 1, plan.start[f] - 1, -1):
+            if plan.axes[q] == factors.variables[begin + p]:
+                places[p] = stride
+            stride *= factors.num_states[plan.axes[q]]
+    return digit, places, shape
+
+
+@kernel
+def _fill_factors(plan, factors, values, arena, logs, flag):
+    """Write each factor, divided by its maximum, into the arena.
+
+    Returns the sum of the log maxima, what it lost to rounding, and the sum of all absolute terms; -inf where a table
+    is zero.
+    """
+    tables, scale, spread = arena.tables, arena.scale, arena.spread
+    total = 0.0
+    carry = 0.0
+    terms = 0.0
+    for f in range(plan.num_factors):
+        if flag[0] != 0:
+            break
+        high = -np.inf
+        low = np.inf
+        for t in range(factors.table[f], factors.table[f + 1]):
+            high = max(high, values[t])
+            if values[t] > -np.inf:
+                low = min(low, values[t])
+        if high == -np.inf:
+            return -np.inf, 0.0, 0.0
+        scale[f] = 1.0
+        spread[f] = high - low
+        carry += simd_math.lost_in_sum(total, high)
+        total += high
+        terms += abs(high) + spread[f] + 2.0
+        digit, places, shape = _walk_factor(plan, factors, f)
+        at = factors.table[f]
+        for t in range(factors.table[f], factors.table[f + 1]):
+            if logs is not None:
+                tables[at] = values[t] - high if values[t] > -np.inf else LOG_ZERO
+            else:
+                tables[at] = simd_math.exp(max(values[t] - high, -simd_math.EXP_LIMIT)) if values[t] > -np.inf else 0.0
+            at += _next(digit, places, shape)
+    tables[factors.table[plan.num_factors]] = 0.0 if logs is not None else 1.0
+    scale[scale.size - 1] = 1.0
+    spread[spread.size - 1] = 0.0
+    return total, carry, terms
+
+
+@kernel
+def _measure(table, logs, flag):
+    """The largest entry, and the smallest above zero."""
+    zero = BELOW_ZERO if logs is not None else 0.0
+    high = zero
+    low = 1e300
+    for begin in range(0, table.size, PIECE):
+        if flag[0] != 0:
+            break
+        piece_high, piece_low = extremes(table[begin : begin + PIECE], zero)
+        high = max(high, piece_high)
+        low = min(low, piece_low)
+    return high, low
+
+
+@kernel
+def _fill_belief(plan, factors, f, adjoint_at, tables, beliefs, logs):
+    """The marginal of a factor: its table times its adjoint."""
+    begin, end = factors.table[f], factors.table[f + 1]
+    high = 0.0
+    if logs is not None:
+        high = LOG_ZERO
+        for i in range(end - begin):
+            high = max(high, tables[begin + i] + tables[adjoint_at + i])
+    digit, places, shape = _walk_factor(plan, factors, f)
+    at = 0
+    total = 0.0
+    for t in range(begin, end):
+        if logs is not None:
+            value = tables[begin + at] + tables[adjoint_at + at] - high
+            beliefs[t] = simd_math.exp(value) if value > -simd_math.EXP_LIMIT else 0.0
+        else:
+            beliefs[t] = tables[begin + at] * tables[adjoint_at + at]
+        total += beliefs[t]
+        at += _next(digit, places, shape)
+    for t in range(begin, end):
+        beliefs[t] /= total
+
+
+@kernel
+def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, flag):
+    """All steps, from the log tables `values`; the marginals of factors go into `beliefs` where there are steps back.
+    Returns a status, log Z, and the sum of absolute terms that bounds its rounding error.
+
+    OUT_OF_RANGE: scaled tables might underflow; EMPTY: Z = 0; STOPPED: the flag was raised.
+    """
+    tables, scale, spread = arena.tables, arena.scale, arena.spread
+    num_nodes = plan.num_nodes
+    zero = BELOW_ZERO if logs is not None else 0.0
+    lists.seen[:] = -1  # by steps of another run
+    total, carry, terms = _fill_factors(plan, factors, values, arena, logs, flag)
+    if total == -np.inf:
+        return EMPTY, -np.inf, 0.0
+    for f in range(plan.num_factors if beliefs.size > 0 else 0):
+        if factors.table[f + 1] - factors.table[f] == 1:
+            beliefs[factors.table[f]] = 1.0  # perhaps of no variables, and then no step will write it
+    exponents = 0
+    for k in range(plan.steps.size):
+        now = plan.steps[k]
+        reach = spread[now.first] + spread[now.second]
+        if reach > LINEAR_RANGE and logs is None:
+            return OUT_OF_RANGE, 0.0, 0.0
+        added = step(plan, k, factors.num_states, tables, scale, lists, blocks, logs, flag)
+        forwards = now.out < num_nodes
+        counted = forwards and now.again == 0
+        node = now.out if forwards else now.out - num_nodes
+        table = tables[now.out_at : now.out_at + sizes[node]]
+        high, low = _measure(table, logs, flag)
+        if flag[0] != 0:
+            return STOPPED, 0.0, 0.0
+        if high <= zero:
+            return EMPTY, -np.inf, 0.0
+        log_high = 0.0
+        if logs is not None:
+            for i in range(table.size):
+                table[i] -= high
+            scale[now.out] = 1.0
+            spread[now.out] = high - low
+            log_high = high
+        else:
+            exponent = int(np.ceil(np.log2(high)))
+            scale[now.out] = 2.0 ** (-exponent)
+            spread[now.out] = np.log(high / low)
+            if counted:
+                exponents += exponent
+            if plan.start[node] == plan.start[node + 1]:  # nothing is left of its component but a number
+                log_high = np.log(high * scale[now.out])
+        if counted:
+            carry += simd_math.lost_in_sum(total, log_high)
+            total += log_high
+            # each entry is a sum of so many products; of logarithms, each as large as their reach
+            terms += added + 3.0 + abs(log_high) + (2.0 * reach if logs is not None else 0.0)
+        if not forwards and node < plan.num_factors:
+            if reach + spread[now.out] > LINEAR_RANGE and logs is None:
+                return OUT_OF_RANGE, 0.0, 0.0
+            _fill_belief(plan, factors, node, now.out_at, tables, beliefs, logs)
+    scaled = exponents * LN2
+    carry += simd_math.lost_in_sum(total, scaled)
+    return DONE, total + scaled + carry, terms + abs(scaled)
+
+
+@kernel
+def fill_marginals(factors, home, beliefs, state_start, marginals):
+    """Of every variable, from the factor `home` that has it; one that none has is uniform."""
+    for v in range(home.size):
+        size = factors.num_states[v]
+        begin = state_start[v]
+        f = home[v]
+        for x in range(size):
+            marginals[begin + x] = 1.0 / size if f < 0 else 0.0
+        if f < 0:
+            continue
+        inside = 1
+        for p in range(factors.start[f + 1] - 1, factors.start[f] - 1, -1):
+            if factors.variables[p] == v:
+                break
+            inside *= factors.num_states[factors.variables[p]]
+        for t in range(factors.table[f + 1] - factors.table[f]):
+            marginals[begin + t // inside % size] += beliefs[factors.table[f] + t]

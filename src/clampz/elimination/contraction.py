@@ -1,0 +1,175 @@
+"""Sums as pairwise contractions: two tables at a time become one, and variables that no other table has are summed out
+at once.
+
+Where a bucket of an elimination is swept over the union of all its scopes, here it is taken in pairs, and the tree of
+pairs is made better by local search: on grids and pedigrees a tenth of the products and of the memory, and they are
+products of matrices.  A table is freed when it was used; on the way back to marginals tables are kept where they fit,
+and made again where they do not.  The kernels are in `_kernels.contraction_*`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz._kernels import contraction_plan as plans
+from clampz._kernels import contraction_tree as trees
+from clampz._kernels.contraction_packed import Blocks
+from clampz._kernels.contraction_passes import Arena, Factors, contract, fill_marginals
+from clampz._kernels.contraction_steps import Lists
+from clampz._kernels.elimination_forwards import DONE, OUT_OF_RANGE
+from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
+from clampz.elimination.orders import Order
+from clampz.model.tables import offsets
+from clampz.numerics import Floats, Integers
+from clampz.watch import Flag, Watch, run_on
+
+# Share of the time that a sum takes in which its tree is made better: a subtree takes as long as 100,000 products.
+TREE_SHARE = 0.5
+# Rounds through the nodes of a tree until nothing gets better, about.
+ROUNDS = 4
+# The tables of a contraction are at most a third of the memory each: two that are read and one that is written.
+TABLE_SHARE = 1 / 3
+# Cuts of the way forwards that are tried where tables do not fit until they are used on the way back.
+MOST_SEGMENTS = 256
+# Words of eight bytes that a sum takes beside its arena, for each step and for each variable.
+STEP_WORDS, VARIABLE_WORDS = 12, 12
+
+
+class Program(NamedTuple):
+    """Steps with places, and the entries of the arena that they need."""
+
+    steps: plans.Steps
+    entries: int
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    """The plan of a sum over factors as a tree of pairwise contractions.
+
+    Attributes
+    ----------
+    factors
+        The scopes, as kernels want them.
+    tree
+        Which two tables are contracted into which.
+    seconds
+        What log Z is expected to take.
+    memory
+        Bytes that steps for marginals keep to, if they can: what does not fit is made again.
+    """
+
+    factors: Factors
+    tree: trees.Tree
+    seconds: float
+    memory: int
+
+    @classmethod
+    def of(cls, factors: Factors, order: Order, memory: int, watch: Watch | None = None) -> "Contraction":
+        """A tree that follows the order, made better for a share of the time that the sum takes, if the watch allows;
+        tables that do not fit into `memory` bytes are avoided."""
+        log_states = np.log2(factors.num_states)
+        tree = trees.tree_of_order(order.variables, log_states, factors.start, factors.variables)
+        limit = TABLE_SHARE * memory / 8
+        seconds = trees.SECONDS_PER_LOOK * len(tree.left) * ROUNDS
+        tree, expected = run_on(watch, seconds, trees.reconfigure, tree, log_states, limit, TREE_SHARE)
+        return cls(factors, tree, expected, memory)
+
+    @cached_property
+    def largest(self) -> float:
+        """Entries of the largest table."""
+        return float(plans.node_sizes(self.tree, self.factors.num_states).max(initial=1.0))
+
+    @cached_property
+    def sizes(self) -> Integers:
+        sizes: Integers = plans.node_sizes(self.tree, self.factors.num_states).astype(np.int64)
+        return sizes
+
+    @property
+    def num_tables(self) -> int:
+        """Of nodes, their adjoints and the 1."""
+        return 2 * len(self.sizes) + 1
+
+    @cached_property
+    def order(self) -> Integers:
+        """The nodes in the order in which they are made."""
+        nodes: Integers = plans.steps_forwards(self.tree, self.sizes)
+        return nodes
+
+    @cached_property
+    def log_z_program(self) -> Program:
+        return self._program(1, marginals=False)
+
+    @cached_property
+    def marginals_program(self) -> Program:
+        """The one with the fewest segments that fits into memory; or else needs least."""
+        best = self._program(1, marginals=True)
+        segments = 2
+        while 8 * best.entries > self.memory and segments <= min(MOST_SEGMENTS, len(self.order)):
+            best = min(best, self._program(segments, marginals=True), key=lambda program: program.entries)
+            segments *= 2
+        return best
+
+    def program(self, marginals: bool) -> Program:
+        return self.marginals_program if marginals else self.log_z_program
+
+    def _program(self, num_segments: int, *, marginals: bool) -> Program:
+        written = np.cumsum(self.sizes[self.order]) / max(1, int(self.sizes[self.order].sum()))
+        segment = np.minimum((written * num_segments).astype(np.int64), num_segments - 1)
+        steps = plans.list_steps(self.tree, self.order, segment, marginals)
+        entries = plans.find_places(steps, self.sizes, self.factors.table)
+        start, axes = self._layout
+        num_factors = len(self.factors.table) - 1
+        return Program(plans.Steps(steps, start, axes, len(self.sizes), num_factors), int(entries))
+
+    @cached_property
+    def _layout(self) -> tuple[Integers, Integers]:
+        start, axes = plans.lay_out(self.tree, self.order, self.factors.num_states, self.sizes)
+        return start, axes
+
+    @cached_property
+    def home(self) -> Integers:
+        """(n,) the smallest factor that each variable is in, -1 for one that is in none."""
+        factors = self.factors
+        factor_of = np.repeat(np.arange(len(factors.start) - 1), np.diff(factors.start))
+        largest_first = np.argsort(-np.diff(factors.table)[factor_of], kind="stable")
+        home = np.full(len(factors.num_states), -1, dtype=np.int64)
+        home[factors.variables[largest_first]] = factor_of[largest_first]
+        return home
+
+    def num_bytes(self, marginals: bool) -> int:
+        """What a thread needs for itself."""
+        beside = STEP_WORDS * len(self.program(marginals).steps.steps) + VARIABLE_WORDS * len(self.factors.num_states)
+        beliefs = int(self.factors.table[-1]) if marginals else 0
+        return 8 * (self.program(marginals).entries + beliefs + beside)
+
+    @cached_property
+    def _lone(self) -> float:
+        """log of the states of the variables that no factor has."""
+        return float(np.log(self.factors.num_states[self.home < 0]).sum())
+
+    def run(
+        self,
+        values: Floats,
+        arena: Arena,
+        lists: Lists,
+        blocks: Blocks,
+        beliefs: Floats,
+        marginals: Floats,
+        log_domain: bool,
+        flag: Flag,
+    ) -> tuple[int, float, float]:
+        """A status, log Z and the sum of absolute terms that bounds its rounding error, of the log tables `values`;
+        with logarithms if need be.  Fills `marginals` unless it is empty, and `beliefs` with those of the factors."""
+        wanted = marginals.size > 0
+        beliefs = beliefs[: len(values) if wanted else 0]
+        fixed = (self.program(wanted).steps, self.factors, values, self.sizes, arena, lists, blocks, beliefs)
+        status, log_z, terms = OUT_OF_RANGE, 0.0, 0.0
+        if not log_domain:
+            status, log_z, terms = contract(*fixed, SCALED, flag)
+        if status == OUT_OF_RANGE:
+            status, log_z, terms = contract(*fixed, LOGARITHMS, flag)
+        if status == DONE and wanted:
+            fill_marginals(self.factors, self.home, beliefs, offsets(self.factors.num_states), marginals)
+        return status, log_z + self._lone, terms + self._lone
