@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
+from clampz._kernels import circuits as kernels
 from clampz.counting import circuits
 from clampz.counting.encoding import encode
 from clampz.counting.programs import Failed
@@ -50,9 +51,23 @@ def test_booleans_that_a_circuit_does_not_mention_are_free():
 
 
 WRONG = {
-    "no circuit": [b"", b"c2d", b"nnf 1 0 2\nX 1\n", b"nnf 1 0 2\nL x\n", b"nnf 1 0 2\nL 1.5\n", b"nnf 1 0 2\nA 3\n"],
+    "no circuit": [
+        b"",
+        b"c2d",
+        b"nnf 1 0 2\n",
+        b"nnf 1 0 2\nL-1\n",
+        b"nnf 1 0 2\nL 1-\n",
+        b"nnf 1 0 2\nL -\n",
+        b"nnf 1 0 2\nL 100000000000000000000000000001\n",
+        b"nnf 1 0 2\nX 1\n",
+        b"nnf 1 0 2\nL x\n",
+        b"nnf 1 0 2\nL 1.5\n",
+    ],
     "over these booleans": [
         b"nnf 1 0 2\nL 3\n",
+        b"nnf 1 0 2\nL\n",
+        b"nnf 1 0 2\nA 3\n",
+        b"nnf 1 0 2\nA L 3\n",
         b"nnf 1 0 2\nL 0\n",
         b"nnf 2 1 2\nA 1 1\nL 1\n",
         b"nnf 1 0 2\nA 99999999999 0\n",
@@ -93,8 +108,13 @@ def test_a_circuit_that_leaves_something_out_is_a_lower_bound():
 
 @pytest.mark.nojit
 def test_checks_end_with_the_watch_and_with_memory():
+    clauses = encode(implication())
     with pytest.raises(Overdue):
-        circuits.checked(RIGHT, encode(implication()), Asked(1), MEMORY)
+        circuits.checked(RIGHT, clauses, Asked(1), MEMORY)
+    raised = np.ones(1, dtype=np.uint8)
+    nodes = circuits.checked(RIGHT, clauses, Watch(), MEMORY).nodes
+    assert kernels.check_shape(*nodes, np.zeros((5, 1), dtype=np.uint64), raised) == kernels.STOPPED
+    assert kernels.first_not_implied(clauses.literals, *nodes, 2, raised) < 0
     with pytest.raises(Failed, match="does not fit into the memory"):
         circuits.checked(RIGHT, encode(implication()), Watch(), 10)
 

@@ -1,6 +1,7 @@
 """Circuits of a compiled set of clauses: read, checked, summed.
 
-tokens    (t,)     of the file: 0 literal | 1 number children... (and) | 2 boolean number children... (or)
+text      (bytes,) of the file, whose lines are  L literal | A number children... | O boolean number children...
+tokens    (t,)     the same as numbers, with LITERAL, AND and OR in place of the letters
 kind      (n,)     of each node LITERAL, AND or OR; children stand before their parents, and the root is the last
 label     (n,)     the literal, or the boolean that an OR decides; of an AND 0
 start     (n + 1,) the children of node k are child[start[k] : start[k + 1]]
@@ -24,9 +25,50 @@ SOUND, STOPPED, OVERLAPPING, AMBIGUOUS = 0, 1, 2, 3
 ROUNDINGS_PER_OR = 8.0
 
 
+LETTERS = (ord("L"), ord("A"), ord("O"))
+MINUS, ZERO, NINE, SPACE, NEWLINE = ord("-"), ord("0"), ord("9"), ord(" "), ord("\n")
+# Numbers in a file have fewer digits than would overflow.
+MOST_DIGITS = 17
+
+
 @inline
 def _place(literal):
     return 2 * abs(literal) + (literal < 0)
+
+
+@kernel
+def read_tokens(text):
+    """The tokens of a file; none if it has anything else in it."""
+    tokens = np.empty(text.size // 2 + 1, dtype=np.int64)
+    num = 0
+    at = 0
+    while at < text.size:
+        byte = text[at]
+        if byte in (SPACE, NEWLINE):
+            at += 1
+            continue
+        token = -1
+        for kind in range(3):
+            if byte == LETTERS[kind]:
+                token = kind
+        at += 1
+        if token < 0:
+            token = 0
+            begin = at
+            if byte != MINUS:
+                begin = at = at - 1
+            while at < text.size and ZERO <= text[at] <= NINE and at - begin < MOST_DIGITS:
+                token = 10 * token + np.int64(text[at]) - ZERO
+                at += 1
+            if at == begin:
+                return tokens[:0]
+            if byte == MINUS:
+                token = -token
+        if at < text.size and text[at] not in (SPACE, NEWLINE):
+            return tokens[:0]
+        tokens[num] = token
+        num += 1
+    return tokens[:num]
 
 
 @kernel

@@ -18,7 +18,7 @@ DIE_WITH_PARENT = 1  # prctl's number of it
 
 def main(folder: Path) -> None:
     task = json.loads((folder / "task.json").read_text())
-    hold(task["memory"], task["parent"])
+    hold(task["memory"], task["file"], task["parent"])
     sys.path[:] = task["path"]
     if task["work"] == "run":
         os.chdir(folder)
@@ -28,14 +28,15 @@ def main(folder: Path) -> None:
     (folder / "answer").write_text(answer)
 
 
-def hold(memory: int, parent: int) -> None:
-    """Take no more memory than this, pay no heed to Ctrl-C (who started this does), and end with who did."""
+def hold(memory: int, file: int, parent: int) -> None:
+    """Take no more memory than this, write no larger file, pay no heed to Ctrl-C (who started this does), and end with
+    who did."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file, file))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     except (ImportError, ValueError, OSError):
         pass  # not on this system

@@ -29,8 +29,6 @@ FAULTS = {
     kernels.OVERLAPPING: "parts of a product share a boolean",
     kernels.AMBIGUOUS: "parts of a sum do not exclude each other at sight",
 }
-# Letters of the file as numbers.
-AS_NUMBERS = bytes.maketrans(b"LAO", b"012")
 # Bytes per token while a circuit is read and checked, beside the sets of booleans.
 BYTES_PER_TOKEN = 40
 
@@ -135,29 +133,26 @@ def _dimacs(clauses: Clauses) -> NDArray[np.uint8]:
 
 def checked(text: bytes, clauses: Clauses, watch: Watch, memory: int) -> Circuit:
     """A circuit from a file, of which nothing is believed."""
-    header, _, body = text.partition(b"\n")
-    try:
-        if not header.startswith(b"nnf"):
-            raise ValueError
-        with np.errstate(all="ignore"):
-            tokens = np.array(body.translate(AS_NUMBERS).split(), dtype=np.int64)
-    except ValueError:
-        raise Failed("dsharp wrote no circuit") from None
     num_booleans = clauses.num_booleans
+    words = num_booleans // 64 + 1
+    header, _, body = text.partition(b"\n")
+    tokens = kernels.read_tokens(np.frombuffer(body, dtype=np.uint8))
+    if not header.startswith(b"nnf") or len(tokens) == 0:
+        raise Failed("dsharp wrote no circuit")
     nodes = kernels.lay_out(tokens, num_booleans)
-    kind, *_ = nodes
-    if len(kind) == 0:
+    num_nodes = len(nodes[0])
+    if num_nodes == 0:
         raise Failed("dsharp wrote no circuit over these booleans")
-    if 8 * len(kind) * (num_booleans // 64 + 1) + BYTES_PER_TOKEN * len(tokens) > memory:
-        raise Failed(f"a circuit of {len(kind):,} nodes does not fit into the memory that there is")
-    below = np.zeros((len(kind), num_booleans // 64 + 1), dtype=np.uint64)
-    status = watch.run(kernels.check_shape, *nodes, below)
-    if status in FAULTS:
+    if 8 * num_nodes * words + BYTES_PER_TOKEN * len(tokens) > memory:
+        raise Failed(f"a circuit of {num_nodes:,} nodes does not fit into the memory that there is")
+    watch.check_stop()
+    status = watch.run(kernels.check_shape, *nodes, np.zeros((num_nodes, words), dtype=np.uint64))
+    if status == kernels.STOPPED:
+        raise Overdue
+    if status != kernels.SOUND:
         raise Failed(f"dsharp wrote a circuit that cannot be summed: {FAULTS[status]}")
-    implied = (
-        watch.run(kernels.first_not_implied, clauses.literals, *nodes, num_booleans) if status == kernels.SOUND else -1
-    )
-    if status == kernels.STOPPED or implied < 0:
+    implied = watch.run(kernels.first_not_implied, clauses.literals, *nodes, num_booleans)
+    if implied < 0:
         raise Overdue
     if implied < clauses.num_clauses:
         raise Failed(f"dsharp wrote a circuit that does not imply clause {implied}")

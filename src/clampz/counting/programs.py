@@ -25,6 +25,8 @@ CHILD = Path(__file__).with_name("child.py")
 LAST_WORDS = 2000
 # Bytes of address space beside what a program may use: dsharp reserves more than a gigabyte, of which it uses little.
 RESERVED_BYTES = 1_500_000_000
+# Bytes of memory that it takes to read a byte of what a program has written (a circuit's numbers, some times over).
+MEMORY_PER_FILE_BYTE = 16
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -56,7 +58,8 @@ class Program:
             self.folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory(prefix="clampz-")))
             for file, array in arrays.items():
                 array.tofile(self.folder / file)
-            told = {**task, "memory": memory + RESERVED_BYTES, "parent": os.getpid(), "path": sys.path}
+            limits = {"memory": memory + RESERVED_BYTES, "file": memory // MEMORY_PER_FILE_BYTE}
+            told = {**task, **limits, "parent": os.getpid(), "path": sys.path}
             (self.folder / "task.json").write_text(json.dumps(told))
             said = self._ends.enter_context((self.folder / "said").open("wb"))
             self._process = subprocess.Popen(
