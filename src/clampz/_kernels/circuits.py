@@ -58,7 +58,7 @@ def read_tokens(text):
             if byte != MINUS:
                 begin = at = at - 1
             while at < text.size and ZERO <= text[at] <= NINE and at - begin < MOST_DIGITS:
-                token = 10 * token + np.int64(text[at]) - ZERO
+                token = 10 * token + (text[at] - ZERO)
                 at += 1
             if at == begin:
                 return tokens[:0]

@@ -27,9 +27,11 @@ MISSING = (
 )
 OUT_OF_TIME = "time was up before the count was done"
 OUT_OF_MEMORY = "there was not enough memory"
+# Seconds before the counter begins: what the compiler can do at all it has mostly done by then, in less work.
+HEAD_START = 1.0
 # Once there is a count, a proof has so many times as long as that took, and so many seconds: nobody waits for ever
 # where time is not limited.
-PATIENCE, LEAST_PATIENCE = 3.0, 2.0
+PATIENCE, LEAST_PATIENCE = 1.0, 1.0
 # How far the probabilities of a variable's states, counted one by one, may be from adding up to 1.
 ADDING_UP = 1e-6
 
@@ -120,26 +122,35 @@ def _counted(model: Model, watch: Watch, memory: int, marginals: bool) -> Counte
 
 
 def _side_by_side(clauses: Clauses, watch: Watch, memory: int) -> tuple[float | None, Circuit | None, str]:
-    """What the counter finds, what the compiler does, and why the counter found nothing."""
+    """What the counter finds, what the compiler does, and why the counter found nothing.  Once one of them has what the
+    other could only confirm, that is ended."""
     counting, compiling = watch.share(), watch.share()
     begun = perf_counter()
     until = math.inf
+    counted: Future[float] | None = None
     with ThreadPoolExecutor(2) as pool:
         try:
-            counted = pool.submit(ganak.log_count, clauses, counting, memory)
             compiled = pool.submit(circuits.compiled, clauses, compiling, memory)
-            while not compiled.done() or not (counted.done() or _is_proven(compiled)):
-                sleep(LOOK)
-                watch.must_stop()
-                if counted.done() and counted.exception() is None and math.isinf(until):
-                    until = perf_counter() + PATIENCE * (perf_counter() - begun) + LEAST_PATIENCE
+            while not (compiled.done() and _is_proven(compiled)):
+                if counted is None and (compiled.done() or perf_counter() - begun > HEAD_START):
+                    counted = pool.submit(ganak.log_count, clauses, counting, memory)
+                if counted is not None and counted.done():
+                    if compiled.done():
+                        break
+                    if math.isinf(until) and counted.exception() is None:
+                        until = perf_counter() + PATIENCE * (perf_counter() - begun) + LEAST_PATIENCE
                 if perf_counter() > until:
                     compiling.end()
+                watch.must_stop()
+                sleep(LOOK)
         finally:
             counting.end()
             compiling.end()
+    circuit = None if _why_none(compiled) else compiled.result()
+    if counted is None:
+        return None, circuit, ""
     why = _why_none(counted)
-    return None if why else counted.result(), None if _why_none(compiled) else compiled.result(), why
+    return None if why else counted.result(), circuit, why
 
 
 def _is_proven(compiled: Future[Circuit]) -> bool:
