@@ -13,6 +13,9 @@ import pytest
 
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
+from clampz.counting import ganak
+from clampz.counting.encoding import encode
+from clampz.watch import Watch
 from naive import enumerate_model
 
 EXACT = 1e-9
@@ -100,6 +103,19 @@ def brackets() -> list[float]:
             bracket = cz.bound(model, **{"time": 20.0, "threads": 1, **options})
             held(model, bracket, log_z=log_z)
             out += [bracket.estimate] if "gap" in options else []
+    return out
+
+
+def counts() -> list[float]:
+    """Of a ring whose neighbours differ, and of a chain of implications with strong potentials."""
+    ring = cz.Model(np.zeros((5, 5)), {(i, (i + 1) % 5): np.where(np.eye(5) > 0, -np.inf, 0.0) for i in range(5)})
+    implies = [[0.0, 0.0], [-np.inf, 0.0]]
+    chain = cz.Model(np.tile([0.0, -9.0], (12, 1)), {(i, i + 1): implies for i in range(11)})
+    out = []
+    for model in (ring, chain):
+        clauses = encode(model)
+        out.append(ganak.log_count(clauses, Watch(), 10**9) + clauses.scale)
+        np.testing.assert_allclose(out[-1], cz.exact(model).log_z, EXACT)
     return out
 
 

@@ -10,6 +10,9 @@ import numpy as np
 
 import clampz as cz
 from clampz import _kernels
+from clampz.counting import circuits
+from clampz.counting.encoding import encode
+from clampz.watch import Watch
 
 MODULES = {
     info.name: importlib.import_module(f"{_kernels.__name__}.{info.name}")
@@ -82,6 +85,7 @@ def walk() -> None:
         walk_methods(name, model)
         walk_clamps(model)
         walk_brackets(name, model)
+    walk_circuits()
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
     with suppress(cz.TooWideError):  # of a graph as large a part is looked at first
         cz.exact(cz.generators.grid(260, 260, rng=0))
@@ -90,6 +94,15 @@ def walk() -> None:
     large = cz.generators.grid(120, 120, rng=0)  # ranges of slots, a thread for each
     for method in (cz.mean_field, cz.bethe, cz.trw):
         method(large, max_iter=2, threads=2)
+
+
+def walk_circuits() -> None:
+    """A circuit of two variables, the first of which implies the second."""
+    clauses = encode(cz.Model(np.zeros((2, 2)), {(0, 1): [[0.0, 0.0], [-np.inf, 0.0]]}))
+    circuit = circuits.checked(b"nnf 5 4 2\nL 1\nL 2\nA 2 0 1\nL -1\nO 1 2 2 3\n", clauses, Watch(), 10**8)
+    assert abs(circuit.log_count - np.log(3.0)) < EXACT
+    assert abs(circuit.probabilities()[4] - 2 / 3) < EXACT
+    assert circuits.completed(circuit, clauses, Watch(), 10**9).is_complete
 
 
 def walk_methods(name: str, model: cz.Model) -> None:

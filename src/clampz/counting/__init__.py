@@ -1,0 +1,8 @@
+"""Counting: log Z of models full of hard zeros, by programs that count weighted clauses.
+
+May import: model, watch, options, kernels, wording, numerics and errors.
+"""
+
+from clampz.counting.counts import MISSING, Counted, count, is_available
+
+__all__ = ["MISSING", "Counted", "count", "is_available"]
