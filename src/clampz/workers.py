@@ -52,10 +52,15 @@ class Job(Generic[T]):
     """Work that a crew has been given.  What an executor loses, the crew's own threads do again."""
 
     def __init__(
-        self, crew: "Crew", function: Callable[..., T], args: tuple[object, ...], here: tuple[object, ...]
+        self,
+        crew: "Crew",
+        function: Callable[..., T],
+        args: tuple[object, ...],
+        here: tuple[object, ...],
+        executor: Executor | None,
     ) -> None:
         self._crew, self._function, self._args, self._here = crew, function, args, here
-        self.future = self._given_to(crew.executor)
+        self.future = self._given_to(executor)
 
     def done(self) -> bool:
         if self.future.done() and self._lost():
@@ -103,6 +108,7 @@ class Crew:
         self.executor = executor
         self.num_threads = num_threads
         self._home: ThreadPoolExecutor | None = None
+        self._beside: ThreadPoolExecutor | None = None
 
     @property
     def num_at_once(self) -> int:
@@ -116,16 +122,22 @@ class Crew:
             self._home = ThreadPoolExecutor(self.num_threads)
         return self._home
 
+    def beside(self, function: Callable[..., T], *args: object) -> Job[T]:
+        """Let a thread that does no more than wait call function(*args) in this process, beside all other work."""
+        self._beside = self._beside or ThreadPoolExecutor(1)
+        return Job(self, function, args, (), self._beside)
+
     def submit(self, function: Callable[..., T], *args: object, here: tuple[object, ...] = ()) -> Job[T]:
         """Let someone compute function(*args), or function(*args, *here) if it is done in this process."""
-        return Job(self, function, args, here)
+        return Job(self, function, args, here, self.executor)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._home is not None:
-            self._home.shutdown(wait=False, cancel_futures=True)
+        for own in (self._home, self._beside):
+            if own is not None:
+                own.shutdown(wait=False, cancel_futures=True)
 
 
 def in_this_process(executor: Executor | None) -> bool:

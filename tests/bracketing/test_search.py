@@ -152,7 +152,7 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     leaf = solve_leaves(asked.work, late.watch)
     plan = late._plan_of_whole(True)
     assert plan is not None and late.slack > 0
-    late._take(search.Whole(exact=True), search.whole_sum(model, plan))
+    late._take(search.Whole("sum"), plan.ends())
     ends = late._ends()
     late._take(asked, leaf)
     truth = cz.exact(model)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from clampz import generators
 from clampz.elimination.exact import ExactOptions, _normalised
-from clampz.summing.exact import exact
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.summing.exact import exact
 from naive import enumerate_model
 
 EXACT = 1e-10

@@ -9,6 +9,9 @@ from clampz.model import Model
 from clampz.wording import counted
 
 BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "left"]
+# Who says what an estimate is: Bethe with a few variables clamped, a count that is right with high probability, or the
+# bounds, where only rounding is between them.
+EstimateBy = Literal["Bethe", "counting", "bounds"]
 # Nats outside a bracket up to which a value is held inside it: what is further off is no estimate.
 NEAR = 1.0
 # Nats: a bracket as narrow is log Z but for rounding.
@@ -16,10 +19,11 @@ ROUNDING = 1e-6
 
 
 class Guess(NamedTuple):
-    """What Bethe says of log Z, which proves nothing; or None, and why, in a sentence."""
+    """What is said of log Z that proves nothing, and who says it; or None, and why, in a sentence."""
 
     value: float | None
     why_none: str = ""
+    by: EstimateBy = "Bethe"
 
     def within(self, lower: float, upper: float, *, closed: bool = False) -> "Guess":
         """The same as bounds allow it: held inside them if it is near; the middle where nothing but rounding is between
@@ -29,14 +33,17 @@ class Guess(NamedTuple):
         (5.0, "Bethe's value 70 is far outside the bracket [3, 5].")
         """
         if lower == upper:
-            return Guess(lower)
+            return Guess(lower, by="bounds")
         if math.isfinite(upper - lower) and (closed or upper - lower <= ROUNDING):
-            return Guess(lower + (upper - lower) / 2)
+            return Guess(lower + (upper - lower) / 2, by="bounds")
         if self.value is None:
             return self
-        if not lower - NEAR <= self.value <= upper + NEAR:
-            return Guess(None, f"Bethe's value {self.value:.6g} is far outside the bracket [{lower:.6g}, {upper:.6g}].")
-        return Guess(min(max(self.value, lower), upper))
+        # a count is right or it is wrong: only rounding may take a right one outside
+        near = NEAR if self.by == "Bethe" else ROUNDING * (1.0 + abs(self.value))
+        if not lower - near <= self.value <= upper + near:
+            what = "Bethe's value" if self.by == "Bethe" else "The count"
+            return Guess(None, f"{what} {self.value:.6g} is far outside the bracket [{lower:.6g}, {upper:.6g}].")
+        return self._replace(value=min(max(self.value, lower), upper))
 
 
 class Point(NamedTuple):
@@ -54,9 +61,10 @@ class Bracket(Drawable):
 
     Attributes
     ----------
-    estimate, why_no_estimate
-        Bethe's value with a few variables clamped, held inside the bracket; or None, and why, in a sentence: it did not
-        settle in its share of the time, say, or is far outside.  Of a closed bracket its middle, which is log Z.
+    estimate, estimate_by, why_no_estimate
+        A value inside the bracket, and whose it is: "Bethe" (with a few variables clamped), "counting" (right with high
+        probability, not proven), or "bounds" (of a closed bracket its middle, which is log Z).  Or None, and why, in a
+        sentence: Bethe did not settle in its share of the time, say, or is far outside.
     trace
         How the bracket closed.
     stopped_by
@@ -68,6 +76,7 @@ class Bracket(Drawable):
     lower: float
     upper: float
     estimate: float | None
+    estimate_by: EstimateBy = "Bethe"
     why_no_estimate: str = ""
     trace: tuple[Point, ...]
     stopped_by: BracketStop
@@ -79,7 +88,8 @@ class Bracket(Drawable):
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     def __repr__(self) -> str:
-        estimate = "no estimate" if self.estimate is None else f"estimate {self.estimate:.10g}"
+        kind = "counted" if self.estimate_by == "counting" else "estimate"
+        estimate = "no estimate" if self.estimate is None else f"{kind} {self.estimate:.10g}"
         return (
             f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, {estimate}; "
             f"{counted(self.num_leaves, 'leaf', 'leaves')}, {self.seconds:.2g} s, stopped by {self.stopped_by})"

@@ -3,7 +3,7 @@ several at a time."""
 
 import math
 from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from clampz.bracketing.sight import sight_ends
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
-from clampz.elimination.slices import SlicedPlan, Slicer
+from clampz.counting import Counted
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -29,6 +29,7 @@ from clampz.model.equivalent import Equivalent, pairwise_model
 from clampz.numerics import Floats
 from clampz.signature import is_small
 from clampz.simplifying import simplify
+from clampz.summing.whole import WholeSum, count_on, least_sum, planar_whole, quick_sum, worth_counting
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
@@ -58,29 +59,13 @@ class ContradictionError(RuntimeError):
 
 
 class Whole(NamedTuple):
-    """A sum of all that is left of a model is asked for, which may be off by an error."""
+    """The ends of log Z are asked for: of all that is left of a model, by a sum, by counting, or by a method."""
 
-    model: Model
-    error: float
-    plan: SlicedPlan
-
-    @property
-    def num_more(self) -> int:
-        return 0
-
-    def total(self, watch: Watch | None = None) -> tuple[float, float]:
-        """Lower and upper end of log Z, on a worker."""
-        lower, upper = Slicer(self.model).total(self.model.unary.flat, self.plan, watch)
-        return lower - self.error, upper + self.error
-
-
-class Methods(NamedTuple):
-    """The ends of log Z are asked for by a method on all that is left of a model."""
-
+    by: Literal["sum", "count", "method"]
     num_more: int = 0
 
 
-Asked = Refine | Expand | Whole | Methods
+Asked = Refine | Expand | Whole
 
 
 class Search:
@@ -168,7 +153,7 @@ class Search:
         frontier, last = self.frontier, self._ends()
         full = False
         while (reason := self._reason()) is None:
-            while len(pending) < crew.num_at_once and not full:
+            while _num_busy(pending) < crew.num_at_once and not full:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
                     break
@@ -207,10 +192,23 @@ class Search:
         if isinstance(asked, Refine | Expand):
             if not self.settled:
                 self.frontier.take(asked, found)
-        elif isinstance(asked, Whole) and found[1] < math.inf:
+        elif asked.by == "count":
+            self._take_count(found)
+        elif asked.by == "sum" and found[1] < math.inf:
             self._settle(*found)
         else:
             self._learn(*found)
+
+    def _take_count(self, found: Counted) -> None:
+        """What was counted: log Z where that is proven, and otherwise the estimate, whatever Bethe says."""
+        if found.log_z is None:
+            if self.guess.value is None:
+                self.guess = Guess(None, f"{self.guess.why_none} There is no count: {found.why_none}.")
+        elif found.is_proven:
+            self._settle(found.log_z - found.error, found.log_z + found.error)
+        else:
+            self._learn(found.lower, math.inf)
+            self.guess = Guess(found.log_z, by="counting")
 
     def _learn(self, lower: float, upper: float) -> None:
         """Ends of log Z of the rest."""
@@ -252,44 +250,45 @@ class Search:
         self._learn(*sight_ends(self.user_model))
         alone = crew.num_threads == 1
         whole = self._plan_of_whole(alone) if options.exact and options.time > 0 else None
-        if whole is not None and whole.plan.seconds <= FINISH_SECONDS:
-            self._take(whole, whole.total(watch))
+        if whole is not None and whole.seconds <= FINISH_SECONDS:
+            self._take(Whole("sum"), whole.ends(watch))
             if self.settled:
                 return
         marginals, settled = self._quick_bounds()
         yield self._bracket("left")
-        if whole is not None and whole.plan.seconds > FINISH_SECONDS:
+        if whole is not None and whole.seconds > FINISH_SECONDS:
             until = watch.share(WHOLE_TIME_ALONE) if alone else watch
-            pending[crew.submit(whole.total, here=(until,))] = whole
+            pending[crew.submit(whole.ends, here=(until,))] = Whole("sum")
+        if options.exact and worth_counting(self.rest) and not watch.must_stop():
+            pending[crew.beside(count_on, self.rest, options.num_bytes, watch)] = Whole("count")
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
         longest = LONG_SHARE if self.frontier.root.submodel.model.num_edges <= MOST_EDGES else LONGEST_SHARE
         seconds = watch.left(longest / 2 if alone and longest == LONGEST_SHARE else longest)
         if not settled:
             work = (self.rest, None if np.isnan(marginals).any() else marginals, options, seconds)
-            pending[crew.submit(by_mean_field, *work, here=(watch,))] = Methods()
+            pending[crew.submit(by_mean_field, *work, here=(watch,))] = Whole("method")
         if not watch.must_stop():
             trees = crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,))
-            pending[trees] = Methods()
+            pending[trees] = Whole("method")
         self.frontier.push(self.frontier.root)
 
-    def _plan_of_whole(self, alone: bool) -> "Whole | None":
-        """How to sum all of the model at once, if that may be done: as it is where that takes a moment; else what
+    def _plan_of_whole(self, alone: bool) -> WholeSum | None:
+        """How to sum all of the model at once, if that may be done: as it is where that takes a moment, or else what
         simplifying leaves of it."""
         memory = WHOLE_MEMORY * self.options.num_bytes
         planning = self.watch.share(PLANNING_SHARE)
-        plan = Slicer(self.rest).plan(self.rest.unary.flat, FINISH_SECONDS, memory, watch=planning)
-        if plan is not None and not plan.fixed:
-            return Whole(self.rest, 0.0, plan)
+        quick = quick_sum(self.user_model, FINISH_SECONDS, memory, planning)
+        if quick is not None:
+            return quick
         self._simplify(planning)
-        least = simplify(self.rest, marginals=False, watch=planning)
-        plan = Slicer(least.model).plan(
-            least.model.unary.flat,
-            self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME),
-            memory,
-            thorough=self.watch.left() > THOROUGH_SECONDS,
-            watch=planning,
-        )
-        return None if plan is None or plan.fixed else Whole(least.model, least.error, plan)
+        seconds = self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME)
+        thorough = self.watch.left() > THOROUGH_SECONDS
+        found = [
+            least_sum(self.rest, seconds, memory, thorough=thorough, watch=planning),
+            planar_whole(self.user_model, memory, planning),
+        ]
+        may = [each for each in found if each is not None and each.seconds <= seconds]
+        return min(may, key=lambda each: each.seconds, default=None)
 
     def _quick_bounds(self) -> tuple[Floats, bool]:
         """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
@@ -350,12 +349,18 @@ class Search:
             lower=lower,
             upper=upper,
             estimate=estimate.value,
+            estimate_by=estimate.by,
             why_no_estimate=estimate.why_none,
             trace=tuple(self.trace),
             stopped_by=reason,
             num_leaves=num_leaves,
             seconds=seconds,
         )
+
+
+def _num_busy(pending: dict[Job[Any], Asked]) -> int:
+    """Jobs that the crew works on: a count has processes of its own."""
+    return sum(not isinstance(asked, Whole) or asked.by != "count" for asked in pending.values())
 
 
 def bytes_needed(model: Model) -> int:

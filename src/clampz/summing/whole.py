@@ -1,0 +1,87 @@
+"""The sum over all of a model at once, without marginals: how, what it takes, and its ends."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.counting import Counted, count
+from clampz.elimination.slices import SlicedPlan, Slicer
+from clampz.model import Model
+from clampz.planar.ising import Unfit
+from clampz.planar.plans import PlanarPlan
+from clampz.planar.sums import sum_by_plan
+from clampz.simplifying import simplify
+from clampz.watch import Overdue, Watch
+
+# Share of the memory that programs which count may have.
+COUNTING_MEMORY = 0.3
+
+UNKNOWN = -float("inf"), float("inf")
+
+
+class WholeSum(NamedTuple):
+    """How to sum a model.
+
+    Attributes
+    ----------
+    model, error
+        What is summed, the model itself or what simplifying leaves of it, and how far off log Z of that may be.
+    how
+        By elimination, or as a planar graph.
+    """
+
+    model: Model
+    error: float
+    how: SlicedPlan | PlanarPlan
+
+    @property
+    def seconds(self) -> float:
+        return self.how.seconds() if isinstance(self.how, PlanarPlan) else self.how.seconds
+
+    def ends(self, watch: Watch | None = None) -> tuple[float, float]:
+        """Lower and upper end of log Z: apart by rounding only, unless the watch was over first, or rounding could not
+        be bounded."""
+        if isinstance(self.how, SlicedPlan):
+            lower, upper = Slicer(self.model).total(self.model.unary.flat, self.how, watch)
+            return lower - self.error, upper + self.error
+        try:
+            found = sum_by_plan(self.model, self.how, watch=watch)
+        except Overdue:
+            return UNKNOWN
+        return UNKNOWN if isinstance(found, Unfit) else (found.log_z - found.error, found.log_z + found.error)
+
+
+def quick_sum(model: Model, most_seconds: float, memory: float, watch: Watch) -> WholeSum | None:
+    """A model as it is, if that takes a moment: by elimination, or as a planar graph however wide."""
+    plan = Slicer(model).plan(model.unary.flat, most_seconds, memory, watch=watch)
+    if plan is not None and not plan.fixed:
+        return WholeSum(model, 0.0, plan)
+    found = planar_whole(model, memory, watch)
+    return found if found is not None and found.seconds <= most_seconds else None
+
+
+def planar_whole(model: Model, memory: float, watch: Watch) -> WholeSum | None:
+    """A model as a planar graph, if it is one."""
+    try:
+        plan = PlanarPlan.of(model, watch=watch, memory=int(memory))
+    except Overdue:
+        return None
+    return None if isinstance(plan, Unfit) else WholeSum(model, 0.0, plan)
+
+
+def least_sum(model: Model, most_seconds: float, memory: float, *, thorough: bool, watch: Watch) -> WholeSum | None:
+    """What simplifying leaves of a model, if that can be summed in so many seconds."""
+    least = simplify(model, marginals=False, watch=watch)
+    plan = Slicer(least.model).plan(least.model.unary.flat, most_seconds, memory, thorough=thorough, watch=watch)
+    return None if plan is None or plan.fixed else WholeSum(least.model, least.error, plan)
+
+
+def worth_counting(model: Model) -> bool:
+    """Whether a model that is too wide to sum at once has hard zeros enough for counting to get further."""
+    zeros = sum(int(np.isneginf(flat).sum()) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
+    return zeros >= model.num_variables > 0
+
+
+def count_on(model: Model, memory: float, watch: Watch) -> Counted:
+    """What counting makes of a model in a share of the memory."""
+    return count(model, watch=watch, memory=int(COUNTING_MEMORY * memory))
