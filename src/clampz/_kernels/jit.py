@@ -1,4 +1,4 @@
-"""The two ways a kernel is compiled, so that every kernel says only which of them it is, and the time that compiling
+"""The ways a kernel is compiled, so that every kernel says only which of them it is, and the time that compiling
 takes, which is no part of any run.
 
 Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
@@ -76,6 +76,15 @@ def kernel(function: Any) -> Any:
         return njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE_MATH)(function)
     finally:
         settings.CACHE_DIR = before
+
+
+def part(function: Any) -> Any:
+    """Compile a part of a kernel that is too large to be inlined.
+
+    Only kernels call it: a way in from Python, for a tuple of arrays, takes longer to compile than most functions do.
+    """
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(nogil=True, error_model="numpy", fastmath=SAFE_MATH, **options)(function)
 
 
 def inline(function: Any) -> Any:
