@@ -87,6 +87,15 @@ def _compiled(function: Any, fastmath: set[str]) -> Any:
         settings.CACHE_DIR = before
 
 
+def part(function: Any) -> Any:
+    """Compile a part of a kernel that is too large to be inlined.
+
+    Only kernels call it: a way in from Python, for a tuple of arrays, takes longer to compile than most functions do.
+    """
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(nogil=True, error_model="numpy", fastmath=SAFE_MATH, **options)(function)
+
+
 def inline(function: Any) -> Any:
     """Compile a scalar function that disappears into the loops of the kernels that call it.
 

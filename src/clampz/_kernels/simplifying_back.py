@@ -1,8 +1,8 @@
 """The way back from a simplified model: beliefs and states of what left it, in the reverse order.
 
-A *target* is a scope whose joint belief is wanted: what a sum left over, or a factor of the model as it was.  Its *home*
-is where that belief comes from: the sum that used up the first of its variables to be summed out, or a table of the
-rest.  A table over (S, v) is P(v | S) of a sum times the belief of S.
+A *target* is a scope whose joint belief is wanted: what a sum left over, or a factor of the model as it was.  Its
+*home* is where that belief comes from: the sum that used up the first of its variables to be summed out, or a table of
+the rest.  A table over (S, v) is P(v | S) of a sum times the belief of S.
 
 targets    start, variables: their scopes; time: the states that their axes have are those of that time; out: where each
            begins in `belief`
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
-from clampz._kernels.simplifying_pools import EQUAL, FIXED, LEFT, NEVER, RECORDS, STAMP, STAYS, SUMMED
+from clampz._kernels.jit import kernel, part
+from clampz._kernels.simplifying_pools import EQUAL, FIXED, LEFT, NEVER, STAMP, STAYS, SUMMED, SUMS
 from clampz._kernels.simplifying_rules import smallest_around
 
 # Homes that are none: the variables are in no one table; none of them has a choice.
@@ -44,7 +44,7 @@ class Rest(NamedTuple):
 @kernel
 def find_homes(pools, targets, rest, home):
     """For each target the sum, or the number of sums plus the table of the rest, that its belief comes from."""
-    num_records = pools.count[RECORDS]
+    num_records = pools.count[SUMS]
     widest = 0
     for t in range(home.size):
         widest = max(widest, targets.start[t + 1] - targets.start[t])
@@ -82,8 +82,8 @@ def find_homes(pools, targets, rest, home):
             home[t] = CERTAIN
         elif first >= 0:
             r = pools.variables[some[first]].to
-            for k in range(pools.record[r].axis, pools.record[r + 1].axis):
-                pools.variables[pools.axes[k]].mark = stamp
+            for k in range(pools.record[r].axes, pools.record[r].end):
+                pools.variables[pools.numbers[k]].mark = stamp
             pools.variables[some[first]].mark = stamp
             home[t] = r
             for k in range(size):
@@ -92,41 +92,41 @@ def find_homes(pools, targets, rest, home):
         elif size == 1:
             home[t] = num_records + rest.of_variable[some[0]]
         else:
-            fewest = some[0]
+            first = 0
             for k in range(size):
                 pools.variables[some[k]].mark = stamp
-                if degree(pools, some[k]) < degree(pools, fewest):
-                    fewest = some[k]
-            g = smallest_around(pools, stamp, size, fewest, -1)
+                if degree(pools, some[k]) < degree(pools, some[first]):
+                    first = k
+            g = smallest_around(pools, stamp, size, some[first], some[first - 1 if first else 1], -1)
             home[t] = NOWHERE if g < 0 else num_records + rest.of_factor[g]
 
 
-@kernel
+@part
 def degree(pools, v):
     return pools.variables[v].num_edges + pools.variables[v].num_larger
 
 
-@kernel
+@part
 def states_at(pools, v, time):
     """How many states a variable had at a time."""
     found = 0
-    for place in range(pools.first[v], pools.first[v + 1]):
-        found += pools.gone[place] > time
+    for place in range(pools.variables[v].first, pools.variables[v].last):
+        found += pools.states[place].gone > time
     return found
 
 
-@kernel
+@part
 def ranks_at(pools, v, time):
     """For each state of a variable its number among those that were there at a time."""
-    ranks = np.empty(pools.first[v + 1] - pools.first[v], dtype=np.int64)
+    ranks = np.empty(pools.variables[v].last - pools.variables[v].first, dtype=np.int64)
     found = 0
-    for place in range(pools.first[v], pools.first[v + 1]):
-        ranks[place - pools.first[v]] = found
-        found += pools.gone[place] > time
+    for place in range(pools.variables[v].first, pools.variables[v].last):
+        ranks[place - pools.variables[v].first] = found
+        found += pools.states[place].gone > time
     return ranks
 
 
-@kernel
+@part
 def place_axes(pools, axes, time, dims):
     """Number the axes of a table, and tell their lengths."""
     size = 1
@@ -143,23 +143,24 @@ def forget_axes(pools, axes):
         pools.variables[axes[k]].axis = -1
 
 
-@kernel
+@part
 def axes_of_sum(pools, r):
     """The variables of a sum, its own last."""
-    begin, end = pools.record[r].axis, pools.record[r + 1].axis
+    begin, end = pools.record[r].axes, pools.record[r].end
     axes = np.empty(end - begin + 1, dtype=np.int64)
-    axes[: end - begin] = pools.axes[begin:end]
+    for k in range(begin, end):
+        axes[k - begin] = pools.numbers[k]
     axes[end - begin] = pools.record[r].variable
     return axes
 
 
-@kernel
+@part
 def part_strides(pools, r, axes, dims):
     """How far apart in each part of a sum two states of each axis are."""
-    begin, end = pools.record[r].part, pools.record[r + 1].part
+    begin, end = pools.record[r].parts, pools.record[r].axes
     strides = np.zeros((end - begin, axes.size), dtype=np.int64)
     for k in range(begin, end):
-        factor = pools.factors[pools.parts[k]]
+        factor = pools.factors[pools.numbers[k]]
         stride = 1
         for s in range(factor.end - 1, factor.begin - 1, -1):
             v = pools.slots[s].variable
@@ -178,18 +179,21 @@ def conditional(pools, r):
     dims = np.empty(axes.size, dtype=np.int64)
     out = np.empty(place_axes(pools, axes, pools.variables[v].time, dims))
     strides = part_strides(pools, r, axes, dims)
-    part, num_axes, states = pools.record[r].part, axes.size - 1, dims[axes.size - 1]
+    part, num_axes, states = pools.record[r].parts, axes.size - 1, dims[axes.size - 1]
     digit = np.zeros(axes.size, dtype=np.int64)
     for begin in range(0, out.size, states):
         row = out[begin : begin + states]
-        row[:] = pools.table[pools.first[v] : pools.first[v] + states]
+        for x in range(states):
+            row[x] = pools.table[pools.variables[v].first + x]
         for k in range(strides.shape[0]):
-            at = pools.factors[pools.parts[part + k]].table
+            at = pools.factors[pools.numbers[part + k]].table
             for a in range(num_axes):
                 at += digit[a] * strides[k, a]
             for x in range(states):
                 row[x] += pools.table[at + x * strides[k, num_axes]]
-        top = row.max()
+        top = -np.inf
+        for x in range(states):
+            top = max(top, row[x])
         total = 0.0
         for x in range(states):
             row[x] = math.exp(row[x] - top) if row[x] > -np.inf else 0.0
@@ -206,7 +210,7 @@ def conditional(pools, r):
     return axes, dims, out
 
 
-@kernel
+@part
 def hand_over(pools, axes, dims, time, values, targets, t, belief):
     """Add a joint belief up onto the scope of a target; the axes are numbered."""
     begin = np.zeros(axes.size + 1, dtype=np.int64)
@@ -228,9 +232,9 @@ def hand_over(pools, axes, dims, time, values, targets, t, belief):
             at += stride * rank[state_of(pools, v, length, pools.variables[u].to)]
         else:
             k = begin[axis]
-            for place in range(pools.first[u], pools.first[u + 1]):
-                if pools.gone[place] > time:
-                    shift[k] += stride * rank[state_of(pools, v, length, place - pools.first[u])]
+            for place in range(pools.variables[u].first, pools.variables[u].last):
+                if pools.states[place].gone > time:
+                    shift[k] += stride * rank[state_of(pools, v, length, place - pools.variables[u].first)]
                     k += 1
         stride *= states_at(pools, v, targets.time[t])
     digit = np.zeros(axes.size, dtype=np.int64)
@@ -250,14 +254,14 @@ def hand_over(pools, axes, dims, time, values, targets, t, belief):
             q -= 1
 
 
-@kernel
+@part
 def state_of(pools, v, length, state):
     """The state of v where the variable that it is a function of, so many steps away, has this one."""
     for step in range(length, 0, -1):
         u = v
         for _ in range(step - 1):
             u = pools.variables[u].to
-        state = pools.maps[pools.variables[u].map + state]
+        state = pools.numbers[pools.variables[u].map + state]
     return state
 
 
@@ -268,7 +272,7 @@ def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, ma
     The targets of home h are of_home[home_start[h] : home_start[h + 1]].  False where the flag was raised before the
     end.
     """
-    num_records = pools.count[RECORDS]
+    num_records = pools.count[SUMS]
     for k in range(rest.tables.size - 1):
         if flag[0] != 0:
             return False
@@ -277,30 +281,30 @@ def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, ma
         if axes.size == 1 and rest.of_variable[axes[0]] == k:
             v = axes[0]
             i = 0
-            for place in range(pools.first[v], pools.first[v + 1]):
-                if pools.gone[place] == NEVER:
+            for place in range(pools.variables[v].first, pools.variables[v].last):
+                if pools.states[place].gone == NEVER:
                     marginal[place] = values[i]
                     i += 1
         h = num_records + k
         if home_start[h] < home_start[h + 1]:
             dims = np.empty(axes.size, dtype=np.int64)
             place_axes(pools, axes, NEVER - 1, dims)
-            for t in of_home[home_start[h] : home_start[h + 1]]:
-                hand_over(pools, axes, dims, NEVER - 1, values, targets, t, belief)
+            for k in range(home_start[h], home_start[h + 1]):
+                hand_over(pools, axes, dims, NEVER - 1, values, targets, of_home[k], belief)
             forget_axes(pools, axes)
     for left in range(pools.count[LEFT] - 1, -1, -1):
         if flag[0] != 0:
             return False
-        v = pools.order[left]
+        v = pools.variables[left].order
         variable = pools.variables[v]
         if variable.fate == FIXED:
-            marginal[pools.first[v] + variable.to] = 1.0
+            marginal[pools.variables[v].first + variable.to] = 1.0
         elif variable.fate == EQUAL:
             u = variable.to
-            for place in range(pools.first[u], pools.first[u + 1]):
-                if pools.gone[place] > variable.time:
-                    state = pools.maps[variable.map + place - pools.first[u]]
-                    marginal[pools.first[v] + state] += marginal[place]
+            for place in range(pools.variables[u].first, pools.variables[u].last):
+                if pools.states[place].gone > variable.time:
+                    state = pools.numbers[variable.map + place - pools.variables[u].first]
+                    marginal[pools.variables[v].first + state] += marginal[place]
         else:
             r = variable.to
             axes, dims, values = conditional(pools, r)
@@ -310,13 +314,13 @@ def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, ma
                 for x in range(states):
                     values[i * states + x] *= weight
             x = 0
-            for place in range(pools.first[v], pools.first[v + 1]):
-                if pools.gone[place] > variable.time:
+            for place in range(pools.variables[v].first, pools.variables[v].last):
+                if pools.states[place].gone > variable.time:
                     for i in range(x, values.size, states):
                         marginal[place] += values[i]
                     x += 1
-            for t in of_home[home_start[r] : home_start[r + 1]]:
-                hand_over(pools, axes, dims, variable.time, values, targets, t, belief)
+            for k in range(home_start[r], home_start[r + 1]):
+                hand_over(pools, axes, dims, variable.time, values, targets, of_home[k], belief)
             forget_axes(pools, axes)
     return True
 
@@ -328,19 +332,20 @@ def fill_states(pools, states, seed, maximum, flag):
     for left in range(pools.count[LEFT] - 1, -1, -1):
         if flag[0] != 0:
             return False
-        v = pools.order[left]
+        v = pools.variables[left].order
         variable = pools.variables[v]
         if variable.fate == FIXED:
-            states[:, v] = variable.to
+            for i in range(states.shape[0]):
+                states[i, v] = variable.to
         elif variable.fate == EQUAL:
             for i in range(states.shape[0]):
-                states[i, v] = pools.maps[variable.map + states[i, variable.to]]
+                states[i, v] = pools.numbers[variable.map + states[i, variable.to]]
         else:
             choose(pools, variable.to, states, seed, maximum)
     return True
 
 
-@kernel
+@part
 def choose(pools, r, states, seed, maximum):
     """The states of the variable of a sum."""
     v = pools.record[r].variable
@@ -350,23 +355,29 @@ def choose(pools, r, states, seed, maximum):
     place_axes(pools, axes, time, dims)
     strides = part_strides(pools, r, axes, dims)
     forget_axes(pools, axes)
-    part, num_axes, num_states = pools.record[r].part, axes.size - 1, dims[axes.size - 1]
+    part, num_axes, num_states = pools.record[r].parts, axes.size - 1, dims[axes.size - 1]
     begin = np.zeros(axes.size + 1, dtype=np.int64)
     for a in range(axes.size):
-        begin[a + 1] = begin[a] + pools.first[axes[a] + 1] - pools.first[axes[a]]
+        begin[a + 1] = begin[a] + pools.variables[axes[a]].last - pools.variables[axes[a]].first
     rank = np.empty(begin[axes.size], dtype=np.int64)
     for a in range(axes.size):
-        rank[begin[a] : begin[a + 1]] = ranks_at(pools, axes[a], time)
+        of_axis = ranks_at(pools, axes[a], time)
+        for k in range(of_axis.size):
+            rank[begin[a] + k] = of_axis[k]
     row = np.empty(num_states)
     for i in range(states.shape[0]):
-        row[:] = pools.table[pools.first[v] : pools.first[v] + num_states]
+        for x in range(num_states):
+            row[x] = pools.table[pools.variables[v].first + x]
         for k in range(strides.shape[0]):
-            at = pools.factors[pools.parts[part + k]].table
+            at = pools.factors[pools.numbers[part + k]].table
             for a in range(num_axes):
                 at += rank[begin[a] + states[i, axes[a]]] * strides[k, a]
             for x in range(num_states):
                 row[x] += pools.table[at + x * strides[k, num_axes]]
-        x = np.argmax(row)
+        x = 0
+        for y in range(num_states):
+            if row[y] > row[x]:
+                x = y
         if not maximum and row[x] > -np.inf:
             top = row[x]
             total = 0.0
@@ -380,13 +391,13 @@ def choose(pools, r, states, seed, maximum):
                     left -= row[y]
                     if left < 0.0:
                         break
-        place = pools.first[v]
-        while pools.gone[place] <= time or rank[begin[num_axes] + place - pools.first[v]] != x:
+        place = pools.variables[v].first
+        while pools.states[place].gone <= time or rank[begin[num_axes] + place - pools.variables[v].first] != x:
             place += 1
-        states[i, v] = place - pools.first[v]
+        states[i, v] = place - pools.variables[v].first
 
 
-@kernel
+@part
 def uniform(seed, number):
     """A number from 0 to 1, the same for the same arguments (SplitMix64)."""
     z = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)

@@ -9,23 +9,19 @@ a thousand edges.
 Nothing that the way back needs is written over: a factor that a sum has used up keeps its table, and a state that goes
 leaves the time at which it went, so that the states of a variable at any time can be told.
 
-variables, factors, slots   records, see below
-first      (n + 1,)  where the states of each variable begin, as the model numbers them; its unary table begins there
-gone       (S,)      when a state went, NEVER while it is there
-reason     (S,)      the factor that has no support for it
-order      (n,)      the variables that have left, in this order
-record, parts, axes  sums: their variable, the factors they used up, the variables of what they left
-maps                 of variables that are functions of others: the state for each state of the other
-support, shape, shrink, ring   who waits for which rule
-scratch    (6, A)    integers for walks over tables; strides (P, A) the same for the parts of a sum; image, row (d,)
-count, total         numbers and sums, by the names below
+variables, factors, slots, states, record   records, see below
+table    (entries,)  the tables end to end
+numbers  (...,)      of sums: the factors that they used up, then the variables of what they left; of variables that are
+                     functions of others: the state for each state of the other
+scratch  (6, ...)    integers for walks over tables
+count, total         numbers and sums, by the names below; `total` ends with scratch for a state of a variable each
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 from clampz._kernels.simd_math import lost_in_sum
 
 # What became of a variable: it is there; it has one state left; it is a function of another; it is summed out.
@@ -38,28 +34,55 @@ MOST_AXES = 32
 # Factors that a sum may use up.
 MOST_PARTS = 64
 
-VARIABLE = np.dtype(
-    [(name, np.int32) for name in ("states", "keep", "fate", "to", "time", "edges", "larger")]
-    + [(name, np.int32) for name in ("num_edges", "num_larger", "mark", "axis", "shrinks", "waits", "left")]
-    + [("map", np.int64)]
-)
-# begin, end: its slots; arity: how many of them hold a variable; into: the factor that it is part of now, or -1
-FACTOR = np.dtype(
-    [("table", np.int64), ("size", np.int64)]
-    + [(name, np.int32) for name in ("begin", "end", "arity", "into")]
-    + [(name, np.int8) for name in ("alive", "pinned", "zeros", "supports", "shapes", "spare")]
-    + [("padding", np.int16)]
-)
-SLOT = np.dtype([(name, np.int32) for name in ("variable", "factor", "following", "before")])
-RECORD = np.dtype([(name, np.int64) for name in ("variable", "part", "axis", "size")])
 
-# Places in `count`.
-CLOCK, FACTORS, SLOTS, ENTRIES, RECORDS, PARTS, AXES, MAPS, LEFT = 0, 1, 2, 3, 4, 5, 6, 7, 8
-SUPPORTS, SHAPES, SHRINKS, RING, WAITING, STAMP, WORK, LARGEST_TABLE = 9, 10, 11, 12, 13, 14, 15, 16
-IMPOSSIBLE, BY, STATES_GONE, AXES_GONE, CONSTANTS, CONTAINED, PAIRWISE, PINS, MAXIMUM = 17, 18, 19, 20, 21, 22, 23, 24, 25
-NUM_COUNTS = 26
-# Places in `total`: the constant, what it lost to rounding, and the error made so far.
-CONSTANT, LOST, ERROR = 0, 1, 2
+def _record(**types: str) -> np.dtype[Any]:
+    return np.dtype([(name, kind) for kind, names in types.items() for name in names.split()], align=True)
+
+
+# One record per variable:
+#   first, last          where its states begin and end in `states`; its unary table begins at the same place of `table`
+#   map                  of a function of another: where in `numbers`
+#   states, keep         how many states it has now; whether it must stay
+#   fate, to             what became of it: FIXED to a state, EQUAL to a function of a variable, SUMMED by a sum
+#   by                   the factor that makes it a function of another
+#   time, left           when it left, and as which
+#   edges, larger        its first slot in a factor of two variables, and in a larger one; num_edges, num_larger of them
+#   mark, axis           scratch: whether it is in a scope, and where in a table
+#   shrinks, waits       whether it is in the lists of those whose states have become fewer, or that may be summed out
+# and, nothing to do with it, place k of three lists: the order of leaving, and these two.
+VARIABLE = _record(
+    i8="first last map",
+    i4="states keep fate to by time left edges larger num_edges num_larger mark axis shrinks waits order shrink ring",
+)
+# One record per factor:
+#   table, size          its table
+#   begin, end, arity    its slots, and how many of them hold a variable
+#   into                 the factor that it is part of now, or -1
+#   alive, zeros         whether it is there, and has hard zeros
+#   pinned, alone        whether its scope must stay together; whether no other is known to be around it
+#   supports, shapes     whether it is in the lists of those that may support fewer states, or whose shape has changed
+# and, nothing to do with it, place k of these two lists.
+FACTOR = _record(
+    i8="table size", i4="begin end arity into support shape", i1="alive zeros pinned alone supports shapes"
+)
+# One record per slot: its variable, or -1; its factor; its neighbours in the list of its variable, or -1.
+SLOT = _record(i4="variable factor following before")
+# One record per state: when it went, or NEVER; the factor that has no support for it, or -1.
+STATE = _record(i4="gone reason")
+# One record per sum: its variable; entries of what it left; where its factors begin in `numbers`, and where its other
+# variables begin and end.
+SUM = _record(i8="variable size parts axes end")
+
+# Places in `count`.  WIDEST: entries of the largest table; IMPOSSIBLE, BY: a variable without a state, and the factor
+# that shows it; PAIRWISE, PINS, MAXIMUM: what is wanted.
+CLOCK, FACTORS, SLOTS, ENTRIES, SUMS, NUMBERS, LEFT, STAMP, WORK = range(9)
+SUPPORTS, SHAPES, SHRINKS, RING, WAITING, WIDEST, IMPOSSIBLE, BY = range(9, 17)
+STATES_GONE, AXES_GONE, CONSTANTS, CONTAINED, PAIRWISE, PINS, MAXIMUM = range(17, 24)
+NUM_COUNTS = 24
+# Places in `total`: the constant, what it lost to rounding, the error made so far; then scratch.
+CONSTANT, LOST, ERROR, ROW = range(4)
+# The row of `scratch` that holds a function.
+IMAGE = 5
 
 EPS = 2.0**-52
 
@@ -70,28 +93,16 @@ class Pools(NamedTuple):
     variables: Any
     factors: Any
     slots: Any
+    states: Any
     table: Any
-    first: Any
-    gone: Any
-    reason: Any
-    order: Any
     record: Any
-    parts: Any
-    axes: Any
-    maps: Any
-    support: Any
-    shape: Any
-    shrink: Any
-    ring: Any
+    numbers: Any
     scratch: Any
-    strides: Any
-    image: Any
-    row: Any
     count: Any
     total: Any
 
 
-@kernel
+@part
 def add_constant(pools, value):
     """Add to the constant, with what that loses."""
     total = pools.total
@@ -102,7 +113,7 @@ def add_constant(pools, value):
 # -- lists of slots ----------------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def link(pools, s):
     """Put a slot into the list of its variable."""
     slot = pools.slots[s]
@@ -121,7 +132,7 @@ def link(pools, s):
         variable.num_edges += 1
 
 
-@kernel
+@part
 def unlink(pools, s):
     """Take a slot out of the list of its variable; its factor has not yet changed."""
     slot = pools.slots[s]
@@ -141,21 +152,21 @@ def unlink(pools, s):
         variable.num_edges -= 1
 
 
-@kernel
+@part
 def link_all(pools, f):
     for s in range(pools.factors[f].begin, pools.factors[f].end):
         if pools.slots[s].variable >= 0:
             link(pools, s)
 
 
-@kernel
+@part
 def unlink_all(pools, f):
     for s in range(pools.factors[f].begin, pools.factors[f].end):
         if pools.slots[s].variable >= 0:
             unlink(pools, s)
 
 
-@kernel
+@part
 def end_factor(pools, f, into):
     """A factor is part of another now, or of the constant and unary tables (-1)."""
     unlink_all(pools, f)
@@ -163,7 +174,7 @@ def end_factor(pools, f, into):
     pools.factors[f].into = into
 
 
-@kernel
+@part
 def empty_slot(pools, s):
     """The factor of this slot has an axis less: it must be of length one by now, or cut out already."""
     f = pools.slots[s].factor
@@ -181,31 +192,31 @@ def empty_slot(pools, s):
 # -- who waits for which rule ------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def wait_for_support(pools, f):
     factor = pools.factors[f]
     if factor.alive and factor.zeros and not factor.supports:
         factor.supports = 1
-        pools.support[pools.count[SUPPORTS]] = f
+        pools.factors[pools.count[SUPPORTS]].support = f
         pools.count[SUPPORTS] += 1
 
 
-@kernel
+@part
 def wait_for_shape(pools, f):
     factor = pools.factors[f]
     if factor.alive and not factor.shapes:
         factor.shapes = 1
-        pools.shape[pools.count[SHAPES]] = f
+        pools.factors[pools.count[SHAPES]].shape = f
         pools.count[SHAPES] += 1
 
 
-@kernel
+@part
 def wait_to_shrink(pools, v):
     """A state of this variable has become impossible: its factors may support fewer states of others."""
     variable = pools.variables[v]
     if not variable.shrinks:
         variable.shrinks = 1
-        pools.shrink[pools.count[SHRINKS]] = v
+        pools.variables[pools.count[SHRINKS]].shrink = v
         pools.count[SHRINKS] += 1
     for head in (variable.edges, variable.larger):
         s = head
@@ -214,25 +225,25 @@ def wait_to_shrink(pools, v):
             s = pools.slots[s].following
 
 
-@kernel
+@part
 def wait_for_sum(pools, v):
     variable = pools.variables[v]
     if not variable.waits and not variable.keep and variable.fate == STAYS:
         variable.waits = 1
         n = pools.variables.size
         place = pools.count[RING] + pools.count[WAITING]
-        pools.ring[place if place < n else place - n] = v
+        pools.variables[place if place < n else place - n].ring = v
         pools.count[WAITING] += 1
 
 
-@kernel
+@part
 def neighbours_wait_for_sum(pools, f):
     for s in range(pools.factors[f].begin, pools.factors[f].end):
         if pools.slots[s].variable >= 0:
             wait_for_sum(pools, pools.slots[s].variable)
 
 
-@kernel
+@part
 def leave(pools, v, fate, to):
     """A variable leaves the model."""
     variable = pools.variables[v]
@@ -240,7 +251,7 @@ def leave(pools, v, fate, to):
     variable.to = to
     variable.time = pools.count[CLOCK]
     variable.left = pools.count[LEFT]
-    pools.order[variable.left] = v
+    pools.variables[variable.left].order = v
     pools.count[LEFT] += 1
 
 
@@ -255,12 +266,12 @@ def begin(pools, num_slots):
             if pools.table[t] == -np.inf:
                 factor.zeros = 1
                 break
-        pools.count[LARGEST_TABLE] = max(pools.count[LARGEST_TABLE], factor.size)
+        pools.count[WIDEST] = max(pools.count[WIDEST], factor.size)
         wait_for_support(pools, f)
         wait_for_shape(pools, f)
     for v in range(pools.variables.size):
         wait_for_sum(pools, v)
-        for place in range(pools.first[v], pools.first[v + 1]):
+        for place in range(pools.variables[v].first, pools.variables[v].last):
             if pools.table[place] == -np.inf:
                 wait_to_shrink(pools, v)
                 break

@@ -62,9 +62,9 @@ def rest_unaries(pools, variables, unary, state):
     for k in range(variables.size):
         v = variables[k]
         a = 0
-        for place in range(pools.first[v], pools.first[v + 1]):
-            if pools.gone[place] == NEVER:
-                unary[to] = pools.table[pools.first[v] + a]
-                state[to] = place - pools.first[v]
+        for place in range(pools.variables[v].first, pools.variables[v].last):
+            if pools.states[place].gone == NEVER:
+                unary[to] = pools.table[pools.variables[v].first + a]
+                state[to] = place - pools.variables[v].first
                 a += 1
                 to += 1

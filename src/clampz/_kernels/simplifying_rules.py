@@ -6,7 +6,7 @@ every prefix of their sequence is a simplification too.
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import part
 from clampz._kernels.simplifying_pools import (
     AXES_GONE,
     CONSTANTS,
@@ -14,9 +14,11 @@ from clampz._kernels.simplifying_pools import (
     EQUAL,
     ERROR,
     FIXED,
+    IMAGE,
     IMPOSSIBLE,
-    MAPS,
     NEVER,
+    NUMBERS,
+    ROW,
     STAMP,
     WORK,
     add_constant,
@@ -45,19 +47,14 @@ from clampz._kernels.simplifying_tables import (
 )
 
 
-@kernel
-def is_possible(pools, v):
-    for a in range(pools.variables[v].states):
-        if pools.table[pools.first[v] + a] > -np.inf:
-            return True
-    return False
-
-
-@kernel
+@part
 def shrink(pools, v):
     """Impossible states of a variable go; with one state left, the variable does."""
     variable = pools.variables[v]
-    if not is_possible(pools, v):
+    left = 0
+    for a in range(variable.states):
+        left += pools.table[variable.first + a] > -np.inf
+    if left == 0:
         pools.count[IMPOSSIBLE] = v
         return
     if variable.keep:  # stays, with all of its states
@@ -70,15 +67,16 @@ def shrink(pools, v):
             wait_for_shape(pools, f)
             neighbours_wait_for_sum(pools, f)
             s = pools.slots[s].following
-    if cut_unary(pools, v) == 1:
+    cut_unary(pools, v)
+    if left == 1:
         fix(pools, v)
 
 
-@kernel
+@part
 def fix(pools, v):
     """A variable with one state left goes: its factors have an axis of length one less."""
-    add_constant(pools, pools.table[pools.first[v]])
-    leave(pools, v, FIXED, original_place(pools, v, 0) - pools.first[v])
+    add_constant(pools, pools.table[pools.variables[v].first])
+    leave(pools, v, FIXED, original_place(pools, v, 0) - pools.variables[v].first)
     variable = pools.variables[v]
     while variable.edges >= 0 or variable.larger >= 0:
         s = variable.edges if variable.edges >= 0 else variable.larger
@@ -87,7 +85,7 @@ def fix(pools, v):
         scope_shrank(pools, f)
 
 
-@kernel
+@part
 def scope_shrank(pools, f):
     """What is left of a factor that has lost variables: a factor, or part of a unary table or the constant; or of a
     factor with the same variables and more."""
@@ -100,7 +98,7 @@ def scope_shrank(pools, f):
     end_small(pools, f)
 
 
-@kernel
+@part
 def end_small(pools, f):
     """A factor of one variable or none becomes part of its unary table, or of the constant."""
     factor = pools.factors[f]
@@ -119,7 +117,7 @@ def end_small(pools, f):
 # -- scopes inside others ----------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def contains(pools, g, stamp, wanted):
     """Whether the scope of g has all of the `wanted` variables that are marked."""
     found = 0
@@ -130,7 +128,7 @@ def contains(pools, g, stamp, wanted):
     return found == wanted
 
 
-@kernel
+@part
 def mark_scope(pools, f):
     pools.count[STAMP] += 1
     stamp = pools.count[STAMP]
@@ -140,9 +138,9 @@ def mark_scope(pools, f):
     return stamp
 
 
-@kernel
-def smallest_around(pools, stamp, arity, v, without):
-    """The smallest factor whose scope has all of the `arity` variables that are marked, v one of them; or -1."""
+@part
+def smallest_around(pools, stamp, arity, v, u, without):
+    """The smallest factor whose scope has all of the `arity` variables that are marked, v and u among them; or -1."""
     best = -1
     for large in range(1 if arity > 2 else 0, 2):
         s = pools.variables[v].larger if large else pools.variables[v].edges
@@ -153,36 +151,42 @@ def smallest_around(pools, stamp, arity, v, without):
                 g != without
                 and pools.factors[g].arity >= arity
                 and (best < 0 or pools.factors[g].size < pools.factors[best].size)
-                and contains(pools, g, stamp, arity)
+                and slot_of(pools, g, u) >= 0
+                and (arity == 2 or contains(pools, g, stamp, arity))
             ):
                 best = g
             s = pools.slots[s].following
     return best
 
 
-@kernel
+@part
 def go_into_larger(pools, f):
-    """A factor whose scope lies in another's is multiplied in."""
+    """A factor whose scope lies in another's is multiplied in.  (Whoever changes scopes asks at once: no two are ever the
+    same.)"""
     factor = pools.factors[f]
-    v = -1
+    factor.alone = 1
+    v = u = -1
     fewest = 0
     for s in range(factor.begin, factor.end):
-        u = pools.slots[s].variable
-        if u >= 0:
-            number = pools.variables[u].num_larger + (pools.variables[u].num_edges if factor.arity == 2 else 0)
+        w = pools.slots[s].variable
+        if w >= 0:
+            number = pools.variables[w].num_larger + (pools.variables[w].num_edges if factor.arity == 2 else 0)
             if v < 0 or number < fewest:
-                v = u
+                u = v
+                v = w
                 fewest = number
+            else:
+                u = w
     if fewest < 2:  # nothing but itself
         return False
-    g = smallest_around(pools, mark_scope(pools, f), factor.arity, v, f)
+    g = smallest_around(pools, mark_scope(pools, f), factor.arity, v, u, f)
     if g < 0:
         return False
     multiply_in(pools, f, g)
     return True
 
 
-@kernel
+@part
 def multiply_in(pools, f, g):
     add_table(pools, f, g)
     if pools.factors[f].pinned:
@@ -194,7 +198,7 @@ def multiply_in(pools, f, g):
     neighbours_wait_for_sum(pools, g)
 
 
-@kernel
+@part
 def take_in_smaller(pools, g):
     """Factors inside a scope that is new are multiplied in."""
     factor = pools.factors[g]
@@ -231,19 +235,19 @@ def take_in_smaller(pools, g):
 # -- the shape of a table ----------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def reshape(pools, f):
     """What a table shows about its scope: axes that it does not depend on, or only by a factor of their own; variables
     that are functions of one another; another scope around it.  False where there is no room to say what."""
     factor = pools.factors[f]
     if not factor.pinned and lose_axes(pools, f):
         return True
-    if go_into_larger(pools, f) or not factor.zeros:
+    if not factor.alone and go_into_larger(pools, f):
         return True
-    return find_function(pools, f)
+    return not factor.zeros or find_function(pools, f)
 
 
-@kernel
+@part
 def lose_axes(pools, f):
     """Whether the factor is gone, or waits as another."""
     factor = pools.factors[f]
@@ -257,17 +261,21 @@ def lose_axes(pools, f):
         end_factor(pools, f, -1)
         return True
     lost = False
+    possible = num_possible(table)
     s = factor.begin
     while s < factor.end:
         v = pools.slots[s].variable
-        if v >= 0 and split_axis(pools, f, s):
+        # (zeros of a product are whole rows, as no state is impossible unless it had to stay)
+        may = v >= 0 and (pools.variables[v].keep or possible % pools.variables[v].states == 0)
+        if may and split_axis(pools, f, s):
             empty_slot(pools, s)
-            add_to_unary(pools, v, pools.row, f)
+            add_to_unary(pools, v, pools.total[ROW:], f)
             wait_for_sum(pools, v)
             pools.count[AXES_GONE] += 1
             lost = True
             if factor.arity == 1:
                 break
+            possible = num_possible(table[: factor.size])
             s = factor.begin
         else:
             s += 1
@@ -276,15 +284,21 @@ def lose_axes(pools, f):
     return lost
 
 
-@kernel
+@part
+def num_possible(values):
+    found = 0
+    for t in range(values.size):
+        found += values[t] > -np.inf
+    return found
+
+
+@part
 def find_function(pools, f):
     """A variable v whose state is determined by that of u goes where no table grows.  False where there is no room for
     the function."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
-    possible = 0
-    for t in range(table.size):
-        possible += table[t] > -np.inf
+    possible = num_possible(table)
     for s in range(factor.begin, factor.end):
         v = pools.slots[s].variable
         if v < 0 or pools.variables[v].keep or possible * pools.variables[v].states > table.size:
@@ -293,19 +307,19 @@ def find_function(pools, f):
             u = pools.slots[q].variable
             if u < 0 or q == s or not may_become(pools, v, u) or not fill_image(pools, f, q, s):
                 continue
-            if pools.count[MAPS] + pools.first[u + 1] - pools.first[u] > pools.maps.size:
+            if pools.count[NUMBERS] + pools.variables[u].last - pools.variables[u].first > pools.numbers.size:
                 return False
-            become(pools, v, u)
+            become(pools, v, u, f)
             return True
     return True
 
 
-@kernel
+@part
 def fill_image(pools, f, q, s):
     """The state of slot s for every state of slot q, where the table allows one only; else False."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
-    image = pools.image
+    image = pools.scratch[IMAGE]
     num_u = pools.variables[pools.slots[q].variable].states
     num_v = pools.variables[pools.slots[s].variable].states
     stride_u = extent(pools, f, q)[1]
@@ -326,7 +340,7 @@ def fill_image(pools, f, q, s):
     return True
 
 
-@kernel
+@part
 def may_become(pools, v, u):
     """Whether no table grows where u takes the place of v."""
     variable, other = pools.variables[v], pools.variables[u]
@@ -341,23 +355,25 @@ def may_become(pools, v, u):
     return True
 
 
-@kernel
-def become(pools, v, u):
-    """v = image(u) from now on: u takes its place in all tables."""
-    variable, other = pools.variables[v], pools.variables[u]
-    variable.map = pools.count[MAPS]
-    pools.count[MAPS] += pools.first[u + 1] - pools.first[u]
+@part
+def become(pools, v, u, by):
+    """v = image(u) from now on, says a factor: u takes its place in all tables."""
+    variable, other, image = pools.variables[v], pools.variables[u], pools.scratch[IMAGE]
+    variable.by = by
+    variable.map = pools.count[NUMBERS]
+    pools.count[NUMBERS] += other.last - other.first
     a = 0
-    for place in range(pools.first[u], pools.first[u + 1]):
-        there = pools.gone[place] == NEVER
-        pools.maps[variable.map + place - pools.first[u]] = (
-            original_place(pools, v, pools.image[a]) - pools.first[v] if there else 0
+    for place in range(other.first, other.last):
+        there = pools.states[place].gone == NEVER
+        pools.numbers[variable.map + place - other.first] = (
+            original_place(pools, v, image[a]) - variable.first if there else 0
         )
         a += there
     leave(pools, v, EQUAL, u)
+    row = pools.total[ROW:]
     for a in range(other.states):
-        pools.row[a] = pools.table[pools.first[v] + pools.image[a]]
-    add_to_unary(pools, u, pools.row, -1)
+        row[a] = pools.table[variable.first + image[a]]
+    add_to_unary(pools, u, row, -1)
     while variable.edges >= 0 or variable.larger >= 0:
         s = variable.edges if variable.edges >= 0 else variable.larger
         f = pools.slots[s].factor
@@ -378,7 +394,7 @@ def become(pools, v, u):
     wait_for_sum(pools, u)
 
 
-@kernel
+@part
 def take_diagonal(pools, f, q, s):
     """The axis of slot s goes: its state is the image of that of slot q."""
     factor = pools.factors[f]
@@ -387,29 +403,31 @@ def take_diagonal(pools, f, q, s):
     num_u = pools.variables[pools.slots[q].variable].states
     num_v = pools.variables[pools.slots[s].variable].states
     table = pools.table[factor.table : factor.table + factor.size]
+    image = pools.scratch[IMAGE]
     pools.count[WORK] += table.size
     to = 0
     for o in range(outer):
         for i in range(inner):
             begin = o * num_v * inner + i
-            table[to] = table[begin + pools.image[(begin // stride) % num_u] * inner]
+            table[to] = table[begin + image[(begin // stride) % num_u] * inner]
             to += 1
     factor.size = to
     factor.zeros = any_zero(table[:to])
 
 
-@kernel
+@part
 def permute(pools, f, s):
     """The states of an axis in the order of their images."""
     factor = pools.factors[f]
     outer, inner = extent(pools, f, s)
     states = pools.variables[pools.slots[s].variable].states
     table = pools.table[factor.table : factor.table + factor.size]
+    image, row = pools.scratch[IMAGE], pools.total[ROW:]
     pools.count[WORK] += table.size
     for o in range(outer):
         for i in range(inner):
             begin = o * states * inner + i
             for a in range(states):
-                pools.row[a] = table[begin + pools.image[a] * inner]
+                row[a] = table[begin + image[a] * inner]
             for a in range(states):
-                table[begin + a * inner] = pools.row[a]
+                table[begin + a * inner] = row[a]

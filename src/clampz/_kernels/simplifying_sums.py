@@ -3,39 +3,39 @@
     m(S) = log sum_x exp( theta_v(x) + sum over parts theta_f(x, S) )
 
 for a variable v, the factors ("parts") that mention it and S, their other variables; a new table that is no larger than
-the largest of those it replaces.  Its largest entry goes into the constant.
+those it replaces together, nor than the largest of the model.  Its largest entry goes into the constant.
 """
 
 import math
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 from clampz._kernels.simplifying_pools import (
-    AXES,
+    BY,
     ENTRIES,
     EPS,
     ERROR,
     FACTORS,
     IMPOSSIBLE,
-    BY,
-    LARGEST_TABLE,
     MAXIMUM,
     MOST_AXES,
     MOST_PARTS,
+    NUMBERS,
     PAIRWISE,
-    PARTS,
     PINS,
-    RECORDS,
     RING,
+    ROW,
     SHAPES,
     SHRINKS,
     SLOTS,
     STAMP,
     STAYS,
     SUMMED,
+    SUMS,
     SUPPORTS,
     WAITING,
+    WIDEST,
     WORK,
     add_constant,
     end_factor,
@@ -69,28 +69,28 @@ def simplify(pools, most_work, flag):
             return CONTRADICTION
         if count[SUPPORTS]:
             count[SUPPORTS] -= 1
-            f = pools.support[count[SUPPORTS]]
+            f = pools.factors[count[SUPPORTS]].support
             pools.factors[f].supports = 0
             if pools.factors[f].alive:
                 lose_support(pools, f)
         elif count[SHRINKS]:
             count[SHRINKS] -= 1
-            v = pools.shrink[count[SHRINKS]]
+            v = pools.variables[count[SHRINKS]].shrink
             pools.variables[v].shrinks = 0
             if pools.variables[v].fate == STAYS:
                 shrink(pools, v)
         elif count[SHAPES]:
             count[SHAPES] -= 1
-            f = pools.shape[count[SHAPES]]
+            f = pools.factors[count[SHAPES]].shape
             pools.factors[f].shapes = 0
             if pools.factors[f].alive and not reshape(pools, f):
                 wait_for_shape(pools, f)
                 return FULL
         elif count[WAITING]:
-            v = pools.ring[count[RING]]
+            v = pools.variables[count[RING]].ring
             if pools.variables[v].fate == STAYS and not sum_out(pools, v):
                 return FULL
-            count[RING] = (count[RING] + 1) % pools.ring.size
+            count[RING] = (count[RING] + 1) % pools.variables.size
             count[WAITING] -= 1
             pools.variables[v].waits = 0
         else:
@@ -98,7 +98,7 @@ def simplify(pools, most_work, flag):
     return STOPPED
 
 
-@kernel
+@part
 def sum_out(pools, v):
     """Sum a variable out if what is left is no larger than what it replaces.  False where there is no room to."""
     variable, count = pools.variables[v], pools.count
@@ -107,8 +107,8 @@ def sum_out(pools, v):
     stamp = count[STAMP]
     variable.mark = stamp
     num_parts = num_axes = 0
-    size = largest = 1
-    replaced = int(variable.states)
+    size = 1
+    replaced = 0
     for head in (variable.edges, variable.larger):
         s = head
         while s >= 0:
@@ -117,7 +117,6 @@ def sum_out(pools, v):
                 return True
             parts[num_parts] = f
             num_parts += 1
-            largest = max(largest, pools.factors[f].size)
             replaced += pools.factors[f].size
             count[WORK] += pools.factors[f].arity
             for q in range(pools.factors[f].begin, pools.factors[f].end):
@@ -129,10 +128,10 @@ def sum_out(pools, v):
                     scope[num_axes] = u
                     num_axes += 1
                     size *= pools.variables[u].states
-                    if size > count[LARGEST_TABLE]:
+                    if size > count[WIDEST]:
                         return True
             s = pools.slots[s].following
-    if size > largest or size * variable.states > MOST_TERMS * replaced:
+    if num_parts and (size > replaced or size * variable.states > MOST_TERMS * replaced):
         return True
     if count[PAIRWISE] and num_axes > 2 and num_parts > 1:
         return True
@@ -140,11 +139,10 @@ def sum_out(pools, v):
         count[ENTRIES] + size > pools.table.size
         or count[SLOTS] + num_axes > pools.slots.size
         or count[FACTORS] >= pools.factors.size
-        or count[PARTS] + num_parts > pools.parts.size
-        or count[AXES] + num_axes > pools.axes.size
+        or count[NUMBERS] + num_parts + num_axes > pools.numbers.size
     ):
         return False
-    scope[:num_axes].sort()
+    sort(scope, num_axes)
     c = count[FACTORS]
     count[FACTORS] += 1
     made = pools.factors[c]
@@ -157,17 +155,16 @@ def sum_out(pools, v):
         slot = pools.slots[made.begin + k]
         slot.variable, slot.factor = scope[k], c
     top = fill_sum(pools, v, num_parts, num_axes, c)
-    record = pools.record[count[RECORDS]]
-    record.variable, record.part, record.axis, record.size = v, count[PARTS], count[AXES], size
+    record = pools.record[count[SUMS]]
+    record.variable, record.size, record.parts = v, size, count[NUMBERS]
+    record.axes = record.parts + num_parts
+    record.end = count[NUMBERS] = record.axes + num_axes
     for k in range(num_parts):
-        pools.parts[count[PARTS] + k] = parts[k]
+        pools.numbers[record.parts + k] = parts[k]
     for k in range(num_axes):
-        pools.axes[count[AXES] + k] = scope[k]
-    leave(pools, v, SUMMED, count[RECORDS])
-    count[RECORDS] += 1
-    count[PARTS] += num_parts
-    count[AXES] += num_axes
-    pools.record[count[RECORDS]].part, pools.record[count[RECORDS]].axis = count[PARTS], count[AXES]
+        pools.numbers[record.axes + k] = scope[k]
+    leave(pools, v, SUMMED, count[SUMS])
+    count[SUMS] += 1
     for k in range(num_parts):
         end_factor(pools, parts[k], c)
     if top == -np.inf:
@@ -192,15 +189,27 @@ def sum_out(pools, v):
     return True
 
 
-@kernel
+@part
+def sort(values, size):
+    """The first few values in ascending order."""
+    for k in range(1, size):
+        value = values[k]
+        place = k
+        while place > 0 and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
+
+
+@part
 def fill_sum(pools, v, num_parts, num_axes, c):
     """The table of factor c, less its largest entry, which is returned; what rounding may have changed is charged."""
     made = pools.factors[c]
     parts, scope, digit = pools.scratch[0], pools.scratch[1], pools.scratch[2]
     at, along = pools.scratch[3], pools.scratch[4]
-    strides, row = pools.strides, pools.row
+    strides, row = np.empty((num_parts, num_axes), dtype=np.int64), pools.total[ROW:]
     states = pools.variables[v].states
-    unary = pools.table[pools.first[v] : pools.first[v] + states]
+    unary = pools.table[pools.variables[v].first : pools.variables[v].first + states]
     out = pools.table[made.table : made.table + made.size]
     for k in range(num_parts):
         f = parts[k]

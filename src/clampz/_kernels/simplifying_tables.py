@@ -6,15 +6,15 @@ number.
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
-from clampz._kernels.simplifying_pools import CLOCK, EPS, ERROR, NEVER, STATES_GONE, WORK, wait_to_shrink
+from clampz._kernels.jit import part
+from clampz._kernels.simplifying_pools import CLOCK, EPS, ERROR, NEVER, ROW, STATES_GONE, WORK, wait_to_shrink
 
 # Equal means: up to this share of a table's entries, and no more than this in all.  A sum of probabilities is 1 up to a
 # few roundings; what differs is charged.
 NEARLY, AT_MOST = 32.0 * EPS, 1e-12
 
 
-@kernel
+@part
 def extent(pools, f, s):
     """Outer and inner entries of the axis of slot s in the table of factor f."""
     factor = pools.factors[f]
@@ -25,7 +25,7 @@ def extent(pools, f, s):
     return outer, factor.size // (outer * pools.variables[pools.slots[s].variable].states)
 
 
-@kernel
+@part
 def slot_of(pools, f, v):
     """The slot of variable v in factor f, or -1."""
     for s in range(pools.factors[f].begin, pools.factors[f].end):
@@ -34,30 +34,30 @@ def slot_of(pools, f, v):
     return -1
 
 
-@kernel
+@part
 def rule_out(pools, v, a, by):
     """The a-th state of those that v has now is impossible, says factor `by`."""
-    place = pools.first[v] + a
+    place = pools.variables[v].first + a
     if pools.table[place] > -np.inf:
         pools.table[place] = -np.inf
-        pools.reason[original_place(pools, v, a)] = by
+        pools.states[original_place(pools, v, a)].reason = by
         pools.count[STATES_GONE] += 1
         wait_to_shrink(pools, v)
 
 
-@kernel
+@part
 def original_place(pools, v, a):
     """Where the a-th state of those that v has now is among all states of the model."""
-    place = pools.first[v]
+    place = pools.variables[v].first
     while True:
-        if pools.gone[place] == NEVER:
+        if pools.states[place].gone == NEVER:
             if a == 0:
                 return place
             a -= 1
         place += 1
 
 
-@kernel
+@part
 def lose_support(pools, f):
     """States that no entry of this table allows are ruled out.  Entries that a unary table rules out are made zeros
     first: they were, in effect."""
@@ -70,10 +70,11 @@ def lose_support(pools, f):
         outer, inner = extent(pools, f, s)
         states = pools.variables[v].states
         for a in range(states):
-            if pools.table[pools.first[v] + a] == -np.inf:
+            if pools.table[pools.variables[v].first + a] == -np.inf:
                 for o in range(outer):
                     begin = (o * states + a) * inner
-                    table[begin : begin + inner] = -np.inf
+                    for i in range(begin, begin + inner):
+                        table[i] = -np.inf
     for s in range(factor.begin, factor.end):
         v = pools.slots[s].variable
         if v < 0:
@@ -82,7 +83,7 @@ def lose_support(pools, f):
         states = pools.variables[v].states
         pools.count[WORK] += factor.size
         for a in range(states):
-            if pools.table[pools.first[v] + a] == -np.inf:
+            if pools.table[pools.variables[v].first + a] == -np.inf:
                 continue
             found = False
             for o in range(outer):
@@ -97,7 +98,7 @@ def lose_support(pools, f):
                 rule_out(pools, v, a, f)
 
 
-@kernel
+@part
 def cut_axis(pools, f, s):
     """Drop the states that are impossible from one axis of a table."""
     factor = pools.factors[f]
@@ -109,7 +110,7 @@ def cut_axis(pools, f, s):
     to = 0
     for o in range(outer):
         for a in range(states):
-            if pools.table[pools.first[v] + a] > -np.inf:
+            if pools.table[pools.variables[v].first + a] > -np.inf:
                 begin = (o * states + a) * inner
                 for i in range(inner):
                     table[to] = table[begin + i]
@@ -118,7 +119,7 @@ def cut_axis(pools, f, s):
     factor.zeros = any_zero(table[:to])
 
 
-@kernel
+@part
 def any_zero(values):
     for k in range(values.size):
         if values[k] == -np.inf:
@@ -126,34 +127,32 @@ def any_zero(values):
     return 0
 
 
-@kernel
+@part
 def cut_unary(pools, v):
-    """Drop the impossible states of a variable from its unary table, after all of its factors.  Returns how many are
-    left."""
+    """Drop the impossible states of a variable from its unary table, after all of its factors."""
     pools.count[CLOCK] += 1
-    place = pools.first[v]
+    place = pools.variables[v].first
     left = 0
     for a in range(pools.variables[v].states):
-        while pools.gone[place] != NEVER:
+        while pools.states[place].gone != NEVER:
             place += 1
-        value = pools.table[pools.first[v] + a]
+        value = pools.table[pools.variables[v].first + a]
         if value > -np.inf:
-            pools.table[pools.first[v] + left] = value
+            pools.table[pools.variables[v].first + left] = value
             left += 1
         else:
-            pools.gone[place] = pools.count[CLOCK]
+            pools.states[place].gone = pools.count[CLOCK]
         place += 1
     pools.variables[v].states = left
-    return left
 
 
-@kernel
+@part
 def nearly(size):
     """By how much numbers of this size may differ and be called equal."""
     return min(NEARLY * (1.0 + size), AT_MOST)
 
 
-@kernel
+@part
 def spread(values):
     """How far apart the entries are; inf if some are zeros."""
     low = values[0]
@@ -166,15 +165,15 @@ def spread(values):
     return high - low if low > -np.inf else np.inf
 
 
-@kernel
+@part
 def split_axis(pools, f, s):
-    """If the table is g(x) + h(rest) for the variable x of slot s, write g into `row`, leave h in the table (the axis is
-    gone from it, the slot is not) and charge what is not equal; else return False."""
+    """If the table is g(x) + h(rest) for the variable x of slot s, put g into the scratch of `total`, leave h in the
+    table (its axis is gone, the slot is not) and charge what is not equal; else return False."""
     factor = pools.factors[f]
     outer, inner = extent(pools, f, s)
     states = pools.variables[pools.slots[s].variable].states
     table = pools.table[factor.table : factor.table + factor.size]
-    row = pools.row
+    row = pools.total[ROW:]
     base = -1  # the first row that is not all zeros, and its first state that is none
     x0 = 0
     for o in range(outer):
@@ -207,7 +206,7 @@ def split_axis(pools, f, s):
                 if value == -np.inf:
                     return False
                 differs = abs((value - level) - row[x])
-                if differs > nearly(abs(value) + abs(level) + abs(row[x])):
+                if differs > 0.0 and differs > nearly(abs(value) + abs(level) + abs(row[x])):
                     return False
                 worst = max(worst, differs + EPS * abs(value - level))
     to = 0
@@ -222,10 +221,10 @@ def split_axis(pools, f, s):
     return True
 
 
-@kernel
+@part
 def add_to_unary(pools, v, values, by):
     """Add a table over one variable to its unary table; where it has zeros, factor `by` says so."""
-    first = pools.first[v]
+    first = pools.variables[v].first
     worst = 0.0
     for a in range(pools.variables[v].states):
         if pools.table[first + a] == -np.inf:
@@ -240,7 +239,7 @@ def add_to_unary(pools, v, values, by):
     pools.total[ERROR] += EPS * worst
 
 
-@kernel
+@part
 def add_table(pools, f, g):
     """Add the table of f to that of g, whose scope has all variables of f."""
     of_f, of_g = pools.factors[f], pools.factors[g]

@@ -91,6 +91,6 @@ def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> Left:
         pools.variables["states"][impossible] = model.num_states[impossible]
         begin, end = model.unary.start[impossible], model.unary.start[impossible + 1]
         pools.table[begin:end] = -np.inf
-        pools.gone[begin:end] = state.NEVER
+        pools.states["gone"][begin:end] = state.NEVER
         pools.factors["alive"][:] = 0
     return rest_of(pools, model, left_over(pools))

@@ -62,5 +62,7 @@ def _involved(model: Model, pools: Pools, impossible: int) -> tuple[set[int], se
             begin, end = model.unary.start[v : v + 2]
             if np.isneginf(model.unary.flat[begin:end]).any():
                 own.add(v)
-            waiting_factors += np.unique(pools.reason[begin:end]).tolist()
+            waiting_factors += np.unique(pools.states["reason"][begin:end]).tolist()
+            if pools.variables["by"][v] >= 0:  # a function of another
+                waiting_factors.append(int(pools.variables["by"][v]))
     return own, scopes

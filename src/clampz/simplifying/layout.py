@@ -26,8 +26,9 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     num_factors, num_slots = m + len(larger), 2 * m + len(larger.variables)
     flat = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat])
     variables = np.zeros(n, kernels.VARIABLE)
+    variables["first"], variables["last"] = model.unary.start[:-1], model.unary.start[1:]
     variables["states"], variables["keep"] = model.num_states, keep
-    variables["edges"] = variables["larger"] = variables["axis"] = -1
+    variables["edges"] = variables["larger"] = variables["axis"] = variables["by"] = -1
     factors = np.zeros(num_factors, kernels.FACTOR)
     before = len(model.unary.flat), len(model.unary.flat) + len(model.pairwise.flat)
     factors["table"] = np.concatenate([before[0] + model.pairwise.start[:-1], before[1] + larger.start[:-1]])
@@ -36,6 +37,8 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     factors["arity"] = np.concatenate([np.full(m, 2), np.diff(larger.scope_start)])
     factors["end"] = factors["begin"] + factors["arity"]
     factors["into"], factors["alive"] = -1, 1
+    states = np.zeros(before[0], kernels.STATE)
+    states["gone"], states["reason"] = kernels.NEVER, -1
     slots = np.zeros(num_slots, kernels.SLOT)
     slots["variable"] = np.concatenate([model.edges.ravel(), larger.variables])
     slots["factor"] = np.repeat(np.arange(num_factors), factors["arity"])
@@ -44,52 +47,36 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     count[[kernels.PAIRWISE, kernels.PINS, kernels.MAXIMUM]] = pairwise, pins, maximum
     count[[kernels.IMPOSSIBLE, kernels.BY]] = -1
     most_states = int(model.num_states.max(initial=1))
-    widest = max(int(factors["arity"].max(initial=0)), kernels.MOST_AXES, kernels.MOST_PARTS) + 1
-    pools = Pools(
+    widest = max(most_states, int(factors["arity"].max(initial=0)), kernels.MOST_AXES, kernels.MOST_PARTS) + 1
+    total = np.zeros(kernels.ROW + most_states)
+    total[kernels.CONSTANT] = model.constant
+    return Pools(
         variables=variables,
         factors=factors,
         slots=slots,
+        states=states,
         table=flat,
-        first=np.array(model.unary.start),
-        gone=np.full(before[0], kernels.NEVER, dtype=np.int32),
-        reason=np.full(before[0], -1, dtype=np.int32),
-        order=np.empty(n, dtype=np.int32),
-        record=np.zeros(n + 1, kernels.RECORD),
-        parts=np.empty(0, dtype=np.int32),
-        axes=np.empty(0, dtype=np.int32),
-        maps=np.empty(0, dtype=np.int32),
-        support=np.empty(num_factors, dtype=np.int32),
-        shape=np.empty(num_factors, dtype=np.int32),
-        shrink=np.empty(n, dtype=np.int32),
-        ring=np.empty(n, dtype=np.int32),
-        scratch=np.zeros((5, widest), dtype=np.int64),
-        strides=np.zeros((kernels.MOST_PARTS, kernels.MOST_AXES), dtype=np.int64),
-        image=np.empty(most_states, dtype=np.int64),
-        row=np.empty(most_states),
+        record=np.zeros(n, kernels.SUM),
+        numbers=np.zeros(0, dtype=np.int32),
+        scratch=np.zeros((6, widest), dtype=np.int64),
         count=count,
-        total=np.array([model.constant, 0.0, 0.0]),
+        total=total,
     )
-    return pools
 
 
 def with_room(pools: Pools) -> Pools:
-    """The same with more room for what sums leave: an eighth more, and at least what the next one may need."""
-    largest = int(pools.count[kernels.LARGEST_TABLE])
+    """The same with more room for what sums leave: a quarter more, and at least what the next one may need."""
     more = {
         "factors": 64,
-        "support": 64,
-        "shape": 64,
         "slots": 4 * kernels.MOST_AXES,
-        "table": 4 * largest + 64,
-        "parts": 4 * kernels.MOST_PARTS,
-        "axes": 4 * kernels.MOST_AXES,
-        "maps": 4 * len(pools.row),
+        "table": 4 * int(pools.count[kernels.WIDEST]) + 64,
+        "numbers": 4 * (kernels.MOST_AXES + kernels.MOST_PARTS + len(pools.total)),
     }
     return pools._replace(**{name: _longer(getattr(pools, name), least) for name, least in more.items()})
 
 
 def _longer(array: NDArray[np.generic], least: int) -> NDArray[np.generic]:
-    longer = np.zeros(len(array) + len(array) // 8 + least, array.dtype)
+    longer = np.zeros(len(array) + len(array) // 4 + least, array.dtype)
     longer[: len(array)] = array
     return longer
 

@@ -51,8 +51,7 @@ def rest_of(pools: Pools, original: Model, variables: Integers) -> Left:
         tables,
         float(pools.total[CONSTANT] + pools.total[LOST]),
         names and [names[v] for v in variables.tolist()],
-        state_names
-        and [[state_names[v][a] for a in some] for v, some in zip(variables.tolist(), chosen, strict=True)],
+        state_names and [[state_names[v][a] for a in some] for v, some in zip(variables.tolist(), chosen, strict=True)],
     )
     model = Model.from_contents(contents)
     of_factor = np.full(len(pools.factors), -1, dtype=np.int64)

@@ -35,8 +35,8 @@ class Simplified:
     operation
         What stays the same: "sum" log Z, "max" the largest score.
     error
-        log Z (or the maximum) of the rest is that of the original up to this: rounding, and what was called equal and is
-        so only nearly.  -inf is -inf exactly.
+        log Z (or the maximum) of the rest is that of the original up to this: rounding, and what is only nearly what it
+        was taken for.  -inf is -inf exactly.
     variables, states_left
         Which variables of the original those of the rest are, and which of their states theirs are, end to end.
     words

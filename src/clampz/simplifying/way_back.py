@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels import simplifying_back as kernels
 from clampz._kernels import simplifying_pools as state
@@ -12,7 +13,7 @@ from clampz._kernels.simplifying_back import NOWHERE, Targets
 from clampz._kernels.simplifying_pools import Pools
 from clampz.errors import OptionError
 from clampz.model import Model
-from clampz.model.tables import offsets
+from clampz.model.tables import offsets, ranges
 from clampz.numerics import Floats, Integers
 from clampz.simplifying.rest import Left
 from clampz.watch import Overdue, Watch, run_on
@@ -21,10 +22,11 @@ from clampz.watch import Overdue, Watch, run_on
 SECONDS_PER_ENTRY = 1e-7
 
 Scope = tuple[int, ...]
+einsum: Any = np.einsum  # (NumPy has no type for axes given as numbers)
 
 
 class Homes(NamedTuple):
-    """Targets, and those of each home (see `_kernels.simplifying_back`): home h has of_home[start[h] : start[h + 1]]."""
+    """Targets, and those of each home h, of_home[start[h] : start[h + 1]]: see `_kernels.simplifying_back`."""
 
     targets: Targets
     home: Integers
@@ -37,13 +39,14 @@ class WayBack:
 
     def __init__(self, original: Model, pools: Pools, left: Left) -> None:
         self.original, self.pools, self.left = original, pools, left
+        self.num_sums = int(pools.count[state.SUMS])
 
     def marginals(self, beliefs: Floats, watch: Watch | None) -> Floats:
         return self._send(self._homes_of_sums, beliefs, watch)[1]
 
     def factor_marginals(self, beliefs: Floats, joint: Callable[[Scope], Floats], watch: Watch | None) -> Floats:
         """Of all edges and larger factors, end to end; those that no table of the rest holds from joint beliefs."""
-        homes, num_sums = self._homes_of_all, len(self._homes_of_sums.home)
+        homes, num_sums = self._homes_of_all, self.num_sums
         belief, _ = self._send(homes, beliefs, watch)
         first = int(homes.targets.out[num_sums])
         for k in self._apart.tolist():
@@ -81,7 +84,7 @@ class WayBack:
             around, given = self._given(v)
             wanted_now = sorted(wanted)
             label = {u: k for k, u in enumerate({*have, *around})}
-            table = np.einsum(
+            table = einsum(
                 table, [label[u] for u in have], given, [label[u] for u in around], [label[u] for u in wanted_now]
             )
             have = wanted_now
@@ -101,8 +104,8 @@ class WayBack:
     def _depends_on(self, v: int) -> list[int]:
         fate, to = (int(self.pools.variables[name][v]) for name in ("fate", "to"))
         if fate == state.SUMMED:
-            begin, end = self.pools.record["axis"][to : to + 2]
-            found: list[int] = self.pools.axes[begin:end].tolist()
+            begin, end = (int(self.pools.record[name][to]) for name in ("axes", "end"))
+            found: list[int] = self.pools.numbers[begin:end].tolist()
             return found
         return [to] if fate == state.EQUAL else []
 
@@ -117,13 +120,12 @@ class WayBack:
         if fate == state.FIXED:
             return [v], np.eye(states)[to]
         begin = int(self.pools.variables["map"][v])
-        image = self.pools.maps[begin : begin + int(self.original.num_states[to])]
+        image = self.pools.numbers[begin : begin + int(self.original.num_states[to])]
         return [to, v], np.eye(states)[image]
 
     def _spread(self, values: Floats, variables: list[int], time: int) -> Floats:
         """A table over the states that variables had at a time as one over all of their states, zero elsewhere."""
-        first = self.pools.first
-        there = [np.flatnonzero(self.pools.gone[first[v] : first[v + 1]] > time) for v in variables]
+        there = [np.flatnonzero(self._there(v, time)) for v in variables]
         out = np.zeros(self.original.num_states[variables])
         out[np.ix_(*there)] = np.reshape(values, [len(some) for some in there])
         return out
@@ -132,12 +134,11 @@ class WayBack:
 
     @cached_property
     def _homes_of_sums(self) -> Homes:
-        record, num_sums = self.pools.record, int(self.pools.count[state.RECORDS])
-        start = np.array(record["axis"][: num_sums + 1])
-        time = self.pools.variables["time"][record["variable"][:num_sums]]
-        homes = self._homes(
-            Targets(start, self.pools.axes[: start[-1]], time.astype(np.int64), offsets(record["size"][:num_sums]))
-        )
+        record = self.pools.record[: self.num_sums]
+        arity = record["end"] - record["axes"]
+        time = self.pools.variables["time"][record["variable"]].astype(np.int64)
+        scopes = self.pools.numbers[ranges(record["axes"], arity)]
+        homes = self._homes(Targets(offsets(arity), scopes, time, offsets(record["size"])))
         if (homes.home == NOWHERE).any():
             raise OptionError("marginals: this model was simplified for log Z alone; simplify it with marginals=True")
         return homes
@@ -159,11 +160,11 @@ class WayBack:
     @cached_property
     def _apart(self) -> Integers:
         """The edges and factors whose variables are in no one table any more."""
-        return np.flatnonzero(self._homes_of_all.home[int(self.pools.count[state.RECORDS]) :] == NOWHERE)
+        return np.flatnonzero(self._homes_of_all.home[self.num_sums :] == NOWHERE)
 
     def _homes(self, targets: Targets) -> Homes:
         rest = self.left.tables
-        num_homes = int(self.pools.count[state.RECORDS]) + len(rest.start) - 1
+        num_homes = self.num_sums + len(rest.start) - 1
         home = np.empty(len(targets.time), dtype=np.int64)
         kernels.find_homes(self.pools, targets, rest, home)
         order = np.argsort(home, kind="stable")
@@ -175,8 +176,8 @@ class WayBack:
         rest = self.left.tables
         if beliefs.shape != (rest.tables[-1],):
             raise OptionError(
-                f"beliefs: expected shape ({rest.tables[-1]},), those of the rest's variables, edges and larger factors "
-                f"in turn, found {beliefs.shape}"
+                f"beliefs: expected shape ({rest.tables[-1]},), those of the rest's variables, edges and larger "
+                f"factors in turn, found {beliefs.shape}"
             )
         belief = np.zeros(int(homes.targets.out[-1]))
         certain = np.flatnonzero(homes.home == kernels.CERTAIN)
@@ -197,15 +198,20 @@ class WayBack:
         found = np.zeros(len(certain), dtype=np.int64)
         for k, t in enumerate(certain.tolist()):
             for v in targets.variables[targets.start[t] : targets.start[t + 1]].tolist():
-                there = self.pools.gone[self.pools.first[v] : self.pools.first[v + 1]] > targets.time[t]
+                there = self._there(v, int(targets.time[t]))
                 found[k] = found[k] * np.count_nonzero(there) + np.count_nonzero(there[: self._certain_state(v)])
         return found
+
+    def _there(self, v: int, time: int) -> NDArray[np.bool_]:
+        """Which states of a variable were there at a time."""
+        there: NDArray[np.bool_] = self.pools.states["gone"][slice(*self.original.unary.start[v : v + 2])] > time
+        return there
 
     def _certain_state(self, v: int) -> int:
         fate, to = (int(self.pools.variables[name][v]) for name in ("fate", "to"))
         if fate == state.FIXED:
             return to
-        return int(self.pools.maps[int(self.pools.variables["map"][v]) + self._certain_state(to)])
+        return int(self.pools.numbers[int(self.pools.variables["map"][v]) + self._certain_state(to)])
 
     # -- states --------------------------------------------------------------------------------------------------------
 
