@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 import clampz as cz
 from clampz._kernels import elimination_order
+from clampz._kernels.contraction_passes import Factors
 from clampz.elimination import plans
+from clampz.elimination.contraction import Contraction
 from clampz.elimination.cost import exact_cost
 from clampz.elimination.plans import Elimination, ExactPlan, Restriction, Scopes
 from clampz.elimination.sums import Workspace, sum_out
@@ -34,7 +37,20 @@ class Summed(NamedTuple):
     factor_marginals: list
 
 
-def eliminate(num_states, factors, *, log_domain=False):
+def contracted(elimination, memory=2**40):
+    """The same sum as a tree of contractions, however small."""
+    plan = Contraction.of(Factors(*elimination.scopes), elimination.order, memory)
+    return replace(elimination, plan=plan, sizes=plans.NO_SIZES)
+
+
+def swept(elimination):
+    return elimination
+
+
+ENGINES = pytest.mark.parametrize("engine", [swept, contracted])
+
+
+def eliminate(num_states, factors, *, log_domain=False, engine=swept):
     """The sum over factors (scope, log table); states that a factor of one variable rules out are cut first."""
     states = np.asarray(num_states, dtype=np.int64)
     tables = [np.asarray(table, dtype=np.float64) for _, table in factors]
@@ -48,7 +64,7 @@ def eliminate(num_states, factors, *, log_domain=False):
         if len(scope) == 1:
             possible[start[scope[0]] : start[scope[0] + 1]] &= table > -np.inf
     restricted = Restriction.of(scopes, possible)
-    elimination = Elimination.of(restricted.scopes)
+    elimination = engine(Elimination.of(restricted.scopes))
     workspace = Workspace.of(elimination)
     unary, flat = np.zeros(len(possible)), np.zeros(len(values))
     marginals = np.empty(len(restricted.states))
@@ -89,28 +105,31 @@ def assert_same(found, num_states, factors):
         np.testing.assert_allclose(a, b, atol=1e-9)
 
 
+@ENGINES
 @pytest.mark.parametrize("log_domain", [False, True])
 @pytest.mark.parametrize(("scale", "zeros"), [(1.0, 0.0), (1.0, 0.3), (30.0, 0.1), (1000.0, 0.0), (1000.0, 0.3)])
-def test_factor_lists_equal_enumeration(scale, zeros, log_domain):
+def test_factor_lists_equal_enumeration(scale, zeros, log_domain, engine):
     rng = np.random.default_rng(int(scale) + int(10 * zeros))
     for _ in range(60):
         num_states, factors = random_factors(rng, scale=scale, zeros=zeros)
-        assert_same(eliminate(num_states, factors, log_domain=log_domain), num_states, factors)
+        assert_same(eliminate(num_states, factors, log_domain=log_domain, engine=engine), num_states, factors)
 
 
+@ENGINES
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([0.1, 3.0, 100.0, 5000.0]), zeros=st.sampled_from([0.0, 0.5])
 )
-def test_any_factor_list(seed, scale, zeros):
+def test_any_factor_list(seed, scale, zeros, engine):
     num_states, factors = random_factors(np.random.default_rng(seed), scale=scale, zeros=zeros)
-    found = eliminate(num_states, factors)
+    found = eliminate(num_states, factors, engine=engine)
     assert_same(found, num_states, factors)
-    again = eliminate(num_states, factors, log_domain=True)
+    again = eliminate(num_states, factors, log_domain=True, engine=engine)
     assert again.log_z == pytest.approx(found.log_z, rel=EXACT, abs=EXACT)
 
 
-def test_wide_steps_have_both_parts():
+@ENGINES
+def test_wide_steps_have_both_parts(engine):
     # larger than a block, with operands that miss axes on both sides of the split, in both domains
     rng = np.random.default_rng(5)
     num_states = rng.integers(2, 4, 14)
@@ -120,22 +139,25 @@ def test_wide_steps_have_both_parts():
     ]
     factors += [([i, j], rng.normal(size=(num_states[i], num_states[j]))) for i in range(14) for j in range(i)]
     for log_domain in (False, True):
-        assert_same(eliminate(num_states, factors, log_domain=log_domain), num_states, factors)
+        assert_same(eliminate(num_states, factors, log_domain=log_domain, engine=engine), num_states, factors)
 
 
-def test_falls_back_to_logarithms_where_scaled_tables_would_underflow():
+@ENGINES
+def test_falls_back_to_logarithms_where_scaled_tables_would_underflow(engine):
     # each factor alone is harmless; only their product spans more than doubles do
     n = 12
     chain = [((i, i + 1), [[0.0, -150.0], [-150.0, -1.0]]) for i in range(n - 1)]
     fields = [((i,), [0.0, -100.0 * (-1) ** i]) for i in range(n)]
     clique = [((i, j), [[0.0, -90.0], [-90.0, 0.0]]) for i in range(n) for j in range(i)]
-    assert_same(eliminate([2] * n, chain + fields + clique), [2] * n, chain + fields + clique)
+    factors = chain + fields + clique
+    assert_same(eliminate([2] * n, factors, engine=engine), [2] * n, factors)
 
 
-def test_nothing_to_sum():
-    assert eliminate([], []).log_z == 0.0
-    assert eliminate([3, 1], []).log_z == pytest.approx(np.log(3))
-    assert eliminate([], [((), 2.5)]).log_z == 2.5
+@ENGINES
+def test_nothing_to_sum(engine):
+    assert eliminate([], [], engine=engine).log_z == 0.0
+    assert eliminate([3, 1], [], engine=engine).log_z == pytest.approx(np.log(3))
+    assert eliminate([], [((), 2.5)], engine=engine).log_z == 2.5
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from clampz._kernels import elimination_steps as steps
 from clampz._kernels.elimination_backwards import backwards
 from clampz._kernels.elimination_forwards import DONE, STOPPED, forwards
+from clampz.elimination import plans
 from clampz.elimination.plans import NO_LIMIT, Elimination, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.watch import NEVER, Watch
@@ -18,7 +19,9 @@ CLIQUE = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
 
 def four_variables(num_states):
     """A clique: with 300 states a pass takes many seconds, in little memory."""
-    elimination = Elimination.of(Scopes.of_pairwise(np.full(4, num_states), CLIQUE), NO_LIMIT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans, "CONTRACTED_ENTRIES", math.inf)
+        elimination = Elimination.of(Scopes.of_pairwise(np.full(4, num_states), CLIQUE), NO_LIMIT)
     values = np.random.default_rng(0).normal(size=elimination.scopes.table_start[-1])
     return elimination, values, Workspace.of(elimination)
 
@@ -32,12 +35,12 @@ def raised_soon():
 @pytest.mark.parametrize("logs", [steps.SCALED, steps.LOGARITHMS])
 def test_compiled_passes_hear_the_flag(logs):
     for num_states, flag, status in ((3, NEVER, DONE), (300, raised_soon, STOPPED)):
-        elimination, values, (store, _, spread, scale, scratch) = four_variables(num_states)
+        elimination, values, (store, _, spread, scale, scratch, *_) = four_variables(num_states)
         flag = flag() if callable(flag) else flag
         found = forwards(elimination.plan, values, store, spread, scale, scratch, logs, flag)
         assert found[0] == status
     for num_states, flag, status in ((3, NEVER, DONE), (300, raised_soon, STOPPED)):
-        elimination, _, (store, beliefs, _, scale, scratch) = four_variables(num_states)
+        elimination, _, (store, beliefs, _, scale, scratch, *_) = four_variables(num_states)
         store.fill(1.0)
         scale.fill(1.0)
         marginals = np.empty(4 * num_states)
@@ -47,7 +50,7 @@ def test_compiled_passes_hear_the_flag(logs):
 
 
 def test_a_flag_that_is_raised_stops_before_the_first_table():
-    elimination, values, (store, _, spread, scale, scratch) = four_variables(5)
+    elimination, values, (store, _, spread, scale, scratch, *_) = four_variables(5)
     store.fill(7.0)
     flag = np.ones(1, dtype=np.uint8)
     assert forwards(elimination.plan, values, store, spread, scale, scratch, steps.SCALED, flag)[0] == STOPPED

@@ -16,8 +16,8 @@ import numpy as np
 
 from clampz._kernels.jit import inline, kernel
 
-# Of a block: rows (or as few as there are, in steps of these widths), columns and summed entries.
-WIDE, HALF, NARROW, THIN = 64, 32, 16, 8
+# Of a block: rows (where there are few, fewer), columns and summed entries.
+WIDE, NARROW = 64, 16
 COLUMNS, DEPTH = 64, 256
 # Offsets along a group's innermost axes that are listed together.
 LISTED = 1024
@@ -145,11 +145,12 @@ def _write(block, width, num_rows, num_columns, rows, rows_from, columns, column
 
 
 @kernel
-def multiply_blocks(walk, count, num_states, stride, at, sides, factor, arena, blocks, flag):
-    """The contraction of tables that begin at `at` (out, first, second), until the flag is raised.  walk[g, : count[g]]
-    are the axes of group g (batch, rows, columns, summed), innermost first.  sides says which of the tables is first
-    and which second.  Returns how many blocks the summed axes were cut into."""
-    one, two = sides
+def multiply_blocks(walk, count, num_states, stride, now, turned, factor, arena, blocks, flag):
+    """The contraction of step `now`, first and second changing places if `turned`, until the flag is raised.
+    walk[g, : count[g]] are the axes of group g (batch, rows, columns, summed), innermost first.  Returns how many
+    blocks the summed axes were cut into."""
+    one, two = (2, 1) if turned else (1, 2)
+    first_at, second_at = (now.second_at, now.first_at) if turned else (now.first_at, now.second_at)
     inner = np.empty(4, dtype=np.int64)
     for g in range(4):
         inner[g] = inner_axes(walk[g], count[g], num_states, LISTED)
@@ -162,13 +163,13 @@ def multiply_blocks(walk, count, num_states, stride, at, sides, factor, arena, b
     summed = offsets_along(walk[3], 0, inner[3], num_states, stride)
     more_summed = offsets_along(walk[3], inner[3], count[3], num_states, stride)
     num_rows, num_columns, num_summed = rows.shape[1], columns.shape[1], summed.shape[1]
-    width = WIDE if num_rows > HALF else HALF if num_rows > NARROW else NARROW if num_rows > THIN else THIN
+    width = WIDE if num_rows > 2 * NARROW else NARROW
     once = num_columns <= COLUMNS and more_columns.shape[1] == 1
     for b in range(batches.shape[1] * batch.shape[1]):
         hi, lo = b // batch.shape[1], b % batch.shape[1]
-        out_b = at[0] + np.int64(batches[0, hi] + batch[0, lo])
-        first_b = at[one] + np.int64(batches[one, hi] + batch[one, lo])
-        second_b = at[two] + np.int64(batches[two, hi] + batch[two, lo])
+        out_b = now.out_at + np.int64(batches[0, hi] + batch[0, lo])
+        first_b = first_at + np.int64(batches[one, hi] + batch[one, lo])
+        second_b = second_at + np.int64(batches[two, hi] + batch[two, lo])
         for s_hi in range(more_summed.shape[1]):
             for s in range(0, num_summed, DEPTH):
                 depth = min(DEPTH, num_summed - s)
@@ -197,12 +198,8 @@ def multiply_blocks(walk, count, num_states, stride, at, sides, factor, arena, b
                                     filled = True
                                 if width == WIDE:
                                     _multiply(blocks.first, blocks.second, blocks.out, padded, high, WIDE)
-                                elif width == HALF:
-                                    _multiply(blocks.first, blocks.second, blocks.out, padded, high, HALF)
-                                elif width == NARROW:
-                                    _multiply(blocks.first, blocks.second, blocks.out, padded, high, NARROW)
                                 else:
-                                    _multiply(blocks.first, blocks.second, blocks.out, padded, high, THIN)
+                                    _multiply(blocks.first, blocks.second, blocks.out, padded, high, NARROW)
                                 out_at = out_b + np.int64(more_rows[0, r_hi] + more_columns[0, c_hi])
                                 _write(blocks.out, width, wide, high, rows[0], r, columns[0], c, fresh, arena, out_at)
     return more_summed.shape[1] * ((num_summed + DEPTH - 1) // DEPTH)

@@ -200,12 +200,13 @@ def _order_axes(tree, a, num_states, sizes, start, axes, given, in_one, in_two, 
         if left * entries < RUN:
             break
     # those of the highest rank innermost
-    keys = np.empty(num_free, dtype=np.int64)
     for q in range(num_free):
-        keys[q] = rank[free[q]]
-    by_rank = np.argsort(keys, kind="mergesort")
-    for q in range(num_free):
-        axes[start[a] + q] = free[by_rank[q]]
+        v = free[q]
+        p = start[a] + q
+        while p > start[a] and rank[axes[p - 1]] > rank[v]:
+            axes[p] = axes[p - 1]
+            p -= 1
+        axes[p] = v
 
 
 @kernel

@@ -4,7 +4,6 @@ Of the axes of the three tables, some of the innermost are the *run*, which the 
 `out` has are *outer*, those that it does not have are *summed*.  How the run lies says which loop it is:
 
     ROW     in out and first, not in second      out[.., r] = sum_s first[s, .., r] second[s, ..]
-    PAIRS   in all three                         out[.., r] = sum_s first[s, .., r] second[s, .., r]
     GATHER  anyhow: each table has a list of where the run's entries lie
     PACKED  no run: products of matrices, see `contraction_packed`
 
@@ -34,7 +33,7 @@ SHORT = 8
 # long run is there as it is and an entry of it takes part in a few products only.
 FEW_ROWS, LITTLE, LONG, LIGHT = 4, 64, 32, 8
 
-ROW, PAIRS, GATHER, PACKED = 0, 1, 2, 3
+ROW, GATHER = 0, 1
 
 
 class Lists(NamedTuple):
@@ -109,10 +108,8 @@ def _choose_run(plan, k, num_states, lists, logs):
     count, size, swapped = 0, 1, False
     if logs is None:
         count, size, in_first, in_second = _common(plan, k, num_states, lists.stride)
-        kind = PAIRS if in_first and in_second else ROW
-        swapped = in_second and not in_first
-        if size < SHORT or not (in_first or in_second):
-            kind = GATHER
+        kind = ROW if size >= SHORT and in_first != in_second else GATHER
+        swapped = in_second
     if kind == GATHER:
         # the innermost axes of the largest table, however the others have them
         swapped, size = False, 0
@@ -227,21 +224,6 @@ def _row(arena, out, first, second, size, in_first, in_second, scale, fresh):
 
 
 @inline
-def _pairs(arena, out, first, second, size, in_first, in_second, scale, fresh):
-    """out[r] = sum_s first[s, r] second[s, r]."""
-    target = arena[out : out + size]
-    for s in range(in_first.size):
-        a = arena[first + np.int64(in_first[s]) : first + np.int64(in_first[s]) + size]
-        b = arena[second + np.int64(in_second[s]) : second + np.int64(in_second[s]) + size]
-        if fresh and s == 0:
-            for i in range(size):
-                target[i] = a[i] * (b[i] * scale)
-        else:
-            for i in range(size):
-                target[i] += a[i] * (b[i] * scale)
-
-
-@inline
 def _gather(arena, out, first, second, size, run, in_first, in_second, scale):
     """out[r] += sum_s first[s, r] second[s, r], wherever they lie; out may have an entry several times."""
     target = arena[out:]
@@ -304,14 +286,12 @@ def step(plan, k, num_states, arena, scale, lists, blocks, logs, flag):
         work = entries[1] * entries[2] * entries[3]
         light = min(entries[1], entries[2]) * entries[3] <= LIGHT
         if max(entries[1], entries[2]) >= FEW_ROWS and work >= LITTLE and not (kind == ROW and size >= LONG and light):
-            at = np.array([now.out_at, now.first_at, now.second_at])
-            sides = (2, 1) if turned else (1, 2)
             if turned:
                 for q in range(max(count[1], count[2])):
                     lists.walk[1, q], lists.walk[2, q] = lists.walk[2, q], lists.walk[1, q]
                 count[1], count[2] = count[2], count[1]
             num_blocks = multiply_blocks(
-                lists.walk, count, num_states, lists.stride, at, sides, factor, arena, blocks, flag
+                lists.walk, count, num_states, lists.stride, now, turned, factor, arena, blocks, flag
             )
             return float(min(entries[3], DEPTH) + num_blocks)
         _fill_strides(plan, k, num_states, lists)
@@ -348,8 +328,6 @@ def step(plan, k, num_states, arena, scale, lists, blocks, logs, flag):
                     _logarithms(arena, out, first, second, size, run, in_first, in_second, lists.row)
                 elif kind == ROW:
                     _row(arena, out, first, second, size, in_first, in_second, factor, q == 0)
-                elif kind == PAIRS:
-                    _pairs(arena, out, first, second, size, in_first, in_second, factor, q == 0)
                 else:
                     _gather(arena, out, first, second, size, run, in_first, in_second, factor)
     return float((size if kind == GATHER else 1) * summed.shape[1] + parts.shape[1])

@@ -24,15 +24,11 @@ from clampz._kernels.jit import inline, kernel
 # Leaves of a subtree that is put together anew: of eight there are 3,280 ways to split a set of them, some 20
 # microseconds; one more takes three times as long.
 LEAVES = 8
-# Tables of a bucket of which every pair is looked at; of more, the smallest come first.
+# Tables of a bucket of which every pair is looked at, at a time.
 PAIRED = 12
 # Seconds of a contraction whatever its size, per product, and per entry that is read or written.  Measured with one
 # thread on grids; only the ratios choose.
 SECONDS_PER_STEP, SECONDS_PER_PRODUCT, SECONDS_PER_ENTRY = 1.2e-6, 1e-10, 1.5e-9
-# Nodes are left alone that take less than this share of the whole.
-NEGLIGIBLE = 1e-4
-# Seconds to look at a subtree, and how many are looked at whatever the time that the sum takes.
-SECONDS_PER_LOOK, FIRST_LOOKS = 1e-5, 30
 # A table beyond the limit costs as many times more: where none fits, those that are too large become fewer.
 BEYOND = 1e4
 
@@ -132,24 +128,20 @@ def tree_of_order(order, log_states, scope_start, scopes):
         if size == 0:
             continue
         tables = np.empty(size, dtype=np.int64)
-        keys = np.empty(size)
         table = first[k]
         for i in range(size):
             tables[i] = table
-            keys[i] = -_log_size(pool, begin[table], count[table], log_states)
             table = following[table]
-        tables = tables[np.argsort(keys, kind="mergesort")]  # the smallest last
         while size > 1:
             a, b = size - 1, size - 2
-            if size <= PAIRED:
-                smallest = np.inf
-                for i in range(size):
-                    for j in range(i):
-                        mark += 1
-                        found = _joint_log(pool, begin, count, tables[i], tables[j], uses, log_states, stamp, mark)
-                        if found < smallest:
-                            smallest = found
-                            a, b = i, j
+            smallest = np.inf
+            for i in range(max(0, size - PAIRED), size):
+                for j in range(max(0, size - PAIRED), i):
+                    mark += 1
+                    found = _joint_log(pool, begin, count, tables[i], tables[j], uses, log_states, stamp, mark)
+                    if found < smallest:
+                        smallest = found
+                        a, b = i, j
             first_table, second_table = tables[a], tables[b]
             pool = _room(pool, used, count[first_table] + count[second_table])
             mark += 1
@@ -215,23 +207,30 @@ def _contract_scopes(pool, begin_a, count_a, begin_b, count_b, uses, stamp, mark
 
 
 @kernel
-def reconfigure(tree, log_states, limit, share, flag):
-    """Put subtrees together anew until nothing gets better, a share of the time that the sum is expected to take is
-    used up, or the flag is raised.  Returns the tree and the seconds that it is expected to take.
-
-    From the leaves to the root where there is time for all, which found trees of half the cost of any other order (of
-    nodes by cost, and at random); else those of the costliest nodes.
-    """
-    left, right, parent = tree.left.copy(), tree.right.copy(), tree.parent.copy()
-    begin, count = tree.begin.copy(), tree.count.copy()
-    pool = tree.pool
-    used = pool.size
-    num_nodes = left.size
-    size = np.empty(num_nodes)
-    for a in range(num_nodes):
-        size[a] = 2.0 ** _log_size(pool, begin[a], count[a], log_states)
+def measure(tree, log_states, limit):
+    """(N,) entries of every table, and seconds of the contraction that makes it."""
+    size = np.empty(tree.left.size)
+    own = np.zeros(tree.left.size)
     stamp = np.full(log_states.size, -1, dtype=np.int64)
-    outside = np.zeros(log_states.size, dtype=np.bool_)
+    for a in range(size.size):
+        size[a] = 2.0 ** _log_size(tree.pool, tree.begin[a], tree.count[a], log_states)
+    for a in range(size.size):
+        if tree.left[a] >= 0:
+            own[a] = _node_seconds(tree, a, size, log_states, stamp, limit)
+    return size, own
+
+
+@kernel
+def reconfigure(tree, size, own, roots, log_states, limit, flag):
+    """Put the subtrees of these nodes together anew, one after another, until the flag is raised; tree, size and own
+    are changed in place.  Returns whether anything became better, and the pool, which may have moved."""
+    left, right, parent, begin, count, pool = tree
+    used = pool.size
+    n = log_states.size
+    stamp = np.full(n, -1, dtype=np.int64)
+    outside = np.zeros(n, dtype=np.bool_)
+    masks = np.empty(n, dtype=np.int64)  # the leaves that each variable of the subtree is in
+    local = np.empty(n, dtype=np.int64)  # and which variable that is
     num_sets = 1 << LEAVES
     members = np.empty(LEAVES, dtype=np.int64)  # leaves of the subtree
     inner = np.empty(LEAVES, dtype=np.int64)  # its nodes, the root first
@@ -240,153 +239,135 @@ def reconfigure(tree, log_states, limit, share, flag):
     seconds = np.empty(num_sets)
     split = np.empty(num_sets, dtype=np.int64)
     touched = np.empty(num_sets)
-    masks = np.empty(64 * LEAVES, dtype=np.int64)
-    local = np.empty(64 * LEAVES, dtype=np.int64)
     stack = np.empty((2 * LEAVES, 2), dtype=np.int64)
-    own = np.zeros(num_nodes)  # seconds of the contraction that makes a node
-    for a in range(num_nodes):
-        if left[a] >= 0:
-            own[a] = _node_seconds(a, left, right, begin, count, pool, size, log_states, stamp, limit)
-    expected = own.sum()
-    looked = 0
-    again = True
-    while again and flag[0] == 0:
-        again = False
-        allowed = max(FIRST_LOOKS, share * expected / SECONDS_PER_LOOK)
-        every = looked + num_nodes <= allowed
-        order = from_leaves(left, right, parent) if every else np.argsort(-own)
-        for root in order:
-            if flag[0] != 0 or (not every and (looked >= allowed or own[root] < NEGLIGIBLE * expected)):
-                again = False
+    better = False
+    for root in roots:
+        if flag[0] != 0:
+            break
+        if right[root] < 0:
+            continue
+        # the subtree: whatever has the largest table is opened next
+        inner[0] = root
+        num_inner = 1
+        members[0], members[1] = left[root], right[root]
+        num_members = 2
+        while num_members < LEAVES:
+            widest = -1
+            for i in range(num_members):
+                if right[members[i]] >= 0 and (widest < 0 or size[members[i]] > size[members[widest]]):
+                    widest = i
+            if widest < 0:
                 break
-            if right[root] < 0:
-                continue
-            # the subtree: whatever has the largest table is opened next
-            inner[0] = root
-            num_inner = 1
-            members[0], members[1] = left[root], right[root]
-            num_members = 2
-            while num_members < LEAVES:
-                widest = -1
-                for i in range(num_members):
-                    if right[members[i]] >= 0 and (widest < 0 or size[members[i]] > size[members[widest]]):
-                        widest = i
-                if widest < 0:
-                    break
-                opened = members[widest]
-                inner[num_inner] = opened
-                num_inner += 1
-                members[widest] = left[opened]
-                members[num_members] = right[opened]
-                num_members += 1
-            if num_members < 3:
-                continue
-            looked += 1
-            before = 0.0
-            for i in range(num_inner):
-                before += own[inner[i]]
-            full = (1 << num_members) - 1
-            # which leaves each variable is in, and whether it is in others too
-            num_local = 0
-            for i in range(num_members):
-                a = members[i]
-                for p in range(begin[a], begin[a] + count[a]):
-                    v = pool[p]
-                    if stamp[v] < 0:
-                        if num_local == masks.size:
-                            masks = np.concatenate((masks, masks))
-                            local = np.concatenate((local, local))
-                        stamp[v] = num_local
-                        masks[num_local] = 0
-                        local[num_local] = v
-                        outside[v] = False
-                        num_local += 1
-                    masks[stamp[v]] |= 1 << i
-            for p in range(begin[root], begin[root] + count[root]):
-                outside[pool[p]] = True
+            opened = members[widest]
+            inner[num_inner] = opened
+            num_inner += 1
+            members[widest] = left[opened]
+            members[num_members] = right[opened]
+            num_members += 1
+        if num_members < 3:
+            continue
+        before = 0.0
+        for i in range(num_inner):
+            before += own[inner[i]]
+        full = (1 << num_members) - 1
+        # which leaves each variable is in, and whether it is in others too
+        num_local = 0
+        for i in range(num_members):
+            a = members[i]
+            for p in range(begin[a], begin[a] + count[a]):
+                v = pool[p]
+                if stamp[v] < 0:
+                    stamp[v] = num_local
+                    masks[num_local] = 0
+                    local[num_local] = v
+                    outside[v] = False
+                    num_local += 1
+                masks[stamp[v]] |= 1 << i
+        for p in range(begin[root], begin[root] + count[root]):
+            outside[pool[p]] = True
+        for s in range(full + 1):
+            within[s] = touched[s] = 0.0
+        total = 0.0
+        for q in range(num_local):
+            v = local[q]
+            touched[masks[q]] += log_states[v]
+            total += log_states[v]
+            if not outside[v]:
+                within[masks[q]] += log_states[v]
+            stamp[v] = -1
+        for i in range(num_members):  # sums over subsets
             for s in range(full + 1):
-                within[s] = touched[s] = 0.0
-            total = 0.0
-            for q in range(num_local):
-                v = local[q]
-                touched[masks[q]] += log_states[v]
-                total += log_states[v]
-                if not outside[v]:
-                    within[masks[q]] += log_states[v]
-                stamp[v] = -1
-            for i in range(num_members):  # sums over subsets
-                for s in range(full + 1):
-                    if s >> i & 1:
-                        within[s] += within[s ^ (1 << i)]
-                        touched[s] += touched[s ^ (1 << i)]
-            for s in range(1, full + 1):
-                entries[s] = 2.0 ** (total - touched[full ^ s] - within[s])
-            for i in range(num_members):
-                entries[1 << i] = size[members[i]]
-                seconds[1 << i] = 0.0
-            for s in range(1, full + 1):
-                within[s] = 2.0 ** within[s]
-            for s in range(3, full + 1):
-                if s & (s - 1) == 0:
-                    continue
-                best = np.inf
-                joint = entries[s] * within[s]
-                part = (s - 1) & s
-                while part > (s ^ part):
-                    other = s ^ part
-                    found = seconds[part] + seconds[other]
-                    if found < best:
-                        found += step_seconds(
-                            joint / (within[part] * within[other]), entries[part], entries[other], entries[s], limit
-                        )
-                        if found < best:
-                            best = found
-                            split[s] = part
-                    part = (part - 1) & s
-                seconds[s] = best
-            if not seconds[full] < before * (1.0 - 1e-9):
+                if s >> i & 1:
+                    within[s] += within[s ^ (1 << i)]
+                    touched[s] += touched[s ^ (1 << i)]
+        for s in range(1, full + 1):
+            entries[s] = 2.0 ** (total - touched[full ^ s] - within[s])
+        for i in range(num_members):
+            entries[1 << i] = size[members[i]]
+            seconds[1 << i] = 0.0
+        for s in range(1, full + 1):
+            within[s] = 2.0 ** within[s]
+        for s in range(3, full + 1):
+            if s & (s - 1) == 0:
                 continue
-            again = True
-            expected += seconds[full] - before
-            # build it
-            taken = 1
-            depth = 1
-            stack[0, 0], stack[0, 1] = full, root
-            while depth > 0:
-                depth -= 1
-                s, node = stack[depth]
-                own[node] = seconds[s] - seconds[split[s]] - seconds[s ^ split[s]]
-                for side in range(2):
-                    part = split[s] if side == 0 else s ^ split[s]
-                    if part & (part - 1) == 0:
-                        i = 0
-                        while part >> i != 1:
-                            i += 1
-                        child = members[i]
-                    else:
-                        child = inner[taken]
-                        taken += 1
-                        pool = _room(pool, used, num_local)
-                        begin[child] = used
-                        for q in range(num_local):
-                            if masks[q] & part and (outside[local[q]] or masks[q] & ~part):
-                                pool[used] = local[q]
-                                used += 1
-                        count[child] = used - begin[child]
-                        size[child] = entries[part]
-                        stack[depth, 0], stack[depth, 1] = part, child
-                        depth += 1
-                    parent[child] = node
-                    if side == 0:
-                        left[node] = child
-                    else:
-                        right[node] = child
-    return Tree(left, right, parent, begin, count, pool[:used]), expected
+            best = np.inf
+            joint = entries[s] * within[s]
+            part = (s - 1) & s
+            while part > (s ^ part):
+                other = s ^ part
+                found = seconds[part] + seconds[other]
+                if found < best:
+                    found += step_seconds(
+                        joint / (within[part] * within[other]), entries[part], entries[other], entries[s], limit
+                    )
+                    if found < best:
+                        best = found
+                        split[s] = part
+                part = (part - 1) & s
+            seconds[s] = best
+        if not seconds[full] < before * (1.0 - 1e-9):
+            continue
+        better = True
+        # build it
+        taken = 1
+        depth = 1
+        stack[0, 0], stack[0, 1] = full, root
+        while depth > 0:
+            depth -= 1
+            s, node = stack[depth, 0], stack[depth, 1]
+            own[node] = seconds[s] - seconds[split[s]] - seconds[s ^ split[s]]
+            for side in range(2):
+                part = split[s] if side == 0 else s ^ split[s]
+                if part & (part - 1) == 0:
+                    i = 0
+                    while part >> i != 1:
+                        i += 1
+                    child = members[i]
+                else:
+                    child = inner[taken]
+                    taken += 1
+                    pool = _room(pool, used, num_local)
+                    begin[child] = used
+                    for q in range(num_local):
+                        if masks[q] & part and (outside[local[q]] or masks[q] & ~part):
+                            pool[used] = local[q]
+                            used += 1
+                    count[child] = used - begin[child]
+                    size[child] = entries[part]
+                    stack[depth, 0], stack[depth, 1] = part, child
+                    depth += 1
+                parent[child] = node
+                if side == 0:
+                    left[node] = child
+                else:
+                    right[node] = child
+    return better, pool[:used]
 
 
 @kernel
-def _node_seconds(a, left, right, begin, count, pool, size, log_states, stamp, limit):
+def _node_seconds(tree, a, size, log_states, stamp, limit):
     """What the contraction that makes node a takes."""
+    left, right, _, begin, count, pool = tree
     if right[a] < 0:
         return step_seconds(size[left[a]], size[left[a]], 1.0, size[a], limit)
     joint = 0.0

@@ -25,10 +25,9 @@ from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 from clampz.watch import Flag, Watch, run_on
 
-# Share of the time that a sum takes in which its tree is made better: a subtree takes as long as 100,000 products.
-TREE_SHARE = 0.5
-# Rounds through the nodes of a tree until nothing gets better, about.
-ROUNDS = 4
+# A tree is made better for this share of the time that the sum is expected to take, a subtree taking so many seconds; a
+# few are looked at whatever that is, and none of a node that takes less than a share of the whole.
+TREE_SHARE, SECONDS_PER_LOOK, FIRST_LOOKS, NEGLIGIBLE = 0.5, 1e-5, 30, 1e-4
 # The tables of a contraction are at most a third of the memory each: two that are read and one that is written.
 TABLE_SHARE = 1 / 3
 # Cuts of the way forwards that are tried where tables do not fit until they are used on the way back.
@@ -71,10 +70,8 @@ class Contraction:
         tables that do not fit into `memory` bytes are avoided."""
         log_states = np.log2(factors.num_states)
         tree = trees.tree_of_order(order.variables, log_states, factors.start, factors.variables)
-        limit = TABLE_SHARE * memory / 8
-        seconds = trees.SECONDS_PER_LOOK * len(tree.left) * ROUNDS
-        tree, expected = run_on(watch, seconds, trees.reconfigure, tree, log_states, limit, TREE_SHARE)
-        return cls(factors, tree, expected, memory)
+        tree, seconds = _improved(tree, log_states, TABLE_SHARE * memory / 8, watch)
+        return cls(factors, tree, seconds, memory)
 
     @cached_property
     def largest(self) -> float:
@@ -173,3 +170,27 @@ class Contraction:
         if status == DONE and wanted:
             fill_marginals(self.factors, self.home, beliefs, offsets(self.factors.num_states), marginals)
         return status, log_z + self._lone, terms + self._lone
+
+
+def _improved(tree: trees.Tree, log_states: Floats, limit: float, watch: Watch | None) -> tuple[trees.Tree, float]:
+    """A tree whose subtrees have been put together anew until nothing gets better or the time for it is over, and the
+    seconds that the sum is expected to take.
+
+    From the leaves to the root where there is time for all, which found trees of half the cost of any other order (of
+    nodes by cost, and at random); else those of the costliest nodes.
+    """
+    size, own = trees.measure(tree, log_states, limit)
+    looked = 0
+    while True:
+        allowed = max(FIRST_LOOKS, TREE_SHARE * own.sum() / SECONDS_PER_LOOK) - looked
+        if len(own) <= allowed:
+            nodes = trees.from_leaves(tree.left, tree.right, tree.parent)
+        else:
+            nodes = np.argsort(-own)[: max(0, int(allowed))]
+            nodes = nodes[own[nodes] > NEGLIGIBLE * own.sum()]
+        looked += len(nodes)
+        fixed = (tree, size, own, nodes, log_states, limit)
+        better, pool = run_on(watch, len(nodes) * SECONDS_PER_LOOK, trees.reconfigure, *fixed)
+        tree = tree._replace(pool=pool)
+        if not better or (watch is not None and watch.must_stop()):
+            return tree, float(own.sum())

@@ -40,6 +40,8 @@ NO_LIMIT = 2**62
 # Table entries from which a sum may gain from being contracted in pairs: a few milliseconds, more than a tree takes to
 # plan; and seconds per entry of a sweep, to compare the two.
 CONTRACTED_ENTRIES, SECONDS_PER_VISIT = 2.0**20, 2e-9
+# Entries of a table that no machine has room for: there is no counting what else is in memory with it.
+MOST_PLACED = 2.0**50
 # Of the scratch of a sweep, where nothing is swept.
 NO_SIZES = np.zeros(6, dtype=np.int64)
 
@@ -198,7 +200,8 @@ class Elimination:
             plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
             found = cls(scopes, order, plan, width, sizes)
         else:
-            _check_memory(width, scopes.num_bytes + int(8 * contraction.largest), memory, "at least ")
+            if contraction.largest > MOST_PLACED:
+                raise _too_wide(width, int(8 * contraction.largest), memory_allowed(memory), "at least ")
             found = cls(scopes, order, contraction, width, NO_SIZES)
         _check_memory(found.width, found.num_bytes(marginals), memory)
         return found
