@@ -39,6 +39,7 @@ NO_SIZES = {
     "clamping.selectors.strength:DENSE_ROW": "a strength",
     "approximations.accuracy:DENSE_DEGREE": "what is advised, not what is computed",
     "_kernels.circuits:MOST_DIGITS": "tests/counting/test_circuits.py",
+    "counting.choice:MOST_TABLES": "tests/counting/test_choice.py",
     "counting.circuits:BYTES_PER_TOKEN": "an estimate of a size",
     "counting.encoding:MOST_LITERALS": "tests/counting/test_encoding.py",
     "counting.programs:RESERVED_BYTES": "what a program reserves and does not use",

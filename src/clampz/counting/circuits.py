@@ -70,18 +70,15 @@ class Circuit:
     is_complete: bool = False
 
     @property
-    def is_possible(self) -> bool:
-        """Whether any assignment satisfies it."""
-        return bool(self.value[-1] > -math.inf)
-
-    @property
     def log_count(self) -> float:
         return float(self.value[-1]) + self.scale
 
     @property
     def rounding(self) -> float:
         """How far off rounding may leave the log of the count."""
-        return float(self.error[-1]) + self.scale_error + (EPS * abs(self.log_count) if self.is_possible else 0.0)
+        if self.log_count == -math.inf:
+            return 0.0
+        return float(self.error[-1]) + self.scale_error + EPS * abs(self.log_count)
 
     def probabilities(self) -> Floats:
         """Of each literal: 2 boolean + (literal < 0)."""

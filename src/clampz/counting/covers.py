@@ -24,8 +24,10 @@ def cover(must: Truths, may: Truths) -> list[Cube]:
     >>> cover(~gate, ~gate)
     [(0, None, 1), (None, 0, 1), (1, 1, 0)]
     """
+    if np.count_nonzero(may) == 1 and min(must.shape) > 1:  # a clause, as most tables of some models are
+        return list(zip(*(places.tolist() for places in np.nonzero(must)), strict=True))
     left = must.copy()
-    cubes = []
+    cubes: list[Cube] = []
     for entry in zip(*(places.tolist() for places in np.nonzero(must)), strict=True):
         if left[entry]:
             cube = _widened(entry, may)

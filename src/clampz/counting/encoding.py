@@ -194,10 +194,13 @@ class _Encoder:
     def _table(self, table: Floats, places: list[list[int]]) -> None:
         """Clauses of a scaled table; places[axis][a] is the literal of state a of that axis."""
         zero = table == -math.inf
-        if zero.all():
+        num_zeros = np.count_nonzero(zero)
+        if num_zeros == table.size:
             return
-        for cube in self._cover(zero, zero) if zero.any() else ():
+        for cube in self._cover(zero, zero) if num_zeros else ():
             self._clause(_beyond(cube, places))
+        if num_zeros + np.count_nonzero(table == 0.0) == table.size:
+            return
         values = np.unique(table)
         for value in values[(values > -math.inf) & (values < 0.0)].tolist():
             weight = math.exp(value)
