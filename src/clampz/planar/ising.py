@@ -94,11 +94,11 @@ def as_ising(model: Model, *, marginals: bool = False) -> Ising | Unfit:
     small = np.abs(h) <= small
     error = math.fsum(rounding) + math.fsum(np.abs(h[small])) + 2 * EPS * math.fsum(size)
     h[small] = 0.0
-    h[ruled_out[:, 0]], h[ruled_out[:, 1]] = np.inf, -np.inf
+    up, down = ruled_out[:, 0], ruled_out[:, 1]  # fixed: what the field says of the one state left is a constant
     hard = zeros.any(axis=1)
     constants = [model.constant, *(tables.sum(axis=1) / np.where(hard, 2, 4)), *(unary.sum(axis=1) / 2)]
-    constants += [*(unary[ruled_out.any(axis=1)].sum(axis=1) / 2)]
-    constant = math.fsum(constants)
+    constant = math.fsum([*constants, *h[up], *-h[down]])
+    h[up], h[down] = np.inf, -np.inf
     field_of = np.flatnonzero(h)
     if marginals and len(field_of):  # a coupling to the fields' spin for all variables that these reach
         reached = np.isin(model.topology.components, model.topology.components[field_of])

@@ -11,7 +11,8 @@ of the Pfaffian have the same sign, so that prod c * |Pf A| = prod c * |det A|^1
 since no term is negative, a relative change of entries by at most delta changes log Z by at most the sum of the deltas.
 
 **Gauge and scale.**  Flipping variables exchanges u and c: along a strongest spanning forest no edge repels, which leaves
-fewest ways for large entries to cancel.  Then rows and columns are scaled by powers of two, exactly.
+fewest ways for large entries to cancel.  Then rows and columns are scaled by powers of two, exactly, so that the largest
+terms are products of ones (`_kernels.planar_scales`).
 """
 
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from clampz._kernels import graph, planar_cities
 from clampz._kernels.planar_dissection import dissect, count_updates
 from clampz._kernels.planar_fronts import Matrix, Tree
+from clampz._kernels.planar_scales import scales
 from clampz._kernels.planarity import PLANAR, embed
 from clampz.model import Model
 from clampz.numerics import EPS, Floats
@@ -108,13 +110,13 @@ class PlanarPlan:
         sign, _ = on(watch, each, planar_cities.kasteleyn_signs, n, tails, city_start, city_half)
         log_weight = np.zeros(len(sign))
         log_weight[: len(J)] = 2 * J / np.log(2)
-        log_scale = on(watch, each, planar_cities.scales, log_weight, city_start, city_half)
-        hard = np.isposinf(log_weight)
-        with np.errstate(invalid="ignore"):
-            weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
         num_cities = len(city_start) - 1
         city_of = np.empty(len(city_half), dtype=np.int64)
         city_of[city_half] = np.repeat(np.arange(num_cities), np.diff(city_start))
+        log_scale = on(watch, each, scales, log_weight, city_start, city_half, city_of)
+        hard = np.isposinf(log_weight)
+        with np.errstate(invalid="ignore"):
+            weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
         order, low, high, children = on(watch, each, dissect, city_start, city_half, city_of)
         place = np.empty(num_cities, dtype=np.int64)
         place[order] = np.arange(num_cities)
