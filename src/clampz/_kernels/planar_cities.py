@@ -18,7 +18,7 @@ from clampz._kernels.jit import kernel
 # Sides of a city at most; four leave grids as they are.
 MOST_SIDES = 4
 # Steps between two looks at the flag, less than a millisecond.
-LOOK_STEPS = 1 << 12
+LOOK_EVERY = 1 << 12
 
 
 @kernel
@@ -40,7 +40,7 @@ def cities(edges, follows, flag):
     sides = np.empty(2 * m, dtype=np.int32)
     group = MOST_SIDES - 1
     for first in range(2 * m):
-        if first % LOOK_STEPS == 0 and flag[0]:
+        if first % LOOK_EVERY == 0 and flag[0]:
             break
         if seen[first]:
             continue
@@ -112,7 +112,7 @@ def kasteleyn_signs(num_variables, tails, city_start, city_half, flag):
         done = reached
         reached += 1
         while done < reached:
-            if done % LOOK_STEPS == 0 and flag[0]:
+            if done % LOOK_EVERY == 0 and flag[0]:
                 return sign, False
             v = order[done]
             done += 1

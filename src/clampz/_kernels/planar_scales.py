@@ -1,12 +1,13 @@
 """Scales for the rows of the matrix of a planar graph: a largest matching of entries becomes 1, and no entry is larger.
 
-The sum over cuts may be dominated by any of its terms, and where couplings are strong and frustrated, rows scaled each by
-its own largest entry leave a matrix that is singular to within rounding.  Scales that solve the assignment problem
+The sum over cuts may be dominated by any of its terms, and where couplings are strong and frustrated, rows scaled each
+by its own largest entry leave a matrix that is singular to within rounding.  Scales that solve the assignment problem
 
     min sum_i c_i,s(i) over permutations s,     c_ij = -log2 |A_ij|,     u_i + v_j <= c_ij, equal where j = s(i),
 
-do not: with scale (u + v) / 2 every entry is at most 1, and the largest terms of the determinant are.  Edges that do not
-repel begin matched, side to side; each other row is matched along a shortest augmenting path, which mostly is short.
+do not: with scale (u + v) / 2 every entry is at most 1, and the largest terms of the determinant are.  Edges that do
+not repel begin matched, side to side; each other row is matched along a shortest augmenting path, which mostly is
+short.
 
 log_weight  (M,)       log2 of weight when uncut / weight when cut; inf where an edge cannot be cut
 u, v        (2M,)      the dual variables of rows and of columns
@@ -21,7 +22,7 @@ from clampz._kernels.jit import kernel
 # Columns that are looked at for a row at most; beyond, it is left as it is: scales stay those of no larger entry.
 MOST_COLUMNS = 1 << 13
 # Rows between two looks at the flag.
-LOOK_ROWS = 16
+LOOK_EVERY = 16
 
 
 @kernel
@@ -105,7 +106,7 @@ def scales(log_weight, city_start, city_half, city_of, flag):
         if column[first] >= 0:
             continue
         searches += 1
-        if searches % LOOK_ROWS == 0 and flag[0]:
+        if searches % LOOK_EVERY == 0 and flag[0]:
             break
         size = 0
         num_seen = 0
@@ -117,7 +118,7 @@ def scales(log_weight, city_start, city_half, city_of, flag):
             c = city_of[i]
             for p in range(city_start[c] - 1, city_start[c + 1]):
                 # the other side of the edge, then the others of the city
-                j = i ^ 1 if p < city_start[c] else np.int64(city_half[p])
+                j = i ^ 1 if p < city_start[c] else city_half[p]
                 cost = -log_weight[i >> 1] if p < city_start[c] else 0.0
                 if j == i or settled[j] or v[j] == -np.inf or cost == np.inf:
                     continue
