@@ -15,6 +15,7 @@ import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.counting import ganak
 from clampz.counting.encoding import encode
+from clampz.planar.sums import planar_sum
 from clampz.watch import Watch
 from naive import enumerate_model
 
@@ -288,6 +289,30 @@ def on_cycles(size: float) -> None:
             cz.trw(model, edge_weights=along)
     elif n == most:
         held(model, cz.trw(model, edge_weights=along, max_iter=5), log_z=log_z)
+
+
+def of_sides(size: float) -> None:
+    """A frustrated cycle, whose two faces have so many sides."""
+    n, J = int(size), 3.0
+    pairs = {(min(i, (i + 1) % n), max(i, (i + 1) % n)): J * np.array([[1, -1], [-1, 1]]) for i in range(n)}
+    pairs[0, 1] = -pairs[0, 1]
+    found = planar_sum(cz.Model(np.zeros((n, 2)), pairs))
+    wanted = n * math.log(2 * math.cosh(J)) + math.log1p(-(math.tanh(J) ** n))
+    assert found is not None and found.log_z == pytest.approx(wanted, rel=EXACT)
+
+
+def of_columns(size: float) -> None:
+    """A strip in which two frustrated faces are so far from each other that a search for one from the other meets about
+    so many columns."""
+    length, J = int(size) // 8, 3.0
+    pairs = {}
+    for i in range(4 * length):
+        for j in (i + 1,) * (i % 4 < 3) + (i + 4,) * (i // 4 < length - 1):
+            sign = -1 if j == i + 1 and i % 4 == 1 and i // 4 < length // 2 else 1
+            pairs[i, j] = sign * J * np.array([[1, -1], [-1, 1]])
+    model = cz.Model(np.zeros((4 * length, 2)), pairs)
+    found = planar_sum(model)
+    assert found is not None and found.log_z == pytest.approx(cz.exact(model, marginals=False).log_z, rel=EXACT)
 
 
 def of_slots(size: float) -> None:

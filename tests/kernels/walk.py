@@ -12,6 +12,7 @@ import clampz as cz
 from clampz import _kernels
 from clampz.counting import circuits
 from clampz.counting.encoding import encode
+from clampz.planar.sums import planar_sum
 from clampz.watch import Watch
 
 MODULES = {
@@ -85,6 +86,7 @@ def walk() -> None:
         walk_methods(name, model)
         walk_clamps(model)
         walk_brackets(name, model)
+        walk_planar(name, model)
     walk_circuits()
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
     with suppress(cz.TooWideError):  # of a graph as large a part is looked at first
@@ -153,3 +155,16 @@ def walk_brackets(name: str, model: cz.Model) -> None:
             intervals = cz.bound_marginals(model, time=0.3, threads=1, exact=exactly)
             for i, marginal in enumerate(cz.exact(model).marginals):
                 assert (intervals.lower[i] <= marginal + EXACT).all() and (intervals.upper[i] >= marginal - EXACT).all()
+
+
+def walk_planar(name: str, model: cz.Model) -> None:
+    """Without their singleton potentials some are planar, and repel."""
+    if model.pair_form is None:
+        assert planar_sum(model) is None
+        return
+    W = model.pair_form.W
+    model = cz.Model(
+        np.zeros((model.num_variables, 2)), {edge: -w * np.eye(2) for edge, w in zip(model.pairwise, W, strict=True)}
+    )
+    found, log_z = planar_sum(model, marginals=True), cz.exact(model).log_z
+    assert found is None or abs(found.log_z - log_z) <= found.error + EXACT, name

@@ -7,8 +7,6 @@ follows     (2m,)      the next half-edge along the face
 tails       (2M,)      the variable that a half-edge leaves, chords included
 city_start  (C + 1,)   the half-edges of city c, in turn, are city_half[city_start[c] : city_start[c + 1]]
 sign        (M,)       of the entry that joins the two sides of an edge
-log_weight  (M,)       log2 of weight when uncut / weight when cut; inf where an edge cannot be cut
-scale       (2M,)      log2 of the factor on row and column of a half-edge, a whole number; -inf where log_weight is inf
 flag        (1,)       raised from outside when the run is over: what comes out then is worth nothing
 """
 
@@ -19,10 +17,8 @@ from clampz._kernels.jit import kernel
 
 # Sides of a city at most; four leave grids as they are.
 MOST_SIDES = 4
-# Rounds of scaling: rows are then within a few powers of two of one another.
-SCALING_ROUNDS = 12
 # Steps between two looks at the flag, less than a millisecond.
-LOOK_STEPS = 1 << 12
+LOOK_EVERY = 1 << 12
 
 
 @kernel
@@ -44,7 +40,7 @@ def cities(edges, follows, flag):
     sides = np.empty(2 * m, dtype=np.int32)
     group = MOST_SIDES - 1
     for first in range(2 * m):
-        if first % LOOK_STEPS == 0 and flag[0]:
+        if first % LOOK_EVERY == 0 and flag[0]:
             break
         if seen[first]:
             continue
@@ -116,7 +112,7 @@ def kasteleyn_signs(num_variables, tails, city_start, city_half, flag):
         done = reached
         reached += 1
         while done < reached:
-            if done % LOOK_STEPS == 0 and flag[0]:
+            if done % LOOK_EVERY == 0 and flag[0]:
                 return sign, False
             v = order[done]
             done += 1
@@ -137,31 +133,3 @@ def kasteleyn_signs(num_variables, tails, city_start, city_half, flag):
             sign[edge[v]] = -1
             even[parent[v]] ^= 1
     return sign, well
-
-
-@kernel
-def scales(log_weight, city_start, city_half, flag):
-    """Whole numbers that bring the largest entry of every row near 1."""
-    scale = np.zeros(city_half.size)
-    for e in range(log_weight.size):
-        if log_weight[e] == np.inf:
-            scale[2 * e] = -np.inf
-            scale[2 * e + 1] = -np.inf
-    for _ in range(SCALING_ROUNDS):
-        for c in range(city_start.size - 1):
-            if c % LOOK_STEPS == 0 and flag[0]:
-                return scale
-            for p in range(city_start[c], city_start[c + 1]):
-                h = city_half[p]
-                if scale[h] == -np.inf:
-                    continue
-                largest = log_weight[h >> 1] + scale[h ^ 1]
-                for q in range(city_start[c], city_start[c + 1]):
-                    if q != p:
-                        largest = max(largest, scale[city_half[q]])
-                # half the way to a largest entry of 1: the other end of it goes the other half
-                if largest > -np.inf:
-                    scale[h] = (scale[h] - largest) / 2
-    for h in range(scale.size):
-        scale[h] = np.rint(scale[h])
-    return scale

@@ -14,7 +14,7 @@ from clampz._kernels.jit import kernel
 # How far from its middle a range may be cut, as a share of it.
 OFF_MIDDLE = 0.12
 # What half-edges visited between two looks at the flag take is a millisecond at most.
-LOOK_VISITS = 1 << 16
+LOOK_EVERY = 1 << 16
 
 
 @kernel
@@ -68,7 +68,7 @@ def _best_cut(ranked, node, city_start, city_half, city_of, part, taken):
     lowest = max(1, int(k * (0.5 - OFF_MIDDLE)))
     highest = min(k - 1, k - lowest)
     cut = 0
-    best = np.int64(1) << 40
+    best = 1 << 40
     where = k // 2
     for p in range(highest):
         c = ranked[p]
@@ -116,7 +116,7 @@ def dissect(city_start, city_half, city_of, flag):
     node = num_nodes
     visits = 0
     while top > 0:
-        if visits > LOOK_VISITS:
+        if visits > LOOK_EVERY:
             visits = 0
             if flag[0]:
                 return order[:0], low, high, children
@@ -170,7 +170,7 @@ def dissect(city_start, city_half, city_of, flag):
                 start_at = ends[s]
             _distances(ends[2], node, city_start, city_half, city_of, part, distance[2], queue, members)
             _distances(ends[3], node, city_start, city_half, city_of, part, distance[3], queue, members)
-            fewest = np.int64(1) << 40
+            fewest = 1 << 40
             middle = k // 2
             for one in range(2):
                 for other in range(one + 1, 4):
@@ -203,7 +203,7 @@ def count_updates(city_start, city_of, place, low, high, children, flag):
     eliminated there."""
     joined = np.zeros(low.size, dtype=np.int64)  # edges with both sides inside a node, but not inside a child
     for e in range(city_of.size // 2):
-        if e % LOOK_VISITS == 0 and flag[0]:
+        if e % LOOK_EVERY == 0 and flag[0]:
             return 0.0
         one = place[city_of[2 * e]]
         other = place[city_of[2 * e + 1]]

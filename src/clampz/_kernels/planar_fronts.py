@@ -1,10 +1,10 @@
 """Elimination of the matrix of a planar graph front by front, along a nested dissection of its cities.
 
-The matrix A is real and skew-symmetric, a row for every half-edge: in a city an earlier half-edge is joined to a later one
-by +scale * scale, the even side of an edge to its odd side by its weight, which has a sign.  The front of a node of the
-dissection is a dense matrix: what its children left, or one city, and the edges whose second side is met here.  Half-edges
-with both sides inside are inner rows and eliminated (`planar_pairs`), unless they are delayed; what is left goes to the
-parent.
+The matrix A is real and skew-symmetric, a row for every half-edge: in a city an earlier half-edge is joined to a later
+one by +scale * scale, the even side of an edge to its odd side by its weight, which has a sign.  The front of a node of
+the dissection is a dense matrix: what its children left, or one city, and the edges whose second side is met here.
+Half-edges with both sides inside are inner rows and eliminated (`planar_pairs`), unless they are delayed; what is left
+goes to the parent.
 
 tree        the dissection: see `planar_dissection`
 matrix      the entries of A
@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.jit import kernel
-from clampz._kernels.planar_pairs import DONE, STOPPED, TOO_LARGE, eliminate_front
+from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, STOPPED, eliminate_front
 from clampz._kernels.simd_math import lost_in_sum
 
 # Updates of entries between two looks at the flag, a millisecond or two.
-LOOK_ENTRIES = 1 << 18
+LOOK_EVERY = 1 << 18
 
 
 class Tree(NamedTuple):
@@ -175,8 +175,8 @@ def _first_met(t, h, tree, matrix):
 
 @kernel
 def factorise(tree, matrix, shift, most, keep, flag):
-    """(status, log |det|, its rounding, smallest pivot, error by half-edge, Kept): of A in twice the precision, or, with
-    a shift, of i A - shift.  Given up where more than `most` numbers would be in memory at a time."""
+    """(status, log |det|, its rounding, error by half-edge, Kept): of A in twice the precision, or, with a shift, of
+    i A - shift.  Given up where more than `most` numbers would be in memory at a time."""
     skew = shift == 0.0
     num_half = matrix.city_half.size
     num_nodes = tree.low.size
@@ -186,7 +186,7 @@ def factorise(tree, matrix, shift, most, keep, flag):
     low = np.empty((size, size))
     high = np.empty((size, size))
     work_half = np.empty(size, dtype=np.int32)
-    l = np.zeros((4, size))
+    L = np.zeros((4, size))
     x = np.zeros((4, size))
     rows = np.empty(size)
     left_half = np.empty(64, dtype=np.int32)
@@ -203,7 +203,6 @@ def factorise(tree, matrix, shift, most, keep, flag):
     total = 0.0
     lost = 0.0
     rounding = 0.0
-    smallest = np.inf
     work = 0
     status = DONE
     for t in range(num_nodes):
@@ -213,17 +212,17 @@ def factorise(tree, matrix, shift, most, keep, flag):
         if f > size:
             size = f + f // 4
             if 2 * size * size + left.size + columns.size > most:
-                status = TOO_LARGE
+                status = OUT_OF_MEMORY
                 break
             low = np.empty((size, size))
             high = np.empty((size, size))
             work_half = np.empty(size, dtype=np.int32)
-            l = np.zeros((4, size))
+            L = np.zeros((4, size))
             x = np.zeros((4, size))
             rows = np.empty(size)
         f, inner = _rows_of(t, tree, matrix, work_half, left_half, left_start, left_num, left_delayed)
         work += f * f * (inner + 8) // (1 if skew else 4)
-        if work > LOOK_ENTRIES:
+        if work > LOOK_EVERY:
             work = 0
             if flag[0]:
                 status = STOPPED
@@ -231,16 +230,13 @@ def factorise(tree, matrix, shift, most, keep, flag):
         half = work_half[:f]
         F_low = low[:f, :f]
         F_high = high[:f, :f]
-        _assemble(
-            t, tree, matrix, half, at, F_low, F_high, shift, left_half, left_start, left_num, left_first, left
-        )
-        status, done, more, more_rounding, pivot = eliminate_front(
-            F_low, F_high, half, inner, skew, l[:, :f], x[:, :f], rows[:f], error
+        _assemble(t, tree, matrix, half, at, F_low, F_high, shift, left_half, left_start, left_num, left_first, left)
+        status, done, more, more_rounding = eliminate_front(
+            F_low, F_high, half, inner, skew, L[:, :f], x[:, :f], rows[:f], error
         )
         lost += lost_in_sum(total, more)
         total += more
         rounding += more_rounding
-        smallest = min(smallest, pivot)
         if status != DONE:
             break
         # the children's place is free
@@ -261,7 +257,7 @@ def factorise(tree, matrix, shift, most, keep, flag):
         if top + num * (num + 1) // 2 > left.shape[1]:
             room = 2 * (top + num * (num + 1) // 2)
             if 2 * size * size + 3 * room + columns.size > most:
-                status = TOO_LARGE
+                status = OUT_OF_MEMORY
                 break
             more_left = np.empty((2, room))
             more_left[:, :top] = left[:, :top]
@@ -287,7 +283,7 @@ def factorise(tree, matrix, shift, most, keep, flag):
             need = filled + (done // 2) * (2 * f - done - 1)
             if need > columns.size:
                 if 2 * size * size + left.size + 3 * need > most:
-                    status = TOO_LARGE
+                    status = OUT_OF_MEMORY
                     break
                 columns = _grown(columns, need)
             for k in range(0, done, 2):
@@ -299,7 +295,7 @@ def factorise(tree, matrix, shift, most, keep, flag):
                     filled += 2
             kept_first[t + 1] = filled
     kept = Kept(kept_start, kept_half, kept_done, kept_first, columns)
-    return status, total + lost, rounding, smallest, error, kept
+    return status, total + lost, rounding, error, kept
 
 
 @kernel
@@ -325,7 +321,7 @@ def inverse_of_pairs(tree, num_half, kept, flag):
         f = half.size
         done = kept.num_done[t]
         work += f * f * (done + 8)
-        if work > LOOK_ENTRIES:
+        if work > LOOK_EVERY:
             work = 0
             if flag[0]:
                 return found
@@ -338,19 +334,19 @@ def inverse_of_pairs(tree, num_half, kept, flag):
         filled = kept.first[t + 1]
         for k in range(done - 2, -1, -2):
             filled -= 1 + 2 * (f - k - 2)
-            l = kept.columns[filled + 1 : filled + 1 + 2 * (f - k - 2)]
+            L = kept.columns[filled + 1 : filled + 1 + 2 * (f - k - 2)]
             corner = 1.0 / kept.columns[filled]
             for i in range(k + 2, f):
                 one = 0.0
                 two = 0.0
                 for j in range(k + 2, f):
-                    one += X[i, j] * l[2 * (j - k - 2)]
-                    two += X[i, j] * l[2 * (j - k - 2) + 1]
+                    one += X[i, j] * L[2 * (j - k - 2)]
+                    two += X[i, j] * L[2 * (j - k - 2) + 1]
                 X[i, k] = -one
                 X[i, k + 1] = -two
                 X[k, i] = one
                 X[k + 1, i] = two
-                corner += l[2 * (i - k - 2)] * two
+                corner += L[2 * (i - k - 2)] * two
             X[k, k] = 0.0
             X[k + 1, k + 1] = 0.0
             X[k, k + 1] = corner

@@ -5,22 +5,22 @@ In two ways.  *Skew*: a real skew-symmetric matrix A, in twice the precision: ev
 
     F = L P L* + what is left,     P = [[0, -b], [b, 0]]   or   [[a, conj b], [b, c]]   for every pair,
 
-a pair chosen by rook pivoting among the inner rows.  A pair whose columns are too large in the outer rows is delayed: it
-goes to the parent with these.
+a pair chosen by rook pivoting among the inner rows.  A pair whose columns are too large in the outer rows is delayed:
+it goes to the parent with these.
 
 low, high   (f, f)   the front, its lower triangle: low and high parts, or real and imaginary ones
 half        (f,)     the half-edge of every row: inner ones first
-l, x        (4, f)   the pair's columns of L, and of the front: high and low part (or real, imaginary) of the first, then
-                     of the second
+L, x        (4, f)   the pair's columns of L, and of the front: high and low part (or real, imaginary) of the first,
+                     then of the second
 rows        (f,)     bounds on the sums of |entries| along the rows
 error       (2M,)    bound on the sum of |E| along the row of each half-edge, where L P L* = F + E exactly
 
-**Backward error.**  An update f - l1 y1 - l2 y2 has an error of at most UPDATE (|f| + |l1| |y1| + |l2| |y2|), where |z| is
-|re z| + |im z|; the columns l solve l P = x with a residual of at most COLUMN (|x1| + |x2|), where |a| and |c| are at most
-|b| / 2 (else the front is refused), and y = x* in place of P l* is off by as much.  In units of the last place, plain: a
-part of the update has four products and five additions; a column has det within 5 units, its numerators within 4, two
-more for the quotient, and |P^-1| |P| is at most 3.  In twice the precision: products and their sums lose what is below
-the low part, a few units each, and the quotient's inverse is one step of Newton's.
+**Backward error.**  An update f - l1 y1 - l2 y2 has an error of at most UPDATE (|f| + |l1| |y1| + |l2| |y2|), where |z|
+is |re z| + |im z|; the columns l solve l P = x with a residual of at most COLUMN (|x1| + |x2|), where |a| and |c| are
+at most |b| / 2 (else the front is refused), and y = x* in place of P l* is off by as much.  In units of the last place,
+plain: a part of the update has four products and five additions; a column has det within 5 units, its numerators within
+4, two more for the quotient, and |P^-1| |P| is at most 3.  In twice the precision: products and their sums lose what is
+below the low part, a few units each, and the quotient's inverse is one step of Newton's.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from clampz._kernels.jit import inline, kernel, kernel_to_the_letter
 from clampz._kernels.simd_math import lost_in_product, lost_in_sum
 
-DONE, STOPPED, NO_PIVOT, TOO_LARGE = 0, 1, 2, 3
+DONE, STOPPED, NO_PIVOT, OUT_OF_MEMORY = 0, 1, 2, 3
 UNIT = 2.0**-53
 # In units, or units of units: roundings of an update and of a column of L, with room for that of the bounds themselves.
 UPDATE, COLUMN = 24.0, 48.0
@@ -95,7 +95,7 @@ def _rook(low, high, k, end):
 
 
 @kernel
-def _shifted_columns(re, im, k, l, x):
+def _shifted_columns(re, im, k, L, x):
     """l = x P^-1; returns det P, or 0 where the pair is none."""
     a = re[k, k]
     c = re[k + 1, k + 1]
@@ -111,28 +111,28 @@ def _shifted_columns(re, im, k, l, x):
         x[1, i] = im[i, k]
         x[2, i] = re[i, k + 1]
         x[3, i] = im[i, k + 1]
-        l[0, i] = (x[0, i] * c - (x[2, i] * br - x[3, i] * bi)) * inverse
-        l[1, i] = (x[1, i] * c - (x[2, i] * bi + x[3, i] * br)) * inverse
-        l[2, i] = (x[2, i] * a - (x[0, i] * br + x[1, i] * bi)) * inverse
-        l[3, i] = (x[3, i] * a - (x[1, i] * br - x[0, i] * bi)) * inverse
+        L[0, i] = (x[0, i] * c - (x[2, i] * br - x[3, i] * bi)) * inverse
+        L[1, i] = (x[1, i] * c - (x[2, i] * bi + x[3, i] * br)) * inverse
+        L[2, i] = (x[2, i] * a - (x[0, i] * br + x[1, i] * bi)) * inverse
+        L[3, i] = (x[3, i] * a - (x[1, i] * br - x[0, i] * bi)) * inverse
     return det
 
 
 @kernel
-def _shifted_update(re, im, k, l, x):
+def _shifted_update(re, im, k, L, x):
     """f_ij - l_i1 conj(x_j1) - l_i2 conj(x_j2)."""
     for i in range(k + 2, re.shape[0]):
-        l1r = l[0, i]
-        l1i = l[1, i]
-        l2r = l[2, i]
-        l2i = l[3, i]
+        l1r = L[0, i]
+        l1i = L[1, i]
+        l2r = L[2, i]
+        l2i = L[3, i]
         for j in range(k + 2, i + 1):
             re[i, j] -= l1r * x[0, j] + l1i * x[1, j] + l2r * x[2, j] + l2i * x[3, j]
             im[i, j] -= l1i * x[0, j] - l1r * x[1, j] + l2i * x[2, j] - l2r * x[3, j]
 
 
 @kernel_to_the_letter
-def _skew_columns(low, high, k, l, x):
+def _skew_columns(low, high, k, L, x):
     """l = (-x2 / b, x1 / b); returns -b^2, or 0 where the pair is none."""
     b = high[k + 1, k]
     if not b * b > SMALLEST_SQUARE:
@@ -147,23 +147,23 @@ def _skew_columns(low, high, k, l, x):
         x[3, i] = low[i, k + 1]
         product = x[0, i] * inverse
         small = lost_in_product(x[0, i], inverse, product) + (x[0, i] * rest + x[1, i] * inverse)
-        l[2, i] = product + small
-        l[3, i] = small - (l[2, i] - product)
+        L[2, i] = product + small
+        L[3, i] = small - (L[2, i] - product)
         product = x[2, i] * inverse
         small = lost_in_product(x[2, i], inverse, product) + (x[2, i] * rest + x[3, i] * inverse)
-        l[0, i] = -(product + small)
-        l[1, i] = -(small + (l[0, i] + product))
+        L[0, i] = -(product + small)
+        L[1, i] = -(small + (L[0, i] + product))
     return -b * b
 
 
 @kernel_to_the_letter
-def _skew_update(low, high, k, l, x):
+def _skew_update(low, high, k, L, x):
     """f_ij + l_i1 x_j1 + l_i2 x_j2."""
     for i in range(k + 2, low.shape[0]):
-        l1 = l[0, i]
-        l1_low = l[1, i]
-        l2 = l[2, i]
-        l2_low = l[3, i]
+        l1 = L[0, i]
+        l1_low = L[1, i]
+        l2 = L[2, i]
+        l2_low = L[3, i]
         for j in range(k + 2, i):
             one = l1 * x[0, j]
             two = l2 * x[2, j]
@@ -196,13 +196,12 @@ def _sum_rows(low, high, k, rows):
 
 
 @kernel
-def eliminate_front(low, high, half, num_inner, skew, l, x, rows, error):
-    """(status, rows eliminated, sum of log |det P|, its rounding, smallest |b|)."""
+def eliminate_front(low, high, half, num_inner, skew, L, x, rows, error):
+    """(status, rows eliminated, sum of log |det P|, its rounding)."""
     f = half.size
     total = 0.0
     lost = 0.0
     rounding = 0.0
-    smallest = np.inf
     unit = UNIT * UNIT if skew else UNIT
     update = UPDATE * unit
     column = COLUMN * unit
@@ -214,7 +213,7 @@ def eliminate_front(low, high, half, num_inner, skew, l, x, rows, error):
         p, q = _rook(low, high, k, end)
         _swap(low, high, half, rows, k, p, skew)
         _swap(low, high, half, rows, k + 1, q, skew)
-        det = _skew_columns(low, high, k, l, x) if skew else _shifted_columns(low, high, k, l, x)
+        det = _skew_columns(low, high, k, L, x) if skew else _shifted_columns(low, high, k, L, x)
         largest = np.inf if det == 0.0 else 0.0
         first = 0.0
         second = 0.0
@@ -222,15 +221,14 @@ def eliminate_front(low, high, half, num_inner, skew, l, x, rows, error):
             first += abs(x[0, i]) + abs(x[1, i])
             second += abs(x[2, i]) + abs(x[3, i])
             if i >= end:
-                largest = max(largest, abs(l[0, i]) + abs(l[1, i]), abs(l[2, i]) + abs(l[3, i]))
+                largest = max(largest, abs(L[0, i]) + abs(L[1, i]), abs(L[2, i]) + abs(L[3, i]))
         if num_inner < f and not largest <= GROWTH_LIMIT:
             end -= 2
             _swap(low, high, half, rows, k + 1, end + 1, skew)
             _swap(low, high, half, rows, k, end, skew)
             continue
         if det == 0.0:
-            return NO_PIVOT, k, total, rounding, 0.0
-        smallest = min(smallest, -det)
+            return NO_PIVOT, k, total, rounding
         term = np.log(-det)
         lost += lost_in_sum(total, term)
         total += term
@@ -238,8 +236,8 @@ def eliminate_front(low, high, half, num_inner, skew, l, x, rows, error):
         for i in range(k, k + 2):
             error[half[i]] += column * (first + second) + update * rows[i] + f * UNDERFLOW
         for i in range(k + 2, f):
-            one = abs(l[0, i]) + abs(l[1, i])
-            two = abs(l[2, i]) + abs(l[3, i])
+            one = abs(L[0, i]) + abs(L[1, i])
+            two = abs(L[2, i]) + abs(L[3, i])
             grown = one * first + two * second
             error[half[i]] += (
                 update * (rows[i] + grown)
@@ -249,11 +247,11 @@ def eliminate_front(low, high, half, num_inner, skew, l, x, rows, error):
             )
             rows[i] += grown
         if skew:
-            _skew_update(low, high, k, l, x)
+            _skew_update(low, high, k, L, x)
             for i in range(k + 2, f):  # for the inverse, where later exchanges of rows reach them
-                high[i, k] = l[0, i]
-                high[i, k + 1] = l[2, i]
+                high[i, k] = L[0, i]
+                high[i, k + 1] = L[2, i]
         else:
-            _shifted_update(low, high, k, l, x)
+            _shifted_update(low, high, k, L, x)
         k += 2
-    return DONE, k, total + lost, rounding, np.sqrt(smallest)
+    return DONE, k, total + lost, rounding

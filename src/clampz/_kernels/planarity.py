@@ -24,7 +24,7 @@ from clampz._kernels.jit import kernel
 
 NOT_PLANAR, PLANAR, STOPPED = 0, 1, 2
 # Steps of a search between two looks at the flag, less than a millisecond.
-LOOK_STEPS = 1 << 14
+LOOK_EVERY = 1 << 14
 
 LEFT_LOW, LEFT_HIGH, RIGHT_LOW, RIGHT_HIGH = 0, 1, 2, 3
 
@@ -60,7 +60,7 @@ def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting,
         top = 1
         while top > 0:
             steps += 1
-            if steps % LOOK_STEPS == 0 and flag[0]:
+            if steps % LOOK_EVERY == 0 and flag[0]:
                 return False
             v = stack[top - 1]
             p = at[v]
@@ -232,7 +232,7 @@ def _test(start, out, tail, head, parent, height, low, ref, side, flag):
         depth = 1
         while depth > 0:
             steps += 1
-            if steps % LOOK_STEPS == 0 and flag[0]:
+            if steps % LOOK_EVERY == 0 and flag[0]:
                 return STOPPED
             v = stack[depth - 1]
             e = parent[v]

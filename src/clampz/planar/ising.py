@@ -4,8 +4,8 @@ With spins s = -1, 1 for states 0, 1 every binary pairwise model is
 
     score(s) = constant + sum_e J_e s_i s_j + sum_i h_i s_i.
 
-Fields h become couplings to one more spin: its two states count the model twice.  A coupling may be infinite: a table with
-hard zeros where the two variables differ, or where they agree, and a state that is ruled out.
+Fields h become couplings to one more spin: its two states count the model twice.  A coupling may be infinite: a table
+with hard zeros where the two variables differ, or where they agree, and a state that is ruled out.
 """
 
 import math
@@ -61,8 +61,8 @@ def as_ising(model: Model, *, marginals: bool = False) -> Ising | Unfit:
     """The spins of a model; edges without a coupling are left out unless their marginals are wanted, and with those a
     variable that has no field but is connected to one that has counts as one that has.
 
-    Fields that are 0 but for rounding count as 0, and what they may come to is charged: log Z changes by at most the sum
-    of the |h|.
+    Fields that are 0 but for rounding count as 0, and what they may come to is charged: log Z changes by at most the
+    sum of the |h|.
     """
     if (model.num_states != 2).any():
         return Unfit(NOT_BINARY)
@@ -94,11 +94,11 @@ def as_ising(model: Model, *, marginals: bool = False) -> Ising | Unfit:
     small = np.abs(h) <= small
     error = math.fsum(rounding) + math.fsum(np.abs(h[small])) + 2 * EPS * math.fsum(size)
     h[small] = 0.0
-    h[ruled_out[:, 0]], h[ruled_out[:, 1]] = np.inf, -np.inf
+    up, down = ruled_out[:, 0], ruled_out[:, 1]  # fixed: what the field says of the one state left is a constant
     hard = zeros.any(axis=1)
     constants = [model.constant, *(tables.sum(axis=1) / np.where(hard, 2, 4)), *(unary.sum(axis=1) / 2)]
-    constants += [*(unary[ruled_out.any(axis=1)].sum(axis=1) / 2)]
-    constant = math.fsum(constants)
+    constant = math.fsum([*constants, *h[up], *-h[down]])
+    h[up], h[down] = np.inf, -np.inf
     field_of = np.flatnonzero(h)
     if marginals and len(field_of):  # a coupling to the fields' spin for all variables that these reach
         reached = np.isin(model.topology.components, model.topology.components[field_of])

@@ -1,19 +1,22 @@
 """The plan of a planar sum: the graph embedded, its faces as cities, a nested dissection of them, and what it costs.
 
-**The sum over cuts.**  Flipping all spins changes nothing, and the edges between unequal spins are a cut; in the plane cuts
-are the sets of dual edges that meet every face an even number of times.  So with u = e^J for an edge that is not cut, c =
-e^-J for one that is, Z = 2^components * sum over such sets of the product of u and c.
+**The sum over cuts.**  Flipping all spins changes nothing, and the edges between unequal spins are a cut; in the plane
+cuts are the sets of dual edges that meet every face an even number of times.  So with u = e^J for an edge that is not
+cut, c = e^-J for one that is, Z = 2^components * sum over such sets of the product of u and c.
 
-**The matrix** (Kasteleyn's cities).  Give every face with d edges d rows, one for each half-edge in turn, and join each to
-all later ones by 1: every even subset of them has Pfaffian 1.  Join the two half-edges of an edge by +-u / c: an edge whose
-two rows are matched with one another is not cut.  For the right signs (`_kernels.planar_cities.kasteleyn_signs`) all terms
-of the Pfaffian have the same sign, so that prod c * |Pf A| = prod c * |det A|^1/2 is the sum.  It needs no drawing, and
-since no term is negative, a relative change of entries by at most delta changes log Z by at most the sum of the deltas.
+**The matrix** (Kasteleyn's cities).  Give every face with d edges d rows, one for each half-edge in turn, and join each
+to all later ones by 1: every even subset of them has Pfaffian 1.  Join the two half-edges of an edge by +-u / c: an
+edge whose two rows are matched with one another is not cut.  For the right signs
+(`_kernels.planar_cities.kasteleyn_signs`) all terms of the Pfaffian have the same sign, so that prod c * |Pf A| = prod
+c * |det A|^1/2 is the sum.  It needs no drawing, and since no term is negative, a relative change of entries by at most
+delta changes log Z by at most the sum of the deltas.
 
-**Gauge and scale.**  Flipping variables exchanges u and c: along a strongest spanning forest no edge repels, which leaves
-fewest ways for large entries to cancel.  Then rows and columns are scaled by powers of two, exactly.
+**Gauge and scale.**  Flipping variables exchanges u and c: along a strongest spanning forest no edge repels, which
+leaves fewest ways for large entries to cancel.  Then rows and columns are scaled by powers of two, exactly, so that the
+largest terms are products of ones (`_kernels.planar_scales`).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -22,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph, planar_cities
-from clampz._kernels.planar_dissection import dissect, count_updates
+from clampz._kernels.planar_dissection import count_updates, dissect
 from clampz._kernels.planar_fronts import Matrix, Tree
+from clampz._kernels.planar_scales import scales
 from clampz._kernels.planarity import PLANAR, embed
 from clampz.model import Model
 from clampz.numerics import EPS, Floats
@@ -38,8 +42,8 @@ MARGINALS_OFF_FACE = (
     "marginals of a planar model with singleton potentials need all of its variables on one face, which they are not"
 )
 
-# Seconds per edge until there is a plan, and per updated entry of a front, for the sum in twice the precision, the check
-# of its rounding, and marginals; measured with one thread on a machine that others used too, with room to spare.
+# Seconds per edge until there is a plan, and per updated entry of a front, for the sum in twice the precision, the
+# check of its rounding, and marginals; measured with one thread on a machine that others used too, with room to spare.
 SECONDS_PER_EDGE, SECONDS_PER_UPDATE, SECONDS_FOR_INVERSE = 1e-5, 3e-8, 1e-8
 # Updates in a square grid of n variables, over n^1.5; other planar graphs with as many faces have fewer.
 UPDATES = 40.0
@@ -54,7 +58,7 @@ def planar_seconds(num_variables: int, num_edges: int, *, marginals: bool = Fals
     True
     """
     per_update = SECONDS_PER_UPDATE + (SECONDS_FOR_INVERSE if marginals else 0.0)
-    return SECONDS_PER_EDGE * (num_variables + num_edges) + UPDATES * per_update * num_variables**1.5
+    return SECONDS_PER_EDGE * (num_variables + num_edges) + UPDATES * per_update * math.sqrt(num_variables) ** 3
 
 
 @dataclass(frozen=True)
@@ -108,13 +112,13 @@ class PlanarPlan:
         sign, _ = on(watch, each, planar_cities.kasteleyn_signs, n, tails, city_start, city_half)
         log_weight = np.zeros(len(sign))
         log_weight[: len(J)] = 2 * J / np.log(2)
-        log_scale = on(watch, each, planar_cities.scales, log_weight, city_start, city_half)
-        hard = np.isposinf(log_weight)
-        with np.errstate(invalid="ignore"):
-            weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
         num_cities = len(city_start) - 1
         city_of = np.empty(len(city_half), dtype=np.int64)
         city_of[city_half] = np.repeat(np.arange(num_cities), np.diff(city_start))
+        log_scale = on(watch, each, scales, log_weight, city_start, city_half, city_of)
+        hard = np.isposinf(log_weight)
+        with np.errstate(invalid="ignore"):
+            weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
         order, low, high, children = on(watch, each, dissect, city_start, city_half, city_of)
         place = np.empty(num_cities, dtype=np.int64)
         place[order] = np.arange(num_cities)
@@ -165,4 +169,3 @@ def _gauge(ising: Ising, watch: Watch | None, expected: float) -> tuple[NDArray[
     lists = graph.neighbour_lists(ising.num_spins, ising.edges[forest])
     flip, _ = graph.balance(*lists, (ising.J[forest] < 0).astype(np.int8))
     return flip.astype(np.bool_), ising.num_spins - int(np.count_nonzero(forest))
-

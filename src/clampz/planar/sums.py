@@ -3,7 +3,8 @@
 **What rounding may have done.**  Elimination gives L P L^T = A + E exactly, with a bound on every row of |E|
 (`_kernels.planar_pairs`).  H = i A is Hermitian, and so is i E; if no singular value of A is below sigma > ||E||, then
 
-    |log |det(A + E)| - log |det A||  =  |integral of tr((H + t i E)^-1 i E) dt, t from 0 to 1|  <=  ||E||_* / (sigma - ||E||),
+    |log |det(A + E)| - log |det A||  =  |integral over t in [0, 1] of tr((H + t i E)^-1 i E)|
+                                      <=  ||E||_* / (sigma - ||E||),
 
 where the nuclear norm ||E||_* is at most the sum of the norms of the rows, and ||E|| at most the largest sum along one.
 
@@ -11,9 +12,9 @@ where the nuclear norm ||E||_* is at most the sum of the norms of the rows, and 
 pairs; every P has one negative eigenvalue and one positive, so half of the eigenvalues of H - shift + E' are negative.
 Hence half of those of H are at least shift - ||E'||, and as H's come in pairs +-, none is nearer to 0.
 
-A itself is in twice the precision, so that ||E|| is some 10^-25, while the shift has to be beyond plain rounding only: either
-the check fails, and there is no sum, or the error is that of adding up.  It fails where couplings are so strong, and
-so frustrated, that A is singular to within plain rounding.
+A itself is in twice the precision, so that ||E|| is some 10^-25, while the shift has to be beyond plain rounding only:
+either the check fails, and there is no sum, or the error is that of adding up.  It fails where couplings are so strong,
+and so frustrated, that A is singular to within plain rounding.
 """
 
 import math
@@ -22,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz._kernels.planar_fronts import Kept, factorise, inverse_of_pairs
-from clampz._kernels.planar_pairs import DONE, TOO_LARGE, UNIT
+from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, UNIT
 from clampz.model import Model
 from clampz.numerics import EPS, Floats
 from clampz.options import memory_allowed
@@ -109,20 +110,22 @@ def _certified(plan: PlanarPlan, keep: bool, watch: Watch | None, most: int) -> 
     """The sum itself, and the bound on its rounding."""
     seconds = plan.seconds()
 
-    def eliminated(shift: float, keep: bool) -> tuple[int, float, float, float, Floats, Kept]:
-        return on(watch, seconds, factorise, plan.tree, plan.matrix, shift, most, keep)
+    def eliminated(shift: float, keep: bool) -> tuple[int, float, float, Floats, Kept]:
+        found: tuple[int, float, float, Floats, Kept]
+        found = on(watch, seconds, factorise, plan.tree, plan.matrix, shift, most, keep)
+        return found
 
-    status, log_det, rounding, _, rows, kept = eliminated(0.0, keep)
+    status, log_det, rounding, rows, kept = eliminated(0.0, keep)
     if status != DONE:
-        return Unfit(NO_ROOM if status == TOO_LARGE else TOO_STRONG)
+        return Unfit(NO_ROOM if status == OUT_OF_MEMORY else TOO_STRONG)
     largest = float(rows.max(initial=0.0))
     shift = SHIFT * largest / UNIT
     for _ in range(SHIFTS):
         if largest == 0.0:  # no rows
             return _Determinant(log_det / 2, rounding / 2, kept)
-        status, _, _, _, shifted_rows, _ = eliminated(shift, False)
+        status, _, _, shifted_rows, _ = eliminated(shift, False)
         if status != DONE:
-            return Unfit(NO_ROOM if status == TOO_LARGE else TOO_STRONG)
+            return Unfit(NO_ROOM if status == OUT_OF_MEMORY else TOO_STRONG)
         sigma = shift - float(shifted_rows.max())
         if sigma > 2 * largest:
             return _Determinant(log_det / 2, float(rows.sum()) / (sigma - largest) / 2 + rounding / 2, kept)
