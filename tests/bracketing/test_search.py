@@ -12,6 +12,7 @@ from clampz.bracketing.frontier import Refine, work_on
 from clampz.bracketing.leaves import solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
+from clampz.elimination.slices import Slicer
 from clampz.watch import Watch
 from random_models import frustrated, random_of_any_kind
 
@@ -150,9 +151,9 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     late.watch = Watch()
     asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.watch))
     leaf = solve_leaves(asked.work, late.watch)
-    plan = late._plan_of_whole(True)
+    plan = late._plan_of_whole(1)
     assert plan is not None and late.slack > 0
-    late._take(search.Whole(exact=True), search.whole_sum(model, plan))
+    late._settle(*Slicer(model).total(model.unary.flat, plan))
     ends = late._ends()
     late._take(asked, leaf)
     truth = cz.exact(model)

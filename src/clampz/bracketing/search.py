@@ -3,7 +3,8 @@ several at a time."""
 
 import math
 from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -18,23 +19,21 @@ from clampz.bracketing.narrow import NarrowState
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.sight import sight_ends
+from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE, Whole, WholeWork
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
-from clampz.elimination.slices import SlicedPlan, Slicer
+from clampz.elimination.slices import SlicedPlan, Slicer, Slices
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, pairwise_model
 from clampz.numerics import Floats
 from clampz.signature import is_small
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
-# Share of the time that summing the whole model at once may take: where it has a thread of its own, and where
-# everything else waits for it.
-WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
-# And that looking for its order may take.
+# Share of the time that looking for the order of the whole may take.
 PLANNING_SHARE = 0.2
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
@@ -54,16 +53,6 @@ PATIENCE, LAST_CALL = 0.05, 0.1
 
 class ContradictionError(RuntimeError):
     """Bounds that cannot both hold."""
-
-
-class Whole(NamedTuple):
-    """The ends of log Z are asked for: by summing all of the model, or by a method on all of it."""
-
-    exact: bool
-
-    @property
-    def num_more(self) -> int:
-        return 0
 
 
 Asked = Refine | Expand | Whole
@@ -94,6 +83,7 @@ class Search:
                 f"memory: expected at least {needed:,} bytes for a model of this size, found {options.num_bytes:,}"
             )
         self.frontier = Frontier(self.model, options)
+        self.whole = WholeWork()
         self.lower, self.upper = -math.inf, math.inf
         self.trace: list[Point] = []
         self.seconds_before = 0.0
@@ -110,10 +100,12 @@ class Search:
                 self.guess = self._estimate()
             yield self._bracket("left")
         else:
-            yield from self._begin(crew, pending)
+            yield from self._begin(crew)
         last = self._ends()
         full = False
         while (reason := self._reason()) is None:
+            while (begun := self.whole.next(crew, len(pending))) is not None:
+                pending[begun[0]] = begun[1]
             while len(pending) < crew.num_at_once and not full:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
@@ -153,10 +145,12 @@ class Search:
         if not isinstance(asked, Whole):
             if not self.frontier.root.settled:
                 self.frontier.take(asked, found)
-        elif asked.exact and found[1] < math.inf:
-            self._settle(*found)
+            return
+        ends = self.whole.take(asked, found)
+        if self.whole.summed:
+            self._settle(*ends)
         else:
-            self._learn(*found)
+            self._learn(*ends)
 
     def _learn(self, lower: float, upper: float) -> None:
         """Ends of log Z of the user's model."""
@@ -185,44 +179,52 @@ class Search:
             return "leaves"
         return None
 
-    def _begin(self, crew: Crew, pending: dict[Job[Any], Asked]) -> Iterator[Bracket]:
+    def _begin(self, crew: Crew) -> Iterator[Bracket]:
         """Bounds on the whole, quickly, and what takes longer begun: the sum of all of it, where that fits in the time
         and memory given, and methods that have more to gain.  A sum of a moment is all that is done."""
         options, watch = self.options, self.watch
         self._learn(*sight_ends(self.user_model))
         alone = crew.num_threads == 1
-        plan = self._plan_of_whole(alone) if options.exact and options.time > 0 else None
+        plan = self._plan_of_whole(crew.num_threads) if options.exact and options.time > 0 else None
         if plan is not None and plan.seconds <= FINISH_SECONDS:
-            self._take(Whole(exact=True), whole_sum(self.user_model, plan, watch))
-            if self.frontier.root.settled:
+            ends = Slicer(self.user_model).total(self.user_model.unary.flat, plan, watch)
+            if ends[1] < math.inf:
+                self._settle(*ends)
                 return
+            self._learn(*ends)
         marginals, settled = self._quick_bounds()
         yield self._bracket("left")
         if plan is not None and plan.seconds > FINISH_SECONDS:
-            until = watch.share(WHOLE_TIME_ALONE) if alone else watch
-            pending[crew.submit(whole_sum, self.user_model, plan, here=(until,))] = Whole(exact=True)
+            slices = Slices(self.user_model, self.user_model.unary.flat, plan)
+            with suppress(Overdue):
+                slices.begin(watch)
+                self.whole.add_slices(slices, options, crew, watch)
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
         longest = LONG_SHARE if self.model.num_edges <= MOST_EDGES else LONGEST_SHARE
-        seconds = watch.left(longest / 2 if alone and longest == LONGEST_SHARE else longest)
+        half = 0.5 if alone and longest == LONGEST_SHARE else 1.0
         if not settled:
-            work = (self.user_model, None if np.isnan(marginals).any() else marginals, options, seconds)
-            pending[crew.submit(by_mean_field, *work, here=(watch,))] = Whole(exact=False)
+            start = None if np.isnan(marginals).any() else marginals
+            self.whole.add(
+                lambda: crew.submit(
+                    by_mean_field, self.user_model, start, options, watch.left(half * longest), here=(watch,)
+                )
+            )
         if not watch.must_stop():
-            trees = crew.submit(by_trees, self.user_model, options, watch.left(longest), here=(watch,))
-            pending[trees] = Whole(exact=False)
+            self.whole.add(lambda: crew.submit(by_trees, self.user_model, options, watch.left(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
 
-    def _plan_of_whole(self, alone: bool) -> SlicedPlan | None:
-        """How to sum all of the model at once, if that may be done."""
-        memory = WHOLE_MEMORY * self.options.num_bytes
-        thorough = self.watch.left() > THOROUGH_SECONDS
-        seconds = self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME)
+    def _plan_of_whole(self, num_threads: int) -> SlicedPlan | None:
+        """How to sum all of the model, if that may be done."""
         same = self.user_model is self.model
         slicer = self.frontier.root.submodel.slicer if same else Slicer(self.user_model)
-        plan = slicer.plan(
-            self.user_model.unary.flat, seconds, memory, thorough=thorough, watch=self.watch.share(PLANNING_SHARE)
+        return slicer.plan(
+            self.user_model.unary.flat,
+            self.watch.left(WHOLE_TIME_ALONE if num_threads == 1 else WHOLE_TIME),
+            WHOLE_MEMORY * self.options.num_bytes,
+            thorough=self.watch.left() > THOROUGH_SECONDS,
+            num_workers=num_threads,
+            watch=self.watch.share(PLANNING_SHARE),
         )
-        return None if plan is None or plan.fixed else plan
 
     def _quick_bounds(self) -> tuple[Floats, bool]:
         """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
@@ -294,8 +296,3 @@ class Search:
 def bytes_needed(model: Model) -> int:
     """The least memory that a search over a pairwise model takes."""
     return 40 * (len(model.unary.flat) + len(model.pairwise.flat))
-
-
-def whole_sum(model: Model, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
-    """The sum over all of a model, on a worker."""
-    return Slicer(model).total(model.unary.flat, plan, watch)
