@@ -48,8 +48,8 @@ class WholeWork:
     def add_slices(self, slices: Slices, options: BoundOptions, crew: Crew, watch: Watch) -> None:
         """Have a sum done: by all if it is done soon, else so that somebody is left for bounds."""
         self.slices = slices
-        soon = slices.plan.seconds_among(crew.num_threads) <= watch.left(SOON)
-        self._at_once = crew.num_at_once if soon else max(1, crew.num_at_once - 1)
+        soon = slices.plan.duration <= watch.left(SOON)
+        self._at_once = min(crew.num_at_once if soon else max(1, crew.num_at_once - 1), slices.plan.num_workers)
         share = WHOLE_TIME_ALONE if crew.num_threads == 1 else WHOLE_TIME if soon else 1.0
         self._until = watch.share(share)
         some = slices.waiting
@@ -61,7 +61,7 @@ class WholeWork:
         """What should be under way now, begun; None if that is all."""
         slices = self.slices
         if slices is not None and self._under_way < self._at_once and not self._until.must_stop():
-            some = slices.next(crew.num_threads)
+            some = slices.next()
             if some.size:
                 self._under_way += 1
                 return crew.submit(sum_slices, *slices.work(some), here=(self._until,)), Whole("slices")

@@ -8,7 +8,7 @@ upper one too.  Marginals of the whole are those of the slices, mixed by their s
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -45,35 +45,44 @@ PATIENCE = 0.05
 
 @dataclass(frozen=True)
 class SlicedPlan:
-    """How to sum a lane exactly: the variables to fix, table entries of each sum then, how many sums, and the order of
-    each where one was looked for."""
+    """How to sum a lane exactly: the variables to fix, table entries of each sum then, how many sums, the order of each
+    where one was looked for, and how many workers may do one at a time."""
 
     fixed: tuple[int, ...]
     entries: float
     num_sums: int
     order: Order | None = None
+    num_workers: int = 1
 
     @property
     def seconds(self) -> float:
-        """What all of it takes, without marginals."""
-        return self.num_sums * cost.seconds(self.entries)
+        """What all of it takes one worker, without marginals."""
+        return self.num_sums * self.slice_seconds
 
     @property
     def slice_seconds(self) -> float:
         """What each sum takes."""
         return cost.seconds(self.entries)
 
-    def seconds_among(self, num_workers: int) -> float:
-        """What all of it takes where several work on it."""
-        return math.ceil(self.num_sums / num_workers) * self.slice_seconds
+    @property
+    def duration(self) -> float:
+        """Seconds until all workers are done."""
+        return math.ceil(self.num_sums / self.num_workers) * self.slice_seconds
 
-    def fits(self, most_seconds: float, memory: float, beside: float, num_workers: int = 1) -> bool:
-        """Whether it keeps to so many seconds and bytes, with what each worker takes beside its tables."""
-        at_once = min(num_workers, self.num_sums)
+    @property
+    def num_at_once(self) -> int:
+        """Sums that a worker is given at most: as many as take a moment, and leave something for the others."""
+        share = self.num_sums if self.num_workers == 1 else self.num_sums // (2 * self.num_workers)
+        return max(1, min(int(SLICE_SECONDS / self.slice_seconds), MOST_AT_ONCE, share))
+
+    def fits(self, most_seconds: float, memory: float, beside: int, num_states: int) -> bool:
+        """Whether it keeps to so many seconds and bytes, with what each worker takes beside its tables, and its lanes
+        of so many states."""
+        lanes = LANE_ARRAYS * 8 * num_states * self.num_at_once if self.fixed else 0
         return (
             self.entries < MOST_ENTRIES
-            and at_once * (8 * self.entries + beside) <= memory
-            and self.seconds_among(num_workers) <= most_seconds
+            and self.num_workers * (8 * self.entries + beside + lanes) <= memory
+            and self.duration <= most_seconds
         )
 
 
@@ -118,35 +127,35 @@ class Slicer:
             order = Restriction.of(self.scopes, possible).scopes.order(watch)
         entries = self._quick_order(left, MOST_ENTRIES, watch).total if order is None else order.total
         direct = SlicedPlan((), entries, 1, order)
-        beside = float(self.scopes.num_bytes)
-        quick = direct.seconds < QUICK_SECONDS
-        if entries <= cost.CACHED_ENTRIES or (quick and direct.fits(most_seconds, memory, beside)):
-            return direct if direct.fits(most_seconds, memory, beside) else None
-        planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
-        beside += LANE_ARRAYS * 8 * len(unary) * MOST_AT_ONCE
-        fitting = [
-            plan
-            for plan in (direct, *self._sliced(left, order, most_seconds, planning))
-            if plan.fits(most_seconds, memory, beside if plan.fixed else float(self.scopes.num_bytes), num_workers)
-        ]
-        if not fitting:
-            return None
-        found = _that_moves(fitting, num_workers)
-        again = bool(found.fixed) and (order is None or found.seconds > THOROUGH_SECONDS)
-        return self._with_order(possible, found, watch) if again else found
 
-    def _sliced(self, left: Integers, order: Order | None, most_seconds: float, watch: Watch) -> Iterator[SlicedPlan]:
-        """Plans that fix one variable more each time, until the tables of a slice are small."""
+        def fits(plan: SlicedPlan) -> bool:
+            return plan.fits(most_seconds, memory, self.scopes.num_bytes, len(unary))
+
+        if entries <= cost.CACHED_ENTRIES or (direct.seconds < QUICK_SECONDS and fits(direct)):
+            return direct if fits(direct) else None
+        planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
+        enough = min(cost.CACHED_ENTRIES / 8, memory / (16 * num_workers))
+        sliced = list(self._sliced(left, order, enough, most_seconds * num_workers, planning))
+        while True:
+            among = [replace(plan, num_workers=min(num_workers, plan.num_sums)) for plan in sliced]
+            found = _that_moves([plan for plan in (direct, *among) if fits(plan)])
+            if found is not None or num_workers == 1:
+                break
+            num_workers //= 2  # for fewer of them there may be memory enough
+        if found is None or not found.fixed or (order is not None and found.seconds < THOROUGH_SECONDS):
+            return found
+        return self._with_order(possible, found, watch)
+
+    def _sliced(
+        self, left: Integers, order: Order | None, enough: float, most_seconds: float, watch: Watch
+    ) -> Iterator[SlicedPlan]:
+        """Plans that fix one variable more each time, until the tables of a slice are small enough."""
         found = self._quick_order(left, math.inf, watch) if order is None or math.isinf(order.total) else order
         if math.isinf(found.total) or watch.must_stop():
             return
         cuts = Cuts(found, left, self.edges)
         num_sums = 1
-        while (
-            cuts.order.total > cost.CACHED_ENTRIES / 8
-            and not watch.must_stop()
-            and (variable := cuts.fix_one()) is not None
-        ):
+        while cuts.order.total > enough and not watch.must_stop() and (variable := cuts.fix_one()) is not None:
             num_sums *= int(left[variable])
             if num_sums > MOST_SLICES or num_sums * cost.SECONDS_PER_SUM > most_seconds:
                 return
@@ -159,7 +168,7 @@ class Slicer:
             own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
             own[int(np.argmax(own)) + 1 :] = False
         found = Restriction.of(self.scopes, one).scopes.order(watch)
-        return SlicedPlan(plan.fixed, found.total, plan.num_sums, found) if found.total < plan.entries else plan
+        return replace(plan, entries=found.total, order=found) if found.total < plan.entries else plan
 
     def total(self, unary: Floats, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
         """Lower and upper end of log Z of the lane: apart by rounding only, unless the watch was over before all of it
@@ -181,13 +190,13 @@ class Slicer:
         return quick_order(self.edges[(left[self.edges] > 1).all(axis=1)], np.log2(left), left > 1, limit, watch)
 
 
-def _that_moves(plans: Sequence[SlicedPlan], num_workers: int) -> SlicedPlan:
-    """The quickest plan; or, where that is long, the first that takes little longer in slices of a moment each."""
-    quickest = min(plans, key=lambda plan: plan.seconds_among(num_workers))
-    if quickest.slice_seconds <= SLICE_SECONDS:
+def _that_moves(plans: Sequence[SlicedPlan]) -> SlicedPlan | None:
+    """The quickest plan, if there is any; or, where that is long, the first that takes little longer in slices of a
+    moment each."""
+    quickest = min(plans, key=lambda plan: plan.duration, default=None)
+    if quickest is None or quickest.slice_seconds <= SLICE_SECONDS:
         return quickest
-    most = NOT_MUCH * quickest.seconds_among(num_workers)
-    moving = [plan for plan in plans if plan.seconds_among(num_workers) <= most]
+    moving = [plan for plan in plans if plan.duration <= NOT_MUCH * quickest.duration]
     return next((plan for plan in moving if plan.slice_seconds <= SLICE_SECONDS), moving[-1])
 
 
@@ -282,13 +291,11 @@ class Slices:
             lanes[begin + left[row], np.arange(len(some))] = self.unary[begin + left[row]]
         return lanes
 
-    def next(self, num_workers: int = 1) -> Integers:
-        """Slices to be summed next, which from now on do not wait: as many as take a moment, and leave something for
-        the other workers; none if none waits that has anything to sum."""
+    def next(self) -> Integers:
+        """Slices to be summed next, which from now on do not wait; none if none waits that has anything to sum."""
         self.waiting = self.waiting[self.upper[self.waiting] > -np.inf]
-        quick = int(SLICE_SECONDS / self.plan.slice_seconds)
-        share = len(self.waiting) if num_workers == 1 else len(self.waiting) // (2 * num_workers)
-        size = max(1, min(quick, MOST_AT_ONCE, share))
+        fair = -(-len(self.waiting) // self.plan.num_workers)
+        size = max(1, min(self.plan.num_at_once, fair))
         some, self.waiting = self.waiting[:size], self.waiting[size:]
         return some
 
@@ -332,7 +339,7 @@ def run_slices(slices: Slices, crew: Crew, watch: Watch) -> Iterator[tuple[float
     pending: set[Job[SliceSums]] = set()
     while True:
         while len(pending) < crew.num_at_once and not watch.must_stop():
-            some = slices.next(crew.num_threads)
+            some = slices.next()
             if not some.size:
                 break
             pending.add(crew.submit(sum_slices, *slices.work(some), here=(watch,)))
@@ -358,7 +365,7 @@ def sum_in_slices(model: Model, plan: SlicedPlan, options: ExactOptions, watch: 
         slices.begin(watch)
     except Overdue:
         return not_reached(batch, options, watch)
-    with watch.interruptible(), Crew(None, options.num_threads) as crew:
+    with watch.interruptible(), Crew(None, min(options.num_threads, plan.num_workers)) as crew:
         for lower, upper in run_slices(slices, crew, watch.share()):
             watch.report(
                 Progress(
