@@ -11,7 +11,7 @@ import pytest
 import clampz as cz
 from clampz import generators
 from clampz.choosing import solve
-from clampz.elimination.cost import ExactCost
+from clampz.elimination.cost import ExactCost, exact_cost
 from clampz.options import bytes_in_words
 
 EXACT = 1e-9
@@ -390,3 +390,16 @@ def test_evidence_is_worked_in_without_rounding_twice():
     want = math.log(2 * (math.exp(1.0) + math.exp(17.5))) + 0.25
     for found in (cz.solve(model, evidence=evidence), cz.exact(model.condition(evidence))):
         assert found.bound == "exact" and found.lower - 1e-9 <= want <= found.upper + 1e-9
+
+
+def test_what_does_not_fit_in_memory_at_once_is_solved_in_slices(monkeypatch):
+    monkeypatch.setattr("clampz.elimination.cost.CACHED_ENTRIES", 2.0**12)
+    model = generators.grid(8, 8, weights=(-2, 2), rng=0)
+    whole = cz.exact(model)
+    needed = exact_cost(model).num_bytes
+    found = solve(model, memory=needed // 2, threads=2, time=60)
+    assert found.bound == "exact" and "in" in found.reason and "slices" in found.reason
+    assert found.lower <= whole.upper and whole.lower <= found.upper
+    np.testing.assert_allclose(found.marginals.flat, whole.marginals.flat, atol=1e-9)
+    np.testing.assert_allclose(found.pairwise_marginals.flat, whole.pairwise_marginals.flat, atol=1e-9)
+    assert solve(model, memory=needed // 2, threads=1, time=60, marginals=False).bound == "exact"

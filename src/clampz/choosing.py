@@ -24,6 +24,7 @@ from clampz.clamping.cost import affordable
 from clampz.clamping.selectors import selectors
 from clampz.elimination.cost import WITH_MARGINALS, ExactCost, exact_cost
 from clampz.elimination.exact import ExactOptions, run_exact
+from clampz.elimination.slices import SlicedPlan, Slicer, sum_in_slices
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
@@ -44,6 +45,8 @@ PLANNING_SHARE, EXACT_SHARE = 0.15, 0.75
 # Shares of the time left for mean field, for Bethe without clamps, for the bracket, and for TRW where that is needed;
 # Bethe with clamps has the rest.
 MEAN_FIELD_SHARE, BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.1, 0.3, 0.8, 0.5
+# Seconds beyond which exact inference is done in slices, on all threads, if that is quicker.
+LONG_SECONDS = 1.0
 # Clamps that pseudo-greedy should be able to afford to be worth its tries.
 PATIENT_CLAMPS = 3
 QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
@@ -118,7 +121,7 @@ def _by_what_suits(model: Model, run: "_Run", time: float | None, k: int | None,
     found, why = _exactly(model, cost, run, cost.seconds, most)
     if found is not None:
         needs = f"width {cost.width}, {bytes_in_words(cost.num_bytes)}"
-        return run.solution(found, f"The model is narrow enough to be solved exactly: {needs}.")
+        return run.solution(found, f"The model is narrow enough to be solved exactly{why}: {needs}.")
     run = run.limited(rest)
     if k is not None:
         return _clamped_as_asked(model, why, run, k, select)
@@ -179,22 +182,42 @@ class _Run:
 
 
 def _exactly(model: Model, cost: ExactCost, run: _Run, expected: float, most: float) -> tuple[Estimate | None, str]:
-    """What exact inference finds, if memory allows it, it is expected to take so many seconds at most, and does; else
-    None, and why."""
+    """What exact inference finds, if memory allows it, in slices if not at once, it is expected to take so many seconds
+    at most, and does, and how in words; else None, and why."""
     allowed = memory_allowed(run.memory)
     if math.isinf(cost.seconds):
         return None, "There was no time to see what exact inference needs"
-    if cost.plan is None or cost.num_bytes > allowed or expected > most:
+    options = ExactOptions(memory=allowed, marginals=run.marginals, threads=run.threads)
+    watch = Watch(most, run.tell, within=run.watch)
+    fits = cost.plan is not None and cost.num_bytes <= allowed and expected <= most
+    sliced = None if fits and expected <= LONG_SECONDS else _slices(model, cost, options, watch)
+    if not fits and (sliced is None or not sliced.fixed):
         more, limit = "at least " if cost.at_least else "", "memory" if cost.num_bytes > allowed else "time"
         needs = f"{more}{bytes_in_words(cost.num_bytes)} (width {more}{cost.width})"
         return None, f"Exact inference needs {needs}, more than there is {limit} for"
-    options = ExactOptions(memory=allowed, marginals=run.marginals, threads=run.threads)
-    watch = Watch(most, run.tell, within=run.watch)
-    found = run_exact(Batch.of(model), options, watch, cost.plan)[0]
+    if sliced is not None and sliced.fixed:
+        found, how = sum_in_slices(model, sliced, options, watch)[0], f" in {sliced.num_sums} slices"
+    else:
+        found, how = run_exact(Batch.of(model), options, watch, cost.plan)[0], ""
     if found.converged:
-        return found, ""
+        return found, how
     run.heard(found)
     return None, "Exact inference took longer than expected"
+
+
+def _slices(model: Model, cost: ExactCost, options: ExactOptions, watch: Watch) -> SlicedPlan | None:
+    """How to solve a model exactly in slices, on all threads, if time and memory allow that."""
+    if cost.plan is None:
+        return None
+    return Slicer(model).plan(
+        model.unary.flat,
+        watch.left(),
+        memory_allowed(options.memory),
+        order=cost.plan.elimination.order,
+        marginals=options.marginals,
+        num_workers=options.num_threads,
+        watch=watch.share(PLANNING_SHARE),
+    )
 
 
 def _by_one(model: Model, name: str, run: _Run, k: int | None, select: str) -> Solution:

@@ -150,9 +150,9 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     late.watch = Watch()
     asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.watch))
     leaf = solve_leaves(asked.work, late.watch)
-    plan = late._plan_of_whole(True)
+    plan = late._plan_of_whole(1)
     assert plan is not None and late.slack > 0
-    late._take(search.Whole("sum"), plan.ends())
+    late._settle(*plan.ends())
     ends = late._ends()
     late._take(asked, leaf)
     truth = cz.exact(model)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Model
-from clampz.model.batch import Batch, joint_lanes
-from strategies import close, configurations, finite_or_hard, models
+from clampz.model.batch import Batch
+from strategies import close, configurations, models
 
 pytestmark = pytest.mark.nojit
 
@@ -102,15 +102,3 @@ def test_evidence_errors_name_the_set(evidence, message):
 
 def test_allowed_pairs_of_a_model_with_hard_zeros_are_accepted():
     assert Batch.from_evidence(MODEL, [{"a": 1, "b": 0}, {"a": 0, "b": 1, "c": 1}]).num_lanes == 2
-
-
-@given(models(max_states=3, elements=finite_or_hard), st.data())
-def test_joint_lanes_add_up_to_the_model(model, data):
-    variables = data.draw(st.lists(st.sampled_from(range(model.num_variables)), unique=True))
-    assume(all(model.unary[i].max() > -np.inf for i in variables))
-    batch, constant, error = joint_lanes(model, model.unary.flat, variables)
-    assert batch.model.num_variables == model.num_variables - len(variables) and error >= 0
-    lanes = [batch.lane(b) for b in range(batch.num_lanes)]
-    parts = [np.logaddexp.reduce([lane.score(x) for x in configurations(lane)]) for lane in lanes]
-    whole = np.logaddexp.reduce([model.score(x) for x in configurations(model)])
-    assert close(np.logaddexp.reduce(constant + parts), whole)

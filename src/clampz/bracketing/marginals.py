@@ -24,12 +24,9 @@ from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS, Search, bytes_needed
 from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
 from clampz.clamping.branches import bytes_per_lane, checked_variables
-from clampz.elimination.cost import WITH_MARGINALS
-from clampz.elimination.exact import ExactOptions, run_exact
-from clampz.elimination.plans import ExactPlan
-from clampz.elimination.slices import Slicer
+from clampz.elimination.exact import ExactOptions
+from clampz.elimination.slices import Slicer, sum_in_slices
 from clampz.model import Model, Variable
-from clampz.model.batch import Batch
 from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
 from clampz.model.tables import offsets, piece_of, ranges, read_only
@@ -141,18 +138,18 @@ def bound_marginals(
 
 def _exactly(model: Model, asked: Integers, options: BoundOptions, watch: Watch) -> MarginalBounds | None:
     """By exact inference, where it fits in the time and memory given."""
-    seconds, thorough = watch.left(EXACT_SHARE / WITH_MARGINALS), watch.left() > THOROUGH_SECONDS
     plan = Slicer(model).plan(
-        model.unary.flat, seconds, options.num_bytes / 4, thorough=thorough, watch=watch.share(PLANNING_SHARE)
+        model.unary.flat,
+        watch.left(EXACT_SHARE),
+        options.num_bytes / 2,
+        thorough=watch.left() > THOROUGH_SECONDS,
+        marginals=True,
+        num_workers=options.num_threads,
+        watch=watch.share(PLANNING_SHARE),
     )
-    if plan is None or plan.fixed:
+    if plan is None:
         return None
-    batch = Batch.of(model)
-    try:
-        how = ExactPlan.of(batch, options.num_bytes, order=plan.order, watch=watch)
-    except Overdue:
-        return None
-    found = run_exact(batch, ExactOptions(threads=options.threads), watch.share(EXACT_SHARE), how)[0]
+    found = sum_in_slices(model, plan, ExactOptions(threads=options.threads), watch.share(EXACT_SHARE))[0]
     if found.bound is None:
         return None  # time was too short after all
     off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan

@@ -3,7 +3,8 @@ several at a time."""
 
 import math
 from collections.abc import Generator, Iterator
-from typing import Any, Literal, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from clampz.bracketing.narrow import NarrowState
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.sight import sight_ends
+from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE, Whole, WholeWork
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
@@ -30,13 +32,10 @@ from clampz.numerics import Floats
 from clampz.signature import is_small
 from clampz.simplifying import simplify
 from clampz.summing.whole import WholeSum, count_on, least_sum, planar_whole, quick_sum, worth_counting
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
-# Share of the time that summing the whole model at once may take: where it has a thread of its own, and where
-# everything else waits for it.
-WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
-# And that looking for its order may take.
+# Share of the time that looking for the order of the whole may take.
 PLANNING_SHARE = 0.2
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
@@ -56,13 +55,6 @@ PATIENCE, LAST_CALL = 0.05, 0.1
 
 class ContradictionError(RuntimeError):
     """Bounds that cannot both hold."""
-
-
-class Whole(NamedTuple):
-    """The ends of log Z are asked for: of all that is left of a model, by a sum, by counting, or by a method."""
-
-    by: Literal["sum", "count", "method"]
-    num_more: int = 0
 
 
 Asked = Refine | Expand | Whole
@@ -87,6 +79,7 @@ class Search:
         self.user_model = self.rest = model
         self.options = options
         self.error = 0.0
+        self.whole = WholeWork()
         self.lower, self.upper = -math.inf, math.inf
         self.slack = 0.0
         self.trace: list[Point] = []
@@ -146,13 +139,15 @@ class Search:
                 self.guess = self._estimate()
             yield self._bracket("left")
         else:
-            yield from self._begin(crew, pending)
+            yield from self._begin(crew)
         if self.settled:
             yield self._bracket("exact")
             return
         frontier, last = self.frontier, self._ends()
         full = False
         while (reason := self._reason()) is None:
+            while (begun := self.whole.next(crew, _num_busy(pending))) is not None:
+                pending[begun[0]] = begun[1]
             while _num_busy(pending) < crew.num_at_once and not full:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
@@ -192,12 +187,15 @@ class Search:
         if isinstance(asked, Refine | Expand):
             if not self.settled:
                 self.frontier.take(asked, found)
-        elif asked.by == "count":
+            return
+        if asked.by == "count":
             self._take_count(found)
-        elif asked.by == "sum" and found[1] < math.inf:
-            self._settle(*found)
+            return
+        ends = self.whole.take(asked, found)
+        if self.whole.summed:
+            self._settle(*ends)
         else:
-            self._learn(*found)
+            self._learn(*ends)
 
     def _take_count(self, found: Counted) -> None:
         """What was counted: log Z where that is proven, and otherwise the estimate, whatever Bethe says."""
@@ -243,52 +241,55 @@ class Search:
             return "leaves"
         return None
 
-    def _begin(self, crew: Crew, pending: dict[Job[Any], Asked]) -> Iterator[Bracket]:
+    def _begin(self, crew: Crew) -> Iterator[Bracket]:
         """Bounds on the whole, quickly, and what takes longer begun: the sum of all of it, where that fits in the time
         and memory given, and methods that have more to gain.  A sum of a moment is all that is done."""
         options, watch = self.options, self.watch
         self._learn(*sight_ends(self.user_model))
         alone = crew.num_threads == 1
-        whole = self._plan_of_whole(alone) if options.exact and options.time > 0 else None
+        whole = self._plan_of_whole(crew.num_threads) if options.exact and options.time > 0 else None
         if whole is not None and whole.seconds <= FINISH_SECONDS:
-            self._take(Whole("sum"), whole.ends(watch))
-            if self.settled:
+            ends = whole.ends(watch)
+            if ends[1] < math.inf:
+                self._settle(*ends)
                 return
+            self._learn(*ends)
         marginals, settled = self._quick_bounds()
         yield self._bracket("left")
         if whole is not None and whole.seconds > FINISH_SECONDS:
-            until = watch.share(WHOLE_TIME_ALONE) if alone else watch
-            pending[crew.submit(whole.ends, here=(until,))] = Whole("sum")
+            with suppress(Overdue):
+                self.whole.add_sum(whole, options, crew, watch)
         if options.exact and worth_counting(self.rest) and not watch.must_stop():
-            pending[crew.beside(count_on, self.rest, options.num_bytes, watch)] = Whole("count")
+            self.whole.add(lambda: crew.beside(count_on, self.rest, options.num_bytes, watch), "count")
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
         longest = LONG_SHARE if self.frontier.root.submodel.model.num_edges <= MOST_EDGES else LONGEST_SHARE
-        seconds = watch.left(longest / 2 if alone and longest == LONGEST_SHARE else longest)
+        half = 0.5 if alone and longest == LONGEST_SHARE else 1.0
         if not settled:
-            work = (self.rest, None if np.isnan(marginals).any() else marginals, options, seconds)
-            pending[crew.submit(by_mean_field, *work, here=(watch,))] = Whole("method")
+            start = None if np.isnan(marginals).any() else marginals
+            self.whole.add(
+                lambda: crew.submit(by_mean_field, self.rest, start, options, watch.left(half * longest), here=(watch,))
+            )
         if not watch.must_stop():
-            trees = crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,))
-            pending[trees] = Whole("method")
+            self.whole.add(lambda: crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
 
-    def _plan_of_whole(self, alone: bool) -> WholeSum | None:
-        """How to sum all of the model at once, if that may be done: as it is where that takes a moment, or else what
-        simplifying leaves of it."""
+    def _plan_of_whole(self, num_threads: int) -> WholeSum | None:
+        """How to sum all of the model, if that may be done: as it is where that takes a moment, else what simplifying
+        leaves of it."""
         memory = WHOLE_MEMORY * self.options.num_bytes
         planning = self.watch.share(PLANNING_SHARE)
         quick = quick_sum(self.user_model, FINISH_SECONDS, memory, planning)
         if quick is not None:
             return quick
         self._simplify(planning)
-        seconds = self.watch.left(WHOLE_TIME_ALONE if alone else WHOLE_TIME)
+        seconds = self.watch.left(WHOLE_TIME_ALONE if num_threads == 1 else WHOLE_TIME)
         thorough = self.watch.left() > THOROUGH_SECONDS
         found = [
-            least_sum(self.rest, seconds, memory, thorough=thorough, watch=planning),
+            least_sum(self.rest, seconds, memory, thorough=thorough, num_workers=num_threads, watch=planning),
             planar_whole(self.user_model, memory, planning),
         ]
-        may = [each for each in found if each is not None and each.seconds <= seconds]
-        return min(may, key=lambda each: each.seconds, default=None)
+        may = [each for each in found if each is not None and each.duration <= seconds]
+        return min(may, key=lambda each: each.duration, default=None)
 
     def _quick_bounds(self) -> tuple[Floats, bool]:
         """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it

@@ -60,27 +60,27 @@ class _Lanes:
 
     def __init__(self, batch: Batch, plan: ExactPlan, marginals: bool) -> None:
         model, n = batch.model, batch.model.num_variables
-        self.batch, self.wanted = batch, marginals
-        self.restricted, self.elimination = plan
-        self.num_rows, self.num_kept = len(batch.unary), len(self.restricted.states)
-        table_start = self.restricted.scopes.table_start
+        self.batch, self.plan, self.wanted = batch, plan, marginals
+        self.elimination, self.fixed = plan.elimination, plan.fixed_states(batch)
+        self.num_rows, self.num_kept = len(batch.unary), len(plan.restricted.states)
+        table_start = plan.restricted.scopes.table_start
         self.state_start, self.table_start = table_start[: n + 1], table_start[n:]
-        values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, model.factors.flat])
-        self.num_entries = len(values) - self.num_rows
-        self.values = values[self.restricted.entries]
+        self.values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, model.factors.flat])
+        self.num_entries = len(self.values) - self.num_rows
 
     def lane(self, b: int, workspace: Workspace, unary: Floats, tables: Floats, watch: Watch | None = None) -> LogSum:
         """log Z of a lane; writes its marginals into `unary` and, edges before factors, `tables` where these are not
         empty."""
-        entries, num_kept = self.restricted.entries, self.num_kept
-        values = self.values.copy()
-        values[:num_kept] = self.batch.unary[self.restricted.states, b]
+        num_kept = self.num_kept
+        entries = self.plan.entries(b, self.fixed)
+        values = self.values[entries]
+        values[:num_kept] = self.batch.unary[entries[:num_kept], b]
         marginals = np.empty(num_kept if self.wanted else 0)
         found = sum_out(self.elimination, values, workspace, marginals, watch=watch)
         if not np.isfinite(found.log_z) or not self.wanted:
             unary[:] = tables[:] = np.nan
             return found
-        unary[self.restricted.states] = _normalised(marginals, self.state_start)
+        unary[entries[:num_kept]] = _normalised(marginals, self.state_start)
         if tables.size:
             beliefs = workspace.beliefs[num_kept : self.table_start[-1]]
             tables[entries[num_kept:] - self.num_rows] = _normalised(beliefs, self.table_start - num_kept)
@@ -139,6 +139,10 @@ class ExactState:
 
     def factors(self, lane: int) -> Floats:
         return self._of_lane("factor", lane)[self.num_pairs :].copy()
+
+    def both(self, lane: int) -> Floats:
+        """Marginals of edges, then those of factors."""
+        return self._of_lane("pairwise", lane)
 
     def _of_lane(self, what: str, lane: int) -> Floats:
         if self.tables is not None:
@@ -199,7 +203,7 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
     again = partial(_tables_again, lanes, ~np.isnan(log_z))
     num_pairs = len(batch.model.pairwise.flat)
     state = ExactState(tables if keep else None, again if options.marginals else None, num_pairs)
-    return _estimates(batch, options, watch, log_z, error, unary.T, state)
+    return exact_estimates(batch, options, watch, log_z, error, unary.T, state)
 
 
 def _tables_again(lanes: _Lanes, done: NDArray[np.bool_], lane: int) -> Floats:
@@ -212,14 +216,14 @@ def _no_tables(num_entries: int, lane: int) -> Floats:
 
 
 def not_reached(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
-    """Nothing about any lane."""
+    """Nothing about any lane, as the run was over first."""
     nothing, num_pairs = np.full(batch.num_lanes, np.nan), len(batch.model.pairwise.flat)
     no_tables = partial(_no_tables, num_pairs + len(batch.model.factors.flat))
     state = ExactState(None, no_tables if options.marginals else None, num_pairs)
-    return _estimates(batch, options, watch, nothing, np.full(batch.num_lanes, np.inf), nothing, state)
+    return exact_estimates(batch, options, watch, nothing, np.full(batch.num_lanes, np.inf), nothing, state)
 
 
-def _estimates(
+def exact_estimates(
     batch: Batch,
     options: ExactOptions,
     watch: Watch,

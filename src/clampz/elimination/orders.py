@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels import elimination_lists as lists
 from clampz._kernels import elimination_order as orders
@@ -208,21 +209,41 @@ def elimination_entries(
 ) -> float:
     """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on, or where the watch was
     over first.  Quick: one order, and given up early."""
+    return _min_fill(edges, log_states, variables, limit, watch)[0]
+
+
+def quick_order(
+    edges: Integers, log_states: Floats, chosen: NDArray[np.bool_], limit: float, watch: Watch | None = None
+) -> Order:
+    """An order of all variables by min-fill: first those that are not chosen, which no edge has and nothing is counted
+    for, then those that are; incomplete where its table entries reach `limit`, or the watch was over first."""
+    variables = np.flatnonzero(chosen)
+    total, largest, *places = _min_fill(edges, log_states, variables, limit, watch)
+    return Order(np.concatenate([np.flatnonzero(~chosen), variables[np.concatenate(places)]]), total, largest)
+
+
+def _min_fill(
+    edges: Integers, log_states: Floats, variables: Integers, limit: float, watch: Watch | None
+) -> tuple[float, float, Integers, Integers]:
+    """Table entries of some variables by min-fill, inf from `limit` on, log2 of the largest, and the order: which of
+    them go first, on lists, and which then."""
     size = len(variables)
     place = np.empty(len(log_states), dtype=np.int32)
     place[variables] = np.arange(size)
     start, neighbour, _ = graph.neighbour_lists(size, np.ascontiguousarray(place[edges]))
-    rest, begin, count, states = np.arange(size), start[:-1], np.diff(start), log_states[variables]
-    total: float = 0.0
+    early, rest = np.empty(0, dtype=np.int64), np.arange(size)
+    begin, count, states = start[:-1], np.diff(start), log_states[variables]
+    total = largest = 0.0
     if size > orders.DENSE_LIMIT:
-        early, begin, count, neighbour, total, _ = _lists_first(states, start, neighbour, 1, limit, watch)
+        early, begin, count, neighbour, total, largest = _lists_first(states, start, neighbour, 1, limit, watch)
         if math.isinf(total):
-            return total
+            return total, largest, early, rest[:0]
         rest = np.delete(rest, early)
         states = states[rest]
     rows = bit_rows(rest, begin, count, neighbour)
-    found: float = _greedy(rows, states, NO_STAGES, FIRST_RULES[0], 0, limit - total, watch)[1]
-    return total + found
+    allowed = min(limit - total, HOPELESS_ENTRIES)
+    found, more, largest_of_rest, *_ = _greedy(rows, states, NO_STAGES, FIRST_RULES[0], 0, allowed, watch)
+    return total + more, max(largest, largest_of_rest), early, rest[found] if more < math.inf else rest[:0]
 
 
 def _lists_first(

@@ -5,6 +5,7 @@ laid out in `_kernels.elimination_plan`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -233,11 +234,53 @@ class Elimination:
         return offsets(self.scopes.num_states)
 
 
+class Moves(NamedTuple):
+    """Where table entries move to when variables that are fixed to one state are fixed to another.
+
+    Attributes
+    ----------
+    variables, states
+        Those that are fixed, and to which states they are.
+    factor, fixed, stride
+        For each fixed variable of each factor: the factor, which of the variables it is, and how far apart in the
+        factor's table two entries are that differ in its state by one.
+    """
+
+    variables: Integers
+    states: Integers
+    factor: Integers
+    fixed: Integers
+    stride: Integers
+
+    @classmethod
+    def of(cls, scopes: Scopes, variables: Integers, states: Integers) -> "Moves":
+        number = np.full(len(scopes.num_states), -1, dtype=np.int64)
+        number[variables] = np.arange(len(variables))
+        places = np.flatnonzero(number[scopes.variables] >= 0)
+        factor = np.searchsorted(scopes.start, places, side="right") - 1
+        stride, after, end = np.ones(len(places), dtype=np.int64), places + 1, scopes.start[factor + 1]
+        while (inside := after < end).any():
+            stride[inside] *= scopes.num_states[scopes.variables[after[inside]]]
+            after += 1
+        return cls(variables, states, factor, number[scopes.variables[places]], stride)
+
+    def entries(self, restricted: Restriction, states: Integers) -> Integers:
+        """The table entries that are left when the variables are fixed to other states."""
+        table_start = restricted.scopes.table_start
+        by = np.bincount(
+            self.factor, (self.stride * (states - self.states)[self.fixed]), minlength=len(table_start) - 1
+        )
+        moved: Integers = restricted.entries + np.repeat(by.astype(np.int64), table_start[1:] - table_start[:-1])
+        return moved
+
+
 class ExactPlan(NamedTuple):
-    """How to sum over the lanes of a batch."""
+    """How to sum over the lanes of a batch: the same states of most variables, and one of each that is fixed, which
+    need not be the same."""
 
     restricted: Restriction
     elimination: Elimination
+    moves: Moves | None = None
 
     @classmethod
     def of(
@@ -247,13 +290,34 @@ class ExactPlan(NamedTuple):
         *,
         marginals: bool = True,
         order: Order | None = None,
+        fixed: Sequence[int] = (),
         watch: Watch | None = None,
     ) -> "ExactPlan":
         """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before is
-        one for what is left then.  Raises what `Elimination.of` does."""
-        restricted = Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1))
+        one for what is left then.  Every lane has one state of each variable that is `fixed`.  Raises what
+        `Elimination.of` does."""
+        scopes, possible, moves = Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1), None
+        if fixed:
+            start, states = batch.model.unary.start, []
+            for i in fixed:
+                own = possible[start[i] : start[i + 1]]
+                states.append(int(np.argmax(own)))
+                own[states[-1] + 1 :] = False
+            moves = Moves.of(scopes, np.array(fixed), np.array(states))
+        restricted = Restriction.of(scopes, possible)
         elimination = Elimination.of(restricted.scopes, memory, marginals=marginals, order=order, watch=watch)
-        return cls(restricted, elimination)
+        return cls(restricted, elimination, moves)
+
+    def entries(self, lane: int, fixed: Integers) -> Integers:
+        """The table entries that are left in a lane, of whose fixed variables the states are `fixed[lane]`: the states
+        of all variables are the first of them."""
+        return self.restricted.entries if self.moves is None else self.moves.entries(self.restricted, fixed[lane])
+
+    def fixed_states(self, batch: Batch) -> Integers:
+        """(B, K) the states of the fixed variables in every lane."""
+        start, variables = batch.model.unary.start, () if self.moves is None else self.moves.variables.tolist()
+        states = [batch.possible[start[i] : start[i + 1]].argmax(axis=0) for i in variables]
+        return np.stack(states, axis=1) if states else np.empty((batch.num_lanes, 0), dtype=np.int64)
 
 
 def _contraction(scopes: Scopes, order: Order, memory: int | str | None, watch: Watch | None) -> Contraction | None:

@@ -1,53 +1,89 @@
-"""Exact sums where they are cheap: directly, or in slices, by fixing a few variables so that what is left is narrow.
+"""Exact sums in slices: a few variables are fixed so that what is left is narrow, and the sum over the rest is taken
+for each of their joint states.
 
-The sum over the states of the fixed variables of exact sums over the rest is exact too; it takes little memory and can
-be done piece by piece.
+The slices of a sum are lanes of one topology and share one plan.  They can be done in any order, by anyone, with little
+memory, and left at any time: those that are done are a lower bound, and with upper bounds on the others there is an
+upper one too.  Marginals of the whole are those of the slices, mixed by their sums.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz.elimination import cost
-from clampz.elimination.exact import ExactOptions, run_exact
-from clampz.elimination.orders import Order, elimination_entries
+from clampz.elimination.cuts import Cuts
+from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
+from clampz.elimination.orders import Order, quick_order
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
 from clampz.model import Model
-from clampz.model.batch import Batch, joint_lanes
-from clampz.model.fixing import states_left, too_large
-from clampz.numerics import EPS, Floats, Integers, log_sum_exp
-from clampz.watch import Overdue, Watch
+from clampz.model.batch import Batch
+from clampz.model.fixing import states_left
+from clampz.model.results import Estimates
+from clampz.numerics import EPS, ROUNDINGS, Floats, Integers, log_sum_exp
+from clampz.watch import Overdue, Progress, Watch
+from clampz.workers import Crew, Job, finished
 
 # Entries beyond which a sum is not taken in one go.
 MOST_ENTRIES = 2.0**31
 # Seconds that a sum may take without a look for variables to fix, and that looking for them may take.
 QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
-# Slices that are laid out at once at most (more of them are the branches of a search), each in so many arrays.
-MOST_AT_ONCE, LANE_ARRAYS = 2500, 3
-# Variables that are fixed at most, and those of a model that fixing so few makes narrow.
-MAX_FIXED, MOST_VARIABLES = 24, 4096
+# Seconds from which on the slices of a sum are worth a second order, where one was found for the whole.
+THOROUGH_SECONDS = 1.0
+# Slices of a sum at most, and those that are laid out at once, each in so many arrays.
+MOST_SLICES, MOST_AT_ONCE, LANE_ARRAYS = 2**16, 256, 3
+# A slice of a long sum takes about so many seconds if that does not make it much longer: who looks on sees it move, and
+# workers end at about the same time.
+SLICE_SECONDS, NOT_MUCH = 0.25, 1.25
+# Seconds between two looks at the workers.
+PATIENCE = 0.05
 
 
 @dataclass(frozen=True)
 class SlicedPlan:
-    """How to sum a lane exactly: the variables to fix, table entries of each sum then, how many sums, and the order of
-    a single sum where one was looked for thoroughly."""
+    """How to sum a lane exactly: the variables to fix, table entries of each sum then, how many sums, the order of each
+    where one was looked for, and how many workers may do one at a time."""
 
     fixed: tuple[int, ...]
     entries: float
     num_sums: int
     order: Order | None = None
+    num_workers: int = 1
 
     @property
     def seconds(self) -> float:
-        """What all of it takes, without marginals."""
-        return self.num_sums * cost.seconds(self.entries)
+        """What all of it takes one worker, without marginals."""
+        return self.num_sums * self.slice_seconds
 
-    def fits(self, most_seconds: float, memory: float, beside: float) -> bool:
-        """Whether it keeps to so many seconds and bytes, with what it takes beside its tables."""
-        return self.entries < MOST_ENTRIES and 8 * self.entries + beside <= memory and self.seconds <= most_seconds
+    @property
+    def slice_seconds(self) -> float:
+        """What each sum takes."""
+        return cost.seconds(self.entries)
+
+    @property
+    def duration(self) -> float:
+        """Seconds until all workers are done."""
+        return math.ceil(self.num_sums / self.num_workers) * self.slice_seconds
+
+    @property
+    def num_at_once(self) -> int:
+        """Sums that a worker is given at most: as many as take a moment, and leave something for the others."""
+        share = self.num_sums if self.num_workers == 1 else self.num_sums // (2 * self.num_workers)
+        return max(1, min(int(SLICE_SECONDS / self.slice_seconds), MOST_AT_ONCE, share))
+
+    def fits(self, most_seconds: float, memory: float, beside: int, num_states: int) -> bool:
+        """Whether it keeps to so many seconds and bytes, with what each worker takes beside its tables, and its lanes
+        of so many states."""
+        lanes = LANE_ARRAYS * 8 * num_states * self.num_at_once if self.fixed else 0
+        return (
+            self.entries < MOST_ENTRIES
+            and self.num_workers * (8 * self.entries + beside + lanes) <= memory
+            and self.duration <= most_seconds
+        )
 
 
 class Slicer:
@@ -65,12 +101,6 @@ class Slicer:
         """(m, 2) every pair of variables that share a factor."""
         return self.scopes.edges() if self.model.factors else self.model.edges.astype(np.int64)
 
-    @cached_property
-    def may_fix(self) -> bool:
-        """Whether sums may be cut into slices."""
-        few = not self.model.factors and self.model.num_variables <= MOST_VARIABLES
-        return few and not too_large(self.model)
-
     def plan(
         self,
         unary: Floats,
@@ -78,74 +108,285 @@ class Slicer:
         memory: float = math.inf,
         *,
         thorough: bool = False,
+        order: Order | None = None,
+        marginals: bool = False,
+        num_workers: int = 1,
         watch: Watch | None = None,
     ) -> SlicedPlan | None:
-        """The cheapest way found to sum the lane with these unary potentials (S,) exactly within so many seconds and
-        bytes; None if there is none, or the watch was over first.
+        """The quickest way found to sum the lane with these unary potentials (S,) exactly, with or without marginals,
+        within so many seconds and bytes, by so many workers; None if there is none, or the watch was over first.
 
-        `thorough` spends up to a second on finding a narrow order, which the plan then carries.
+        `thorough` spends up to a second on finding a narrow order, which the plan then carries, unless one that was
+        found before is given.
         """
+        if marginals:  # its plans count what a sum takes without
+            most_seconds, memory = most_seconds / cost.WITH_MARGINALS, memory / 2
         possible = unary > -np.inf
         left = np.maximum(states_left(possible, self.model.unary.start), 1)
-        order = Restriction.of(self.scopes, possible).scopes.order(watch) if thorough else None
-        entries = self._entries(left, watch) if order is None else order.total
+        if order is None and thorough:
+            order = Restriction.of(self.scopes, possible).scopes.order(watch)
+        entries = self._quick_order(left, MOST_ENTRIES, watch).total if order is None else order.total
         direct = SlicedPlan((), entries, 1, order)
-        beside = float(self.scopes.num_bytes)
-        best = direct if direct.fits(most_seconds, memory, beside) else None
-        if entries <= cost.CACHED_ENTRIES or (best is not None and best.seconds < QUICK_SECONDS):
-            return best
-        fixed: list[int] = []
-        num_sums = 1
+
+        def fits(plan: SlicedPlan) -> bool:
+            return plan.fits(most_seconds, memory, self.scopes.num_bytes, len(unary))
+
+        if entries <= cost.CACHED_ENTRIES or (direct.seconds < QUICK_SECONDS and fits(direct)):
+            return direct if fits(direct) else None
         planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
-        while (
-            self.may_fix
-            and not planning.must_stop()
-            and len(fixed) < MAX_FIXED
-            and num_sums * cost.SECONDS_PER_SUM < most_seconds
-        ):
-            busy = np.bincount(self.edges[(left[self.edges] > 1).all(axis=1)].ravel(), minlength=len(left))
-            if not busy.any():
+        enough = min(cost.CACHED_ENTRIES / 8, memory / (16 * num_workers))
+        sliced = list(self._sliced(left, order, enough, most_seconds * num_workers, planning))
+        while True:
+            among = [replace(plan, num_workers=min(num_workers, plan.num_sums)) for plan in sliced]
+            found = _that_moves([plan for plan in (direct, *among) if fits(plan)])
+            if found is not None or num_workers == 1:
                 break
-            variable = int(np.argmax(busy * np.log2(left)))
-            fixed.append(variable)
+            num_workers //= 2  # for fewer of them there may be memory enough
+        if found is None or not found.fixed or (order is not None and found.seconds < THOROUGH_SECONDS):
+            return found
+        return self._with_order(possible, found, watch)
+
+    def _sliced(
+        self, left: Integers, order: Order | None, enough: float, most_seconds: float, watch: Watch
+    ) -> Iterator[SlicedPlan]:
+        """Plans that fix one variable more each time, until the tables of a slice are small enough."""
+        found = self._quick_order(left, math.inf, watch) if order is None or math.isinf(order.total) else order
+        if math.isinf(found.total) or watch.must_stop():
+            return
+        cuts = Cuts(found, left, self.edges)
+        num_sums = 1
+        while cuts.order.total > enough and not watch.must_stop() and (variable := cuts.fix_one()) is not None:
             num_sums *= int(left[variable])
-            left[variable] = 1
-            sliced = SlicedPlan(tuple(fixed), self._entries(left, planning), num_sums)
-            lanes = LANE_ARRAYS * 8 * len(unary) * min(num_sums, MOST_AT_ONCE)
-            if sliced.fits(most_seconds, memory, beside + lanes) and (best is None or sliced.seconds < best.seconds):
-                best = sliced
-            if sliced.entries <= cost.CACHED_ENTRIES / 8:
-                break
-        return best
+            if num_sums > MOST_SLICES or num_sums * cost.SECONDS_PER_SUM > most_seconds:
+                return
+            yield SlicedPlan(tuple(cuts.fixed), cuts.order.total, num_sums, cuts.order)
+
+    def _with_order(self, possible: NDArray[np.bool_], plan: SlicedPlan, watch: Watch | None) -> SlicedPlan:
+        """The same with a better order for its slices, if one is found."""
+        one = possible.copy()
+        for i in plan.fixed:
+            own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
+            own[int(np.argmax(own)) + 1 :] = False
+        found = Restriction.of(self.scopes, one).scopes.order(watch)
+        return replace(plan, entries=found.total, order=found) if found.total < plan.entries else plan
 
     def total(self, unary: Floats, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
         """Lower and upper end of log Z of the lane: apart by rounding only, unless the watch was over before all of it
         was summed; then the lower one has what was, and the upper one is inf."""
-        if not states_left(unary > -np.inf, self.model.unary.start).all():
-            return -math.inf, -math.inf
-        if plan.fixed:
-            batch, constant, error = joint_lanes(self.model, unary, plan.fixed)
-        else:
-            batch, constant, error = Batch(self.model, unary[:, None]), np.zeros(1), 0.0
-        possible = np.flatnonzero(constant > -np.inf)
-        if not possible.size:
-            return -math.inf, -math.inf
-        batch = batch.take(possible)
+        slices = Slices(self.model, unary, plan)
         try:
-            how = ExactPlan.of(batch, NO_LIMIT, marginals=False, order=plan.order, watch=watch)
+            slices.begin(watch)
         except Overdue:
             return -math.inf, math.inf
-        found = run_exact(batch, ExactOptions(marginals=False, threads=1), watch, how)
-        lower, upper = log_sum_exp(found.lower + constant[possible]), log_sum_exp(found.upper + constant[possible])
-        rounding = error + 4 * EPS * len(found)
-        return (
-            lower - rounding * (1 + abs(lower)) if math.isfinite(lower) else lower,
-            upper + rounding * (1 + abs(upper)) if math.isfinite(upper) else upper,
-        )
+        while (some := slices.next()).size:
+            slices.take(sum_slices(*slices.work(some), watch))
+            if watch is not None and slices.waiting.size and watch.must_stop():
+                break
+        return slices.ends
 
-    def _entries(self, left: Integers, watch: Watch | None) -> float:
-        """Table entries of the elimination of the variables with a choice of states; inf where they are too many, or
-        the watch was over before they were counted."""
-        free = np.flatnonzero(left > 1)
-        kept = self.edges[(left[self.edges] > 1).all(axis=1)]
-        return elimination_entries(kept, np.log2(left), free, MOST_ENTRIES, watch)
+    def _quick_order(self, left: Integers, limit: float, watch: Watch | None) -> Order:
+        """Of the elimination of the variables with a choice of states, after the others; incomplete from `limit` on, or
+        where the watch was over first."""
+        return quick_order(self.edges[(left[self.edges] > 1).all(axis=1)], np.log2(left), left > 1, limit, watch)
+
+
+def _that_moves(plans: Sequence[SlicedPlan]) -> SlicedPlan | None:
+    """The quickest plan, if there is any; or, where that is long, the first that takes little longer in slices of a
+    moment each."""
+    quickest = min(plans, key=lambda plan: plan.duration, default=None)
+    if quickest is None or quickest.slice_seconds <= SLICE_SECONDS:
+        return quickest
+    moving = [plan for plan in plans if plan.duration <= NOT_MUCH * quickest.duration]
+    return next((plan for plan in moving if plan.slice_seconds <= SLICE_SECONDS), moving[-1])
+
+
+class Mixture(NamedTuple):
+    """Marginals of several sums, each as heavy as its sum: exp(`log_weight`) is the weight of all, and `unary` and
+    `tables` have the marginals of variables, and of edges and larger factors, for a weight of 1."""
+
+    log_weight: float
+    unary: Floats
+    tables: Floats
+
+    @classmethod
+    def of(cls, log_weight: Floats, unary: Floats, tables: Floats) -> "Mixture":
+        """Of sums whose marginals are the columns (S, B) and rows (B, T)."""
+        total = log_sum_exp(log_weight)
+        share = np.exp(log_weight - total)
+        return cls(total, unary @ share, share @ tables)
+
+    def join(self, other: "Mixture") -> "Mixture":
+        """Both together."""
+        stacked = np.stack([self.unary, other.unary], axis=1), np.stack([self.tables, other.tables])
+        return Mixture.of(np.array([self.log_weight, other.log_weight]), *stacked)
+
+
+class SliceSums(NamedTuple):
+    """What was found of some slices: which were summed, the ends of their log Z, and their marginals if asked for."""
+
+    slices: Integers
+    lower: Floats
+    upper: Floats
+    mixture: Mixture | None
+
+
+class Slices:
+    """The slices of a sum over a lane (S,) of a model, numbered by the joint states of the fixed variables, the last
+    one fastest; what is known of each, and so of the whole.
+
+    Attributes
+    ----------
+    lower, upper
+        (K,) ends of log Z of each.
+    waiting
+        Those that nobody has begun with, in the order in which they will be.
+    """
+
+    def __init__(self, model: Model, unary: Floats, plan: SlicedPlan, *, marginals: bool = False) -> None:
+        self.model, self.unary, self.plan, self.marginals = model, unary, plan, marginals
+        start = model.unary.start
+        self.states = [np.flatnonzero(unary[start[i] : start[i + 1]] > -np.inf) for i in plan.fixed]
+        impossible = not states_left(unary > -np.inf, start).all()
+        num_slices = 0 if impossible else math.prod(len(left) for left in self.states)
+        self.lower, self.upper = np.full(num_slices, -np.inf), np.full(num_slices, np.inf)
+        self.waiting = np.arange(num_slices)
+        self.is_done = np.zeros(num_slices, dtype=np.bool_)
+        self.mixture: Mixture | None = None
+        self._how: ExactPlan | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of them are summed, or have nothing to sum."""
+        return bool((self.is_done | (self.upper == -np.inf)).all())
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lower and upper end of log Z of the whole: apart by rounding only where all slices are done."""
+        lower, upper = log_sum_exp(self.lower), log_sum_exp(self.upper)
+        return lower - self._rounding(lower), upper + self._rounding(upper)
+
+    def _rounding(self, end: float) -> float:
+        """Bound on that in a log-sum-exp.  An exponential is off by its argument's rounding, d eps / 2 for one that is
+        d below the largest, and these d are log K on average at most; NumPy adds up in blocks; the logarithm and the
+        last addition round once each."""
+        if len(self.lower) < 2 or not math.isfinite(end):
+            return 0.0
+        return EPS * (2 * ROUNDINGS + math.log2(len(self.lower)) + 2 * abs(end))
+
+    def begin(self, watch: Watch | None = None) -> None:
+        """Lay out the plan that all of them share; Overdue where the watch is over first."""
+        if self._how is None and len(self.lower):
+            batch, plan = Batch(self.model, self.lanes(np.zeros(1, dtype=np.int64))), self.plan
+            self._how = ExactPlan.of(
+                batch, NO_LIMIT, marginals=self.marginals, order=plan.order, fixed=plan.fixed, watch=watch
+            )
+
+    def lanes(self, some: Integers) -> Floats:
+        """(S, B) the unary potentials of some slices."""
+        lanes = np.repeat(self.unary[:, None], len(some), axis=1)
+        joint = np.unravel_index(some, [len(left) for left in self.states]) if self.states else ()
+        for i, left, row in zip(self.plan.fixed, self.states, joint, strict=True):
+            begin, end = self.model.unary.start[i : i + 2]
+            lanes[begin:end] = -np.inf
+            lanes[begin + left[row], np.arange(len(some))] = self.unary[begin + left[row]]
+        return lanes
+
+    def next(self) -> Integers:
+        """Slices to be summed next, which from now on do not wait; none if none waits that has anything to sum."""
+        self.waiting = self.waiting[self.upper[self.waiting] > -np.inf]
+        fair = -(-len(self.waiting) // self.plan.num_workers)
+        size = max(1, min(self.plan.num_at_once, fair))
+        some, self.waiting = self.waiting[:size], self.waiting[size:]
+        return some
+
+    def work(self, some: Integers) -> tuple[Model, Floats, ExactPlan, Integers, bool]:
+        """What `sum_slices` has to know about some of them."""
+        self.begin()
+        assert self._how is not None
+        return self.model, self.lanes(some), self._how, some, self.marginals
+
+    def take(self, found: SliceSums) -> None:
+        """Take what was summed."""
+        self.bound(found.slices, found.lower, found.upper)
+        self.is_done[found.slices] = True
+        if found.mixture is not None:
+            self.mixture = found.mixture if self.mixture is None else self.mixture.join(found.mixture)
+
+    def bound(self, some: Integers, lower: Floats, upper: Floats) -> None:
+        """Take bounds on some of them; those that wait go in the order of their upper bounds, likeliest first."""
+        self.lower[some], self.upper[some] = np.maximum(self.lower[some], lower), np.minimum(self.upper[some], upper)
+        self.waiting = self.waiting[np.argsort(-self.upper[self.waiting], kind="stable")]
+
+
+def sum_slices(
+    model: Model, lanes: Floats, how: ExactPlan, some: Integers, marginals: bool, watch: Watch | None = None
+) -> SliceSums:
+    """Sum some slices, those lanes (S, B), as far as the watch allows: here, or on another machine."""
+    found = run_exact(Batch(model, lanes), ExactOptions(marginals=marginals, threads=1), watch, how)
+    done, mixture = np.flatnonzero(found.converged), None
+    possible = done[found.log_z[done] > -np.inf]
+    if marginals and possible.size:
+        state = found.state
+        assert isinstance(state, ExactState)
+        tables = np.stack([state.both(int(lane)) for lane in possible])
+        mixture = Mixture.of(found.log_z[possible], found.marginals_flat[:, possible], tables)
+    return SliceSums(some[done], found.lower[done], found.upper[done], mixture)
+
+
+def run_slices(slices: Slices, crew: Crew, watch: Watch) -> Iterator[tuple[float, float]]:
+    """Have a crew sum the slices, as far as the watch allows; yields the ends of log Z of the whole whenever they have
+    changed."""
+    pending: set[Job[SliceSums]] = set()
+    while True:
+        while len(pending) < crew.num_at_once and not watch.must_stop():
+            some = slices.next()
+            if not some.size:
+                break
+            pending.add(crew.submit(sum_slices, *slices.work(some), here=(watch,)))
+        if not pending or watch.overdue():
+            return
+        for job in finished(pending, PATIENCE):
+            pending.remove(job)
+            slices.take(job.result())
+            yield slices.ends
+
+
+def sum_in_slices(model: Model, plan: SlicedPlan, options: ExactOptions, watch: Watch) -> Estimates:
+    """What `exact` finds of a model, by slices on all threads: all or nothing."""
+    batch = Batch.of(model)
+    if not plan.fixed:
+        try:
+            how = ExactPlan.of(batch, NO_LIMIT, marginals=options.marginals, order=plan.order, watch=watch)
+        except Overdue:
+            return not_reached(batch, options, watch)
+        return run_exact(batch, options, watch, how)
+    slices = Slices(model, model.unary.flat, plan, marginals=options.marginals)
+    try:
+        slices.begin(watch)
+    except Overdue:
+        return not_reached(batch, options, watch)
+    with watch.interruptible(), Crew(None, min(options.num_threads, plan.num_workers)) as crew:
+        for lower, upper in run_slices(slices, crew, watch.share()):
+            watch.report(
+                Progress(
+                    method="exact",
+                    num_iter=1,
+                    residual=upper - lower if lower < upper else 0.0,
+                    log_z=lower,
+                    num_lanes=len(slices.lower),
+                    num_finished=int(np.count_nonzero(slices.is_done)),
+                    seconds=watch.seconds,
+                )
+            )
+    if not slices.complete:
+        return not_reached(batch, options, watch)
+    lower, upper = slices.ends
+    num_pairs, num_tables = len(model.pairwise.flat), len(model.pairwise.flat) + len(model.factors.flat)
+    mixture = slices.mixture or Mixture(-math.inf, np.full(len(batch.unary), np.nan), np.full(num_tables, np.nan))
+    # apart by rounding only, unless there is nothing to sum
+    log_z = lower if lower == upper else lower + (upper - lower) / 2
+    error = 0.0 if lower == upper else max(upper - log_z, log_z - lower)
+    tables = mixture.tables[None] if options.marginals else None
+    state = ExactState(tables, None, num_pairs)
+    ends = np.array([log_z]), np.array([error])
+    return exact_estimates(batch, options, watch, *ends, mixture.unary[:, None], state)

@@ -6,8 +6,7 @@ left: it keeps its place in the topology, and the solvers see to it that value, 
 model without it.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.checks import LARGEST_POTENTIAL, as_floats
-from clampz.model.fixing import adding_error, component, keep_only, states_left
+from clampz.model.fixing import keep_only, states_left
 from clampz.model.model import Model
 from clampz.model.tables import columns, piece_of, read_only
 from clampz.model.variables import Evidence
@@ -149,31 +148,3 @@ def _refuse_forbidden_pairs(model: Model, hard: Integers, evidence: dict[int, in
             f"{where}variables {u} and {v} cannot be in states {state[u]} and {state[v]} together: "
             "the model forbids it, so Z = 0"
         )
-
-
-def joint_lanes(model: Model, unary: Floats, variables: Sequence[int]) -> tuple[Batch, Floats, float]:
-    """Of a pairwise model with these unary potentials (S,), the model of the other variables, a lane for each joint
-    state of these; (B,) what each lane adds to log Z; and a bound on the rounding made."""
-    start = model.unary.start
-    states = [np.flatnonzero(unary[start[i] : start[i + 1]] > -np.inf) for i in variables]
-    sizes = [len(left) for left in states]
-    num_lanes = math.prod(sizes)
-    joint = [left[row] for left, row in zip(states, np.indices(sizes).reshape(len(sizes), num_lanes), strict=True)]
-    number = np.full(model.num_variables, -1, dtype=np.int64)
-    number[list(variables)] = np.arange(len(variables))
-    lanes = np.repeat(unary[:, None], num_lanes, axis=1)
-    constant = np.zeros(num_lanes)
-    for i, row in zip(variables, joint, strict=True):
-        constant += unary[start[i] + row]
-    for k, (i, j) in enumerate(model.edges.tolist()):
-        table, a, b = model.pairwise.at(k), number[i], number[j]
-        if a >= 0 and b >= 0:
-            constant += table[joint[a], joint[b]]
-        elif a >= 0:
-            lanes[start[j] : start[j + 1]] += table[joint[a]].T
-        elif b >= 0:
-            lanes[start[i] : start[i + 1]] += table[:, joint[b]]
-    constant += model.constant
-    rest = component(model, np.flatnonzero(number < 0))
-    error = adding_error(model, unary, len(variables))
-    return Batch(rest, lanes[np.repeat(number < 0, model.num_states)]), constant, error

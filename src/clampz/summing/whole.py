@@ -36,7 +36,13 @@ class WholeSum(NamedTuple):
 
     @property
     def seconds(self) -> float:
+        """What it takes one worker."""
         return self.how.seconds() if isinstance(self.how, PlanarPlan) else self.how.seconds
+
+    @property
+    def duration(self) -> float:
+        """Seconds until all workers are done."""
+        return self.how.seconds() if isinstance(self.how, PlanarPlan) else self.how.duration
 
     def ends(self, watch: Watch | None = None) -> tuple[float, float]:
         """Lower and upper end of log Z: apart by rounding only, unless the watch was over first, or rounding could not
@@ -69,11 +75,15 @@ def planar_whole(model: Model, memory: float, watch: Watch) -> WholeSum | None:
     return None if isinstance(plan, Unfit) else WholeSum(model, 0.0, plan)
 
 
-def least_sum(model: Model, most_seconds: float, memory: float, *, thorough: bool, watch: Watch) -> WholeSum | None:
+def least_sum(
+    model: Model, most_seconds: float, memory: float, *, thorough: bool, num_workers: int, watch: Watch
+) -> WholeSum | None:
     """What simplifying leaves of a model, if that can be summed in so many seconds."""
     least = simplify(model, marginals=False, watch=watch)
-    plan = Slicer(least.model).plan(least.model.unary.flat, most_seconds, memory, thorough=thorough, watch=watch)
-    return None if plan is None or plan.fixed else WholeSum(least.model, least.error, plan)
+    plan = Slicer(least.model).plan(
+        least.model.unary.flat, most_seconds, memory, thorough=thorough, num_workers=num_workers, watch=watch
+    )
+    return None if plan is None else WholeSum(least.model, least.error, plan)
 
 
 def worth_counting(model: Model) -> bool:

@@ -1,0 +1,112 @@
+"""What is done about a model as a whole beside a search: its sum, in slices, and methods that have more to gain."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from clampz.bracketing.leaves import solve_by_methods
+from clampz.bracketing.options import BoundOptions
+from clampz.clamping.branches import bytes_per_lane
+from clampz.elimination.slices import Slices, SliceSums, sum_slices
+from clampz.model import Model
+from clampz.numerics import Floats, Integers
+from clampz.planar.plans import PlanarPlan
+from clampz.summing.whole import WholeSum
+from clampz.watch import Watch
+from clampz.workers import Crew, Job
+
+# Share of the time that summing the whole model may take: where it has threads of its own, and where everything else
+# waits for it.
+WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
+# The share that it is expected to take at most where all threads are given to it.
+SOON = 0.5
+# Slices that bounds are looked for on at most, and the share of the time for each of two methods.
+MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
+
+
+WholeBy = Literal["method", "sum", "slices", "bounds", "count"]
+
+
+class Whole(NamedTuple):
+    """The ends of log Z are asked for: by a method on all of the model, by a sum in one go, by summing some slices, by
+    bounds on slices, or by counting."""
+
+    by: WholeBy
+
+    @property
+    def num_more(self) -> int:
+        return 0
+
+
+class WholeWork:
+    """Work on the whole that waits or is under way: the slices of its sum first, as many as may be at once, then
+    methods, each begun when a worker has time for it.  `summed`: all of it is known."""
+
+    def __init__(self) -> None:
+        self.slices: Slices | None = None
+        self.summed = False
+        self._error = 0.0
+        self._until, self._at_once, self._under_way = Watch(), 0, 0
+        self._others: list[tuple[Callable[[], Job[Any]], Whole]] = []
+
+    def add(self, begin: Callable[[], Job[Any]], by: WholeBy = "method") -> None:
+        """Have something else done, which this begins."""
+        self._others.append((begin, Whole(by)))
+
+    def add_sum(self, whole: WholeSum, options: BoundOptions, crew: Crew, watch: Watch) -> None:
+        """Have a sum done: in slices by all if it is done soon, else so that one is left for bounds.  Overdue where
+        the watch is over first."""
+        if isinstance(whole.how, PlanarPlan):
+            until = watch.share(WHOLE_TIME_ALONE if crew.num_threads == 1 else 1.0)
+            self.add(lambda: crew.submit(whole.ends, here=(until,)), "sum")
+            return
+        slices = self.slices = Slices(whole.model, whole.model.unary.flat, whole.how)
+        slices.begin(watch)
+        self._error = whole.error
+        soon = slices.plan.duration <= watch.left(SOON)
+        self._at_once = min(crew.num_at_once if soon else max(1, crew.num_at_once - 1), slices.plan.num_workers)
+        share = WHOLE_TIME_ALONE if crew.num_threads == 1 else WHOLE_TIME if soon else 1.0
+        self._until = watch.share(share)
+        some = slices.waiting
+        if 1 < len(some) <= min(MOST_BOUNDED, options.worker_bytes / bytes_per_lane(slices.model)):
+            work = (slices.model, slices.lanes(some), options, watch.left(BOUNDS_SHARE), some)
+            self.add(lambda: crew.submit(bound_slices, *work, here=(watch,)), "bounds")
+
+    def next(self, crew: Crew, num_pending: int) -> tuple[Job[Any], Whole] | None:
+        """What should be under way now, begun; None if that is all."""
+        slices = self.slices
+        if slices is not None and self._under_way < self._at_once and not self._until.must_stop():
+            some = slices.next()
+            if some.size:
+                self._under_way += 1
+                return crew.submit(sum_slices, *slices.work(some), here=(self._until,)), Whole("slices")
+        for place, (begin, whole) in enumerate(self._others):
+            if whole.by == "count" or num_pending < crew.num_at_once:
+                del self._others[place]
+                return begin(), whole
+        return None
+
+    def take(self, whole: Whole, found: Any) -> tuple[float, float]:
+        """What came of it, as ends of log Z."""
+        if whole.by in ("method", "sum"):
+            lower, upper = found
+            self.summed = self.summed or (whole.by == "sum" and upper < math.inf)
+            return lower, upper
+        assert self.slices is not None
+        if whole.by == "slices":
+            self._under_way -= 1
+            sums: SliceSums = found
+            self.slices.take(sums)
+        else:
+            self.slices.bound(*found)
+        self.summed = self.summed or self.slices.complete
+        lower, upper = self.slices.ends
+        return lower - self._error, upper + self._error
+
+
+def bound_slices(
+    model: Model, lanes: Floats, options: BoundOptions, seconds: float, some: Integers, within: Watch | None = None
+) -> tuple[Integers, Floats, Floats]:
+    """Which slices, and bounds on their log Z by mean field and TRW."""
+    found = solve_by_methods(model, lanes, options, seconds, 1, within or Watch(2 * seconds))
+    return some, found.lower, found.upper

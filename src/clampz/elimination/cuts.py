@@ -1,0 +1,69 @@
+"""Which variables to fix so that a sum falls into slices: those that make its tables smaller along a given order.
+
+A variable that is in all large tables costs nothing: its slices together have as many entries as the whole.  Of one
+that is in a share q of the entries, fixing its s states leaves 1 - q (1 - 1/s) of them in each slice, which is s times
+that in all.
+"""
+
+import numpy as np
+
+from clampz._kernels import elimination_order, graph
+from clampz.elimination.orders import Order
+from clampz.numerics import Integers
+
+# Variables of all tables together beyond which nobody looks.
+MOST_MEMBERS = 4_000_000
+# Of the entries of the whole: what variables have to be in to be worth fixing.
+LEAST_SHARE = 1e-3
+
+
+class Cuts:
+    """The tables of a complete order, as more and more variables are fixed; `edges` are the pairs of variables that
+    share a factor.
+
+    Attributes
+    ----------
+    order
+        Of what is left, with what it costs.
+    fixed
+        The variables that were.
+    """
+
+    def __init__(self, order: Order, num_states: Integers, edges: Integers) -> None:
+        self.fixed: list[int] = []
+        self._num_states, self._edges = num_states.copy(), edges
+        self._lay_out(order.variables)
+
+    def _lay_out(self, variables: Integers) -> None:
+        """The tables that the order has now: for every variable of every table, which table, and which variable, both
+        by their place in the order."""
+        n = len(variables)
+        self._edges = self._edges[(self._num_states[self._edges] > 1).all(axis=1)]
+        start, neighbour, _ = graph.neighbour_lists(n, self._edges.astype(np.int32))
+        begin, scope, _, _ = elimination_order.bucket_scopes(variables, start, neighbour)
+        own = np.arange(n)
+        self._table = np.concatenate([own, np.repeat(own, np.diff(begin))])
+        self._member = np.concatenate([own, scope])
+        log_states = np.log2(self._num_states[variables])
+        log_size = np.bincount(self._table, log_states[self._member], minlength=n)
+        self._size = np.exp2(log_size)
+        self.order = Order(variables, float(self._size.sum()), float(log_size.max(initial=0.0)))
+
+    def fix_one(self) -> int | None:
+        """Fix the variable that adds least to the sum of all slices for what it takes from each; None where none is in
+        enough of the tables, or these are too many to look at."""
+        variables, total = self.order.variables, self.order.total
+        if len(self._member) > MOST_MEMBERS:
+            return None
+        inside = np.bincount(self._member, self._size[self._table], minlength=len(variables)) / total
+        places = np.flatnonzero((self._num_states[variables] > 1) & (inside > LEAST_SHARE))
+        if not places.size:
+            return None
+        states = self._num_states[variables[places]]
+        smaller = -np.log(1 - inside[places] * (1 - 1 / states))
+        longer = np.log(states) - smaller
+        best = int(variables[places[np.argmin(longer / smaller)]])
+        self._num_states[best] = 1
+        self.fixed.append(best)
+        self._lay_out(variables)
+        return best
