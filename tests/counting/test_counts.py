@@ -186,6 +186,7 @@ ACCIDENTS = {
     "Ganak failed: no luck": "import sys; sys.exit('no luck')",
     "Ganak failed: 7": "import os; os._exit(7)",
     "ended without an answer": "",
+    "ended without an answer ": "import shutil; shutil.rmtree(sys.argv[1]); sys.exit(1)",
     "gave no numbers": "open(sys.argv[1] + '/answer', 'w').write('ten')",
     "[nan], which is no count": "open(sys.argv[1] + '/answer', 'w').write('nan')",
     "[-1.0], which is no count": "open(sys.argv[1] + '/answer', 'w').write('-0x1p0')",

@@ -101,12 +101,12 @@ class Program:
 
     def answer(self, file: str = "answer") -> bytes:
         """What a program that is done has written; raises Failed if it came to nothing."""
-        if self._process.returncode == 0:
-            try:
+        try:
+            if self._process.returncode == 0:
                 return (self.folder / file).read_bytes()
-            except OSError:
-                raise Failed(f"{self.name} ended without an answer") from None
-        said = (self.folder / "said").read_bytes()[-LAST_WORDS:].decode(errors="replace").strip()
+            said = (self.folder / "said").read_bytes()[-LAST_WORDS:].decode(errors="replace").strip()
+        except OSError:
+            raise Failed(f"{self.name} ended without an answer") from None
         if self._is_too_large or "MemoryError" in said or "bad_alloc" in said:
             raise Failed(f"{self.name} needs more than {bytes_in_words(self._memory)} of memory")
         if self._process.returncode < 0:
