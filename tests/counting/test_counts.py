@@ -186,6 +186,7 @@ ACCIDENTS = {
     "Ganak failed: no luck": "import sys; sys.exit('no luck')",
     "Ganak failed: 7": "import os; os._exit(7)",
     "ended without an answer": "",
+    "ended without an answer ": "import shutil; shutil.rmtree(sys.argv[1]); sys.exit(1)",
     "gave no numbers": "open(sys.argv[1] + '/answer', 'w').write('ten')",
     "[nan], which is no count": "open(sys.argv[1] + '/answer', 'w').write('nan')",
     "[-1.0], which is no count": "open(sys.argv[1] + '/answer', 'w').write('-0x1p0')",
@@ -200,13 +201,15 @@ def test_accidents_leave_a_reason(said, does, monkeypatch, tmp_path):
     other = tmp_path / "child.py"
     other.write_text(f"import sys, time\n{does}\n{'time.sleep(60)' if 'full' in does else ''}\n")
     monkeypatch.setattr(programs, "CHILD", other)
-    found = count(chain(5, 0.0)[0], memory=200_000_000)
+    found = count(chain(5, 0.0)[0], memory=300_000_000)
     assert found.log_z is None and said.strip() in found.why_none
 
 
 def test_a_program_that_cannot_be_started_leaves_a_reason(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert "could not be started" in count(chain(5, 0.0)[0]).why_none
+    monkeypatch.setattr(sys, "executable", "")
+    assert "there is no Python" in count(chain(5, 0.0)[0]).why_none
 
 
 @with_compiler

@@ -93,6 +93,7 @@ class Circuit:
 def compiled(clauses: Clauses, watch: Watch, memory: int) -> Circuit:
     """The circuit of some clauses, its completeness proven if there is time for that; raises Failed where none is to
     be had, Overdue where the watch is over before."""
+    watch.check_stop()
     with _dsharp(clauses, memory) as program:
         if not wait_for([program], watch):
             raise Overdue

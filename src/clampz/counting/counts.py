@@ -32,8 +32,8 @@ HEAD_START = 1.0
 # Once there is a count, a proof has so many times as long as that took, and so many seconds: nobody waits for ever
 # where time is not limited.
 PATIENCE, LEAST_PATIENCE = 1.0, 1.0
-# How far the probabilities of a variable's states, counted one by one, may be from adding up to 1.
-ADDING_UP = 1e-6
+# How far above 1 the share of a state may be, both counts being rounded.
+ABOVE_ONE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +109,7 @@ def _counted(model: Model, watch: Watch, memory: int, marginals: bool) -> Counte
             lower=log_z - clauses.error,
             marginals=nothing if marginals else None,
         )
-    log_count, circuit, why = _side_by_side(clauses, watch, memory // 2)
+    log_count, circuit, why = _side_by_side(clauses, watch, memory // 3)  # two programs, and what is read here
     if log_count is None and circuit is None:
         raise Failed(why)
     found = _combined(clauses, log_count, circuit)
@@ -122,7 +122,7 @@ def _counted(model: Model, watch: Watch, memory: int, marginals: bool) -> Counte
 
 
 def _side_by_side(clauses: Clauses, watch: Watch, memory: int) -> tuple[float | None, Circuit | None, str]:
-    """What the counter finds, what the compiler does, and why the counter found nothing.  Once one of them has what the
+    """What the counter finds, what the compiler does, and why there may be nothing.  Once one of them has what the
     other could only confirm, that is ended."""
     counting, compiling = watch.share(), watch.share()
     begun = perf_counter()
@@ -146,11 +146,12 @@ def _side_by_side(clauses: Clauses, watch: Watch, memory: int) -> tuple[float | 
         finally:
             counting.end()
             compiling.end()
-    circuit = None if _why_none(compiled) else compiled.result()
+    not_compiled = _why_none(compiled)
+    circuit = None if not_compiled else compiled.result()
     if counted is None:
-        return None, circuit, ""
-    why = _why_none(counted)
-    return None if why else counted.result(), circuit, why
+        return None, circuit, not_compiled
+    not_counted = _why_none(counted)
+    return None if not_counted else counted.result(), circuit, not_counted if ganak.is_there() else not_compiled
 
 
 def _is_proven(compiled: Future[Circuit]) -> bool:
@@ -197,7 +198,7 @@ def _marginals(clauses: Clauses, found: Counted, circuit: Circuit | None, watch:
     about = found.log_z - clauses.scale
     asked = literals[literals > 0]
     shares = np.exp(ganak.log_counts(clauses, about, asked.tolist(), watch, memory) - about)
-    if (shares > 1.0 + ADDING_UP).any():
+    if (shares > 1.0 + ABOVE_ONE).any():
         raise Failed("counts of single states are larger than that of all")
     probability = np.ones(clauses.num_booleans + 1)
     probability[asked] = np.minimum(shares, 1.0)

@@ -34,6 +34,7 @@ def log_count(clauses: Clauses, watch: Watch, memory: int) -> float:
         raise Failed("Ganak is not installed")
     window = Window(clauses)
     while True:
+        watch.check_stop()
         with start(clauses, window.center, memory) as program:
             if not wait_for([program], watch):
                 raise Overdue

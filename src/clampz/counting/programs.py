@@ -54,12 +54,14 @@ class Program:
         self._memory = memory
         self._is_too_large = False
         self._ends = ExitStack()
+        if not sys.executable or getattr(sys, "frozen", False):
+            raise Failed(f"{name} could not be started: there is no Python to do it")
         try:
             self.folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory(prefix="clampz-")))
             for file, array in arrays.items():
                 array.tofile(self.folder / file)
             limits = {"memory": memory + RESERVED_BYTES, "file": memory // MEMORY_PER_FILE_BYTE}
-            told = {**task, **limits, "parent": os.getpid(), "path": sys.path}
+            told = {**task, **limits, "parent": os.getpid(), "path": [str(place) for place in sys.path]}
             (self.folder / "task.json").write_text(json.dumps(told))
             said = self._ends.enter_context((self.folder / "said").open("wb"))
             self._process = subprocess.Popen(
@@ -99,12 +101,12 @@ class Program:
 
     def answer(self, file: str = "answer") -> bytes:
         """What a program that is done has written; raises Failed if it came to nothing."""
-        if self._process.returncode == 0:
-            try:
+        try:
+            if self._process.returncode == 0:
                 return (self.folder / file).read_bytes()
-            except OSError:
-                raise Failed(f"{self.name} ended without an answer") from None
-        said = (self.folder / "said").read_bytes()[-LAST_WORDS:].decode(errors="replace").strip()
+            said = (self.folder / "said").read_bytes()[-LAST_WORDS:].decode(errors="replace").strip()
+        except OSError:
+            raise Failed(f"{self.name} ended without an answer") from None
         if self._is_too_large or "MemoryError" in said or "bad_alloc" in said:
             raise Failed(f"{self.name} needs more than {bytes_in_words(self._memory)} of memory")
         if self._process.returncode < 0:
