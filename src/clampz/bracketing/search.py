@@ -23,7 +23,7 @@ from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE, Whole, WholeWo
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
-from clampz.counting import Counted
+from clampz.counting import Counted, worth_counting
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -31,7 +31,7 @@ from clampz.model.equivalent import Equivalent, pairwise_model
 from clampz.numerics import Floats
 from clampz.signature import is_small
 from clampz.simplifying import simplify
-from clampz.summing.whole import WholeSum, count_on, least_sum, planar_whole, quick_sum, worth_counting
+from clampz.summing.whole import WholeSum, count_on, least_sum, planar_whole, quick_sum
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
@@ -259,7 +259,8 @@ class Search:
         if whole is not None and whole.seconds > FINISH_SECONDS:
             with suppress(Overdue):
                 self.whole.add_sum(whole, options, crew, watch)
-        if options.exact and worth_counting(self.rest) and not watch.must_stop():
+        seconds = math.inf if whole is None else whole.duration
+        if options.exact and worth_counting(self.rest, seconds) and not watch.must_stop():
             self.whole.add(lambda: crew.beside(count_on, self.rest, options.num_bytes, watch), "count")
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
         longest = LONG_SHARE if self.frontier.root.submodel.model.num_edges <= MOST_EDGES else LONGEST_SHARE

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
 from clampz.counting import Counted, count
 from clampz.elimination.slices import SlicedPlan, Slicer
 from clampz.model import Model
@@ -84,12 +82,6 @@ def least_sum(
         least.model.unary.flat, most_seconds, memory, thorough=thorough, num_workers=num_workers, watch=watch
     )
     return None if plan is None else WholeSum(least.model, least.error, plan)
-
-
-def worth_counting(model: Model) -> bool:
-    """Whether a model that is too wide to sum at once has hard zeros enough for counting to get further."""
-    zeros = sum(int(np.isneginf(flat).sum()) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
-    return zeros >= model.num_variables > 0
 
 
 def count_on(model: Model, memory: float, watch: Watch) -> Counted:
