@@ -85,6 +85,8 @@ def walk() -> None:
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
     with suppress(cz.TooWideError):  # of a graph as large a part is looked at first
         cz.exact(cz.generators.grid(260, 260, rng=0))
+    for weights in ((-2, 2), (-900, 900)):  # long enough to be contracted, as numbers and as logarithms
+        cz.exact(cz.generators.grid(9, 9, weights=weights, rng=0))
     large = cz.generators.grid(120, 120, rng=0)  # ranges of slots, a thread for each
     for method in (cz.mean_field, cz.bethe, cz.trw):
         method(large, max_iter=2, threads=2)

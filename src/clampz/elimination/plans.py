@@ -41,7 +41,7 @@ NO_LIMIT = 2**62
 # plan; and seconds per entry of a sweep, to compare the two.
 CONTRACTED_ENTRIES, SECONDS_PER_VISIT = 2.0**20, 2e-9
 # Entries of a table that no machine has room for: there is no counting what else is in memory with it.
-MOST_PLACED = 2.0**50
+BEYOND_ALL = 2.0**50
 # Of the scratch of a sweep, where nothing is swept.
 NO_SIZES = np.zeros(6, dtype=np.int64)
 
@@ -200,7 +200,7 @@ class Elimination:
             plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
             found = cls(scopes, order, plan, width, sizes)
         else:
-            if contraction.largest > MOST_PLACED:
+            if contraction.largest > BEYOND_ALL:
                 raise _too_wide(width, int(8 * contraction.largest), memory_allowed(memory), "at least ")
             found = cls(scopes, order, contraction, width, NO_SIZES)
         _check_memory(found.width, found.num_bytes(marginals), memory)
