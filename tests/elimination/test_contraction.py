@@ -16,6 +16,7 @@ from clampz._kernels import contraction_plan as plans
 from clampz._kernels import contraction_steps as steps
 from clampz._kernels.contraction_tree import measure
 from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
+from clampz.elimination.cost import exact_cost
 from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan, Scopes
 from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
 from clampz.model.batch import Batch
@@ -166,6 +167,13 @@ def test_marginals_in_little_memory_are_the_same():
     assert found[0][0] == found[1][0]
     for one, other in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_what_exact_inference_takes_is_what_it_takes_in_the_memory_there_is():
+    model = cz.generators.grid(12, 60, toroidal=False, rng=0)
+    much, little = (exact_cost(model, memory=memory) for memory in ("1GB", "1MB"))
+    assert little.num_bytes < 0.7 * much.num_bytes
+    assert little.plan.elimination.num_bytes() == little.num_bytes
 
 
 def test_log_z_frees_what_was_used():

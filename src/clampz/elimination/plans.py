@@ -5,7 +5,7 @@ laid out in `_kernels.elimination_plan`.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -205,6 +205,12 @@ class Elimination:
             found = cls(scopes, order, contraction, width, NO_SIZES)
         _check_memory(found.width, found.num_bytes(marginals), memory)
         return found
+
+    def within(self, memory: int | str | None) -> "Elimination":
+        """The same sum, in so many bytes if that can be done by making tables again."""
+        if not isinstance(self.plan, Contraction):
+            return self
+        return replace(self, plan=replace(self.plan, memory=max(0, memory_allowed(memory) - self.scopes.num_bytes)))
 
     def num_bytes(self, marginals: bool = True) -> int:
         """Memory that one run needs, with what it is made of and what it returns."""
