@@ -94,6 +94,13 @@ def exact_sums() -> list[float]:
     return out
 
 
+def contracted_sums() -> list[float]:
+    """Contracted wherever they are long enough to be."""
+    with pytest.MonkeyPatch.context() as patch:
+        set_everywhere(patch, "elimination.plans:SECONDS_PER_VISIT", math.inf)
+        return exact_sums()
+
+
 def brackets() -> list[float]:
     """Valid ones; and all the way to log Z where there is time."""
     out = []
@@ -229,6 +236,21 @@ def of_states(size: float) -> None:
     joint = a * (((ab * b) @ (bc * c)) * ac).sum(axis=1)
     assert found.log_z == pytest.approx(np.log(joint.sum()), rel=1e-12)
     np.testing.assert_allclose(found.marginals[0], joint / joint.sum(), atol=EXACT)
+
+
+def of_runs(size: float) -> None:
+    """An axis of so many states, through all that is contracted."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(int(size), 3)), rng.normal(size=(3, 2, int(size)))
+    model = cz.Model.from_factors([int(size), 3, 2], [((0, 1), first), ((1, 2, 0), second)])
+    joint = first[:, :, None] + second.transpose(2, 0, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        set_everywhere(patch, "elimination.plans:CONTRACTED_ENTRIES", 0.0)
+        set_everywhere(patch, "elimination.plans:SECONDS_PER_VISIT", math.inf)
+        found = cz.exact(model)
+    assert found.log_z == pytest.approx(np.logaddexp.reduce(joint, axis=None), rel=1e-12)
+    for i, others in enumerate(((1, 2), (0, 2), (0, 1))):
+        np.testing.assert_allclose(found.marginals[i], np.exp(joint - found.log_z).sum(axis=others), atol=EXACT)
 
 
 def of_pieces(size: float) -> None:

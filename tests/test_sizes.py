@@ -43,6 +43,7 @@ NO_SIZES = {
     "counting.circuits:BYTES_PER_TOKEN": "an estimate of a size",
     "counting.encoding:MOST_LITERALS": "tests/counting/test_encoding.py",
     "counting.programs:RESERVED_BYTES": "what a program reserves and does not use",
+    "elimination.contraction:MOST_SEGMENTS": "cuts, tried one after another",
     "elimination.orders:SECONDS_PER_WORD": "a rate",
     "elimination.orders:WORK_IF_HUGE": "effort for an error message",
     "elimination.plans:NO_LIMIT": "no limit",
@@ -118,6 +119,7 @@ SET = {
     "elimination.orders:LARGE_GRAPH": Setting((0, 29, 30), checks.exact_sums),
     "elimination.orders:MAX_WORK": Setting((0.0,), checks.exact_sums),
     "elimination.orders:MIN_WORK": Setting((0.0, 1e7), checks.exact_sums),
+    "elimination.plans:CONTRACTED_ENTRIES": Setting((0.0, 2.0**60), checks.contracted_sums),
     "elimination.plans:SMALL_BYTES": Setting((0,), checks.exact_sums),
     "elimination.cuts:MOST_MEMBERS": Setting((0, 100), checks.brackets),
     "elimination.slices:MOST_AT_ONCE": Setting((0, 1), checks.brackets),
@@ -155,6 +157,7 @@ def test_answers_agree_wherever_the_limit_is(where, value, monkeypatch):
 
 
 AT_SIZE: dict[str, Callable[[float], None]] = {
+    "_kernels.contraction_steps:LONGEST_RUN": checks.of_runs,
     "_kernels.elimination_forwards:LINEAR_RANGE": checks.of_strength,
     "_kernels.elimination_order:DENSE_LIMIT": checks.in_the_matrix_of_bits,
     "_kernels.elimination_order:HOPELESS": checks.of_width,

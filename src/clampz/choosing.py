@@ -116,7 +116,7 @@ def _by_what_suits(model: Model, run: "_Run", time: float | None, k: int | None,
     rest = DEFAULT_TIME if time is None else math.inf
     if k:
         return _clamped_as_asked(model, "", run.limited(rest), k, select)
-    cost = exact_cost(model, marginals=run.marginals, watch=run.watch.share(PLANNING_SHARE))
+    cost = exact_cost(model, marginals=run.marginals, memory=run.memory, watch=run.watch.share(PLANNING_SHARE))
     most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
     found, why = _exactly(model, cost, run, cost.seconds, most)
     if found is not None:

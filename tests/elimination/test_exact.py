@@ -231,7 +231,9 @@ def test_too_wide_names_what_it_takes():
     with pytest.raises(TooWideError, match=r"width 19.*1,000,000 are allowed.*clamp.*trw.*memory=") as caught:
         exact(model, memory=1_000_000)
     assert caught.value.width == 19
-    assert caught.value.num_bytes > 8 * 2**16  # in thirds, each pair of which is a matrix: three of 2^13 entries at least
+    assert (
+        caught.value.num_bytes > 8 * 2**16
+    )  # in thirds, each pair of which is a matrix: three of 2^13 entries at least
     with pytest.raises(OptionError, match="memory"):
         exact(model, memory=-1)
 

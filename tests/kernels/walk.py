@@ -93,6 +93,8 @@ def walk() -> None:
         cz.exact(cz.generators.grid(260, 260, rng=0))
     with suppress(cz.TooWideError):  # orders by the shape of the graph are tried where a sum is worth it
         cz.exact(cz.generators.grid(12, 12, rng=0), memory="1MB")
+    for weights in ((-2, 2), (-900, 900)):  # long enough to be contracted, as numbers and as logarithms
+        cz.exact(cz.generators.grid(9, 9, weights=weights, rng=0))
     large = cz.generators.grid(120, 120, rng=0)  # ranges of slots, a thread for each
     for method in (cz.mean_field, cz.bethe, cz.trw):
         method(large, max_iter=2, threads=2)

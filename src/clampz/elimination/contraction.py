@@ -193,4 +193,4 @@ def _improved(tree: trees.Tree, log_states: Floats, limit: float, watch: Watch |
         better, pool = run_on(watch, len(nodes) * SECONDS_PER_LOOK, trees.reconfigure, *fixed)
         tree = tree._replace(pool=pool)
         if not better or (watch is not None and watch.must_stop()):
-            return tree, float(own.sum())
+            return tree, float(trees.measure(tree, log_states, np.inf)[1].sum())

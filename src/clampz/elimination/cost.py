@@ -95,9 +95,12 @@ class ExactCost(NamedTuple):
         return self.plan is None
 
 
-def exact_cost(model: Model, *, marginals: bool = True, watch: Watch | None = None) -> ExactCost:
-    """The width of the best elimination order found, and the memory and time that it takes; nothing is run.  Where a
-    watch is over before there is any order, all that is known is that it takes longer.
+def exact_cost(
+    model: Model, *, marginals: bool = True, memory: int | str | None = None, watch: Watch | None = None
+) -> ExactCost:
+    """The width of the best elimination order found, and the memory and time that it takes, in so many bytes if that
+    can be done; nothing is run.  Where a watch is over before there is any order, all that is known is that it takes
+    longer.
 
     >>> from clampz import generators
     >>> exact_cost(generators.cycle(100, rng=0)).width
@@ -109,5 +112,6 @@ def exact_cost(model: Model, *, marginals: bool = True, watch: Watch | None = No
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
     except Overdue:
         return ExactCost(0, 0, math.inf, None)
+    plan = plan._replace(elimination=plan.elimination.within(memory))
     found = plan.elimination
     return ExactCost(found.width, found.num_bytes(marginals), elimination_seconds(found, marginals=marginals), plan)

@@ -6,7 +6,7 @@ laid out in `_kernels.elimination_plan`.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ NO_LIMIT = 2**62
 # plan; and seconds per entry of a sweep, to compare the two.
 CONTRACTED_ENTRIES, SECONDS_PER_VISIT = 2.0**20, 2e-9
 # Entries of a table that no machine has room for: there is no counting what else is in memory with it.
-MOST_PLACED = 2.0**50
+BEYOND_ALL = 2.0**50
 # Of the scratch of a sweep, where nothing is swept.
 NO_SIZES = np.zeros(6, dtype=np.int64)
 
@@ -201,11 +201,17 @@ class Elimination:
             plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
             found = cls(scopes, order, plan, width, sizes)
         else:
-            if contraction.largest > MOST_PLACED:
+            if contraction.largest > BEYOND_ALL:
                 raise _too_wide(width, int(8 * contraction.largest), memory_allowed(memory), "at least ")
             found = cls(scopes, order, contraction, width, NO_SIZES)
         _check_memory(found.width, found.num_bytes(marginals), memory)
         return found
+
+    def within(self, memory: int | str | None) -> "Elimination":
+        """The same sum, in so many bytes if that can be done by making tables again."""
+        if not isinstance(self.plan, Contraction):
+            return self
+        return replace(self, plan=replace(self.plan, memory=max(0, memory_allowed(memory) - self.scopes.num_bytes)))
 
     def num_bytes(self, marginals: bool = True) -> int:
         """Memory that one run needs, with what it is made of and what it returns."""

@@ -1,0 +1,245 @@
+"""Contractions: each step against einsum, trees and places against what they must be, marginals in little memory, and
+the rounding error against many digits."""
+
+import decimal
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_plans import contracted
+
+import clampz as cz
+from clampz._kernels import contraction_packed as packed
+from clampz._kernels import contraction_plan as plans
+from clampz._kernels import contraction_steps as steps
+from clampz._kernels.contraction_tree import measure
+from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
+from clampz.elimination.cost import exact_cost
+from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan, Scopes
+from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
+from clampz.model.batch import Batch
+from clampz.watch import NEVER, Watch
+
+EXACT = 1e-10
+
+
+def one_step(rng, num_states, scopes, logs):
+    """The table that a step makes of two, all three laid out at random, and the same by einsum."""
+    out, first, second = scopes
+    sizes = [math.prod(num_states[list(scope)]) for scope in (first, second, out)]
+    axes = [rng.permutation(scope).astype(np.int64) for scope in (first, second, out)]
+    start = np.cumsum([0, *(len(each) for each in axes)])
+    step = np.zeros(1, plans.STEP)
+    step["out"], step["first"], step["second"] = 2, 0, 1
+    step["second_at"], step["out_at"] = sizes[0], sizes[0] + sizes[1]
+    plan = plans.Steps(step, start, np.concatenate([*axes, np.empty(0, dtype=np.int64)]).astype(np.int64), 3, 2)
+    arena = rng.random(sum(sizes))
+    tables = [
+        arena[a : a + size].reshape(num_states[each]).copy()
+        for a, size, each in zip((0, sizes[0]), sizes, axes, strict=False)
+    ]
+    scale = np.array([1.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0])
+    if logs is not None:
+        arena[:] = np.log(arena)
+        scale[1] = 1.0
+    steps.step(plan, 0, num_states, arena, scale, steps.make_lists(len(num_states)), packed.make_blocks(), logs, NEVER)
+    found = arena[-sizes[2] :].reshape(num_states[axes[2]])
+    wanted = np.einsum(tables[0], axes[0].tolist(), tables[1], axes[1].tolist(), axes[2].tolist(), optimize=False)
+    return (np.exp(found) if logs is not None else found), wanted * scale[1]
+
+
+# states of the axes in all three tables, in out and first, in out and second, in first and second, in first only
+SHAPES = [
+    ([], [], [], [], []),
+    ([2, 2], [2], [2], [2], []),
+    ([2], [2] * 7, [2] * 3, [2] * 4, []),
+    ([3], [5, 4, 3], [2, 7], [3, 3], [2]),
+    ([2], [2] * 3, [2] * 8, [5], []),
+    ([2, 3], [70], [67], [3], []),  # rows and columns beyond a block
+    ([2], [5], [3], [300, 2], []),  # as many to be summed
+    ([], [2, 2], [2], [1100], []),  # one axis longer than a list
+    ([1500], [4], [4], [4], []),
+    ([2] * 11, [], [2], [2], []),  # all batch
+    ([], [2] * 9, [], [2], []),
+    ([2] * 3, [], [], [], [2] * 3),
+    ([], [], [], [7, 9, 11], []),
+    ([1], [1, 6], [1], [1, 2], [1]),
+]
+
+
+@pytest.mark.checked
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_step_equals_einsum_however_its_tables_are_laid_out(shape):
+    rng = np.random.default_rng(0)
+    groups, n = [], 0
+    for states in shape:
+        groups.append(list(range(n, n + len(states))))
+        n += len(states)
+    num_states = np.array([k for states in shape for k in states], dtype=np.int64)
+    batch, rows, columns, summed, alone = groups
+    scopes = (batch + rows + columns, batch + rows + summed + alone, batch + columns + summed)
+    for _ in range(4):
+        for logs in (SCALED, LOGARITHMS):
+            found, wanted = one_step(rng, num_states, scopes, logs)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def grid(rows, cols, **drawing):
+    model = cz.generators.grid(rows, cols, toroidal=False, **{"rng": 0, **drawing})
+    scopes = Scopes.of(model)
+    values = np.concatenate([model.unary.flat, model.pairwise.flat, model.factors.flat])
+    return scopes, values
+
+
+def scope_sets(tree):
+    return [set(tree.pool[b : b + c].tolist()) for b, c in zip(tree.begin, tree.count, strict=True)]
+
+
+def test_trees_contract_every_table_once_and_sum_what_no_other_has():
+    scopes, _ = grid(5, 6)
+    plan = contracted(Elimination.of(scopes)).plan
+    tree, sets = plan.tree, scope_sets(plan.tree)
+    tables = set(range(scopes.num_factors))
+    for a in plan.order:
+        made_of = {c for c in (tree.left[a], tree.right[a]) if c >= 0}
+        assert made_of <= tables and all(tree.parent[c] == a for c in made_of)
+        tables -= made_of
+        others = set().union(*(sets[t] for t in tables)) if tables else set()
+        assert sets[a] == set().union(*(sets[c] for c in made_of)) & others
+        tables.add(a)
+    assert [sets[t] for t in tables] == [set()]
+
+
+def test_a_tree_is_no_worse_than_the_order_that_it_began_with(monkeypatch):
+    for model in (cz.generators.grid(9, 9, rng=0), cz.generators.complete(18, rng=0)):
+        elimination = Elimination.of(Scopes.of(model))
+        with monkeypatch.context() as patch:
+            patch.setattr("clampz.elimination.contraction._improved", first_tree)
+            first = contracted(elimination).plan.seconds
+        assert contracted(elimination).plan.seconds < 0.7 * first
+
+
+def first_tree(tree, log_states, limit, watch):
+    return tree, float(measure(tree, log_states, limit)[1].sum())
+
+
+@pytest.mark.parametrize("marginals", [False, True])
+@pytest.mark.parametrize("memory", [0, 2**40])
+def test_places_in_the_arena_are_nobody_elses_while_they_are_used(marginals, memory):
+    scopes, _ = grid(6, 6)
+    plan = contracted(Elimination.of(scopes), memory).plan
+    program = plan.program(marginals)
+    todo = program.steps.steps
+    size = {t: plan.sizes[t % len(plan.sizes)] for t in range(2 * len(plan.sizes))}
+    fixed = int(scopes.table_start[-1]) + 1
+    where = {f: int(scopes.table_start[f]) for f in range(scopes.num_factors)} | {2 * len(plan.sizes): fixed - 1}
+    owner = np.full(program.entries, -1)
+    for step in todo:
+        for table, at in ((step["first"], step["first_at"]), (step["second"], step["second_at"])):
+            assert where[table] == at
+            if at >= fixed:
+                assert (owner[at : at + size[table]] == table).all()
+        at, table = step["out_at"], step["out"]
+        for read in (step["first"], step["second"]):
+            begin = where[read]
+            end = begin + size.get(read, 1)
+            assert at >= end or at + size[table] <= begin
+        where[table] = at
+        owner[at : at + size[table]] = table
+    assert (owner[fixed:] >= 0).all()  # and none is wasted
+
+
+def test_marginals_in_little_memory_are_the_same():
+    scopes, values = grid(4, 60)
+    elimination = Elimination.of(scopes)
+    plenty = contracted(elimination)
+    little = replace(plenty, plan=replace(plenty.plan, memory=0))
+    again = [np.count_nonzero(each.plan.marginals_program.steps.steps["again"]) for each in (plenty, little)]
+    assert again[0] == 0 < again[1] < len(little.plan.order)
+    assert little.num_stored(True) - len(values) < 0.5 * (plenty.num_stored(True) - len(values))
+    found = []
+    for plan in (plenty, little):
+        workspace, marginals = Workspace.of(plan), np.empty(scopes.num_states.sum())
+        log_sum = sum_out(plan, values, workspace, marginals)
+        found.append((log_sum, marginals, workspace.beliefs[: len(values)].copy()))
+    assert found[0][0] == found[1][0]
+    for one, other in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_exact_inference_takes_is_what_it_takes_in_the_memory_there_is():
+    model = cz.generators.grid(12, 60, toroidal=False, rng=0)
+    much, little = (exact_cost(model, memory=memory) for memory in ("1GB", "1MB"))
+    assert little.num_bytes < 0.7 * much.num_bytes
+    assert little.plan.elimination.num_bytes() == little.num_bytes
+
+
+def test_log_z_frees_what_was_used():
+    plan = ExactPlan.of(Batch.of(cz.generators.grid(22, 22, toroidal=False, rng=0)), NO_LIMIT).elimination
+    assert plan.num_bytes(False) < 1e9
+    assert plan.num_bytes(True) < 4e9
+
+
+def test_error_bounds_hold_to_many_digits():
+    rng = np.random.default_rng(3)
+    for scale in (0.3, 5.0, 200.0):
+        model = cz.generators.grid(3, 3, weights=(-scale, scale), rng=rng)
+        scopes = Scopes.of(model)
+        values = np.concatenate([model.unary.flat, model.pairwise.flat])
+        for log_domain in (False, True):
+            plan = contracted(Elimination.of(scopes))
+            found = sum_out(plan, values, Workspace.of(plan), np.empty(0), log_domain=log_domain)
+            wanted = log_z_to_many_digits(model)
+            assert abs(decimal.Decimal(found.log_z) - wanted) <= decimal.Decimal(found.error)
+            assert found.error < 1e-12 * (1 + scale)
+
+
+def log_z_to_many_digits(model):
+    with decimal.localcontext() as context:
+        context.prec = 50
+        total = decimal.Decimal(0)
+        for x in itertools.product(*(range(int(k)) for k in model.num_states)):
+            score = sum((decimal.Decimal(float(model.unary[i][s])) for i, s in enumerate(x)), decimal.Decimal(0))
+            for i, j in model.pairwise:
+                score += decimal.Decimal(float(model.pairwise[i, j][x[i], x[j]]))
+            total += score.exp()
+        return total.ln()
+
+
+@pytest.mark.parametrize("log_domain", [False, True])
+def test_a_flag_that_is_raised_stops_it(log_domain):
+    scopes, values = grid(5, 5)
+    plan = contracted(Elimination.of(scopes))
+    over = Watch(0.0)
+    assert over.must_stop()
+    long = replace(plan, plan=replace(plan.plan, seconds=10.0))  # what is expected to be short is not held to a watch
+    assert sum_out(long, values, Workspace.of(plan), np.empty(0), log_domain=log_domain, watch=over) == STOPPED_SUM
+    assert math.isfinite(sum_out(plan, values, Workspace.of(plan), np.empty(0), log_domain=log_domain).log_z)
+
+
+def test_long_sums_are_contracted_and_short_ones_swept():
+    short, long = (Elimination.of(Scopes.of(cz.generators.grid(k, k, rng=0))) for k in (5, 9))
+    assert type(short.plan) is not type(long.plan) is type(contracted(short).plan)
+    assert long.visits < long.order.total and long.num_bytes() < 8 * long.order.total
+
+
+def test_tables_beyond_all_memory_are_refused_without_being_placed(monkeypatch):
+    monkeypatch.setattr("clampz.elimination.plans.BEYOND_ALL", 2.0**10)
+    with pytest.raises(cz.TooWideError, match="at least") as caught:
+        Elimination.of(Scopes.of(cz.generators.grid(9, 9, rng=0)))
+    assert caught.value.num_bytes > 8 * 2**10
+
+
+def test_workspaces_serve_sweeps_and_contractions():
+    eliminations = [Elimination.of(grid(k, k)[0]) for k in (3, 5)]
+    both = [eliminations[0], contracted(eliminations[1])]
+    workspace = Workspace.of(*both)
+    for k, plan in zip((3, 5, 3), (*both, both[0]), strict=True):
+        scopes, values = grid(k, k)
+        marginals = np.empty(scopes.num_states.sum())
+        found = sum_out(plan, values, workspace, marginals)
+        alone = sum_out(plan, values, Workspace.of(plan), np.empty(0))
+        assert found.log_z == alone.log_z
+        assert cz.exact(cz.generators.grid(k, k, toroidal=False, rng=0)).log_z == pytest.approx(found.log_z, rel=EXACT)
