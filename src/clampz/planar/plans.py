@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph, planar_cities
 from clampz._kernels.planar_dissection import count_updates, dissect
-from clampz._kernels.planar_fronts import Matrix, Tree
+from clampz._kernels.planar_fronts import Dissection, Matrix
 from clampz._kernels.planar_scales import scales
 from clampz._kernels.planarity import PLANAR, embed
 from clampz.model import Model
@@ -82,7 +82,7 @@ class PlanarPlan:
     flip: NDArray[np.bool_]
     J: Floats
     log_scale: Floats
-    tree: Tree
+    tree: Dissection
     matrix: Matrix
     num_updates: float
 
@@ -129,7 +129,7 @@ class PlanarPlan:
             flip,
             J,
             log_scale,
-            Tree(low, high, children, order, place),
+            Dissection(low, high, children, order, place),
             Matrix(city_start, city_half, city_of, np.exp2(log_scale), weight),
             num_updates,
         )
