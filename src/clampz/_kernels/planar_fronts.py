@@ -175,8 +175,8 @@ def _first_met(t, h, tree, matrix):
 
 @kernel
 def factorise(tree, matrix, shift, most, keep, flag):
-    """(status, log |det|, its rounding, error by half-edge, KeptColumns): of A in twice the precision, or, with a shift, of
-    i A - shift.  Given up where more than `most` numbers would be in memory at a time."""
+    """(status, log |det|, its rounding, error by half-edge, KeptColumns): of A in twice the precision, or, with a
+    shift, of i A - shift.  Given up where more than `most` numbers would be in memory at a time."""
     skew = shift == 0.0
     num_half = matrix.city_half.size
     num_nodes = tree.low.size

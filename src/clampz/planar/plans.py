@@ -95,6 +95,8 @@ class PlanarPlan:
         ising = as_ising(model, marginals=marginals)
         if isinstance(ising, Unfit):
             return ising
+        if watch is not None:
+            watch.check_stop()
         if BYTES_PER_EDGE * len(ising.edges) > memory_allowed(memory):
             return Unfit(f"the plan of {len(ising.edges)} couplings does not fit into the memory")
         return cls._of_ising(ising, marginals, watch)

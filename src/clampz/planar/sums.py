@@ -80,10 +80,10 @@ def sum_by_plan(
     if isinstance(determinant, Unfit):
         return determinant
     ising, finite = plan.ising, np.isfinite(plan.J)
-    scale = math.fsum(plan.log_scale[np.isfinite(plan.log_scale)])
+    scale = math.fsum(plan.log_scale[np.isfinite(plan.log_scale)].tolist())
     terms = [
         ising.constant,
-        -math.fsum(plan.J[finite]),  # the product of c: of infinite couplings the larger weight is 1
+        -math.fsum(plan.J[finite].tolist()),  # the product of c: of infinite couplings the larger weight is 1
         (plan.num_components - ising.has_fields) * math.log(2),
         determinant.log_pfaffian,
         -scale * math.log(2),
