@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import inline, kernel
 from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, STOPPED, eliminate_front
 from clampz._kernels.simd_math import lost_in_sum
 
@@ -26,7 +26,7 @@ from clampz._kernels.simd_math import lost_in_sum
 LOOK_EVERY = 1 << 18
 
 
-class Tree(NamedTuple):
+class Dissection(NamedTuple):
     """Nodes are ranges of `place`s; children come before their parent."""
 
     low: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Matrix(NamedTuple):
     weight: NDArray[np.float64]
 
 
-class Kept(NamedTuple):
+class KeptColumns(NamedTuple):
     """Of node t: `half[start[t] : start[t + 1]]`, the first `num_done[t]` eliminated; L from `first[t]` on."""
 
     start: NDArray[np.int64]
@@ -56,7 +56,7 @@ class Kept(NamedTuple):
     columns: NDArray[np.float64]
 
 
-@kernel
+@inline
 def _grown(array, size):
     """The same, with room for more."""
     more = np.empty(max(size, 2 * array.size), dtype=array.dtype)
@@ -175,8 +175,8 @@ def _first_met(t, h, tree, matrix):
 
 @kernel
 def factorise(tree, matrix, shift, most, keep, flag):
-    """(status, log |det|, its rounding, error by half-edge, Kept): of A in twice the precision, or, with a shift, of
-    i A - shift.  Given up where more than `most` numbers would be in memory at a time."""
+    """(status, log |det|, its rounding, error by half-edge, KeptColumns): of A in twice the precision, or, with a
+    shift, of i A - shift.  Given up where more than `most` numbers would be in memory at a time."""
     skew = shift == 0.0
     num_half = matrix.city_half.size
     num_nodes = tree.low.size
@@ -294,7 +294,7 @@ def factorise(tree, matrix, shift, most, keep, flag):
                     columns[filled + 1] = F_high[i, k + 1]
                     filled += 2
             kept_first[t + 1] = filled
-    kept = Kept(kept_start, kept_half, kept_done, kept_first, columns)
+    kept = KeptColumns(kept_start, kept_half, kept_done, kept_first, columns)
     return status, total + lost, rounding, error, kept
 
 

@@ -92,12 +92,12 @@ def as_ising(model: Model, *, marginals: bool = False) -> Ising | Unfit:
         EPS * (own + (degree + 4) * (np.bincount(i, part, n) + np.bincount(j, part, n))) for part in (slant, size)
     )
     small = np.abs(h) <= small
-    error = math.fsum(rounding) + math.fsum(np.abs(h[small])) + 2 * EPS * math.fsum(size)
+    error = float(rounding.sum() + np.abs(h[small]).sum() + 3 * EPS * size.sum())
     h[small] = 0.0
     up, down = ruled_out[:, 0], ruled_out[:, 1]  # fixed: what the field says of the one state left is a constant
     hard = zeros.any(axis=1)
-    constants = [model.constant, *(tables.sum(axis=1) / np.where(hard, 2, 4)), *(unary.sum(axis=1) / 2)]
-    constant = math.fsum([*constants, *h[up], *-h[down]])
+    constants = [tables.sum(axis=1) / np.where(hard, 2, 4), unary.sum(axis=1) / 2, h[up], -h[down]]
+    constant = math.fsum([model.constant, *np.concatenate(constants).tolist()])
     h[up], h[down] = np.inf, -np.inf
     field_of = np.flatnonzero(h)
     if marginals and len(field_of):  # a coupling to the fields' spin for all variables that these reach
@@ -111,5 +111,5 @@ def as_ising(model: Model, *, marginals: bool = False) -> Ising | Unfit:
         edge_of,
         field_of,
         constant,
-        error + EPS * (abs(constant) + math.fsum(own)),
+        error + EPS * float(abs(constant) + own.sum()),
     )

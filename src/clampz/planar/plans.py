@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph, planar_cities
 from clampz._kernels.planar_dissection import count_updates, dissect
-from clampz._kernels.planar_fronts import Matrix, Tree
+from clampz._kernels.planar_fronts import Dissection, Matrix
 from clampz._kernels.planar_scales import scales
 from clampz._kernels.planarity import PLANAR, embed
 from clampz.model import Model
@@ -82,7 +82,7 @@ class PlanarPlan:
     flip: NDArray[np.bool_]
     J: Floats
     log_scale: Floats
-    tree: Tree
+    tree: Dissection
     matrix: Matrix
     num_updates: float
 
@@ -95,6 +95,8 @@ class PlanarPlan:
         ising = as_ising(model, marginals=marginals)
         if isinstance(ising, Unfit):
             return ising
+        if watch is not None:
+            watch.check_stop()
         if BYTES_PER_EDGE * len(ising.edges) > memory_allowed(memory):
             return Unfit(f"the plan of {len(ising.edges)} couplings does not fit into the memory")
         return cls._of_ising(ising, marginals, watch)
@@ -129,7 +131,7 @@ class PlanarPlan:
             flip,
             J,
             log_scale,
-            Tree(low, high, children, order, place),
+            Dissection(low, high, children, order, place),
             Matrix(city_start, city_half, city_of, np.exp2(log_scale), weight),
             num_updates,
         )

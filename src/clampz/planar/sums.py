@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels.planar_fronts import Kept, factorise, inverse_of_pairs
+from clampz._kernels.planar_fronts import KeptColumns, factorise, inverse_of_pairs
 from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, UNIT
 from clampz.model import Model
 from clampz.numerics import EPS, Floats
@@ -51,10 +51,11 @@ def planar_sum(
     model: Model, *, marginals: bool = False, watch: Watch | None = None, memory: int | str | None = None
 ) -> PlanarSum | None:
     """log Z of a binary model on a planar graph, without singleton potentials or with all of them on one face; None for
-    other models (`PlanarPlan.of` and `PlanarPlan.sum` say why).  Overdue where it is stopped.
+    other models (`PlanarPlan.of` and `sum_by_plan` say why).  Overdue where it is stopped.
 
     >>> found = planar_sum(Model.from_binary([0.0] * 3, [4.0] * 3, [(0, 1), (0, 2), (1, 2)]))
     >>> found is not None and found.error < 1e-12 and round(found.log_z, 9)
+    6.74663763
     """
     if watch is not None and planar_seconds(model.num_variables, model.num_edges, marginals=marginals) < LOOK:
         watch = None
@@ -79,10 +80,10 @@ def sum_by_plan(
     if isinstance(determinant, Unfit):
         return determinant
     ising, finite = plan.ising, np.isfinite(plan.J)
-    scale = math.fsum(plan.log_scale[np.isfinite(plan.log_scale)])
+    scale = math.fsum(plan.log_scale[np.isfinite(plan.log_scale)].tolist())
     terms = [
         ising.constant,
-        -math.fsum(plan.J[finite]),  # the product of c: of infinite couplings the larger weight is 1
+        -math.fsum(plan.J[finite].tolist()),  # the product of c: of infinite couplings the larger weight is 1
         (plan.num_components - ising.has_fields) * math.log(2),
         determinant.log_pfaffian,
         -scale * math.log(2),
@@ -103,15 +104,15 @@ class _Determinant(NamedTuple):
 
     log_pfaffian: float
     error: float
-    kept: Kept
+    kept: KeptColumns
 
 
 def _certified(plan: PlanarPlan, keep: bool, watch: Watch | None, most: int) -> _Determinant | Unfit:
     """The sum itself, and the bound on its rounding."""
     seconds = plan.seconds()
 
-    def eliminated(shift: float, keep: bool) -> tuple[int, float, float, Floats, Kept]:
-        found: tuple[int, float, float, Floats, Kept]
+    def eliminated(shift: float, keep: bool) -> tuple[int, float, float, Floats, KeptColumns]:
+        found: tuple[int, float, float, Floats, KeptColumns]
         found = on(watch, seconds, factorise, plan.tree, plan.matrix, shift, most, keep)
         return found
 
