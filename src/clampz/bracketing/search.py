@@ -24,7 +24,7 @@ from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
 from clampz.elimination.slices import SlicedPlan, Slicer, Slices
-from clampz.errors import OptionError
+from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, pairwise_model
@@ -196,7 +196,7 @@ class Search:
         yield self._bracket("left")
         if plan is not None and plan.seconds > FINISH_SECONDS:
             slices = Slices(self.user_model, self.user_model.unary.flat, plan)
-            with suppress(Overdue):
+            with suppress(Overdue, TooWideError):
                 slices.begin(watch)
                 self.whole.add_slices(slices, options, crew, watch)
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
