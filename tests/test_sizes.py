@@ -123,6 +123,7 @@ SET = {
     "elimination.plans:SMALL_BYTES": Setting((0,), checks.exact_sums),
     "elimination.cuts:MOST_MEMBERS": Setting((0, 100), checks.brackets),
     "elimination.slices:MOST_AT_ONCE": Setting((0, 1), checks.brackets),
+    "elimination.slices:MOST_PLANNED": Setting((0.0,), checks.brackets),
     "elimination.slices:MOST_SLICES": Setting((0, 2, 4), checks.brackets),
     "elimination.slices:MOST_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
     "io.tokens:PIECE": Setting((1, 2, 7, 64), checks.written_and_read),

@@ -213,7 +213,7 @@ def _slices(model: Model, cost: ExactCost, options: ExactOptions, watch: Watch) 
         model.unary.flat,
         watch.left(),
         memory_allowed(options.memory),
-        order=cost.plan.elimination.order,
+        how=cost.plan,
         marginals=options.marginals,
         num_workers=options.num_threads,
         watch=watch.share(PLANNING_SHARE),

@@ -24,7 +24,7 @@ from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
 from clampz.counting import Counted, worth_counting
-from clampz.errors import OptionError
+from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, pairwise_model
@@ -257,7 +257,7 @@ class Search:
         marginals, settled = self._quick_bounds()
         yield self._bracket("left")
         if whole is not None and whole.seconds > FINISH_SECONDS:
-            with suppress(Overdue):
+            with suppress(Overdue, TooWideError):
                 self.whole.add_sum(whole, options, crew, watch)
         seconds = math.inf if whole is None else whole.duration
         if options.exact and worth_counting(self.rest, seconds) and not watch.must_stop():

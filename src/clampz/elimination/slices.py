@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clampz.elimination import cost
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
 from clampz.elimination.orders import Order, quick_order
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
+from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import states_left
@@ -28,8 +28,8 @@ from clampz.numerics import EPS, ROUNDINGS, Floats, Integers, log_sum_exp
 from clampz.watch import Overdue, Progress, Watch
 from clampz.workers import Crew, Job, finished
 
-# Entries beyond which a sum is not taken in one go.
-MOST_ENTRIES = 2.0**31
+# Entries beyond which a sum by a quick order is not taken in one go, and a plan is not made to see what it takes.
+MOST_ENTRIES, MOST_PLANNED = 2.0**31, 2.0**40
 # Seconds that a sum may take without a look for variables to fix, and that looking for them may take.
 QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
 # Seconds from which on the slices of a sum are worth a second order, where one was found for the whole.
@@ -43,16 +43,40 @@ SLICE_SECONDS, NOT_MUCH = 0.25, 1.25
 PATIENCE = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SlicedPlan:
-    """How to sum a lane exactly: the variables to fix, table entries of each sum then, how many sums, the order of each
-    where one was looked for, and how many workers may do one at a time."""
+    """How to sum a lane exactly.
+
+    Attributes
+    ----------
+    fixed
+        Variables to fix.
+    entries
+        Table entries of each sum then, along its order.
+    num_sums
+        How many there are.
+    order
+        Of each, where one was looked for.
+    num_workers
+        How many may do one at a time.
+    pace, bytes_per_entry
+        How long a sum takes, for a sweep over the entries of its order, and how much memory: less of both, if the plan
+        that is made of the order has a better way.
+    memory
+        For each worker, in bytes.
+    how
+        The plan of the one sum, where nothing is fixed and it has been made.
+    """
 
     fixed: tuple[int, ...]
     entries: float
     num_sums: int
     order: Order | None = None
     num_workers: int = 1
+    pace: float = 1.0
+    bytes_per_entry: float = 8.0
+    memory: float = math.inf
+    how: ExactPlan | None = None
 
     @property
     def seconds(self) -> float:
@@ -62,7 +86,7 @@ class SlicedPlan:
     @property
     def slice_seconds(self) -> float:
         """What each sum takes."""
-        return cost.seconds(self.entries)
+        return self.pace * cost.seconds(self.entries)
 
     @property
     def duration(self) -> float:
@@ -80,8 +104,7 @@ class SlicedPlan:
         of so many states."""
         lanes = LANE_ARRAYS * 8 * num_states * self.num_at_once if self.fixed else 0
         return (
-            self.entries < MOST_ENTRIES
-            and self.num_workers * (8 * self.entries + beside + lanes) <= memory
+            self.num_workers * (self.bytes_per_entry * self.entries + beside + lanes) <= memory
             and self.duration <= most_seconds
         )
 
@@ -108,7 +131,7 @@ class Slicer:
         memory: float = math.inf,
         *,
         thorough: bool = False,
-        order: Order | None = None,
+        how: ExactPlan | None = None,
         marginals: bool = False,
         num_workers: int = 1,
         watch: Watch | None = None,
@@ -116,54 +139,86 @@ class Slicer:
         """The quickest way found to sum the lane with these unary potentials (S,) exactly, with or without marginals,
         within so many seconds and bytes, by so many workers; None if there is none, or the watch was over first.
 
-        `thorough` spends up to a second on finding a narrow order, which the plan then carries, unless one that was
-        found before is given.
+        `thorough` spends up to a second on finding a narrow order, which the plan then carries; `how` is a plan made
+        before.
         """
-        if marginals:  # its plans count what a sum takes without
-            most_seconds, memory = most_seconds / cost.WITH_MARGINALS, memory / 2
-        possible = unary > -np.inf
-        left = np.maximum(states_left(possible, self.model.unary.start), 1)
-        if order is None and thorough:
-            order = Restriction.of(self.scopes, possible).scopes.order(watch)
-        entries = self._quick_order(left, MOST_ENTRIES, watch).total if order is None else order.total
-        direct = SlicedPlan((), entries, 1, order)
+        most_seconds /= cost.WITH_MARGINALS if marginals else 1.0  # plans count what a sum takes without
+        left = np.maximum(states_left(unary > -np.inf, self.model.unary.start), 1)
+        try:
+            direct = self._direct(unary, left, thorough, how, marginals, watch)
+        except Overdue:
+            return None
 
         def fits(plan: SlicedPlan) -> bool:
             return plan.fits(most_seconds, memory, self.scopes.num_bytes, len(unary))
 
-        if entries <= cost.CACHED_ENTRIES or (direct.seconds < QUICK_SECONDS and fits(direct)):
+        if direct.entries <= cost.CACHED_ENTRIES or (direct.seconds < QUICK_SECONDS and fits(direct)):
             return direct if fits(direct) else None
         planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
-        enough = min(cost.CACHED_ENTRIES / 8, memory / (16 * num_workers))
-        sliced = list(self._sliced(left, order, enough, most_seconds * num_workers, planning))
+        enough = min(cost.CACHED_ENTRIES / 8, memory / (2 * direct.bytes_per_entry * num_workers))
+        sliced = list(self._sliced(left, direct, enough, most_seconds * num_workers, planning))
         while True:
             among = [replace(plan, num_workers=min(num_workers, plan.num_sums)) for plan in sliced]
             found = _that_moves([plan for plan in (direct, *among) if fits(plan)])
             if found is not None or num_workers == 1:
                 break
             num_workers //= 2  # for fewer of them there may be memory enough
-        if found is None or not found.fixed or (order is not None and found.seconds < THOROUGH_SECONDS):
+        if found is None:
+            return None
+        found = replace(found, memory=memory / found.num_workers)
+        if not found.fixed or (direct.order is not None and found.seconds < THOROUGH_SECONDS):
             return found
-        return self._with_order(possible, found, watch)
+        return self._with_order(unary, found, watch)
+
+    def _direct(
+        self,
+        unary: Floats,
+        left: Integers,
+        thorough: bool,
+        how: ExactPlan | None,
+        marginals: bool,
+        watch: Watch | None,
+    ) -> SlicedPlan:
+        """The plan of the lane in one go; Overdue where the watch is over first."""
+        entry_bytes = 16.0 if marginals else 8.0
+        order = None if how is None else how.elimination.order
+        if how is None and thorough:
+            order = Restriction.of(self.scopes, unary > -np.inf).scopes.order(watch)
+        if order is None:
+            entries = self._quick_order(left, MOST_ENTRIES, watch).total
+            return SlicedPlan((), entries, 1, None, bytes_per_entry=entry_bytes)
+        direct = SlicedPlan((), order.total, 1, order, bytes_per_entry=entry_bytes)
+        if how is None and direct.seconds >= QUICK_SECONDS and order.total < MOST_PLANNED:
+            how = ExactPlan.of(
+                Batch(self.model, unary[:, None]), NO_LIMIT, marginals=marginals, order=order, watch=watch
+            )
+        if how is None:
+            return direct
+        pace = min(1.0, cost.elimination_seconds(how.elimination, marginals=False) / direct.seconds)
+        return replace(
+            direct, how=how, pace=pace, bytes_per_entry=how.elimination.thread_bytes(marginals) / order.total
+        )
 
     def _sliced(
-        self, left: Integers, order: Order | None, enough: float, most_seconds: float, watch: Watch
+        self, left: Integers, direct: SlicedPlan, enough: float, most_seconds: float, watch: Watch
     ) -> Iterator[SlicedPlan]:
         """Plans that fix one variable more each time, until the tables of a slice are small enough."""
-        found = self._quick_order(left, math.inf, watch) if order is None or math.isinf(order.total) else order
-        if math.isinf(found.total) or watch.must_stop():
+        known = direct.order is not None and direct.order.total < math.inf
+        order = direct.order if known else self._quick_order(left, math.inf, watch)
+        if order is None or math.isinf(order.total) or watch.must_stop():
             return
-        cuts = Cuts(found, left, self.edges)
+        cuts = Cuts(order, left, self.edges)
         num_sums = 1
         while cuts.order.total > enough and not watch.must_stop() and (variable := cuts.fix_one()) is not None:
             num_sums *= int(left[variable])
             if num_sums > MOST_SLICES or num_sums * cost.SECONDS_PER_SUM > most_seconds:
                 return
-            yield SlicedPlan(tuple(cuts.fixed), cuts.order.total, num_sums, cuts.order)
+            fixed, order = tuple(cuts.fixed), cuts.order
+            yield replace(direct, fixed=fixed, entries=order.total, num_sums=num_sums, order=order, how=None)
 
-    def _with_order(self, possible: NDArray[np.bool_], plan: SlicedPlan, watch: Watch | None) -> SlicedPlan:
+    def _with_order(self, unary: Floats, plan: SlicedPlan, watch: Watch | None) -> SlicedPlan:
         """The same with a better order for its slices, if one is found."""
-        one = possible.copy()
+        one = unary > -np.inf
         for i in plan.fixed:
             own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
             own[int(np.argmax(own)) + 1 :] = False
@@ -176,7 +231,7 @@ class Slicer:
         slices = Slices(self.model, unary, plan)
         try:
             slices.begin(watch)
-        except Overdue:
+        except (Overdue, TooWideError):
             return -math.inf, math.inf
         while (some := slices.next()).size:
             slices.take(sum_slices(*slices.work(some), watch))
@@ -252,7 +307,7 @@ class Slices:
         self.waiting = np.arange(num_slices)
         self.is_done = np.zeros(num_slices, dtype=np.bool_)
         self.mixture: Mixture | None = None
-        self._how: ExactPlan | None = None
+        self.how = plan.how
 
     @property
     def complete(self) -> bool:
@@ -274,11 +329,13 @@ class Slices:
         return EPS * (2 * ROUNDINGS + math.log2(len(self.lower)) + 2 * abs(end))
 
     def begin(self, watch: Watch | None = None) -> None:
-        """Lay out the plan that all of them share; Overdue where the watch is over first."""
-        if self._how is None and len(self.lower):
+        """Lay out the plan that all of them share; Overdue where the watch is over first, TooWideError where it takes
+        more memory than was thought."""
+        if self.how is None and len(self.lower):
             batch, plan = Batch(self.model, self.lanes(np.zeros(1, dtype=np.int64))), self.plan
-            self._how = ExactPlan.of(
-                batch, NO_LIMIT, marginals=self.marginals, order=plan.order, fixed=plan.fixed, watch=watch
+            memory = int(min(plan.memory, NO_LIMIT))
+            self.how = ExactPlan.of(
+                batch, memory, marginals=self.marginals, order=plan.order, fixed=plan.fixed, watch=watch
             )
 
     def lanes(self, some: Integers) -> Floats:
@@ -302,8 +359,8 @@ class Slices:
     def work(self, some: Integers) -> tuple[Model, Floats, ExactPlan, Integers, bool]:
         """What `sum_slices` has to know about some of them."""
         self.begin()
-        assert self._how is not None
-        return self.model, self.lanes(some), self._how, some, self.marginals
+        assert self.how is not None
+        return self.model, self.lanes(some), self.how, some, self.marginals
 
     def take(self, found: SliceSums) -> None:
         """Take what was summed."""
@@ -354,17 +411,13 @@ def run_slices(slices: Slices, crew: Crew, watch: Watch) -> Iterator[tuple[float
 def sum_in_slices(model: Model, plan: SlicedPlan, options: ExactOptions, watch: Watch) -> Estimates:
     """What `exact` finds of a model, by slices on all threads: all or nothing."""
     batch = Batch.of(model)
-    if not plan.fixed:
-        try:
-            how = ExactPlan.of(batch, NO_LIMIT, marginals=options.marginals, order=plan.order, watch=watch)
-        except Overdue:
-            return not_reached(batch, options, watch)
-        return run_exact(batch, options, watch, how)
     slices = Slices(model, model.unary.flat, plan, marginals=options.marginals)
     try:
         slices.begin(watch)
-    except Overdue:
+    except (Overdue, TooWideError):
         return not_reached(batch, options, watch)
+    if not plan.fixed:
+        return run_exact(batch, options, watch, slices.how)
     with watch.interruptible(), Crew(None, min(options.num_threads, plan.num_workers)) as crew:
         for lower, upper in run_slices(slices, crew, watch.share()):
             watch.report(
