@@ -5,9 +5,9 @@ from typing import Any
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.summing.exact import exact
 from clampz.errors import unknown_name
 from clampz.signature import Approximation
+from clampz.summing.exact import exact
 
 METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw)}
 # What people also call them.
