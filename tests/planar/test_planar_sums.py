@@ -215,6 +215,12 @@ def test_a_small_model_is_summed_whatever_the_time():
     assert planar_sum(grid(3, 3, 0.4), watch=Watch(0.0)) is not None
 
 
+def test_nothing_is_begun_that_even_a_plan_has_no_time_for(monkeypatch):
+    monkeypatch.setattr(plans, "as_ising", None)
+    with pytest.raises(Overdue):
+        planar_sum(grid(60, 60, 0.4), watch=Watch(0.01))
+
+
 @pytest.mark.parametrize("most", [1, 3, 6, 9])
 def test_a_stopped_run_leaves(most):
     with pytest.raises(Overdue):

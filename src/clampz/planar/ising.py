@@ -75,7 +75,7 @@ def as_ising(model: Model, *, marginals: bool = False) -> Ising | Unfit:
     if (zeros.sum(axis=1) != 2 * (differ | agree)).any() or ruled_out.all(axis=1).any():
         return Unfit(HARD_ZEROS)
     tables, unary = np.where(zeros, 0.0, tables), np.where(ruled_out, 0.0, unary)
-    a, b, c, d = tables.T
+    a, b, c, d = np.ascontiguousarray(tables.T)
     i, j = model.edges.T
     J = ((a - b) + (d - c)) / 4
     J[differ], J[agree] = np.inf, -np.inf

@@ -92,11 +92,12 @@ class PlanarPlan:
     ) -> Self | Unfit:
         """A plan, or why there is none: counts are looked at first, fields second, the graph last.  Overdue where it is
         stopped."""
+        least = SECONDS_PER_EDGE * (model.num_variables + model.num_edges) / 2
+        if watch is not None and watch.left() < least:  # not even for the plan
+            raise Overdue
         ising = as_ising(model, marginals=marginals)
         if isinstance(ising, Unfit):
             return ising
-        if watch is not None:
-            watch.check_stop()
         if BYTES_PER_EDGE * len(ising.edges) > memory_allowed(memory):
             return Unfit(f"the plan of {len(ising.edges)} couplings does not fit into the memory")
         return cls._of_ising(ising, marginals, watch)
