@@ -12,7 +12,7 @@ from clampz.bracketing.frontier import Refine, work_on
 from clampz.bracketing.leaves import solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
-from clampz.elimination.slices import Slicer
+from clampz.elimination.slices import sum_lane
 from clampz.watch import Watch
 from random_models import frustrated, random_of_any_kind
 
@@ -153,7 +153,7 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     leaf = solve_leaves(asked.work, late.watch)
     plan = late._plan_of_whole(1)
     assert plan is not None and late.slack > 0
-    late._settle(*Slicer(model).total(model.unary.flat, plan))
+    late._settle(*sum_lane(model, model.unary.flat, plan))
     ends = late._ends()
     late._take(asked, leaf)
     truth = cz.exact(model)

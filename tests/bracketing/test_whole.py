@@ -9,8 +9,9 @@ import clampz as cz
 from clampz.bracketing import search, whole
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.whole import WholeWork
-from clampz.elimination import cost, slices
-from clampz.elimination.slices import SlicedPlan, Slices
+from clampz.elimination import cost, slice_plans, slices
+from clampz.elimination.slice_plans import SlicedPlan
+from clampz.elimination.slices import Slices
 from clampz.watch import Watch
 from clampz.workers import Crew, finished
 
@@ -19,8 +20,8 @@ from clampz.workers import Crew, finished
 def in_slices(monkeypatch):
     """Small sums are cut into slices as long ones are; the list has how many were summed at a time."""
     monkeypatch.setattr(cost, "CACHED_ENTRIES", 2.0**6)
-    monkeypatch.setattr(slices, "QUICK_SECONDS", 0.0)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 1.5 * cost.SECONDS_PER_SUM)
+    monkeypatch.setattr(slice_plans, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(slice_plans, "SLICE_SECONDS", 1.5 * cost.SECONDS_PER_SUM)
     monkeypatch.setattr(search, "FINISH_SECONDS", 0.0)
     summed = []
 
@@ -58,7 +59,7 @@ def test_slices_of_a_search_are_of_the_users_model(in_slices, kind):
 
 def test_without_exact_sums_there_are_no_slices(in_slices, monkeypatch):
     monkeypatch.setattr(search, "Slices", lambda *args: pytest.fail("a sum was begun"))
-    monkeypatch.setattr(slices.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
+    monkeypatch.setattr(slice_plans.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     found = cz.bound(model, exact=False, gap=0.5, leaves=4, time=10.0)
     assert not in_slices and found.lower < found.upper

@@ -23,7 +23,8 @@ from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE, Whole, WholeWo
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
-from clampz.elimination.slices import SlicedPlan, Slicer, Slices
+from clampz.elimination.slice_plans import SlicedPlan, Slicer
+from clampz.elimination.slices import Slices, sum_lane
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -187,7 +188,7 @@ class Search:
         alone = crew.num_threads == 1
         plan = self._plan_of_whole(crew.num_threads) if options.exact and options.time > 0 else None
         if plan is not None and plan.seconds <= FINISH_SECONDS:
-            ends = Slicer(self.user_model).total(self.user_model.unary.flat, plan, watch)
+            ends = sum_lane(self.user_model, self.user_model.unary.flat, plan, watch)
             if ends[1] < math.inf:
                 self._settle(*ends)
                 return
