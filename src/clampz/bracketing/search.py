@@ -41,6 +41,8 @@ THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
 # sweeps take long; and seconds that they have in any case, and at the most: who looks on wants to see something.
 QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
+# And of the time that the sum of the whole is expected to take, where that waits for them.
+SUM_SHARE = 1 / 8
 # The share that they have to settle, where narrow parts can do better than they, and where nothing can.
 LONG_SHARE, LONGEST_SHARE = 1 / 4, 0.95
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
@@ -193,7 +195,7 @@ class Search:
                 self._settle(*ends)
                 return
             self._learn(*ends)
-        marginals, settled = self._quick_bounds()
+        marginals, settled = self._quick_bounds(math.inf if plan is None else SUM_SHARE * plan.duration)
         yield self._bracket("left")
         if plan is not None and plan.seconds > FINISH_SECONDS:
             slices = Slices(self.user_model, self.user_model.unary.flat, plan)
@@ -205,13 +207,15 @@ class Search:
         half = 0.5 if alone and longest == LONGEST_SHARE else 1.0
         if not settled:
             start = None if np.isnan(marginals).any() else marginals
-            self.whole.add(
+            self.whole.add_method(
                 lambda: crew.submit(
                     by_mean_field, self.user_model, start, options, watch.left(half * longest), here=(watch,)
                 )
             )
         if not watch.must_stop():
-            self.whole.add(lambda: crew.submit(by_trees, self.user_model, options, watch.left(longest), here=(watch,)))
+            self.whole.add_method(
+                lambda: crew.submit(by_trees, self.user_model, options, watch.left(longest), here=(watch,))
+            )
         self.frontier.push(self.frontier.root)
 
     def _plan_of_whole(self, num_threads: int) -> SlicedPlan | None:
@@ -227,9 +231,9 @@ class Search:
             watch=self.watch.share(PLANNING_SHARE),
         )
 
-    def _quick_bounds(self) -> tuple[Floats, bool]:
-        """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
-        has settled."""
+    def _quick_bounds(self, most: float) -> tuple[Floats, bool]:
+        """Mean field and TRW, for a moment each, so many seconds at most, and Bethe's estimate; returns mean field's
+        marginals and whether it has settled."""
         model, options, root = self.user_model, self.options, self.frontier.root
         if self.watch.must_stop() and not is_small(model):
             return np.full(len(model.unary.flat), np.nan), True  # not even for the first sweeps is there time
@@ -237,7 +241,7 @@ class Search:
         share = QUICK_SHARE if is_small(model) else LARGE_SHARE
 
         def limits(**more: Any) -> dict[str, Any]:
-            seconds = min(max(QUICK_SECONDS, self.watch.left(share)), LONGEST_QUICK)
+            seconds = max(QUICK_SECONDS, min(self.watch.left(share), LONGEST_QUICK, most))
             return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
 
         fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=self.watch)
@@ -247,12 +251,12 @@ class Search:
         if model.factors:
             both = [Equivalent.of(model).marginals(np.nan_to_num(flat, nan=0.5)) for flat in both]
         root.state = NarrowState.at(both[0][:, 0], both[1][:, 0])
-        self.guess = self._estimate()
+        self.guess = self._estimate(most)
         return fields.marginals_flat[:, 0], bool(fields.converged[0])
 
-    def _estimate(self) -> Guess:
+    def _estimate(self, most: float = BETHE_SECONDS) -> Guess:
         """Bethe's value with a few variables clamped, if it settles in a small share of the time."""
-        seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE))
+        seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE), most)
         if not seconds:
             return Guess(None, "There was no time for Bethe.")
         largest = np.sort(self.user_model.num_states)[::-1]

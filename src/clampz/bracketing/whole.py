@@ -16,8 +16,9 @@ from clampz.workers import Crew, Job
 # waits for it.
 WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
 # The share that it is expected to take at most where all threads are given to it.
-SOON = 0.5
-# Slices that bounds are looked for on at most, and the share of the time for each of two methods.
+SOON = 0.7
+# Slices that bounds are looked for on at most, and the share of the time, and of what the sum takes, for each of two
+# methods.
 MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
 
 
@@ -33,17 +34,18 @@ class Whole(NamedTuple):
 
 
 class WholeWork:
-    """Work on the whole that waits or is under way: the slices of its sum first, as many as may be at once, then
-    methods, each begun when a worker has time for it."""
+    """Work on the whole that waits or is under way: bounds on the slices of its sum first, then slices, as many as may
+    be at once, and methods, each begun when a worker has time for it."""
 
     def __init__(self) -> None:
         self.slices: Slices | None = None
         self._until, self._at_once, self._under_way = Watch(), 0, 0
-        self._others: list[tuple[Callable[[], Job[Any]], Whole]] = []
+        self._bounds: list[Callable[[], Job[Any]]] = []
+        self._methods: list[Callable[[], Job[Any]]] = []
 
-    def add(self, begin: Callable[[], Job[Any]], by: Literal["method", "bounds"] = "method") -> None:
-        """Have something else done, which this begins."""
-        self._others.append((begin, Whole(by)))
+    def add_method(self, begin: Callable[[], Job[Any]]) -> None:
+        """Have a method run, which this begins."""
+        self._methods.append(begin)
 
     def add_slices(self, slices: Slices, options: BoundOptions, crew: Crew, watch: Watch) -> None:
         """Have a sum done: by all if it is done soon, else so that somebody is left for bounds."""
@@ -54,20 +56,22 @@ class WholeWork:
         self._until = watch.share(share)
         some = slices.waiting
         if 1 < len(some) <= min(MOST_BOUNDED, options.worker_bytes / bytes_per_lane(slices.model)):
-            work = (slices.model, slices.lanes(some), options, watch.left(BOUNDS_SHARE), some)
-            self.add(lambda: crew.submit(bound_slices, *work, here=(watch,)), "bounds")
+            seconds = BOUNDS_SHARE * min(watch.left(), slices.plan.duration)
+            work = (slices.model, slices.lanes(some), options, seconds, some)
+            self._bounds.append(lambda: crew.submit(bound_slices, *work, here=(watch,)))
 
     def next(self, crew: Crew, num_pending: int) -> tuple[Job[Any], Whole] | None:
         """What should be under way now, begun; None if that is all."""
         slices = self.slices
+        if self._bounds:
+            return self._bounds.pop()(), Whole("bounds")
         if slices is not None and self._under_way < self._at_once and not self._until.must_stop():
             some = slices.next()
             if some.size:
                 self._under_way += 1
                 return crew.submit(sum_slices, *slices.work(some), here=(self._until,)), Whole("slices")
-        if self._others and num_pending < crew.num_at_once:
-            begin, whole = self._others.pop(0)
-            return begin(), whole
+        if self._methods and num_pending < crew.num_at_once:
+            return self._methods.pop(0)(), Whole("method")
         return None
 
     def take(self, whole: Whole, found: Any) -> tuple[float, float]:
