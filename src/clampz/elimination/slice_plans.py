@@ -184,7 +184,7 @@ class Slicer:
             return direct
         pace = min(1.0, cost.elimination_seconds(how.elimination, marginals=False) / direct.seconds)
         return replace(
-            direct, how=how, pace=pace, bytes_per_entry=how.elimination.thread_bytes(marginals) / order.total
+            direct, how=how, pace=pace, bytes_per_entry=how.elimination.thread_bytes(marginals) / max(order.total, 1.0)
         )
 
     def _sliced(
