@@ -24,7 +24,8 @@ from clampz.clamping.cost import affordable
 from clampz.clamping.selectors import selectors
 from clampz.elimination.cost import WITH_MARGINALS, ExactCost, exact_cost
 from clampz.elimination.exact import ExactOptions, run_exact
-from clampz.elimination.slices import SlicedPlan, Slicer, sum_in_slices
+from clampz.elimination.slice_plans import SlicedPlan, Slicer
+from clampz.elimination.slices import sum_in_slices
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch

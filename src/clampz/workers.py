@@ -123,8 +123,9 @@ class Crew:
         return self._home
 
     def beside(self, function: Callable[..., T], *args: object) -> Job[T]:
-        """Let a thread that does no more than wait call function(*args) in this process, beside all other work."""
-        self._beside = self._beside or ThreadPoolExecutor(1)
+        """Let a thread of its own call function(*args) in this process, beside all other work: for what mostly waits, or
+        has to be done here."""
+        self._beside = self._beside or ThreadPoolExecutor()
         return Job(self, function, args, (), self._beside)
 
     def submit(self, function: Callable[..., T], *args: object, here: tuple[object, ...] = ()) -> Job[T]:

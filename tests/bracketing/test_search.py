@@ -13,6 +13,7 @@ from clampz.bracketing.leaves import solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
 from clampz.watch import Watch
+from clampz.workers import Crew
 from random_models import frustrated, random_of_any_kind
 
 
@@ -150,11 +151,10 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     late.watch = Watch()
     asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.watch))
     leaf = solve_leaves(asked.work, late.watch)
-    plan = late._plan_of_whole(1)
-    assert plan is not None and late.slack > 0
-    late._settle(*plan.ends())
+    crew = Crew(None, 1)
+    assert late._plan_of_whole(crew) is None and late.settled and late.slack > 0
     ends = late._ends()
-    late._take(asked, leaf)
+    late._take(asked, leaf, crew)
     truth = cz.exact(model)
     assert late._ends() == ends and late._reason() == "exact"
     assert ends[0] <= truth.upper and truth.lower <= ends[1]

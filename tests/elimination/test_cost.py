@@ -8,7 +8,7 @@ import pytest
 import clampz as cz
 from clampz.elimination import cost
 from clampz.elimination.cost import Speed, exact_cost, seconds
-from clampz.elimination.slices import SlicedPlan
+from clampz.elimination.slice_plans import SlicedPlan
 
 
 def test_more_entries_take_longer():

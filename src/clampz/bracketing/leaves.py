@@ -9,7 +9,8 @@ from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.options import BoundOptions
-from clampz.elimination.slices import Slicer
+from clampz.elimination.slice_plans import Slicer
+from clampz.elimination.slices import sum_lane
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
@@ -78,7 +79,7 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
             break
         plan = slicer.plan(work.unary[:, lane], min(FINISH_SECONDS, work.seconds), options.worker_bytes, watch=watch)
         if plan is not None:
-            lower[lane], upper[lane] = slicer.total(work.unary[:, lane], plan, watch)
+            lower[lane], upper[lane] = sum_lane(work.model, work.unary[:, lane], plan, watch)
             done[lane] = bool(upper[lane] < np.inf)
     left = np.flatnonzero(~np.array(done))
     narrow = work.narrow

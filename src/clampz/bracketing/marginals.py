@@ -25,7 +25,8 @@ from clampz.bracketing.search import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS,
 from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
 from clampz.clamping.branches import bytes_per_lane, checked_variables
 from clampz.elimination.exact import ExactOptions
-from clampz.elimination.slices import Slicer, sum_in_slices
+from clampz.elimination.slice_plans import Slicer
+from clampz.elimination.slices import sum_in_slices
 from clampz.model import Model, Variable
 from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only

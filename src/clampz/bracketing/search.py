@@ -31,17 +31,20 @@ from clampz.model.equivalent import Equivalent, pairwise_model
 from clampz.numerics import Floats
 from clampz.signature import is_small
 from clampz.simplifying import simplify
-from clampz.summing.whole import WholeSum, count_on, least_sum, planar_whole, quick_sum
+from clampz.summing.whole import WholeSum, count_on, plan_whole, quick_sum
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
 # Share of the time that looking for the order of the whole may take.
-PLANNING_SHARE = 0.2
+# How long it is waited for, and may go on beside other work.
+PLANNING_SHARE, LONG_PLANNING_SHARE = 0.15, 0.5
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
 # sweeps take long; and seconds that they have in any case, and at the most: who looks on wants to see something.
 QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
+# And of the time that the sum of the whole is expected to take, where that waits for them.
+SUM_SHARE = 1 / 8
 # The share that they have to settle, where narrow parts can do better than they, and where nothing can.
 LONG_SHARE, LONGEST_SHARE = 1 / 4, 0.95
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
@@ -165,7 +168,7 @@ class Search:
             for job in finished(pending, PATIENCE):
                 done = pending.pop(job)
                 frontier.promised -= done.num_more
-                self._take(done, job.result())
+                self._take(done, job.result(), crew)
             if self._ends() != last:
                 last = self._ends()
                 yield self._bracket("left")
@@ -178,11 +181,11 @@ class Search:
         last_call = Watch(LAST_CALL if reason in ("time", "interrupt") else 0.0)
         while pending and not last_call.must_stop():
             for job in finished(pending, LAST_CALL / 4):
-                self._take(pending.pop(job), job.result())
+                self._take(pending.pop(job), job.result(), crew)
         frontier.promised = 0
         yield self._bracket(reason)
 
-    def _take(self, asked: Asked, found: Any) -> None:
+    def _take(self, asked: Asked, found: Any, crew: Crew) -> None:
         """Take what came of work; where nothing is left to do, what comes late is not needed."""
         if isinstance(asked, Refine | Expand):
             if not self.settled:
@@ -190,6 +193,11 @@ class Search:
             return
         if asked.by == "count":
             self._take_count(found)
+            return
+        if asked.by == "plan":
+            if found is not None and not self.settled:
+                with suppress(Overdue, TooWideError):
+                    self.whole.add_sum(found, self.options, crew, self.watch)
             return
         ends = self.whole.take(asked, found)
         if self.whole.summed:
@@ -247,18 +255,18 @@ class Search:
         options, watch = self.options, self.watch
         self._learn(*sight_ends(self.user_model))
         alone = crew.num_threads == 1
-        whole = self._plan_of_whole(crew.num_threads) if options.exact and options.time > 0 else None
-        if whole is not None and whole.seconds <= FINISH_SECONDS:
-            ends = whole.ends(watch)
-            if ends[1] < math.inf:
-                self._settle(*ends)
+        planned = self._plan_of_whole(crew) if options.exact and options.time > 0 else None
+        if self.settled:
+            return
+        whole = None
+        if planned is not None and planned.done():
+            whole = planned.result()
+            if whole is not None and whole.seconds <= FINISH_SECONDS and self._sum_at_once(whole):
                 return
-            self._learn(*ends)
-        marginals, settled = self._quick_bounds()
+        marginals, settled = self._quick_bounds(math.inf if whole is None else SUM_SHARE * whole.duration)
         yield self._bracket("left")
-        if whole is not None and whole.seconds > FINISH_SECONDS:
-            with suppress(Overdue, TooWideError):
-                self.whole.add_sum(whole, options, crew, watch)
+        if planned is not None:
+            self.whole.add(lambda: planned, "plan")
         seconds = math.inf if whole is None else whole.duration
         if options.exact and worth_counting(self.rest, seconds) and not watch.must_stop():
             self.whole.add(lambda: crew.beside(count_on, self.rest, options.num_bytes, watch), "count")
@@ -274,27 +282,42 @@ class Search:
             self.whole.add(lambda: crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
 
-    def _plan_of_whole(self, num_threads: int) -> WholeSum | None:
-        """How to sum all of the model, if that may be done: as it is where that takes a moment, else what simplifying
-        leaves of it."""
-        memory = WHOLE_MEMORY * self.options.num_bytes
-        planning = self.watch.share(PLANNING_SHARE)
-        quick = quick_sum(self.user_model, FINISH_SECONDS, memory, planning)
-        if quick is not None:
-            return quick
-        self._simplify(planning)
-        seconds = self.watch.left(WHOLE_TIME_ALONE if num_threads == 1 else WHOLE_TIME)
-        thorough = self.watch.left() > THOROUGH_SECONDS
-        found = [
-            least_sum(self.rest, seconds, memory, thorough=thorough, num_workers=num_threads, watch=planning),
-            planar_whole(self.user_model, memory, planning),
-        ]
-        may = [each for each in found if each is not None and each.duration <= seconds]
-        return min(may, key=lambda each: each.duration, default=None)
+    def _plan_of_whole(self, crew: Crew) -> Job[WholeSum | None] | None:
+        """How to sum all of the model, if that may be done, which is looked for beside all other work and waited for
+        a while; a sum that takes a moment is done at once, and else the model simplified first."""
+        watch, memory = self.watch, WHOLE_MEMORY * self.options.num_bytes
+        quick = quick_sum(self.user_model, FINISH_SECONDS, memory, watch.share(PLANNING_SHARE))
+        if quick is not None and self._sum_at_once(quick):
+            return None
+        self._simplify(watch.share(PLANNING_SHARE))
+        job = crew.beside(
+            plan_whole,
+            self.user_model,
+            self.rest,
+            self.error,
+            watch.left(WHOLE_TIME_ALONE if crew.num_threads == 1 else WHOLE_TIME),
+            memory,
+            watch.left() > THOROUGH_SECONDS,
+            crew.num_threads,
+            watch.share(LONG_PLANNING_SHARE),
+        )
+        waiting = watch.share(PLANNING_SHARE)
+        while not job.done() and not waiting.must_stop():
+            finished([job], min(PATIENCE, waiting.left()))
+        return job
 
-    def _quick_bounds(self) -> tuple[Floats, bool]:
-        """Mean field and TRW, for a moment each, and Bethe's estimate; returns mean field's marginals and whether it
-        has settled."""
+    def _sum_at_once(self, whole: WholeSum) -> bool:
+        """Whether a sum came to its end."""
+        ends = whole.ends(self.watch)
+        if ends[1] < math.inf:
+            self._settle(*ends)
+            return True
+        self._learn(*ends)
+        return False
+
+    def _quick_bounds(self, most: float) -> tuple[Floats, bool]:
+        """Mean field and TRW, for a moment each, so many seconds at most, and Bethe's estimate; returns mean field's
+        marginals and whether it has settled."""
         model, options, root = self.rest, self.options, self.frontier.root
         if self.watch.must_stop() and not is_small(model):
             return np.full(len(model.unary.flat), np.nan), True  # not even for the first sweeps is there time
@@ -302,7 +325,7 @@ class Search:
         share = QUICK_SHARE if is_small(model) else LARGE_SHARE
 
         def limits(**more: Any) -> dict[str, Any]:
-            seconds = min(max(QUICK_SECONDS, self.watch.left(share)), LONGEST_QUICK)
+            seconds = max(QUICK_SECONDS, min(self.watch.left(share), LONGEST_QUICK, most))
             return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
 
         fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=self.watch)
@@ -312,12 +335,12 @@ class Search:
         if model.factors:
             both = [Equivalent.of(model).marginals(np.nan_to_num(flat, nan=0.5)) for flat in both]
         root.state = NarrowState.at(both[0][:, 0], both[1][:, 0])
-        self.guess = self._estimate()
+        self.guess = self._estimate(most)
         return fields.marginals_flat[:, 0], bool(fields.converged[0])
 
-    def _estimate(self) -> Guess:
+    def _estimate(self, most: float = BETHE_SECONDS) -> Guess:
         """Bethe's value with a few variables clamped, if it settles in a small share of the time."""
-        seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE))
+        seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE), most)
         if not seconds:
             return Guess(None, "There was no time for Bethe.")
         largest = np.sort(self.rest.num_states)[::-1]
@@ -361,8 +384,8 @@ class Search:
 
 
 def _num_busy(pending: dict[Job[Any], Asked]) -> int:
-    """Jobs that the crew works on: a count has processes of its own."""
-    return sum(not isinstance(asked, Whole) or asked.by != "count" for asked in pending.values())
+    """Jobs that the crew works on: counts and plans are made beside it."""
+    return sum(not isinstance(asked, Whole) or asked.by not in ("count", "plan") for asked in pending.values())
 
 
 def bytes_needed(model: Model) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.elimination import cost
-from clampz.elimination.slices import Slicer
+from clampz.elimination.slice_plans import Slicer
 from clampz.model import Model
 from clampz.model.fixing import keep_only
 from clampz.numerics import EPS, Floats, log_sum_exp

@@ -19,17 +19,18 @@ from clampz.workers import Crew, Job
 # waits for it.
 WHOLE_TIME, WHOLE_TIME_ALONE = 0.75, 0.5
 # The share that it is expected to take at most where all threads are given to it.
-SOON = 0.5
-# Slices that bounds are looked for on at most, and the share of the time for each of two methods.
+SOON = 0.7
+# Slices that bounds are looked for on at most, and the share of the time, and of what the sum takes, for each of two
+# methods.
 MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
 
 
-WholeBy = Literal["method", "sum", "slices", "bounds", "count"]
+WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count"]
 
 
 class Whole(NamedTuple):
     """The ends of log Z are asked for: by a method on all of the model, by a sum in one go, by summing some slices, by
-    bounds on slices, or by counting."""
+    bounds on slices, or by counting; or a plan of that sum is."""
 
     by: WholeBy
 
@@ -39,19 +40,20 @@ class Whole(NamedTuple):
 
 
 class WholeWork:
-    """Work on the whole that waits or is under way: the slices of its sum first, as many as may be at once, then
-    methods, each begun when a worker has time for it.  `summed`: all of it is known."""
+    """Work on the whole that waits or is under way: bounds on the slices of its sum first, then slices, as many as may
+    be at once, and methods, each begun when a worker has time for it.  `summed`: all of it is known."""
 
     def __init__(self) -> None:
         self.slices: Slices | None = None
         self.summed = False
         self._error = 0.0
         self._until, self._at_once, self._under_way = Watch(), 0, 0
-        self._others: list[tuple[Callable[[], Job[Any]], Whole]] = []
+        self._first: list[tuple[Callable[[], Job[Any]], Whole]] = []
+        self._later: list[tuple[Callable[[], Job[Any]], Whole]] = []
 
     def add(self, begin: Callable[[], Job[Any]], by: WholeBy = "method") -> None:
-        """Have something else done, which this begins."""
-        self._others.append((begin, Whole(by)))
+        """Have something done, which this begins: methods when a worker has time for them, all else at once."""
+        (self._later if by == "method" else self._first).append((begin, Whole(by)))
 
     def add_sum(self, whole: WholeSum, options: BoundOptions, crew: Crew, watch: Watch) -> None:
         """Have a sum done: in slices by all if it is done soon, else so that one is left for bounds.  Overdue where
@@ -69,21 +71,24 @@ class WholeWork:
         self._until = watch.share(share)
         some = slices.waiting
         if 1 < len(some) <= min(MOST_BOUNDED, options.worker_bytes / bytes_per_lane(slices.model)):
-            work = (slices.model, slices.lanes(some), options, watch.left(BOUNDS_SHARE), some)
+            seconds = BOUNDS_SHARE * min(watch.left(), slices.plan.duration)
+            work = (slices.model, slices.lanes(some), options, seconds, some)
             self.add(lambda: crew.submit(bound_slices, *work, here=(watch,)), "bounds")
 
     def next(self, crew: Crew, num_pending: int) -> tuple[Job[Any], Whole] | None:
         """What should be under way now, begun; None if that is all."""
         slices = self.slices
+        if self._first:
+            begin, whole = self._first.pop(0)
+            return begin(), whole
         if slices is not None and self._under_way < self._at_once and not self._until.must_stop():
             some = slices.next()
             if some.size:
                 self._under_way += 1
                 return crew.submit(sum_slices, *slices.work(some), here=(self._until,)), Whole("slices")
-        for place, (begin, whole) in enumerate(self._others):
-            if whole.by == "count" or num_pending < crew.num_at_once:
-                del self._others[place]
-                return begin(), whole
+        if self._later and num_pending < crew.num_at_once:
+            begin, whole = self._later.pop(0)
+            return begin(), whole
         return None
 
     def take(self, whole: Whole, found: Any) -> tuple[float, float]:

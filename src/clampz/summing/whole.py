@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from clampz.counting import Counted, count
-from clampz.elimination.slices import SlicedPlan, Slicer
+from clampz.elimination.slice_plans import SlicedPlan, Slicer
+from clampz.elimination.slices import sum_lane
 from clampz.model import Model
 from clampz.planar.ising import Unfit
 from clampz.planar.plans import PlanarPlan
@@ -46,13 +47,16 @@ class WholeSum(NamedTuple):
         """Lower and upper end of log Z: apart by rounding only, unless the watch was over first, or rounding could not
         be bounded."""
         if isinstance(self.how, SlicedPlan):
-            lower, upper = Slicer(self.model).total(self.model.unary.flat, self.how, watch)
+            lower, upper = sum_lane(self.model, self.model.unary.flat, self.how, watch)
             return lower - self.error, upper + self.error
         try:
             found = sum_by_plan(self.model, self.how, watch=watch)
         except Overdue:
             return UNKNOWN
-        return UNKNOWN if isinstance(found, Unfit) else (found.log_z - found.error, found.log_z + found.error)
+        if isinstance(found, Unfit):
+            return UNKNOWN
+        off = found.error + self.error
+        return found.log_z - off, found.log_z + off
 
 
 def quick_sum(model: Model, most_seconds: float, memory: float, watch: Watch) -> WholeSum | None:
@@ -73,15 +77,29 @@ def planar_whole(model: Model, memory: float, watch: Watch) -> WholeSum | None:
     return None if isinstance(plan, Unfit) else WholeSum(model, 0.0, plan)
 
 
-def least_sum(
-    model: Model, most_seconds: float, memory: float, *, thorough: bool, num_workers: int, watch: Watch
+def plan_whole(
+    model: Model,
+    rest: Model,
+    error: float,
+    most_seconds: float,
+    memory: float,
+    thorough: bool,
+    num_workers: int,
+    watch: Watch,
 ) -> WholeSum | None:
-    """What simplifying leaves of a model, if that can be summed in so many seconds."""
-    least = simplify(model, marginals=False, watch=watch)
+    """The quickest way found to get ends of log Z of the `rest`, which simplifying for other methods left of a model
+    within an error, by a sum that takes so many seconds at most: over what more simplifying leaves of that, or over the
+    model as a planar graph."""
+    found = planar_whole(model, memory, watch)
+    ways = [] if found is None else [found._replace(error=error)]
+    least = simplify(rest, marginals=False, watch=watch)
     plan = Slicer(least.model).plan(
         least.model.unary.flat, most_seconds, memory, thorough=thorough, num_workers=num_workers, watch=watch
     )
-    return None if plan is None else WholeSum(least.model, least.error, plan)
+    if plan is not None:
+        ways.append(WholeSum(least.model, least.error, plan))
+    may = [each for each in ways if each.duration <= most_seconds]
+    return min(may, key=lambda each: each.duration, default=None)
 
 
 def count_on(model: Model, memory: float, watch: Watch) -> Counted:

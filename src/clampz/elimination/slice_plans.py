@@ -1,0 +1,229 @@
+"""Plans of sums in slices: a few variables are fixed so that what is left is narrow, and can be summed for each of
+their joint states in the time and memory that there is."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from clampz.elimination import cost
+from clampz.elimination.cuts import Cuts
+from clampz.elimination.orders import Order, quick_order
+from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.fixing import states_left
+from clampz.numerics import Floats, Integers
+from clampz.watch import Overdue, Watch
+
+# Entries beyond which a sum by a quick order is not taken in one go, and a plan is not made to see what it takes.
+MOST_ENTRIES, MOST_PLANNED = 2.0**31, 2.0**40
+# Seconds that a sum may take without a look for variables to fix, and that looking for them may take.
+QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
+# Seconds from which on the slices of a sum are worth a second order, where one was found for the whole.
+THOROUGH_SECONDS = 1.0
+# Slices of a sum at most, and those that are laid out at once, each in so many arrays.
+MOST_SLICES, MOST_AT_ONCE, LANE_ARRAYS = 2**16, 256, 3
+# A slice of a long sum takes about so many seconds if that does not make it much longer: who looks on sees it move, and
+# workers end at about the same time.
+SLICE_SECONDS, NOT_MUCH = 0.25, 1.25
+
+
+@dataclass(frozen=True, eq=False)
+class SlicedPlan:
+    """How to sum a lane exactly.
+
+    Attributes
+    ----------
+    fixed
+        Variables to fix.
+    entries
+        Table entries of each sum then, along its order.
+    num_sums
+        How many there are.
+    order
+        Of each, where one was looked for.
+    num_workers
+        How many may do one at a time.
+    pace, bytes_per_entry
+        How long a sum takes, for a sweep over the entries of its order, and how much memory: less of both, if the plan
+        that is made of the order has a better way.
+    memory
+        For each worker, in bytes.
+    how
+        The plan of the one sum, where nothing is fixed and it has been made.
+    """
+
+    fixed: tuple[int, ...]
+    entries: float
+    num_sums: int
+    order: Order | None = None
+    num_workers: int = 1
+    pace: float = 1.0
+    bytes_per_entry: float = 8.0
+    memory: float = math.inf
+    how: ExactPlan | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What all of it takes one worker, without marginals."""
+        return self.num_sums * self.slice_seconds
+
+    @property
+    def slice_seconds(self) -> float:
+        """What each sum takes."""
+        return self.pace * cost.seconds(self.entries)
+
+    @property
+    def duration(self) -> float:
+        """Seconds until all workers are done."""
+        return math.ceil(self.num_sums / self.num_workers) * self.slice_seconds
+
+    @property
+    def num_at_once(self) -> int:
+        """Sums that a worker is given at most: as many as take a moment, and leave something for the others."""
+        share = self.num_sums if self.num_workers == 1 else self.num_sums // (2 * self.num_workers)
+        return max(1, min(int(SLICE_SECONDS / self.slice_seconds), MOST_AT_ONCE, share))
+
+    def fits(self, most_seconds: float, memory: float, beside: int, num_states: int) -> bool:
+        """Whether it keeps to so many seconds and bytes, with what each worker takes beside its tables, and its lanes
+        of so many states."""
+        lanes = LANE_ARRAYS * 8 * num_states * self.num_at_once if self.fixed else 0
+        return (
+            self.num_workers * (self.bytes_per_entry * self.entries + beside + lanes) <= memory
+            and self.duration <= most_seconds
+        )
+
+
+class Slicer:
+    """Plans of exact sums over lanes of one model; what it knows of the model is computed when it is first needed."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @cached_property
+    def scopes(self) -> Scopes:
+        return Scopes.of(self.model)
+
+    @cached_property
+    def edges(self) -> Integers:
+        """(m, 2) every pair of variables that share a factor."""
+        return self.scopes.edges() if self.model.factors else self.model.edges.astype(np.int64)
+
+    def plan(
+        self,
+        unary: Floats,
+        most_seconds: float,
+        memory: float = math.inf,
+        *,
+        thorough: bool = False,
+        how: ExactPlan | None = None,
+        marginals: bool = False,
+        num_workers: int = 1,
+        watch: Watch | None = None,
+    ) -> SlicedPlan | None:
+        """The quickest way found to sum the lane with these unary potentials (S,) exactly, with or without marginals,
+        within so many seconds and bytes, by so many workers; None if there is none, or the watch was over first.
+
+        `thorough` spends up to a second on finding a narrow order, which the plan then carries; `how` is a plan made
+        before.
+        """
+        most_seconds /= cost.WITH_MARGINALS if marginals else 1.0  # plans count what a sum takes without
+        left = np.maximum(states_left(unary > -np.inf, self.model.unary.start), 1)
+        try:
+            direct = self._direct(unary, left, thorough, how, marginals, watch)
+        except Overdue:
+            return None
+
+        def fits(plan: SlicedPlan) -> bool:
+            return plan.fits(most_seconds, memory, self.scopes.num_bytes, len(unary))
+
+        if direct.entries <= cost.CACHED_ENTRIES or (direct.seconds < QUICK_SECONDS and fits(direct)):
+            return direct if fits(direct) else None
+        planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
+        enough = min(cost.CACHED_ENTRIES / 8, memory / (2 * direct.bytes_per_entry * num_workers))
+        sliced = list(self._sliced(left, direct, enough, most_seconds * num_workers, planning))
+        while True:
+            among = [replace(plan, num_workers=min(num_workers, plan.num_sums)) for plan in sliced]
+            found = _that_moves([plan for plan in (direct, *among) if fits(plan)])
+            if found is not None or num_workers == 1:
+                break
+            num_workers //= 2  # for fewer of them there may be memory enough
+        if found is None:
+            return None
+        found = replace(found, memory=memory / found.num_workers)
+        if not found.fixed or (direct.order is not None and found.seconds < THOROUGH_SECONDS):
+            return found
+        return self._with_order(unary, found, watch)
+
+    def _direct(
+        self,
+        unary: Floats,
+        left: Integers,
+        thorough: bool,
+        how: ExactPlan | None,
+        marginals: bool,
+        watch: Watch | None,
+    ) -> SlicedPlan:
+        """The plan of the lane in one go; Overdue where the watch is over first."""
+        entry_bytes = 16.0 if marginals else 8.0
+        order = None if how is None else how.elimination.order
+        if how is None and thorough:
+            order = Restriction.of(self.scopes, unary > -np.inf).scopes.order(watch)
+        if order is None:
+            entries = self._quick_order(left, MOST_ENTRIES, watch).total
+            return SlicedPlan((), entries, 1, None, bytes_per_entry=entry_bytes)
+        direct = SlicedPlan((), order.total, 1, order, bytes_per_entry=entry_bytes)
+        if how is None and direct.seconds >= QUICK_SECONDS and order.total < MOST_PLANNED:
+            how = ExactPlan.of(
+                Batch(self.model, unary[:, None]), NO_LIMIT, marginals=marginals, order=order, watch=watch
+            )
+        if how is None:
+            return direct
+        pace = min(1.0, cost.elimination_seconds(how.elimination, marginals=False) / direct.seconds)
+        return replace(
+            direct, how=how, pace=pace, bytes_per_entry=how.elimination.thread_bytes(marginals) / max(order.total, 1.0)
+        )
+
+    def _sliced(
+        self, left: Integers, direct: SlicedPlan, enough: float, most_seconds: float, watch: Watch
+    ) -> Iterator[SlicedPlan]:
+        """Plans that fix one variable more each time, until the tables of a slice are small enough."""
+        known = direct.order is not None and direct.order.total < math.inf
+        order = direct.order if known else self._quick_order(left, math.inf, watch)
+        if order is None or math.isinf(order.total) or watch.must_stop():
+            return
+        cuts = Cuts(order, left, self.edges)
+        num_sums = 1
+        while cuts.order.total > enough and not watch.must_stop() and (variable := cuts.fix_one()) is not None:
+            num_sums *= int(left[variable])
+            if num_sums > MOST_SLICES or num_sums * cost.SECONDS_PER_SUM > most_seconds:
+                return
+            fixed, order = tuple(cuts.fixed), cuts.order
+            yield replace(direct, fixed=fixed, entries=order.total, num_sums=num_sums, order=order, how=None)
+
+    def _with_order(self, unary: Floats, plan: SlicedPlan, watch: Watch | None) -> SlicedPlan:
+        """The same with a better order for its slices, if one is found."""
+        one = unary > -np.inf
+        for i in plan.fixed:
+            own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
+            own[int(np.argmax(own)) + 1 :] = False
+        found = Restriction.of(self.scopes, one).scopes.order(watch)
+        return replace(plan, entries=found.total, order=found) if found.total < plan.entries else plan
+
+    def _quick_order(self, left: Integers, limit: float, watch: Watch | None) -> Order:
+        """Of the elimination of the variables with a choice of states, after the others; incomplete from `limit` on, or
+        where the watch was over first."""
+        return quick_order(self.edges[(left[self.edges] > 1).all(axis=1)], np.log2(left), left > 1, limit, watch)
+
+
+def _that_moves(plans: Sequence[SlicedPlan]) -> SlicedPlan | None:
+    """The quickest plan, if there is any; or, where that is long, the first that takes little longer in slices of a
+    moment each."""
+    quickest = min(plans, key=lambda plan: plan.duration, default=None)
+    if quickest is None or quickest.slice_seconds <= SLICE_SECONDS:
+        return quickest
+    moving = [plan for plan in plans if plan.duration <= NOT_MUCH * quickest.duration]
+    return next((plan for plan in moving if plan.slice_seconds <= SLICE_SECONDS), moving[-1])
