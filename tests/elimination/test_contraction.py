@@ -16,8 +16,9 @@ from clampz._kernels import contraction_plan as plans
 from clampz._kernels import contraction_steps as steps
 from clampz._kernels.contraction_tree import measure
 from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
+from clampz.elimination.contraction import Contraction
 from clampz.elimination.cost import exact_cost
-from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan, Scopes
+from clampz.elimination.plans import CONTRACTED_ENTRIES, NO_LIMIT, Elimination, ExactPlan, Scopes
 from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
 from clampz.model.batch import Batch
 from clampz.watch import NEVER, Watch
@@ -223,6 +224,12 @@ def test_long_sums_are_contracted_and_short_ones_swept():
     short, long = (Elimination.of(Scopes.of(cz.generators.grid(k, k, rng=0))) for k in (5, 9))
     assert type(short.plan) is not type(long.plan) is type(contracted(short).plan)
     assert long.visits < long.order.total and long.num_bytes() < 8 * long.order.total
+
+
+def test_no_tree_is_planned_of_many_small_tables(monkeypatch):
+    monkeypatch.setattr(Contraction, "of", lambda *args: pytest.fail("a tree was planned"))
+    strip = Elimination.of(Scopes.of(cz.generators.grid(3, 40_000, toroidal=False, rng=0)))
+    assert strip.order.total > CONTRACTED_ENTRIES
 
 
 def test_tables_beyond_all_memory_are_refused_without_being_placed(monkeypatch):

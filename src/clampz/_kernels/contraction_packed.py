@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, part
 
 # Of a block: rows (where there are few, fewer), columns and summed entries.
 WIDE, NARROW = 64, 16
@@ -37,7 +37,7 @@ def make_blocks(wanted: bool = True) -> Blocks:
     return Blocks(*(np.empty(size) for size in sizes))
 
 
-@kernel
+@part
 def offsets_along(walk, begin, end, num_states, stride):
     """(3, entries) where the entries along axes walk[begin : end], innermost first, lie in out, first and second."""
     entries = 1
@@ -56,7 +56,7 @@ def offsets_along(walk, begin, end, num_states, stride):
     return out
 
 
-@kernel
+@part
 def inner_axes(walk, count, num_states, most):
     """How many of the innermost axes have at most so many entries together, at least one."""
     inner = 0
@@ -96,7 +96,7 @@ def _multiply(first, second, out, depth, columns, width):
                 target[width + i] += a * y0 + b * y1
 
 
-@kernel
+@part
 def _fill_first(arena, at, summed, summed_from, depth, rows, rows_from, num_rows, width, out):
     """out[s, r], with zeros to an even number of s and to the full width."""
     for s in range(depth):
@@ -112,7 +112,7 @@ def _fill_first(arena, at, summed, summed_from, depth, rows, rows_from, num_rows
             out[i] = 0.0
 
 
-@kernel
+@part
 def _fill_second(arena, at, summed, summed_from, depth, columns, columns_from, num_columns, factor, out):
     """out[c, s] times a factor, with zeros to even numbers of both."""
     padded = depth + (depth & 1)
@@ -129,7 +129,7 @@ def _fill_second(arena, at, summed, summed_from, depth, columns, columns_from, n
             out[i] = 0.0
 
 
-@kernel
+@part
 def _write(block, width, num_rows, num_columns, rows, rows_from, columns, columns_from, fresh, arena, at):
     """Write a block where it belongs, or add it to what is there."""
     for c in range(num_columns):
@@ -144,7 +144,7 @@ def _write(block, width, num_rows, num_columns, rows, rows_from, columns, column
                 piece[place[i]] += row[i]
 
 
-@kernel
+@part
 def multiply_blocks(walk, count, num_states, stride, now, turned, factor, arena, blocks, flag):
     """The contraction of step `now`, first and second changing places if `turned`, until the flag is raised.
     walk[g, : count[g]] are the axes of group g (batch, rows, columns, summed), innermost first.  Returns how many

@@ -9,7 +9,7 @@ from clampz._kernels import simd_math
 from clampz._kernels.contraction_steps import step
 from clampz._kernels.elimination_forwards import DONE, EMPTY, LINEAR_RANGE, OUT_OF_RANGE, STOPPED, extremes
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, PIECE
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 LN2 = 0.6931471805599453
 
@@ -45,7 +45,7 @@ def _next(digit, places, shape):
     return moved
 
 
-@kernel
+@part
 def _walk_factor(plan, factors, f):
     """For each variable of a factor in the order given: a digit that counts its states, where the next one lies in the
     arena, and its states."""
@@ -64,7 +64,7 @@ def _walk_factor(plan, factors, f):
     return digit, places, shape
 
 
-@kernel
+@part
 def _fill_factors(plan, factors, values, arena, logs, flag):
     """Write each factor, divided by its maximum, into the arena.
 
@@ -105,7 +105,7 @@ def _fill_factors(plan, factors, values, arena, logs, flag):
     return total, carry, terms
 
 
-@kernel
+@part
 def _measure(table, logs, flag):
     """The largest entry, and the smallest above zero."""
     zero = BELOW_ZERO if logs is not None else 0.0
@@ -120,7 +120,7 @@ def _measure(table, logs, flag):
     return high, low
 
 
-@kernel
+@part
 def _fill_belief(plan, factors, f, adjoint_at, tables, beliefs, logs):
     """The marginal of a factor: its table times its adjoint."""
     begin, end = factors.table[f], factors.table[f + 1]

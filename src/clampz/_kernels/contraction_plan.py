@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels.contraction_tree import from_leaves
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 
 # Entries of the innermost axes that stay together, from a table into those made of it: as many as are worth a loop.
 RUN = 64
@@ -151,7 +151,7 @@ def lay_out(tree, order, num_states, sizes):
     return start, axes
 
 
-@kernel
+@part
 def _order_axes(tree, a, num_states, sizes, start, axes, given, in_one, in_two, rank):
     """Put the axes of node a in order; `given` innermost ones are in place."""
     count = tree.count[a]
@@ -248,7 +248,7 @@ def list_steps(tree, order, segment, marginals):
     return steps[:used]
 
 
-@kernel
+@part
 def _forwards(tree, steps, used, a, one_table, again):
     steps[used].out = a
     steps[used].first = tree.left[a]
@@ -321,7 +321,7 @@ def find_places(steps, sizes, table_start):
     return floor
 
 
-@kernel
+@part
 def _drop(free_at, free_size, i, num_free):
     for j in range(i, num_free - 1):
         free_at[j] = free_at[j + 1]
@@ -329,7 +329,7 @@ def _drop(free_at, free_size, i, num_free):
     return num_free - 1
 
 
-@kernel
+@part
 def _release(free_at, free_size, num_free, at, size):
     """Add a piece to the free ones, which are in order and never side by side."""
     i = num_free

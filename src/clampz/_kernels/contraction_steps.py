@@ -23,7 +23,7 @@ import numpy as np
 from clampz._kernels import simd_math
 from clampz._kernels.contraction_packed import DEPTH, LISTED, inner_axes, multiply_blocks, offsets_along
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 # Entries of a run at most, and of summed axes, whose rows of `first` stay in the second cache meanwhile.
 LONGEST_RUN, SUMMED = 256, 256
@@ -63,7 +63,7 @@ def axes_of(plan, now, side):
     return plan.start[node], plan.start[node + 1]
 
 
-@kernel
+@part
 def _fill_strides(plan, k, num_states, lists):
     """Strides of every variable of step k in its tables; 0 where it is not in one."""
     for side in range(3):
@@ -100,7 +100,7 @@ def _common(plan, k, num_states, stride):
     return count, entries, in_first, in_second
 
 
-@kernel
+@part
 def _choose_run(plan, k, num_states, lists, logs):
     """The run of step k, into lists.walk[0]: how it lies, how many axes and entries it has, and whether second is to be
     taken as first."""
@@ -133,7 +133,7 @@ def _choose_run(plan, k, num_states, lists, logs):
     return kind, count, size, swapped
 
 
-@kernel
+@part
 def _fill_walk(plan, k, num_run, swapped, lists):
     """Axes that are not in the run: outer ones, those that first does not have innermost, into lists.walk[1], summed
     ones into lists.walk[2].  Returns how many of both."""
@@ -160,7 +160,7 @@ def _fill_walk(plan, k, num_run, swapped, lists):
     return num_outer, num_summed
 
 
-@kernel
+@part
 def _fill_groups(plan, k, num_states, lists, count, entries):
     """Axes by group into lists.walk (batch, rows, columns, summed), those of first as it has them, then those of
     second, then those of out; how many and their entries."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 # Leaves of a subtree that is put together anew: of eight there are 3,280 ways to split a set of them, some 20
 # microseconds; one more takes three times as long.
@@ -51,7 +51,7 @@ def step_seconds(products, first, second, out, limit):
     return seconds if out <= limit else seconds * BEYOND
 
 
-@kernel
+@part
 def _log_size(pool, begin, count, log_states):
     total = 0.0
     for p in range(begin, begin + count):
@@ -59,7 +59,7 @@ def _log_size(pool, begin, count, log_states):
     return total
 
 
-@kernel
+@part
 def _room(pool, used, more):
     """The pool, with room for more."""
     if used + more <= pool.size:
@@ -69,7 +69,7 @@ def _room(pool, used, more):
     return larger
 
 
-@kernel
+@part
 def _joint_log(pool, begin, count, a, b, uses, log_states, stamp, mark):
     """log2 of the entries of the table that contracting a and b gives."""
     total = 0.0
@@ -184,7 +184,7 @@ def tree_of_order(order, log_states, scope_start, scopes):
     )
 
 
-@kernel
+@part
 def _contract_scopes(pool, begin_a, count_a, begin_b, count_b, uses, stamp, mark, used):
     """Write the variables that are left of two tables; returns where they end."""
     for p in range(begin_a, begin_a + count_a):
@@ -364,7 +364,7 @@ def reconfigure(tree, size, own, roots, log_states, limit, flag):
     return better, pool[:used]
 
 
-@kernel
+@part
 def _node_seconds(tree, a, size, log_states, stamp, limit):
     """What the contraction that makes node a takes."""
     left, right, _, begin, count, pool = tree

@@ -17,6 +17,7 @@ from clampz._kernels import elimination_order as orders
 from clampz._kernels import elimination_plan as plans
 from clampz._kernels import graph
 from clampz._kernels.contraction_passes import Factors
+from clampz._kernels.contraction_tree import SECONDS_PER_STEP
 from clampz.elimination.contraction import Contraction
 from clampz.elimination.orders import Order, find_order
 from clampz.errors import TooWideError
@@ -196,7 +197,7 @@ class Elimination:
             raise _too_wide(width, 8 * entries, memory_allowed(memory), "at least ")
         buckets = orders.bucket_scopes(order.variables, start, neighbour)
         width = int(np.diff(buckets[0]).max(initial=0))
-        contraction = _contraction(scopes, order, memory, watch) if order.total >= CONTRACTED_ENTRIES else None
+        contraction = _contraction(scopes, order, memory, watch)
         if contraction is None:
             plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
             found = cls(scopes, order, plan, width, sizes)
@@ -328,13 +329,16 @@ class ExactPlan(NamedTuple):
 
 def _contraction(scopes: Scopes, order: Order, memory: int | str | None, watch: Watch | None) -> Contraction | None:
     """A tree of contractions where that is quicker than to sweep over buckets."""
+    to_sweep = SECONDS_PER_VISIT * order.total
+    if order.total < CONTRACTED_ENTRIES or scopes.num_factors * SECONDS_PER_STEP > to_sweep:
+        return None
     if watch is not None:
         watch.check_stop()
     allowed = memory_allowed(None)
     allowed = allowed if memory is None else min(allowed, memory_allowed(memory))
     factors = Factors(scopes.num_states, scopes.start, scopes.variables, scopes.table_start)
     found = Contraction.of(factors, order, max(0, allowed - scopes.num_bytes), watch)
-    return found if found.seconds < SECONDS_PER_VISIT * order.total else None
+    return found if found.seconds < to_sweep else None
 
 
 def _check_memory(width: int, needed: int, memory: int | str | None, more: str = "") -> None:
