@@ -161,8 +161,10 @@ def smallest_around(pools, stamp, arity, v, u, without):
 
 @part
 def go_into_larger(pools, f):
-    """A factor whose scope lies in another's is multiplied in.  (Whoever changes scopes asks at once: no two are ever the
-    same.)"""
+    """A factor whose scope lies in another's is multiplied in.
+
+    Whoever changes a scope asks for this at once, so that no two factors ever have the same.
+    """
     factor = pools.factors[f]
     factor.alone = 1
     v = u = -1

@@ -59,8 +59,8 @@ def original_place(pools, v, a):
 
 @part
 def lose_support(pools, f):
-    """States that no entry of this table allows are ruled out.  Entries that a unary table rules out are made zeros
-    first: they were, in effect."""
+    """States that no entry of this table allows are ruled out.  Entries that a unary table rules out (those of variables
+    that are kept are still here) are made zeros first: they were, in effect."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     for s in range(factor.begin, factor.end):
@@ -81,13 +81,13 @@ def lose_support(pools, f):
             continue
         outer, inner = extent(pools, f, s)
         states = pools.variables[v].states
-        pools.count[WORK] += factor.size
         for a in range(states):
             if pools.table[pools.variables[v].first + a] == -np.inf:
                 continue
             found = False
             for o in range(outer):
                 begin = (o * states + a) * inner
+                pools.count[WORK] += inner
                 for i in range(begin, begin + inner):
                     if table[i] > -np.inf:
                         found = True

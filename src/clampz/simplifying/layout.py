@@ -65,20 +65,21 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
 
 
 def with_room(pools: Pools) -> Pools:
-    """The same with more room for what sums leave: a quarter more, and at least what the next one may need."""
-    more = {
-        "factors": 64,
-        "slots": 4 * kernels.MOST_AXES,
-        "table": 4 * int(pools.count[kernels.WIDEST]) + 64,
-        "numbers": 4 * (kernels.MOST_AXES + kernels.MOST_PARTS + len(pools.total)),
+    """The same with room for what the next sum or function may leave, and for many more like it."""
+    count, n = pools.count, len(pools.variables)
+    needs = {
+        "factors": (count[kernels.FACTORS], 1),
+        "slots": (count[kernels.SLOTS], kernels.MOST_AXES),
+        "table": (count[kernels.ENTRIES], 1 + int(count[kernels.WIDEST])),
+        "numbers": (count[kernels.NUMBERS], kernels.MOST_AXES + kernels.MOST_PARTS + len(pools.total)),
     }
-    return pools._replace(**{name: _longer(getattr(pools, name), least) for name, least in more.items()})
-
-
-def _longer(array: NDArray[np.generic], least: int) -> NDArray[np.generic]:
-    longer = np.zeros(len(array) + len(array) // 4 + least, array.dtype)
-    longer[: len(array)] = array
-    return longer
+    longer = {}
+    for name, (used, most) in needs.items():
+        array = getattr(pools, name)
+        if used + most > len(array):
+            longer[name] = np.zeros(used + used // 2 + n // 8 + 4 * most, array.dtype)
+            longer[name][:used] = array[:used]
+    return pools._replace(**longer)
 
 
 def left_over(pools: Pools) -> Integers:
