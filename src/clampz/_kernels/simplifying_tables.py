@@ -59,8 +59,8 @@ def original_place(pools, v, a):
 
 @part
 def lose_support(pools, f):
-    """States that no entry of this table allows are ruled out.  Entries that a unary table rules out (those of variables
-    that are kept are still here) are made zeros first: they were, in effect."""
+    """States that no entry of this table allows are ruled out.  Entries that a unary table rules out are made zeros
+    first, as they are in effect: impossible states of variables that must stay are still here."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     for s in range(factor.begin, factor.end):
@@ -75,6 +75,7 @@ def lose_support(pools, f):
                     begin = (o * states + a) * inner
                     for i in range(begin, begin + inner):
                         table[i] = -np.inf
+    looked = 0
     for s in range(factor.begin, factor.end):
         v = pools.slots[s].variable
         if v < 0:
@@ -87,8 +88,8 @@ def lose_support(pools, f):
             found = False
             for o in range(outer):
                 begin = (o * states + a) * inner
-                pools.count[WORK] += inner
                 for i in range(begin, begin + inner):
+                    looked += 1
                     if table[i] > -np.inf:
                         found = True
                         break
@@ -96,6 +97,7 @@ def lose_support(pools, f):
                     break
             if not found:
                 rule_out(pools, v, a, f)
+    pools.count[WORK] += looked
 
 
 @part
