@@ -16,6 +16,7 @@ from clampz.approximations.edge_weights import uniform_weights
 from clampz.counting import ganak
 from clampz.counting.encoding import encode
 from clampz.planar.sums import planar_sum
+from clampz.simplifying.call import simplify
 from clampz.watch import Watch
 from naive import enumerate_model
 
@@ -462,3 +463,50 @@ def of_constants(size: float) -> None:
         else:
             cz.write(model, path)
             assert cz.exact(cz.read(path)).log_z == pytest.approx(constant + math.log(2.0), rel=1e-12)
+
+
+# -- simplifying -------------------------------------------------------------------------------------------------------
+
+
+def simplified() -> list[float]:
+    """log Z of what is left, whatever that is."""
+    models = [
+        squared_cycle(30),
+        hubs(40),
+        hard_model(),
+        cz.generators.from_graph(9, [(i, i + 1) for i in range(8)], rng=0),
+    ]
+    return [cz.exact(simplify(model, marginals=False).model).log_z for model in models]
+
+
+def summed_or_not(model: cz.Model, keep: list[int]) -> None:
+    """Whether the first variable is summed out or not, the rest has the same log Z."""
+    found = simplify(model, keep)
+    lower, upper = found.bounds(*[float(cz.exact(found.model).log_z)] * 2)
+    log_z = cz.exact(model).log_z
+    assert lower - EXACT <= log_z <= upper + EXACT
+
+
+def of_axes_of_a_sum(size: float) -> None:
+    """A variable with so many neighbours of one state, which must stay."""
+    rng, n = np.random.default_rng(0), int(size)
+    model = cz.Model(
+        [rng.normal(size=2), *([[0.5]] * n)],
+        {(0, i): rng.normal(size=(2, 1)) for i in range(1, n + 1)},
+    )
+    summed_or_not(model, list(range(1, n + 1)))
+
+
+def of_parts_of_a_sum(size: float) -> None:
+    """A variable in so many factors of three variables, the others few and of one state."""
+    rng = np.random.default_rng(0)
+    pairs = [(i, j) for i in range(1, 13) for j in range(i + 1, 13)][: int(size)]
+    factors = [((0, i, j), rng.normal(size=(2, 1, 1))) for i, j in pairs]
+    summed_or_not(cz.Model([rng.normal(size=2), *([[0.5]] * 12)], factors=factors), list(range(1, 13)))
+
+
+def of_terms_of_a_sum(size: float) -> None:
+    """A chain of three variables of so many states times two: so many terms per entry of both tables."""
+    rng, k = np.random.default_rng(0), 2 * int(size)
+    model = cz.Model(rng.normal(size=(3, k)), {(0, 1): rng.normal(size=(k, k)), (0, 2): rng.normal(size=(k, k))})
+    summed_or_not(model, [1, 2])

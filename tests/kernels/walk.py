@@ -1,6 +1,7 @@
 """A walk through the package by its public calls that reaches every kernel: models of every kind, each small."""
 
 import importlib
+import itertools
 import pkgutil
 from contextlib import suppress
 from types import ModuleType
@@ -13,6 +14,7 @@ from clampz import _kernels
 from clampz.counting import circuits
 from clampz.counting.encoding import encode
 from clampz.planar.sums import planar_sum
+from clampz.simplifying.call import simplify
 from clampz.watch import Watch
 
 MODULES = {
@@ -53,6 +55,12 @@ def models() -> dict[str, cz.Model]:
         "hard": cz.Model(np.zeros((4, 2)), {e: [[0.0, -np.inf], [0.5, 0.0]] for e in edges["cycle"]}),
         "colouring": cz.Model(np.zeros((6, 3)), dict.fromkeys(edges["wheel"], differ)),
         "impossible": cz.Model(np.zeros((4, 3)), {(i, j): differ for i in range(4) for j in range(i)}),
+        "equal": cz.Model(
+            rng.normal(size=(6, 2)),
+            {(0, 1): np.where(np.eye(2) > 0, 0.5, -np.inf)}
+            | {e: rng.normal(size=(2, 2)) for e in [(1, 2), (2, 3), (0, 3)]},
+            factors=[((0, 1, 4), rng.normal(size=(2, 2, 2))), ((1, 3, 5), rng.normal(size=(2, 2, 2)))],
+        ),
         "factors": cz.Model(
             rng.normal(size=(6, 2)),
             {(0, 1): rng.normal(size=(2, 2))},
@@ -86,6 +94,7 @@ def walk() -> None:
         walk_methods(name, model)
         walk_clamps(model)
         walk_brackets(name, model)
+        walk_simplifications(name, model)
         walk_planar(name, model)
     walk_circuits()
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
@@ -145,6 +154,24 @@ def walk_clamps(model: cz.Model) -> None:
             assert found.lower <= log_z <= found.upper
         anew: dict[str, Any] = {"reweight": True, "edge_weights": "optimized"} if name == "trw" else {}
         cz.clamp(model, name, variables=[0], max_iter=20, **anew)
+
+
+def walk_simplifications(name: str, model: cz.Model) -> None:
+    """With every setting, and the way back; beliefs need not be true for that."""
+    log_z = cz.exact(model).log_z
+    for keep, options in itertools.product(((), (0,)), ({}, {"marginals": False}, {"pairwise": True})):
+        found = simplify(model, keep, **options)
+        log_rest = cz.exact(found.model).log_z
+        assert log_rest == log_z or abs(log_rest - log_z) <= EXACT * max(1, abs(log_z)), (name, keep, options)
+        if log_z > -np.inf and options != {"marginals": False}:
+            rest = found.model
+            beliefs = np.concatenate([rest.unary.flat, rest.pairwise.flat, rest.factors.flat])
+            found.marginals(np.ones_like(beliefs))
+            found.factor_marginals(np.ones_like(beliefs), lambda scope, rest=rest: np.ones(rest.num_states[[*scope]]))
+    for operation in ("sum", "max"):
+        found = simplify(model, operation=operation)
+        if not found.contradiction:
+            found.states(np.zeros((2, found.model.num_variables), dtype=np.int64), rng=0)
 
 
 def walk_brackets(name: str, model: cz.Model) -> None:

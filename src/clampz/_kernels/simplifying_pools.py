@@ -256,24 +256,34 @@ def leave(pools, v, fate, to):
 
 
 @kernel
-def begin(pools, num_slots):
-    """Link all slots, and have everything wait that a rule might apply to."""
-    for s in range(num_slots):
-        link(pools, s)
+def begin(pools, flag):
+    """Link all slots, and have everything wait that a rule might apply to; or until the flag is raised, with nothing
+    done.  No two scopes are the same."""
     for f in range(pools.count[FACTORS]):
+        if flag[0] != 0:
+            return
+        link_all(pools, f)
+    for f in range(pools.count[FACTORS]):
+        if flag[0] != 0:
+            return
         factor = pools.factors[f]
         for t in range(factor.table, factor.table + factor.size):
             if pools.table[t] == -np.inf:
                 factor.zeros = 1
                 break
+        for s in range(factor.begin, factor.end):
+            if factor.arity == 2 and pools.variables[pools.slots[s].variable].num_larger == 0:
+                factor.alone = 1
         pools.count[WIDEST] = max(pools.count[WIDEST], factor.size)
         wait_for_support(pools, f)
         wait_for_shape(pools, f)
     for v in range(pools.variables.size):
+        if flag[0] != 0:
+            return
         wait_for_sum(pools, v)
-        for place in range(pools.variables[v].first, pools.variables[v].last):
-            if pools.table[place] == -np.inf:
-                wait_to_shrink(pools, v)
-                break
-        if pools.variables[v].states == 1 and not pools.variables[v].shrinks:
+        variable = pools.variables[v]
+        shrinks = variable.states == 1
+        for place in range(variable.first, variable.last):
+            shrinks |= pools.table[place] == -np.inf
+        if shrinks:
             wait_to_shrink(pools, v)

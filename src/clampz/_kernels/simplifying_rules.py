@@ -46,6 +46,9 @@ from clampz._kernels.simplifying_tables import (
     spread,
 )
 
+# What a look at a factor counts as work, in entries: it is somewhere else in memory.
+VISIT = 16
+
 
 @part
 def shrink(pools, v):
@@ -146,7 +149,7 @@ def smallest_around(pools, stamp, arity, v, u, without):
         s = pools.variables[v].larger if large else pools.variables[v].edges
         while s >= 0:
             g = pools.slots[s].factor
-            pools.count[WORK] += pools.factors[g].arity
+            pools.count[WORK] += VISIT
             if (
                 g != without
                 and pools.factors[g].arity >= arity
@@ -161,8 +164,10 @@ def smallest_around(pools, stamp, arity, v, u, without):
 
 @part
 def go_into_larger(pools, f):
-    """A factor whose scope lies in another's is multiplied in.  (Whoever changes scopes asks at once: no two are ever the
-    same.)"""
+    """A factor whose scope lies in another's is multiplied in.
+
+    Whoever changes a scope asks for this at once, so that no two factors ever have the same.
+    """
     factor = pools.factors[f]
     factor.alone = 1
     v = u = -1
@@ -223,7 +228,7 @@ def take_in_smaller(pools, g):
             while q >= 0:
                 f = pools.slots[q].factor
                 q = pools.slots[q].following
-                pools.count[WORK] += pools.factors[f].arity
+                pools.count[WORK] += VISIT
                 if (
                     f != g
                     and pools.factors[f].arity <= factor.arity

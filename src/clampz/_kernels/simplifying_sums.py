@@ -67,18 +67,18 @@ def simplify(pools, most_work, flag):
     while flag[0] == 0 and count[WORK] <= most_work:
         if count[IMPOSSIBLE] >= 0:
             return CONTRADICTION
-        if count[SUPPORTS]:
-            count[SUPPORTS] -= 1
-            f = pools.factors[count[SUPPORTS]].support
-            pools.factors[f].supports = 0
-            if pools.factors[f].alive:
-                lose_support(pools, f)
-        elif count[SHRINKS]:
+        if count[SHRINKS]:  # first, so that what follows has smaller tables to look at
             count[SHRINKS] -= 1
             v = pools.variables[count[SHRINKS]].shrink
             pools.variables[v].shrinks = 0
             if pools.variables[v].fate == STAYS:
                 shrink(pools, v)
+        elif count[SUPPORTS]:
+            count[SUPPORTS] -= 1
+            f = pools.factors[count[SUPPORTS]].support
+            pools.factors[f].supports = 0
+            if pools.factors[f].alive:
+                lose_support(pools, f)
         elif count[SHAPES]:
             count[SHAPES] -= 1
             f = pools.factors[count[SHAPES]].shape

@@ -60,7 +60,7 @@ def original_place(pools, v, a):
 @part
 def lose_support(pools, f):
     """States that no entry of this table allows are ruled out.  Entries that a unary table rules out are made zeros
-    first: they were, in effect."""
+    first, as they are in effect: impossible states of variables that must stay are still here."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     for s in range(factor.begin, factor.end):
@@ -75,13 +75,13 @@ def lose_support(pools, f):
                     begin = (o * states + a) * inner
                     for i in range(begin, begin + inner):
                         table[i] = -np.inf
+    looked = 0
     for s in range(factor.begin, factor.end):
         v = pools.slots[s].variable
         if v < 0:
             continue
         outer, inner = extent(pools, f, s)
         states = pools.variables[v].states
-        pools.count[WORK] += factor.size
         for a in range(states):
             if pools.table[pools.variables[v].first + a] == -np.inf:
                 continue
@@ -89,6 +89,7 @@ def lose_support(pools, f):
             for o in range(outer):
                 begin = (o * states + a) * inner
                 for i in range(begin, begin + inner):
+                    looked += 1
                     if table[i] > -np.inf:
                         found = True
                         break
@@ -96,6 +97,7 @@ def lose_support(pools, f):
                     break
             if not found:
                 rule_out(pools, v, a, f)
+    pools.count[WORK] += looked
 
 
 @part

@@ -15,13 +15,13 @@ from clampz.options import check_option
 from clampz.simplifying.layout import laid_out, left_over, with_room
 from clampz.simplifying.rest import Left, rest_of
 from clampz.simplifying.simplified import Operation, Simplified, simplified, unchanged
-from clampz.watch import Flag, Watch, run_on
+from clampz.watch import LOOK, Flag, Watch, run_on
 
 # Entries touched, per entry of the model's tables and for every model, after which no more rules are tried: so that
 # simplifying is never what takes the time.
 WORK_PER_ENTRY, LEAST_WORK = 256, 1_000_000
-# Seconds per entry of the tables, about.
-SECONDS_PER_ENTRY = 2e-7
+# Seconds that it takes per entry to lay a model out and to make one of what is left, about.
+SECONDS_PER_ENTRY = 3e-7
 
 
 def simplify(
@@ -62,24 +62,26 @@ def simplify(
     kept = np.zeros(model.num_variables, dtype=np.bool_)
     kept[[model.variable_index(v) for v in keep]] = True
     maximum = operation == "max"
+    num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
+    around = SECONDS_PER_ENTRY * num_entries
+    if watch is not None and around > LOOK and watch.left() < 2 * around:
+        return unchanged(model, operation)
     pools = laid_out(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
-    num_entries = len(pools.table)
-    pools = run_on(watch, SECONDS_PER_ENTRY * num_entries, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
-    if pools.count[state.IMPOSSIBLE] < 0 and not _changed(pools):
+    within = None if watch is None else Watch(max(0.0, watch.left() - around), within=watch)
+    pools = run_on(within, around, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
+    done = [state.LEFT, state.STATES_GONE, state.AXES_GONE, state.CONSTANTS, state.CONTAINED, state.CLOCK]
+    changed = pools.count[state.IMPOSSIBLE] >= 0 or pools.count[done].any()
+    interrupted = watch is not None and around > LOOK and watch.must_stop()
+    if interrupted or not changed:
         return unchanged(model, operation)
     return simplified(model, operation, pools, _rest(pools, model, kept))
 
 
 def _apply(pools: Pools, most_work: int, flag: Flag) -> Pools:
-    state.begin(pools, len(pools.slots))
+    state.begin(pools, flag)
     while apply_rules(pools, most_work, flag) == FULL:
         pools = with_room(pools)
     return pools
-
-
-def _changed(pools: Pools) -> bool:
-    changes = [state.LEFT, state.STATES_GONE, state.AXES_GONE, state.CONSTANTS, state.CONTAINED, state.CLOCK]
-    return bool(pools.count[changes].any())
 
 
 def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> Left:

@@ -11,6 +11,8 @@ from clampz.numerics import Integers
 # Bytes that simplifying takes per variable, factor, variable of a factor and table entry, the rest included: records,
 # lists and two copies of the tables.
 BYTES = np.array([160, 64, 24, 24])
+# Places for what sums leave that everything has from the beginning: many large models need few.
+SPARE = 256
 
 
 def num_bytes(model: Model) -> int:
@@ -24,12 +26,13 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     """Everything waits for every rule."""
     n, m, larger = model.num_variables, model.num_edges, model.factors
     num_factors, num_slots = m + len(larger), 2 * m + len(larger.variables)
-    flat = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat])
+    flat = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat, np.zeros(SPARE)])
     variables = np.zeros(n, kernels.VARIABLE)
     variables["first"], variables["last"] = model.unary.start[:-1], model.unary.start[1:]
     variables["states"], variables["keep"] = model.num_states, keep
     variables["edges"] = variables["larger"] = variables["axis"] = variables["by"] = -1
-    factors = np.zeros(num_factors, kernels.FACTOR)
+    all_factors, all_slots = np.zeros(num_factors + SPARE, kernels.FACTOR), np.zeros(num_slots + SPARE, kernels.SLOT)
+    factors, slots = all_factors[:num_factors], all_slots[:num_slots]
     before = len(model.unary.flat), len(model.unary.flat) + len(model.pairwise.flat)
     factors["table"] = np.concatenate([before[0] + model.pairwise.start[:-1], before[1] + larger.start[:-1]])
     factors["size"] = np.concatenate([np.diff(model.pairwise.start), np.diff(larger.start)])
@@ -39,11 +42,10 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     factors["into"], factors["alive"] = -1, 1
     states = np.zeros(before[0], kernels.STATE)
     states["gone"], states["reason"] = kernels.NEVER, -1
-    slots = np.zeros(num_slots, kernels.SLOT)
     slots["variable"] = np.concatenate([model.edges.ravel(), larger.variables])
     slots["factor"] = np.repeat(np.arange(num_factors), factors["arity"])
     count = np.zeros(kernels.NUM_COUNTS, dtype=np.int64)
-    count[[kernels.FACTORS, kernels.SLOTS, kernels.ENTRIES]] = num_factors, num_slots, len(flat)
+    count[[kernels.FACTORS, kernels.SLOTS, kernels.ENTRIES]] = num_factors, num_slots, len(flat) - SPARE
     count[[kernels.PAIRWISE, kernels.PINS, kernels.MAXIMUM]] = pairwise, pins, maximum
     count[[kernels.IMPOSSIBLE, kernels.BY]] = -1
     most_states = int(model.num_states.max(initial=1))
@@ -52,12 +54,12 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     total[kernels.CONSTANT] = model.constant
     return Pools(
         variables=variables,
-        factors=factors,
-        slots=slots,
+        factors=all_factors,
+        slots=all_slots,
         states=states,
         table=flat,
         record=np.zeros(n, kernels.SUM),
-        numbers=np.zeros(0, dtype=np.int32),
+        numbers=np.zeros(SPARE, dtype=np.int32),
         scratch=np.zeros((6, widest), dtype=np.int64),
         count=count,
         total=total,
@@ -65,20 +67,21 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
 
 
 def with_room(pools: Pools) -> Pools:
-    """The same with more room for what sums leave: a quarter more, and at least what the next one may need."""
-    more = {
-        "factors": 64,
-        "slots": 4 * kernels.MOST_AXES,
-        "table": 4 * int(pools.count[kernels.WIDEST]) + 64,
-        "numbers": 4 * (kernels.MOST_AXES + kernels.MOST_PARTS + len(pools.total)),
+    """The same with room for what the next sum or function may leave, and for many more like it."""
+    count, n = pools.count, len(pools.variables)
+    needs = {
+        "factors": (count[kernels.FACTORS], 1),
+        "slots": (count[kernels.SLOTS], kernels.MOST_AXES),
+        "table": (count[kernels.ENTRIES], 1 + int(count[kernels.WIDEST])),
+        "numbers": (count[kernels.NUMBERS], kernels.MOST_AXES + kernels.MOST_PARTS + len(pools.total)),
     }
-    return pools._replace(**{name: _longer(getattr(pools, name), least) for name, least in more.items()})
-
-
-def _longer(array: NDArray[np.generic], least: int) -> NDArray[np.generic]:
-    longer = np.zeros(len(array) + len(array) // 4 + least, array.dtype)
-    longer[: len(array)] = array
-    return longer
+    longer = {}
+    for name, (used, most) in needs.items():
+        array = getattr(pools, name)
+        if used + most > len(array):
+            longer[name] = np.zeros(used + used // 4 + n // 16 + 4 * most, array.dtype)
+            longer[name][:used] = array[:used]
+    return pools._replace(**longer)
 
 
 def left_over(pools: Pools) -> Integers:
