@@ -200,7 +200,8 @@ class Search:
         if plan is not None and plan.seconds > FINISH_SECONDS:
             slices = Slices(self.user_model, self.user_model.unary.flat, plan)
             with suppress(Overdue, TooWideError):
-                slices.begin(watch)
+                if plan.fixed:  # a single sum is laid out by who does it
+                    slices.begin(watch)
                 self.whole.add_slices(slices, options, crew, watch)
         # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
         longest = LONG_SHARE if self.model.num_edges <= MOST_EDGES else LONGEST_SHARE
