@@ -128,6 +128,7 @@ SET = {
     "elimination.cuts:MOST_MEMBERS": Setting((0, 100), checks.brackets),
     "elimination.slice_plans:MOST_AT_ONCE": Setting((0, 1), checks.brackets),
     "elimination.slice_plans:MOST_PLANNED": Setting((0.0,), checks.brackets),
+    "elimination.slice_plans:MOST_VARIABLES": Setting((0, 24, 25), checks.brackets),
     "elimination.slice_plans:MOST_SLICES": Setting((0, 2, 4), checks.brackets),
     "elimination.slice_plans:MOST_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
     "io.tokens:PIECE": Setting((1, 2, 7, 64), checks.written_and_read),

@@ -123,8 +123,8 @@ class Crew:
         return self._home
 
     def beside(self, function: Callable[..., T], *args: object) -> Job[T]:
-        """Let a thread of its own call function(*args) in this process, beside all other work: for what mostly waits, or
-        has to be done here."""
+        """Let a thread of its own call function(*args) in this process, beside all other work: for what mostly waits,
+        or has to be done here."""
         self._beside = self._beside or ThreadPoolExecutor()
         return Job(self, function, args, (), self._beside)
 

@@ -105,13 +105,6 @@ def inline(function: Any) -> Any:
     return njit(forceinline=True, error_model="numpy", fastmath={"contract"})(function)
 
 
-def part(function: Any) -> Any:
-    """Compile what only kernels call: without what Python would call it by, which takes a third of the time to
-    compile; kept on disk with the kernels that it is a part of."""
-    without: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # which Numba's types do not know
-    return njit(nogil=True, error_model="numpy", fastmath=SAFE_MATH, **without)(function)
-
-
 class Compiling(event.Listener):
     """Seconds that kernels have been compiled for; several threads may wait for the same one."""
 

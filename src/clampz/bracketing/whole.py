@@ -63,7 +63,8 @@ class WholeWork:
             self.add(lambda: crew.submit(whole.ends, here=(until,)), "sum")
             return
         slices = self.slices = Slices(whole.model, whole.model.unary.flat, whole.how)
-        slices.begin(watch)
+        if whole.how.fixed:  # a single sum is laid out by who does it
+            slices.begin(watch)
         self._error = whole.error
         soon = slices.plan.duration <= watch.left(SOON)
         self._at_once = min(crew.num_at_once if soon else max(1, crew.num_at_once - 1), slices.plan.num_workers)

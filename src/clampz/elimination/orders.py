@@ -24,7 +24,8 @@ FIRST_RULES = [(1.0, 1e-3, 0.0), (1e-3, 1.0, 0.0)]
 RANDOM_RULES = [(1.0, 1e-3, 0.9), (1.0, 1e-3, 3.0), (1.0, -0.5, 2.0)]
 # Try further orders while the words of bits read (about 3 ns each) are fewer than this times the table entries of the
 # best (about 4 ns each): at least MIN_WORK of them, a tenth of a millisecond, or TINY_SHARE for each entry where these
-# are few, at most MAX_WORK, a fifth of a second, and less where the tables fit no machine and only the error message gains.
+# are few, at most MAX_WORK, a fifth of a second, and less where the tables fit no machine and only the error message
+# gains.
 ORDER_SHARE, TINY_SHARE = 0.2, 64.0
 MIN_WORK = 3e4
 MAX_WORK = 1e8

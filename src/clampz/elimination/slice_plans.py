@@ -12,6 +12,7 @@ from clampz.elimination import cost
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.orders import Order, quick_order
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
+from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import states_left
@@ -22,6 +23,8 @@ from clampz.watch import Overdue, Watch
 MOST_ENTRIES, MOST_PLANNED = 2.0**31, 2.0**40
 # Seconds that a sum may take without a look for variables to fix, and that looking for them may take.
 QUICK_SECONDS, PLANNING_SECONDS = 0.05, 0.1
+# Variables of a model that fixing a few makes narrow, and of which a plan is made to see what a sum takes.
+MOST_VARIABLES = 2**16
 # Seconds from which on the slices of a sum are worth a second order, where one was found for the whole.
 THOROUGH_SECONDS = 1.0
 # Slices of a sum at most, and those that are laid out at once, each in so many arrays.
@@ -134,7 +137,7 @@ class Slicer:
         left = np.maximum(states_left(unary > -np.inf, self.model.unary.start), 1)
         try:
             direct = self._direct(unary, left, thorough, how, marginals, watch)
-        except Overdue:
+        except (Overdue, TooWideError):
             return None
 
         def fits(plan: SlicedPlan) -> bool:
@@ -176,7 +179,8 @@ class Slicer:
             entries = self._quick_order(left, MOST_ENTRIES, watch).total
             return SlicedPlan((), entries, 1, None, bytes_per_entry=entry_bytes)
         direct = SlicedPlan((), order.total, 1, order, bytes_per_entry=entry_bytes)
-        if how is None and direct.seconds >= QUICK_SECONDS and order.total < MOST_PLANNED:
+        worth_it = direct.seconds >= QUICK_SECONDS and order.total < MOST_PLANNED and len(left) <= MOST_VARIABLES
+        if how is None and worth_it:
             how = ExactPlan.of(
                 Batch(self.model, unary[:, None]), NO_LIMIT, marginals=marginals, order=order, watch=watch
             )
@@ -191,6 +195,8 @@ class Slicer:
         self, left: Integers, direct: SlicedPlan, enough: float, most_seconds: float, watch: Watch
     ) -> Iterator[SlicedPlan]:
         """Plans that fix one variable more each time, until the tables of a slice are small enough."""
+        if len(left) > MOST_VARIABLES:
+            return
         known = direct.order is not None and direct.order.total < math.inf
         order = direct.order if known else self._quick_order(left, math.inf, watch)
         if order is None or math.isinf(order.total) or watch.must_stop():

@@ -102,14 +102,10 @@ class Slices:
         return EPS * (2 * ROUNDINGS + math.log2(len(self.lower)) + 2 * abs(end))
 
     def begin(self, watch: Watch | None = None) -> None:
-        """Lay out the plan that all of them share; Overdue where the watch is over first, TooWideError where it takes
-        more memory than was thought."""
+        """Lay out the plan that all of them share, here and now, which else whoever sums some does; Overdue where the
+        watch is over first, TooWideError where it takes more memory than was thought."""
         if self.how is None and len(self.lower):
-            batch, plan = Batch(self.model, self.lanes(np.zeros(1, dtype=np.int64))), self.plan
-            memory = int(min(plan.memory, NO_LIMIT))
-            self.how = ExactPlan.of(
-                batch, memory, marginals=self.marginals, order=plan.order, fixed=plan.fixed, watch=watch
-            )
+            self.how = _laid_out(Batch(self.model, self.lanes(np.arange(1))), self.plan, self.marginals, watch)
 
     def lanes(self, some: Integers) -> Floats:
         """(S, B) the unary potentials of some slices."""
@@ -129,11 +125,9 @@ class Slices:
         some, self.waiting = self.waiting[:size], self.waiting[size:]
         return some
 
-    def work(self, some: Integers) -> tuple[Model, Floats, ExactPlan, Integers, bool]:
+    def work(self, some: Integers) -> tuple[Model, Floats, SlicedPlan, ExactPlan | None, Integers, bool]:
         """What `sum_slices` has to know about some of them."""
-        self.begin()
-        assert self.how is not None
-        return self.model, self.lanes(some), self.how, some, self.marginals
+        return self.model, self.lanes(some), self.plan, self.how, some, self.marginals
 
     def take(self, found: SliceSums) -> None:
         """Take what was summed."""
@@ -148,11 +142,28 @@ class Slices:
         self.waiting = self.waiting[np.argsort(-self.upper[self.waiting], kind="stable")]
 
 
+def _laid_out(batch: Batch, plan: SlicedPlan, marginals: bool, watch: Watch | None) -> ExactPlan:
+    """The plan that the slices of a sum share, of which this is one; raises what `ExactPlan.of` does."""
+    memory = int(min(plan.memory, NO_LIMIT))
+    return ExactPlan.of(batch, memory, marginals=marginals, order=plan.order, fixed=plan.fixed, watch=watch)
+
+
 def sum_slices(
-    model: Model, lanes: Floats, how: ExactPlan, some: Integers, marginals: bool, watch: Watch | None = None
+    model: Model,
+    lanes: Floats,
+    plan: SlicedPlan,
+    how: ExactPlan | None,
+    some: Integers,
+    marginals: bool,
+    watch: Watch | None = None,
 ) -> SliceSums:
     """Sum some slices, those lanes (S, B), as far as the watch allows: here, or on another machine."""
-    found = run_exact(Batch(model, lanes), ExactOptions(marginals=marginals, threads=1), watch, how)
+    batch = Batch(model, lanes)
+    try:
+        how = how or _laid_out(batch, plan, marginals, watch)
+    except (Overdue, TooWideError):
+        return SliceSums(some[:0], np.empty(0), np.empty(0), None)
+    found = run_exact(batch, ExactOptions(marginals=marginals, threads=1), watch, how)
     done, mixture = np.flatnonzero(found.converged), None
     possible = done[found.log_z[done] > -np.inf]
     if marginals and possible.size:
