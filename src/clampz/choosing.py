@@ -22,10 +22,11 @@ from clampz.clamping.branches import Clamped
 from clampz.clamping.call import clamp, clamp_on
 from clampz.clamping.cost import affordable
 from clampz.clamping.selectors import selectors
-from clampz.elimination.cost import WITH_MARGINALS, ExactCost, exact_cost
-from clampz.elimination.exact import ExactOptions, run_exact
+from clampz.counting import MISSING, is_available, worth_counting
+from clampz.elimination.cost import WITH_MARGINALS
+from clampz.elimination.exact import ExactOptions
 from clampz.elimination.slice_plans import SlicedPlan, Slicer
-from clampz.elimination.slices import sum_in_slices
+from clampz.elimination.plans import ExactPlan
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
@@ -35,6 +36,7 @@ from clampz.options import Options, bytes_in_words, check_option, is_whole, memo
 from clampz.signature import Approximation
 from clampz.solution import Found, Solution
 from clampz.summing.exact import exact
+from clampz.summing.plans import ExactCost, exact_cost
 from clampz.watch import Progress, Watch
 from clampz.wording import counted, title
 
@@ -120,9 +122,8 @@ def _by_what_suits(model: Model, run: "_Run", time: float | None, k: int | None,
     cost = exact_cost(model, marginals=run.marginals, memory=run.memory, watch=run.watch.share(PLANNING_SHARE))
     most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
     found, why = _exactly(model, cost, run, cost.seconds, most)
-    if found is not None:
-        needs = f"width {cost.width}, {bytes_in_words(cost.num_bytes)}"
-        return run.solution(found, f"The model is narrow enough to be solved exactly{why}: {needs}.")
+    if found is not None and cost.plan is not None:
+        return run.solution(found, cost.plan.words(why))
     run = run.limited(rest)
     if k is not None:
         return _clamped_as_asked(model, why, run, k, select)
@@ -191,30 +192,31 @@ def _exactly(model: Model, cost: ExactCost, run: _Run, expected: float, most: fl
     options = ExactOptions(memory=allowed, marginals=run.marginals, threads=run.threads)
     watch = Watch(most, run.tell, within=run.watch)
     fits = cost.plan is not None and cost.num_bytes <= allowed and expected <= most
-    sliced = None if fits and expected <= LONG_SECONDS else _slices(model, cost, options, watch)
-    if not fits and (sliced is None or not sliced.fixed):
+    sliced = None if fits and expected <= LONG_SECONDS else _slices(cost, options, watch)
+    if cost.plan is None or (not fits and (sliced is None or not sliced.fixed)):
         more, limit = "at least " if cost.at_least else "", "memory" if cost.num_bytes > allowed else "time"
         needs = f"{more}{bytes_in_words(cost.num_bytes)} (width {more}{cost.width})"
         return None, f"Exact inference needs {needs}, more than there is {limit} for"
     if sliced is not None and sliced.fixed:
-        found, how = sum_in_slices(model, sliced, options, watch)[0], f" in {sliced.num_sums} slices"
+        found, how = cost.plan.run(options, watch, sliced)[0], f" in {sliced.num_sums} slices"
     else:
-        found, how = run_exact(Batch.of(model), options, watch, cost.plan)[0], ""
+        found, how = cost.plan.run(options, watch)[0], ""
     if found.converged:
         return found, how
     run.heard(found)
     return None, "Exact inference took longer than expected"
 
 
-def _slices(model: Model, cost: ExactCost, options: ExactOptions, watch: Watch) -> SlicedPlan | None:
+def _slices(cost: ExactCost, options: ExactOptions, watch: Watch) -> SlicedPlan | None:
     """How to solve a model exactly in slices, on all threads, if time and memory allow that."""
-    if cost.plan is None:
+    if cost.plan is None or not isinstance(cost.plan.how, ExactPlan):
         return None
-    return Slicer(model).plan(
-        model.unary.flat,
+    lanes = cost.plan.summed
+    return Slicer(lanes.model).plan(
+        lanes.unary[:, 0],
         watch.left(),
         memory_allowed(options.memory),
-        how=cost.plan,
+        how=cost.plan.how,
         marginals=options.marginals,
         num_workers=options.num_threads,
         watch=watch.share(PLANNING_SHARE),
@@ -254,6 +256,12 @@ def _bracketed(model: Model, cost: ExactCost, why: str, run: _Run, select: str |
     if upper - lower > NARROW and found.method != "trw":
         found = _clamped(found, run, 1.0, None, select, None, **({"tol": BETHE_TOL} if found.method == "bethe" else {}))
         choice = _unless_outside(found, choice, lower, upper)
+    if bracket.estimate_by == "counting" and bracket.estimate is not None:
+        reason = f"{why}, so clamping brackets log Z ({leaves}); it was counted, which is right with high probability."
+        solution = run.solution(found, reason, lower=lower, upper=upper, bracket=bracket)
+        return replace(solution, log_z=min(max(bracket.estimate, lower), upper), bound=None)
+    if worth_counting(model, math.inf) and not is_available():
+        choice = f"{choice}; {MISSING}"
     reason = f"{why}, so clamping brackets log Z ({leaves}); {choice}.{_clamps_in_words(found, select)}"
     return run.solution(found, reason, lower=lower, upper=upper, bracket=bracket)
 

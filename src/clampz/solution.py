@@ -114,6 +114,13 @@ class Solution(HasMarginals):
         return self.estimate.factor_marginals
 
     @property
+    def kind(self) -> str:
+        """What `log_z` is, in a word or two: a bound, exact, counted (right with high probability) or an estimate."""
+        bracket = self.bracket
+        is_counted = self.bound is None and bracket is not None and bracket.estimate_by == "counting"
+        return "counted" if is_counted else KINDS[self.bound]
+
+    @property
     def marginals_by(self) -> str:
         return "" if self.upper == -math.inf or np.isnan(self.marginals.flat).any() else self.method
 
@@ -132,6 +139,6 @@ class Solution(HasMarginals):
         by = "clamping" if self.bound == "exact" and self.method != "exact" else self.method
         clamps = f", {len(self.variables)} clamped by {self.select}" if self.variables else ""
         return (
-            f"Solution({by}: log Z = {self.log_z:.10g} ({KINDS[self.bound]}) in [{self.lower:.10g}, {self.upper:.10g}]"
+            f"Solution({by}: log Z = {self.log_z:.10g} ({self.kind}) in [{self.lower:.10g}, {self.upper:.10g}]"
             f"{clamps}; marginals: {self.marginals_are}; {self.seconds:.2g} s)"
         )

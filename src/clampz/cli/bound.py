@@ -49,8 +49,8 @@ def add(commands: Any) -> None:
         "  clampz bound model.uai --time 3600 --checkpoint model.bounds          the same again goes on from there\n"
         "  clampz bound model.uai --marginals 3,7 --gap 0.05                     intervals for P(X = state)\n"
         "  clampz bound model.uai --json | jq '.lower, .upper'\n\n"
-        "JSON: lower, upper, gap, estimate (null: why_no_estimate), leaves, seconds, stopped_by, interrupted, trace;\n"
-        'infinities are "inf", "-inf"',
+        "JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, leaves, seconds, stopped_by,\n"
+        'interrupted, trace; infinities are "inf", "-inf"',
     )
     add_model(parser)
     for name, unit, default, text in (
@@ -149,6 +149,7 @@ def bracket_data(bracket: Bracket, path: Path) -> dict[str, Any]:
         "upper": as_number(bracket.upper),
         "gap": as_number(bracket.gap),
         "estimate": None if bracket.estimate is None else as_number(bracket.estimate),
+        "estimate_by": bracket.estimate_by if bracket.estimate is not None else None,
         "why_no_estimate": bracket.why_no_estimate,
         "leaves": bracket.num_leaves,
         "seconds": round(bracket.seconds, 6),

@@ -57,7 +57,10 @@ def ends(bracket: Bracket) -> list[tuple[str, str]]:
 
 def in_words(bracket: Bracket, digits: int) -> str:
     """The estimate, or why there is none."""
-    return f"none. {bracket.why_no_estimate}" if bracket.estimate is None else f"{bracket.estimate:.{digits}f}"
+    if bracket.estimate is None:
+        return f"none. {bracket.why_no_estimate}"
+    is_counted = bracket.estimate_by == "counting"
+    return f"{bracket.estimate:.{digits}f}" + (", counted: right with high probability" if is_counted else "")
 
 
 def digits_for(bracket: Bracket) -> int:

@@ -14,12 +14,13 @@ from clampz.cli.exits import OK, need
 from clampz.cli.outputs import give_json
 from clampz.cli.tables import facts, new_table, show
 from clampz.cli.watching import completed
-from clampz.elimination.cost import ExactCost, exact_cost
 from clampz.model import Model
 from clampz.model.fixing import states_left
 from clampz.model.topology import Topology
 from clampz.options import bytes_in_words, memory_allowed
-from clampz.wording import title
+from clampz.simplifying import simplify
+from clampz.summing.plans import ExactCost, exact_cost
+from clampz.wording import counted, title
 
 
 def add(commands: Any) -> None:
@@ -59,7 +60,7 @@ def describe(model: Model, memory: int | None) -> dict[str, Any]:
     arity = np.diff(model.factors.scope_start)
     sizes, counts = np.unique(arity, return_counts=True)
     zeros = sum(int(np.isneginf(flat).sum()) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
-    entries = sum(len(flat) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
+    simplified = simplify(model, marginals=False)
     return {
         "variables": model.num_variables,
         "fixed": int(np.count_nonzero(states_left(model.unary.flat > -np.inf, model.unary.start) == 1)),
@@ -68,8 +69,14 @@ def describe(model: Model, memory: int | None) -> dict[str, Any]:
         "larger_factors": {
             str(size): int(number) for size, number in zip(sizes.tolist(), counts.tolist(), strict=True)
         },
-        "table_entries": entries,
+        "table_entries": _entries(model),
         "zeros": zeros,
+        "simplified": {
+            "variables": simplified.model.num_variables,
+            "table_entries": _entries(simplified.model),
+            "done": list(simplified.words),
+            "contradiction": simplified.contradiction,
+        },
         "components": graph.num_components,
         "largest_component": int(np.bincount(graph.components).max(initial=0)),
         "core": graph.num_core,
@@ -81,6 +88,10 @@ def describe(model: Model, memory: int | None) -> dict[str, Any]:
         "dense_and_strong": dense_and_strong(model),
         "cost": costs(model, cost, memory),
     }
+
+
+def _entries(model: Model) -> int:
+    return sum(len(flat) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
 
 
 def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[str, Any]]:
@@ -117,6 +128,7 @@ def print_description(path: Path, data: dict[str, Any]) -> None:
         ("labels", str(low) if low == high else f"{low} to {high}"),
         ("factors", f"{unary:,} unary, {data['edges']:,} edges{larger}; {data['table_entries']:,} table entries"),
         ("zeros", f"{data['zeros']:,} table entries" if data["zeros"] else "none"),
+        ("simplified", in_words(data["simplified"])),
         ("components", f"{data['components']:,}, the largest of {data['largest_component']:,} variables"),
         ("core", f"{data['core']:,} variables on or between cycles; {data['mean_degree']:.1f} neighbours on average"),
         ("width", f"{width}, of the best elimination order found"),
@@ -138,6 +150,16 @@ def print_description(path: Path, data: dict[str, Any]) -> None:
         table.add_row(title(name), gives, text, as_seconds(found["seconds"]))
     show()
     show(table)
+
+
+def in_words(simplified: dict[str, Any]) -> str:
+    """What simplifying does to the model."""
+    if simplified["contradiction"]:
+        return f"Z = 0: {simplified['contradiction']}"
+    if not simplified["done"]:
+        return "nothing to simplify"
+    left = f"{counted(simplified['variables'], 'variable')}, {simplified['table_entries']:,} table entries left"
+    return f"{left}: {'; '.join(simplified['done'])}"
 
 
 def as_seconds(value: float) -> str:

@@ -36,7 +36,7 @@ from clampz.errors import EvidenceError
 from clampz.io import results
 from clampz.model import Model
 from clampz.solution import Solution
-from clampz.wording import KINDS, counted, name_of, round_outward, title
+from clampz.wording import counted, name_of, round_outward, title
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw")
 TASKS = ("PR", "MAR")
@@ -210,7 +210,7 @@ def print_solution(solution: Solution, path: Path, task: str) -> None:
     stopped = "; stopped by Ctrl-C: this is what there was" if solution.interrupted else ""
     rows = [
         model_fact(path, solution.model),
-        ("log Z", f"{log_z}  ({KINDS[solution.bound]}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
+        ("log Z", f"{log_z}  ({solution.kind}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
         ("proven", proven(solution)),
         ("method", method_text(solution)),
         ("why", solution.reason),

@@ -79,39 +79,3 @@ def seconds(
 def elimination_seconds(elimination: Elimination, *, marginals: bool) -> float:
     """What a sum by this plan takes."""
     return seconds(elimination.visits, marginals=marginals, variables=len(elimination.order.variables))
-
-
-class ExactCost(NamedTuple):
-    """What exact inference on a model takes, and the plan that takes it; where no order was completed there is none,
-    and it takes `at_least` that."""
-
-    width: int
-    num_bytes: int
-    seconds: float
-    plan: ExactPlan | None
-
-    @property
-    def at_least(self) -> bool:
-        return self.plan is None
-
-
-def exact_cost(
-    model: Model, *, marginals: bool = True, memory: int | str | None = None, watch: Watch | None = None
-) -> ExactCost:
-    """The width of the best elimination order found, and the memory and time that it takes, in so many bytes if that
-    can be done; nothing is run.  Where a watch is over before there is any order, all that is known is that it takes
-    longer.
-
-    >>> from clampz import generators
-    >>> exact_cost(generators.cycle(100, rng=0)).width
-    2
-    """
-    try:
-        plan = ExactPlan.of(Batch.of(model), NO_LIMIT, marginals=marginals, watch=watch)
-    except TooWideError as error:
-        return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
-    except Overdue:
-        return ExactCost(0, 0, math.inf, None)
-    plan = plan._replace(elimination=plan.elimination.within(memory))
-    found = plan.elimination
-    return ExactCost(found.width, found.num_bytes(marginals), elimination_seconds(found, marginals=marginals), plan)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clampz.elimination.plans import ExactPlan
 from clampz.elimination.sums import LogSum, Workspace, sum_out
-from clampz.errors import OptionError
+from clampz.errors import OptionError, unknown_name
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, Integers
@@ -27,6 +27,8 @@ KEPT_BYTES = 2**28
 
 # Lanes that store fewer numbers are done before a second thread has got hold of the interpreter.
 LARGE_LANE = 10_000
+
+ENGINES = ("auto", "elimination", "planar", "counting")
 
 Z_IS_ZERO = "Z = 0: every configuration has probability zero, so there are no marginals"
 NOT_REACHED = "the run was stopped before this sum was done"
@@ -44,13 +46,20 @@ class ExactOptions(Options):
     marginals
         False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and those of
         edges and factors refused.
+    engine
+        How it is summed: "auto" for what is quickest of "elimination" (of one variable after another) and "planar"
+        (binary models without singleton potentials on planar graphs, or with these on one face); or "counting" for
+        models full of hard zeros, whose count is exact only where it is proven: `bound` says so.
     """
 
     memory: int | str | None = None
     marginals: bool = True
+    engine: str = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.engine not in ENGINES:
+            raise unknown_name("engine", self.engine, ENGINES)
         if self.memory is not None:
             as_bytes(self.memory)
 

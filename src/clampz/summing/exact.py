@@ -1,27 +1,75 @@
 """The method `exact`: log Z and all marginals, of models that some way to sum them is quick enough for."""
 
-from clampz.elimination.exact import ExactOptions, not_reached
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from clampz.counting import MISSING, count, is_available
+from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached
+from clampz.errors import OptionError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.signature import approximation
+from clampz.simplifying import simplify
 from clampz.summing.plans import SumPlan
 from clampz.watch import Overdue, Watch
+
+COUNTED = "counted: right with high probability, not proven"
 
 
 @approximation("exact", ExactOptions, takes_factors=True)
 def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
     """log Z and all marginals, exactly: the model is simplified, and what is left summed over.
 
-    Cost and memory are exponential in the width of the model: TooWideError says, before anything is allocated, how wide
-    it is and what it would take. `lower` and `upper` enclose log Z and differ by a bound on the rounding error only.
+    Cost and memory are exponential in the width of the model, but for planar graphs without fields: TooWideError says,
+    before anything is allocated, how wide it is and what it would take. `lower` and `upper` enclose log Z and differ by
+    a bound on the rounding error only.
 
     >>> from clampz.model import Model
     >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
     2.006409
     """
+    if options.engine == "counting":
+        return _lane_by_lane(batch, options, watch, _counted)
+    if options.engine == "planar" and batch.num_lanes > 1:
+        return _lane_by_lane(batch, options, watch, _summed)
+    return _summed(batch, options, watch)
+
+
+def _summed(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     try:
-        plan = SumPlan.of(batch, options.memory, marginals=options.marginals, watch=watch)
+        plan = SumPlan.of(
+            batch, options.memory, marginals=options.marginals, engine=options.engine, watch=watch
+        )
     except Overdue:
         return not_reached(batch, options, watch)
-    return plan.run(options, watch)
+    found = plan.run(options, watch)
+    if batch.num_lanes == 1 and found.log_z[0] == -np.inf:
+        why = simplify(batch.lane(0), marginals=False, watch=watch).contradiction
+        return replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
+    return found
+
+
+def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
+    """By programs that count: exact where that is proven, and else an estimate."""
+    if not is_available():
+        raise OptionError(f"engine: there is no program that counts; {MISSING}")
+    model = batch.lane(0)
+    found = count(model, watch=watch, memory=options.memory, marginals=options.marginals)
+    if found.log_z is None:
+        return replace(not_reached(batch, options, watch), notes=[f"there is no count: {found.why_none}"])
+    marginals = np.full(len(batch.unary), np.nan) if found.marginals is None else found.marginals
+    state = ExactState(None, None, len(model.pairwise.flat))
+    ends = np.array([found.log_z]), np.array([found.error])
+    estimates = exact_estimates(batch, options, watch, *ends, marginals[:, None], state)
+    if found.is_proven:
+        return estimates
+    ends = np.array([found.lower]), np.array([np.inf])
+    return replace(estimates, bound=None, lower=ends[0], upper=ends[1], notes=[COUNTED])
+
+
+def _lane_by_lane(batch: Batch, options: ExactOptions, watch: Watch, one: Callable[[Batch, ExactOptions, Watch], Estimates]) -> Estimates:
+    found = [one(batch.take(np.array([lane])), options, watch) for lane in range(batch.num_lanes)]
+    return found[0].join(found[1:]) if len(found) > 1 else found[0]

@@ -3,17 +3,27 @@
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from clampz.elimination.cost import CACHED_ENTRIES, elimination_seconds
-from clampz.elimination.exact import ExactOptions, ExactState, run_exact
+from clampz.elimination.cost import CACHED_ENTRIES, elimination_seconds, seconds
+from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
 from clampz.elimination.orders import elimination_entries
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
+from clampz.elimination.slice_plans import SlicedPlan
+from clampz.elimination.slices import sum_in_slices
+from clampz.errors import OptionError, TooWideError
+from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
+from clampz.options import bytes_in_words
+from clampz.planar.ising import Unfit
+from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
+from clampz.planar.sums import sum_by_plan
 from clampz.summing.lanes import SimplerLanes
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
+from clampz.wording import counted
 
 # Share of the time that simplifying may take.
 SIMPLIFYING_SHARE = 0.2
@@ -28,12 +38,12 @@ class SumPlan:
     simpler
         The lanes of what simplifying leaves, which are summed; None for those of the batch itself.
     how
-        The plan of the sum.
+        By elimination; or, of a single lane, as a planar graph.
     """
 
     batch: Batch
     simpler: SimplerLanes | None
-    how: ExactPlan
+    how: ExactPlan | PlanarPlan
     marginals: bool
 
     @classmethod
@@ -43,38 +53,107 @@ class SumPlan:
         memory: int | str | None = NO_LIMIT,
         *,
         marginals: bool = True,
-        simplified: bool | None = None,
+        engine: str = "auto",
         watch: Watch | None = None,
     ) -> "SumPlan":
-        """A sum of a moment is planned as the batch is; otherwise it is simplified first (or as asked for).  Raises
-        what `ExactPlan.of` does."""
-        if simplified is None:
-            simplified = not _is_quick(batch, watch)
-        simpler = None
-        if simplified:
+        """A sum of a moment is planned as the batch is.  Otherwise it is simplified first; a single lane that is a
+        planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of` does."""
+        if _is_quick(batch, watch) and engine != "planar":
+            return cls(batch, None, ExactPlan.of(batch, memory, marginals=marginals, watch=watch), marginals)
+        planar = None
+        if engine != "elimination" and batch.num_lanes == 1:
+            found = PlanarPlan.of(batch.lane(0), marginals=marginals, watch=watch, memory=memory)
+            if engine == "planar" and isinstance(found, Unfit):
+                raise OptionError(f"engine: there is no planar sum of this model: {found.reason}")
+            planar = None if isinstance(found, Unfit) else cls(batch, None, found, marginals)
+        if engine == "planar" and planar is not None:
+            return planar
+        try:
             share = None if watch is None else watch.share(SIMPLIFYING_SHARE)
             simpler = SimplerLanes.of(batch, marginals=marginals, watch=share)
-        left = batch if simpler is None else simpler.batch
-        how = ExactPlan.of(left, memory, marginals=marginals, watch=watch)
-        return cls(batch, simpler, how, marginals)
+            how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
+        except TooWideError:
+            if planar is None:
+                raise
+            return planar
+        summed = cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)
+        return summed if planar is None or summed.seconds <= planar.seconds else planar
+
+    @property
+    def summed(self) -> Batch:
+        """The lanes that are summed."""
+        return self.batch if self.simpler is None else self.simpler.batch
 
     @property
     def seconds(self) -> float:
+        if isinstance(self.how, PlanarPlan):
+            return self.how.seconds(marginals=self.marginals)
         return self.batch.num_lanes * elimination_seconds(self.how.elimination, marginals=self.marginals)
 
     @property
     def num_bytes(self) -> int:
+        if isinstance(self.how, PlanarPlan):
+            return BYTES_PER_EDGE * self.how.num_edges
         return self.how.elimination.num_bytes(self.marginals)
 
     @property
     def width(self) -> int:
-        return self.how.elimination.width
+        return 0 if isinstance(self.how, PlanarPlan) else self.how.elimination.width
 
-    def run(self, options: ExactOptions, watch: Watch) -> Estimates:
-        """The sums, with marginals if these were planned for."""
+    def words(self, way: str = "") -> str:
+        """Why the sum can be taken, and in which way, as a sentence."""
+        if isinstance(self.how, PlanarPlan):
+            return "The model is a planar graph, which is solved exactly however wide."
+        needs = f"narrow enough to be solved exactly{way}: width {self.width}, {bytes_in_words(self.num_bytes)}."
         if self.simpler is None:
-            return run_exact(self.batch, options, watch, self.how)
-        return _back(self.simpler, run_exact(self.simpler.batch, options, watch, self.how), self.marginals)
+            return f"The model is {needs}"
+        left, all_of_them = self.summed.model.num_variables, counted(self.batch.model.num_variables, "variable")
+        return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}"
+
+    def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
+        """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
+        if isinstance(self.how, PlanarPlan):
+            return _planar(self.batch, self.how, options, watch)
+        if sliced is None:
+            found = run_exact(self.summed, options, watch, self.how)
+        else:
+            found = sum_in_slices(self.summed.lane(0), sliced, options, watch)
+        return found if self.simpler is None else _back(self.simpler, found, self.marginals)
+
+
+class ExactCost(NamedTuple):
+    """What exact inference on a model takes, and the plan that takes it; where no order was completed there is none,
+    and it takes `at_least` that."""
+
+    width: int
+    num_bytes: int
+    seconds: float
+    plan: SumPlan | None
+
+    @property
+    def at_least(self) -> bool:
+        return self.plan is None
+
+
+def exact_cost(
+    model: Model, *, marginals: bool = True, memory: int | str | None = None, watch: Watch | None = None
+) -> ExactCost:
+    """What the best way found to solve a model exactly takes, in so many bytes if that can be done; nothing is run.
+    Where a watch is over before there is any, all that is known is that it takes longer.
+
+    >>> from clampz import generators
+    >>> exact_cost(generators.cycle(100, rng=0)).width
+    2
+    """
+    try:
+        plan = SumPlan.of(Batch.of(model), marginals=marginals, watch=watch)
+    except TooWideError as error:
+        return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
+    except Overdue:
+        return ExactCost(0, 0, math.inf, None)
+    if isinstance(plan.how, ExactPlan):
+        plan = replace(plan, how=plan.how._replace(elimination=plan.how.elimination.within(memory)))
+    return ExactCost(plan.width, plan.num_bytes, plan.seconds, plan)
 
 
 def _is_quick(batch: Batch, watch: Watch | None) -> bool:
@@ -83,6 +162,20 @@ def _is_quick(batch: Batch, watch: Watch | None) -> bool:
     most = CACHED_ENTRIES / batch.num_lanes
     free = np.flatnonzero(restricted.num_states > 1)
     return elimination_entries(restricted.edges(), np.log2(restricted.num_states), free, most, watch) < math.inf
+
+
+def _planar(batch: Batch, plan: PlanarPlan, options: ExactOptions, watch: Watch) -> Estimates:
+    model = batch.lane(0)
+    try:
+        found = sum_by_plan(model, plan, marginals=options.marginals, watch=watch, memory=options.memory)
+    except Overdue:
+        return not_reached(batch, options, watch)
+    if isinstance(found, Unfit):
+        return replace(not_reached(batch, options, watch), notes=[found.reason])
+    unary = found.unary if options.marginals else np.full(len(batch.unary), np.nan)
+    state = ExactState(found.pairwise[None] if options.marginals else None, None, len(model.pairwise.flat))
+    ends = np.array([found.log_z]), np.array([found.error])
+    return replace(exact_estimates(batch, options, watch, *ends, unary[:, None], state), model=batch.model)
 
 
 def _back(simpler: SimplerLanes, found: Estimates, marginals: bool) -> Estimates:
