@@ -35,7 +35,7 @@ def one_step(rng, num_states, scopes, logs):
     step = np.zeros(1, plans.STEP)
     step["out"], step["first"], step["second"] = 2, 0, 1
     step["second_at"], step["out_at"] = sizes[0], sizes[0] + sizes[1]
-    plan = plans.Steps(step, start, np.concatenate([*axes, np.empty(0, dtype=np.int64)]).astype(np.int64), 3, 2)
+    plan = plans.StepList(step, start, np.concatenate([*axes, np.empty(0, dtype=np.int64)]).astype(np.int64), 3, 2)
     arena = rng.random(sum(sizes))
     tables = [
         arena[a : a + size].reshape(num_states[each]).copy()

@@ -32,7 +32,7 @@ GENERATIONS = 64
 STEP = np.dtype([(name, np.int64) for name in ("out", "first", "second", "out_at", "first_at", "second_at", "again")])
 
 
-class Steps(NamedTuple):
+class StepList(NamedTuple):
     """What to do, and the axes of every node, outermost first: node a is over axes[start[a] : start[a + 1]]."""
 
     steps: Any

@@ -40,9 +40,9 @@ STEP_WORDS, VARIABLE_WORDS = 12, 12
 
 
 class Program(NamedTuple):
-    """Steps with places, and the entries of the arena that they need."""
+    """StepList with places, and the entries of the arena that they need."""
 
-    steps: plans.Steps
+    steps: plans.StepList
     entries: int
 
 
@@ -121,7 +121,7 @@ class Contraction:
         entries = plans.find_places(steps, self.sizes, self.factors.table)
         start, axes = self._layout
         num_factors = len(self.factors.table) - 1
-        return Program(plans.Steps(steps, start, axes, len(self.sizes), num_factors), int(entries))
+        return Program(plans.StepList(steps, start, axes, len(self.sizes), num_factors), int(entries))
 
     @cached_property
     def _layout(self) -> tuple[Integers, Integers]:

@@ -332,8 +332,6 @@ def _contraction(scopes: Scopes, order: Order, memory: int | str | None, watch: 
     to_sweep = SECONDS_PER_VISIT * order.total
     if order.total < CONTRACTED_ENTRIES or scopes.num_factors * SECONDS_PER_STEP > to_sweep:
         return None
-    if watch is not None:
-        watch.check_stop()
     allowed = memory_allowed(None)
     allowed = allowed if memory is None else min(allowed, memory_allowed(memory))
     factors = Factors(scopes.num_states, scopes.start, scopes.variables, scopes.table_start)
