@@ -73,12 +73,13 @@ STATE = _record(i4="gone reason")
 # variables begin and end.
 SUM = _record(i8="variable size parts axes end")
 
-# Places in `count`.  WIDEST: entries of the largest table; IMPOSSIBLE, BY: a variable without a state, and the factor
-# that shows it; PAIRWISE, PINS, MAXIMUM: what is wanted.
+# Places in `count`.  FIRST_SHAPE, RING: where these two lists begin, which go round; WIDEST: entries of the largest
+# table; IMPOSSIBLE, BY: a variable without a state, and the factor that shows it; PAIRWISE, PINS, MAXIMUM: what is
+# wanted.
 CLOCK, FACTORS, SLOTS, ENTRIES, SUMS, NUMBERS, LEFT, STAMP, WORK = range(9)
-SUPPORTS, SHAPES, SHRINKS, RING, WAITING, WIDEST, IMPOSSIBLE, BY = range(9, 17)
-STATES_GONE, AXES_GONE, CONSTANTS, CONTAINED, PAIRWISE, PINS, MAXIMUM = range(17, 24)
-NUM_COUNTS = 24
+SUPPORTS, FIRST_SHAPE, SHAPES, SHRINKS, RING, WAITING, WIDEST, IMPOSSIBLE, BY = range(9, 18)
+STATES_GONE, AXES_GONE, CONSTANTS, CONTAINED, PAIRWISE, PINS, MAXIMUM = range(18, 25)
+NUM_COUNTS = 25
 # Places in `total`: the constant, what it lost to rounding, the error made so far; then scratch.
 CONSTANT, LOST, ERROR, ROW = range(4)
 # The row of `scratch` that holds a function.
@@ -206,7 +207,7 @@ def wait_for_shape(pools, f):
     factor = pools.factors[f]
     if factor.alive and not factor.shapes:
         factor.shapes = 1
-        pools.factors[pools.count[SHAPES]].shape = f
+        pools.factors[(pools.count[FIRST_SHAPE] + pools.count[SHAPES]) % pools.factors.size].shape = f
         pools.count[SHAPES] += 1
 
 

@@ -19,6 +19,7 @@ from clampz._kernels.simplifying_pools import (
     NEVER,
     NUMBERS,
     ROW,
+    SHRINKS,
     STAMP,
     WORK,
     add_constant,
@@ -30,7 +31,6 @@ from clampz._kernels.simplifying_pools import (
     unlink,
     wait_for_shape,
     wait_for_sum,
-    wait_for_support,
 )
 from clampz._kernels.simplifying_tables import (
     add_table,
@@ -39,6 +39,7 @@ from clampz._kernels.simplifying_tables import (
     cut_axis,
     cut_unary,
     extent,
+    lose_support,
     nearly,
     original_place,
     slot_of,
@@ -199,7 +200,6 @@ def multiply_in(pools, f, g):
     pools.count[CONTAINED] += 1
     end_factor(pools, f, g)
     wait_for_shape(pools, g)
-    wait_for_support(pools, g)
     neighbours_wait_for_sum(pools, g)
 
 
@@ -245,6 +245,11 @@ def reshape(pools, f):
     """What a table shows about its scope: axes that it does not depend on, or only by a factor of their own; variables
     that are functions of one another; another scope around it.  False where there is no room to say what."""
     factor = pools.factors[f]
+    if factor.zeros:  # others may have been multiplied in
+        lose_support(pools, f)
+        if pools.count[SHRINKS]:
+            wait_for_shape(pools, f)
+            return True
     if not factor.pinned and lose_axes(pools, f):
         return True
     if not factor.alone and go_into_larger(pools, f):

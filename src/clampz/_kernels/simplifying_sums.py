@@ -17,6 +17,7 @@ from clampz._kernels.simplifying_pools import (
     EPS,
     ERROR,
     FACTORS,
+    FIRST_SHAPE,
     IMPOSSIBLE,
     MAXIMUM,
     MOST_AXES,
@@ -80,8 +81,9 @@ def simplify(pools, most_work, flag):
             if pools.factors[f].alive:
                 lose_support(pools, f)
         elif count[SHAPES]:
+            f = pools.factors[count[FIRST_SHAPE]].shape
+            count[FIRST_SHAPE] = (count[FIRST_SHAPE] + 1) % pools.factors.size
             count[SHAPES] -= 1
-            f = pools.factors[count[SHAPES]].shape
             pools.factors[f].shapes = 0
             if pools.factors[f].alive and not reshape(pools, f):
                 wait_for_shape(pools, f)

@@ -81,6 +81,10 @@ def with_room(pools: Pools) -> Pools:
         if used + most > len(array):
             longer[name] = np.zeros(used + used // 4 + n // 16 + 4 * most, array.dtype)
             longer[name][:used] = array[:used]
+    if "factors" in longer:  # a list that goes round begins at the front again
+        place = (count[kernels.FIRST_SHAPE] + np.arange(count[kernels.SHAPES])) % len(pools.factors)
+        longer["factors"]["shape"][: len(place)] = pools.factors["shape"][place]
+        count[kernels.FIRST_SHAPE] = 0
     return pools._replace(**longer)
 
 
