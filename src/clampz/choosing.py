@@ -25,8 +25,8 @@ from clampz.clamping.selectors import selectors
 from clampz.counting import MISSING, is_available, worth_counting
 from clampz.elimination.cost import WITH_MARGINALS
 from clampz.elimination.exact import ExactOptions
-from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.elimination.plans import ExactPlan
+from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch

@@ -10,15 +10,9 @@ done in them.  They are where a process begins; from then on the sums that it ta
 No result depends on them, only what is tried in the time that there is.
 """
 
-import math
 import threading
-from typing import NamedTuple
 
-from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan
-from clampz.errors import TooWideError
-from clampz.model import Model
-from clampz.model.batch import Batch
-from clampz.watch import Overdue, Watch
+from clampz.elimination.plans import Elimination
 
 # Table entries of a sum that stays in a processor's cache, and seconds per entry there and beyond twice as many.
 CACHED_ENTRIES = 2.0**20

@@ -40,9 +40,7 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
 
 def _summed(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     try:
-        plan = SumPlan.of(
-            batch, options.memory, marginals=options.marginals, engine=options.engine, watch=watch
-        )
+        plan = SumPlan.of(batch, options.memory, marginals=options.marginals, engine=options.engine, watch=watch)
     except Overdue:
         return not_reached(batch, options, watch)
     found = plan.run(options, watch)
@@ -70,6 +68,8 @@ def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     return replace(estimates, bound=None, lower=ends[0], upper=ends[1], notes=[COUNTED])
 
 
-def _lane_by_lane(batch: Batch, options: ExactOptions, watch: Watch, one: Callable[[Batch, ExactOptions, Watch], Estimates]) -> Estimates:
+def _lane_by_lane(
+    batch: Batch, options: ExactOptions, watch: Watch, one: Callable[[Batch, ExactOptions, Watch], Estimates]
+) -> Estimates:
     found = [one(batch.take(np.array([lane])), options, watch) for lane in range(batch.num_lanes)]
     return found[0].join(found[1:]) if len(found) > 1 else found[0]
