@@ -132,6 +132,7 @@ SET = {
     "elimination.slice_plans:MOST_SLICES": Setting((0, 2, 4), checks.brackets),
     "elimination.slice_plans:MOST_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
     "io.tokens:PIECE": Setting((1, 2, 7, 64), checks.written_and_read),
+    "simplifying.call:LARGE_MODEL": Setting((0, 10**9), checks.simplified),
     "simplifying.call:LEAST_WORK": Setting((0, 100, 10**9), checks.simplified),
     "simplifying.call:WORK_PER_ENTRY": Setting((0, 1, 10**6), checks.simplified),
     "signature:SMALL_MODEL": Setting((0, 10), checks.bounds_of_methods),

@@ -283,6 +283,22 @@ def test_every_prefix_of_the_rules_is_a_simplification(work, monkeypatch):
         check(seed, most=6)
 
 
+def test_of_a_large_model_more_than_its_corners_must_go(monkeypatch):
+    """An open grid: four variables in two edges each.  Copied whole for these, it would take seconds for nothing."""
+    side = 40
+    at = np.arange(side * side).reshape(side, side)
+    edges = [
+        *zip(at[:, :-1].ravel(), at[:, 1:].ravel(), strict=True),
+        *zip(at[:-1].ravel(), at[1:].ravel(), strict=True),
+    ]
+    model = cz.generators.from_graph(side * side, edges, rng=0)
+    assert simplify(model).model.num_variables == side * side - 4
+    monkeypatch.setattr("clampz.simplifying.call.LARGE_MODEL", 1000)
+    monkeypatch.setattr("clampz.simplifying.call.LEAST_SHARE", 0.01)
+    assert simplify(model).is_trivial
+    assert not simplify(model.condition(dict.fromkeys(np.diagonal(at).tolist(), 0))).is_trivial
+
+
 def test_wrong_arguments_are_refused():
     model = torus()
     with pytest.raises(OptionError, match="operation"):

@@ -9,6 +9,7 @@ from clampz._kernels import simplifying_pools as state
 from clampz._kernels.simplifying_pools import Pools
 from clampz._kernels.simplifying_sums import FULL
 from clampz._kernels.simplifying_sums import simplify as apply_rules
+from clampz._kernels.simplifying_tables import NEARLY
 from clampz.model import Model
 from clampz.model.variables import Variable
 from clampz.options import check_option
@@ -20,6 +21,9 @@ from clampz.watch import LOOK, Flag, Watch, run_on
 # Entries touched, per entry of the model's tables and for every model, after which no more rules are tried: so that
 # simplifying is never what takes the time.
 WORK_PER_ENTRY, LEAST_WORK = 256, 1_000_000
+# Table entries of a large model, and the share of its variables and edges that must be seen to go at once: for fewer,
+# a copy of all of it is not worth its time.
+LARGE_MODEL, LEAST_SHARE = 1_000_000, 1e-3
 # Seconds that it takes per entry to lay a model out and to make one of what is left, about.
 SECONDS_PER_ENTRY = 3e-7
 
@@ -64,7 +68,8 @@ def simplify(
     maximum = operation == "max"
     num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     around = SECONDS_PER_ENTRY * num_entries
-    if watch is not None and around > LOOK and watch.left() < 2 * around:
+    hurried = watch is not None and around > LOOK and watch.left() < 2 * around
+    if hurried or (num_entries > LARGE_MODEL and not _promising(model)):
         return unchanged(model, operation)
     pools = laid_out(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
     within = None if watch is None else Watch(max(0.0, watch.left() - around), within=watch)
@@ -75,6 +80,16 @@ def simplify(
     if interrupted or not changed:
         return unchanged(model, operation)
     return simplified(model, operation, pools, _rest(pools, model, kept))
+
+
+def _promising(model: Model) -> bool:
+    """False for a binary model without hard zeros of which next to nothing would go: hardly a variable in fewer than
+    three edges, hardly an edge that is none."""
+    if model.binary is None:
+        return True
+    degrees = np.bincount(model.edges.ravel(), minlength=model.num_variables)
+    seen = np.count_nonzero(degrees < 3) + np.count_nonzero(np.abs(model.binary.W) < NEARLY)
+    return bool(seen >= LEAST_SHARE * model.num_variables)
 
 
 def _apply(pools: Pools, most_work: int, flag: Flag) -> Pools:
