@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from drawn import Enumerated, random_model
 
 import clampz as cz
 from clampz.errors import EvidenceError, OptionError
 from clampz.simplifying.call import simplify
 from clampz.watch import Watch
+from simplifiable import Enumerated, random_model
 
 EXACT = 1e-12
 SETTINGS = list(itertools.product([True, False], [True, False]))

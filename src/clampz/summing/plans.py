@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.elimination.cost import CACHED_ENTRIES, elimination_seconds, seconds
+from clampz.elimination.cost import elimination_seconds, seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
 from clampz.elimination.orders import elimination_entries
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
@@ -27,6 +27,8 @@ from clampz.wording import counted
 
 # Share of the time that simplifying may take.
 SIMPLIFYING_SHARE = 0.2
+# Entries that a sum visits while a model is simplified, of any model and for each entry of its tables, about.
+QUICK_ENTRIES, QUICK_PER_ENTRY = 2.0**18, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +161,7 @@ def exact_cost(
 def _is_quick(batch: Batch, watch: Watch | None) -> bool:
     """Whether the sums take no longer than it takes to look for something simpler."""
     restricted = Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1)).scopes
-    most = CACHED_ENTRIES / batch.num_lanes
+    most = (QUICK_ENTRIES + QUICK_PER_ENTRY * int(restricted.table_start[-1])) / batch.num_lanes
     free = np.flatnonzero(restricted.num_states > 1)
     return elimination_entries(restricted.edges(), np.log2(restricted.num_states), free, most, watch) < math.inf
 

@@ -1,0 +1,125 @@
+"""`exact` by each of its engines, against enumeration."""
+
+import math
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.counting import is_available
+from clampz.elimination.exact import ExactOptions
+from clampz.model.batch import Batch
+from clampz.summing import exact as engines
+from clampz.summing import plans
+from clampz.summing.lanes import SimplerLanes
+from clampz.summing.plans import SumPlan, exact_cost
+from clampz.watch import Watch
+from random_models import random_of_any_kind
+from simplifiable import Enumerated, random_model
+
+
+@pytest.fixture
+def always_simplified(monkeypatch):
+    monkeypatch.setattr(plans, "_is_quick", lambda batch, watch: False)
+
+
+def planar_grid(n: int, **drawing) -> cz.Model:
+    return cz.generators.grid(n, n, toroidal=False, **{"theta": (0, 0), "weights": (-3, 3), "rng": 0, **drawing})
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_simplifying_leaves_has_the_same_sums_and_marginals(always_simplified, seed):
+    model = random_model(seed)
+    truth, found = Enumerated(model), cz.exact(model)
+    assert found.lower - 1e-9 <= truth.log_z <= found.upper + 1e-9
+    if truth.log_z == -math.inf:
+        assert "Z = 0" in found.note
+        return
+    beliefs = found.marginals.flat, found.pairwise_marginals.flat, found.factor_marginals.flat
+    assert np.allclose(np.concatenate(beliefs), truth.beliefs, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lanes_keep_the_variables_in_which_they_differ(always_simplified, seed):
+    rng = np.random.default_rng(seed)
+    model = random_of_any_kind(seed)
+    unary = np.repeat(model.unary.flat[:, None], 3, axis=1)
+    i = int(rng.integers(model.num_variables))
+    own = slice(model.unary.start[i], model.unary.start[i + 1])
+    unary[own] += rng.normal(size=unary[own].shape)
+    batch = Batch(model, unary)
+    simpler = SimplerLanes.of(batch, marginals=True)
+    assert i in simpler.simplified.variables.tolist() or simpler.simplified.contradiction
+    together, alone = cz.exact(batch), [cz.exact(batch.lane(b), engine="elimination") for b in range(3)]
+    for lane, each in zip(together, alone, strict=True):
+        assert lane.log_z == pytest.approx(each.log_z, abs=1e-9)
+        assert np.allclose(lane.marginals.flat, each.marginals.flat, atol=1e-9, equal_nan=True)
+
+
+def test_potentials_that_would_leave_the_range_are_not_added_up(always_simplified):
+    model = cz.Model([[0.0, 9e19], [0.0, 0.0]], {(0, 1): [[9e19, 0.0], [0.0, 9e19]]})
+    batch = Batch(model, np.stack([model.unary.flat, model.unary.flat * 0.5], axis=1))
+    assert np.isfinite(cz.exact(batch).log_z).all()
+
+
+def test_a_planar_graph_is_solved_however_wide():
+    model = planar_grid(30)
+    with pytest.raises(cz.TooWideError):
+        cz.exact(model, engine="elimination", memory="100MB")
+    found = cz.exact(model, memory="1GB", marginals=False)
+    assert found.bound == "exact" and found.upper - found.lower < 1e-8
+    bracket = cz.bound(model, time=30)
+    assert bracket.stopped_by == "exact" and found.lower <= bracket.upper and bracket.lower <= found.upper
+
+
+def test_planar_sums_have_the_marginals_of_elimination():
+    model = planar_grid(4)
+    planar, swept = cz.exact(model, engine="planar"), cz.exact(model, engine="elimination")
+    assert planar.log_z == pytest.approx(swept.log_z, abs=1e-9)
+    assert np.allclose(planar.marginals.flat, swept.marginals.flat, atol=1e-9)
+    assert np.allclose(planar.pairwise_marginals.flat, swept.pairwise_marginals.flat, atol=1e-9)
+    lanes = cz.exact(Batch(model, np.repeat(model.unary.flat[:, None], 2, axis=1)), engine="planar")
+    assert lanes.log_z.tolist() == 2 * [planar.log_z]
+
+
+def test_engines_that_are_not_for_a_model_say_why():
+    with pytest.raises(cz.OptionError, match="no planar sum of this model: .*face"):
+        cz.exact(cz.generators.grid(5, 5, toroidal=False, rng=0), engine="planar")
+    with pytest.raises(cz.OptionError, match="engine"):
+        cz.exact(planar_grid(3), engine="planer")
+
+
+def test_counting_that_is_missing_says_what_it_would_bring(monkeypatch):
+    monkeypatch.setattr(engines, "is_available", lambda: False)
+    with pytest.raises(cz.OptionError, match=r"clampz\[counting\]"):
+        cz.exact(planar_grid(3), engine="counting")
+
+
+@pytest.mark.skipif(not is_available(), reason="nothing that counts is installed")
+def test_a_count_is_exact_only_where_it_is_proven(monkeypatch):
+    from clampz.counting import Counted
+
+    implies = [[0.0, 0.0], [-math.inf, 0.3]]
+    model = cz.Model(np.zeros((4, 2)), {(0, 1): implies, (1, 2): implies, (2, 3): implies})
+    truth = cz.exact(model, engine="elimination").log_z
+    found = cz.exact(model, engine="counting")
+    assert found.log_z == pytest.approx(truth, abs=1e-9)
+    assert found.bound in ("exact", None) and found.lower <= truth + 1e-9 <= found.upper + 2e-9
+    monkeypatch.setattr(engines, "count", lambda *args, **options: Counted(log_z=1.5, error=0.0, lower=1.0))
+    unproven = cz.exact(model, engine="counting", marginals=False)
+    assert (unproven.bound, unproven.lower, unproven.upper) == (None, 1.0, math.inf) and "counted" in unproven.note
+    monkeypatch.setattr(engines, "count", lambda *args, **options: Counted(why_none="it was killed"))
+    nothing = cz.exact(model, engine="counting")
+    assert math.isnan(nothing.log_z) and nothing.bound is None and "killed" in nothing.note
+
+
+def test_what_exact_inference_takes_is_that_of_the_rest():
+    edges = [(i, j) for i in range(20) for j in range(i)] + [(i % 20, 20 + i) for i in range(200)]
+    wide = cz.generators.from_graph(220, edges, rng=0)
+    cost = exact_cost(wide)
+    assert cost.plan is not None and cost.plan.simpler is not None
+    assert cost.plan.summed.model.num_variables <= 20 and "Simplifying leaves" in cost.plan.words()
+    found = SumPlan.of(Batch.of(wide)).run(ExactOptions(), Watch())
+    plain = cz.exact(wide, engine="elimination")
+    assert found.log_z[0] == pytest.approx(plain.log_z, abs=1e-9)
+    assert np.allclose(found.marginals_flat[:, 0], plain.marginals.flat, atol=1e-9)
