@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import clampz as cz
+from clampz.elimination import plans
+from clampz.summing import plans as sum_plans
 from soundness_models import Drawn
 
 # Beyond the rounding of log Z, what a marginal that is called exact may be off by.
@@ -280,6 +282,56 @@ def solved(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
         yield from exact_marginals(drawn, "marginals of solve", found.marginals, found.upper - found.lower, rng)
 
 
+def simplified(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Sums of what simplifying leaves, some variables kept or not, once or twice, and marginals by the way back."""
+    keep = [i for i in range(len(drawn.num_states)) if rng.random() < 0.2]
+    options = {"marginals": bool(rng.random() < 0.5), "pairwise": bool(rng.random() < 0.3)}
+    rest = cz.simplify(model, [f"v{i}" if drawn.named else i for i in keep], **options)
+    found = cz.exact(rest.model, threads=1)
+    lower, upper = rest.bounds(found.lower, found.upper)
+    yield Claimed("simplify", lower, upper)
+    again = cz.simplify(rest.model, marginals=False)
+    last = cz.exact(again.model, marginals=False, threads=1)
+    yield Claimed("simplify twice", *rest.bounds(*again.bounds(last.lower, last.upper)))
+    if options["marginals"] and found.log_z > -math.inf and not np.isnan(found.marginals.flat).any():
+        beliefs = found.marginals.flat, found.pairwise_marginals.flat, found.factor_marginals.flat
+        flat = rest.marginals(np.concatenate(beliefs))
+        start = model.unary.start
+        marginals = [flat[start[i] : start[i + 1]] for i in range(len(drawn.num_states))]
+        yield from exact_marginals(drawn, "marginals of what was simplified", marginals, upper - lower, rng)
+
+
+def planar(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Planar sums, where there are any."""
+    marginals = bool(rng.random() < 0.5)
+    try:
+        found = cz.exact(model, engine="planar", marginals=marginals, threads=1)
+    except cz.OptionError:
+        return
+    yield Claimed("planar sum", found.lower, found.upper)
+    if marginals and found.log_z > -math.inf:
+        yield from exact_marginals(drawn, "marginals of a planar sum", found.marginals, found.upper - found.lower, rng)
+
+
+def contracted(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Sums in pairs, however short, with simplifying before them or not, and in slices."""
+    before = plans.CONTRACTED_ENTRIES, sum_plans.QUICK_ENTRIES, sum_plans.QUICK_PER_ENTRY
+    plans.CONTRACTED_ENTRIES = 0.0
+    if rng.random() < 0.5:
+        sum_plans.QUICK_ENTRIES = sum_plans.QUICK_PER_ENTRY = 0
+    try:
+        yield from one_exact(drawn, model, rng)
+    finally:
+        plans.CONTRACTED_ENTRIES, sum_plans.QUICK_ENTRIES, sum_plans.QUICK_PER_ENTRY = before
+
+
+def one_exact(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    found = cz.exact(model, threads=1)
+    yield Claimed("contraction", found.lower, found.upper)
+    if found.log_z > -math.inf:
+        yield from exact_marginals(drawn, "marginals of a contraction", found.marginals, found.upper - found.lower, rng)
+
+
 # How often each is asked, of the questions that a model is asked.
 QUESTIONS: dict[str, tuple[Question, float]] = {
     question.__name__: (question, weight)
@@ -296,5 +348,8 @@ QUESTIONS: dict[str, tuple[Question, float]] = {
         (bracket_gone_on_with, 0.1),
         (intervals, 0.5),
         (solved, 2.0),
+        (simplified, 2.0),
+        (planar, 1.0),
+        (contracted, 1.0),
     )
 }

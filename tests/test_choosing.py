@@ -11,8 +11,8 @@ import pytest
 import clampz as cz
 from clampz import generators
 from clampz.choosing import solve
-from clampz.elimination.cost import ExactCost, exact_cost
 from clampz.options import bytes_in_words
+from clampz.summing.plans import ExactCost, exact_cost
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
@@ -139,7 +139,6 @@ def test_a_bracket_that_closes_is_exact(name, monkeypatch):
 @pytest.mark.parametrize(("left", "by"), [(2.0, "exact"), (0.5, "bethe")])
 def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, by, monkeypatch):
     from clampz import choosing
-    from clampz.elimination import cost
 
     model, asked = MODELS["grid"], []
     real = choosing._exactly
@@ -156,7 +155,7 @@ def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, 
     assert ("time left for exact marginals" in found.reason) == (by == "exact")
     assert (np.abs(found.marginals.flat - exact.marginals.flat).max() < EXACT) == (by == "exact")
     assert found.lower <= found.log_z <= found.upper
-    assert asked[1] <= cost.exact_cost(model).seconds
+    assert asked[1] <= exact_cost(model).seconds
 
 
 def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):

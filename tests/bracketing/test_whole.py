@@ -11,7 +11,7 @@ from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.whole import WholeWork
 from clampz.elimination import cost, slice_plans, slices
 from clampz.elimination.slice_plans import SlicedPlan
-from clampz.elimination.slices import Slices
+from clampz.summing.whole import WholeSum
 from clampz.watch import Watch
 from clampz.workers import Crew, finished
 
@@ -58,7 +58,9 @@ def test_slices_of_a_search_are_of_the_users_model(in_slices, kind):
 
 
 def test_without_exact_sums_there_are_no_slices(in_slices, monkeypatch):
-    monkeypatch.setattr(search, "Slices", lambda *args: pytest.fail("a sum was begun"))
+    monkeypatch.setattr(whole, "Slices", lambda *args: pytest.fail("a sum was begun"))
+    for name in ("quick_sum", "plan_whole", "count_on", "simplify"):
+        monkeypatch.setattr(search, name, lambda *args, **options: pytest.fail("the whole was looked at"))
     monkeypatch.setattr(slice_plans.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     found = cz.bound(model, exact=False, gap=0.5, leaves=4, time=10.0)
@@ -71,7 +73,7 @@ def test_slices_that_are_done_and_bounds_on_the_others_are_ends_of_the_whole():
     plan = SlicedPlan((5, 6, 9, 10), 1e9, 16, num_workers=2)  # one slice at a time
     ends = []
     with Crew(None, 2) as crew:
-        work.add_slices(Slices(model, model.unary.flat, plan), BoundOptions(), crew, Watch())
+        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Watch())
         pending = {}
         while not work.summed:
             while (begun := work.next(crew, len(pending))) is not None:
@@ -93,8 +95,8 @@ def test_a_sum_that_is_done_soon_has_all_workers(threads, time, most):
     """One that may not be leaves somebody for bounds."""
     model, work, num_begun = cz.generators.grid(3, 3, rng=0), WholeWork(), 0
     with Crew(None, threads) as crew:
-        sums = Slices(model, model.unary.flat, SlicedPlan(tuple(range(9)), 1e7, 512, num_workers=threads))
-        work.add_slices(sums, BoundOptions(), crew, Watch(time))
+        plan = SlicedPlan(tuple(range(9)), 1e7, 512, num_workers=threads)
+        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Watch(time))
         while (begun := work.next(crew, 99)) is not None:
             num_begun += begun[1].by == "slices"
             begun[0].result()
@@ -105,7 +107,7 @@ def test_methods_wait_until_a_worker_has_time():
     work, begun = WholeWork(), []
     with Crew(None, 2) as crew:
         for k in range(3):
-            work.add_method(lambda k=k: begun.append(k) or crew.submit(lambda: (float(k), math.inf)))
+            work.add(lambda k=k: begun.append(k) or crew.submit(lambda: (float(k), math.inf)))
         jobs = []
         while (one := work.next(crew, len(jobs))) is not None:
             jobs.append(one)

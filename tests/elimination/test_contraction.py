@@ -17,10 +17,10 @@ from clampz._kernels import contraction_steps as steps
 from clampz._kernels.contraction_tree import measure
 from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
 from clampz.elimination.contraction import Contraction
-from clampz.elimination.cost import exact_cost
 from clampz.elimination.plans import CONTRACTED_ENTRIES, NO_LIMIT, Elimination, ExactPlan, Scopes
 from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
 from clampz.model.batch import Batch
+from clampz.summing.plans import exact_cost
 from clampz.watch import NEVER, Watch
 
 EXACT = 1e-10
@@ -174,7 +174,7 @@ def test_what_exact_inference_takes_is_what_it_takes_in_the_memory_there_is():
     model = cz.generators.grid(12, 60, toroidal=False, rng=0)
     much, little = (exact_cost(model, memory=memory) for memory in ("1GB", "1MB"))
     assert little.num_bytes < 0.7 * much.num_bytes
-    assert little.plan.elimination.num_bytes() == little.num_bytes
+    assert little.plan.how.elimination.num_bytes() == little.num_bytes
 
 
 def test_log_z_frees_what_was_used():

@@ -7,8 +7,9 @@ import pytest
 
 import clampz as cz
 from clampz.elimination import cost
-from clampz.elimination.cost import Speed, exact_cost, seconds
+from clampz.elimination.cost import Speed, seconds
 from clampz.elimination.slice_plans import SlicedPlan
+from clampz.summing.plans import exact_cost
 
 
 def test_more_entries_take_longer():
@@ -73,14 +74,14 @@ def test_sums_are_what_is_learned_from(monkeypatch):
     learned.clear()
     cz.exact(model)
     cz.exact(model, marginals=False)
-    assert learned == 2 * [exact_cost(model).plan.elimination.visits]
+    assert learned == 2 * [exact_cost(model).plan.how.elimination.visits]
 
 
 def test_slices_and_exact_count_alike():
     model = cz.generators.grid(9, 9, rng=0)
     found = exact_cost(model, marginals=False)
     assert found.plan is not None
-    entries = found.plan.elimination.visits
+    entries = found.plan.how.elimination.visits
     alone = SlicedPlan((), entries, 1).seconds
     assert found.seconds == pytest.approx(alone + 81 * cost.SECONDS_PER_VARIABLE)
     assert SlicedPlan((0,), entries, 2).seconds == 2 * alone
@@ -89,7 +90,7 @@ def test_slices_and_exact_count_alike():
 def test_exact_cost():
     found = exact_cost(cz.generators.grid(5, 5, rng=0))
     assert 0 < found.seconds < 1
-    assert found.num_bytes == found.plan.elimination.num_bytes()
+    assert found.num_bytes == found.plan.how.elimination.num_bytes()
     assert not found.at_least
     assert exact_cost(cz.generators.grid(5, 5, rng=0), marginals=False).num_bytes < found.num_bytes
     assert exact_cost(cz.generators.grid(5, 5, rng=0), marginals=False).seconds < found.seconds

@@ -15,13 +15,13 @@ from clampz._kernels import elimination_order
 from clampz._kernels.contraction_passes import Factors
 from clampz.elimination import plans
 from clampz.elimination.contraction import Contraction
-from clampz.elimination.cost import exact_cost
 from clampz.elimination.plans import Elimination, ExactPlan, Restriction, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.errors import ModelError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.tables import offsets
 from clampz.options import memory_allowed
+from clampz.summing.plans import exact_cost
 from naive import enumerate_factors
 
 EXACT = 1e-10

@@ -83,7 +83,7 @@ def test_planar_sums_have_the_marginals_of_elimination():
 
 
 def test_engines_that_are_not_for_a_model_say_why():
-    with pytest.raises(cz.OptionError, match="no planar sum of this model: .*face"):
+    with pytest.raises(cz.OptionError, match=r"no planar sum of this model: .*face"):
         cz.exact(cz.generators.grid(5, 5, toroidal=False, rng=0), engine="planar")
     with pytest.raises(cz.OptionError, match="engine"):
         cz.exact(planar_grid(3), engine="planer")

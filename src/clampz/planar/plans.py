@@ -120,7 +120,7 @@ class PlanarPlan:
         city_of[city_half] = np.repeat(np.arange(num_cities), np.diff(city_start))
         log_scale = on(watch, each, scales, log_weight, city_start, city_half, city_of)
         hard = np.isposinf(log_weight)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):  # what is out of range is refused by the sum
             weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
         order, low, high, children = on(watch, each, dissect, city_start, city_half, city_of)
         place = np.empty(num_cities, dtype=np.int64)
