@@ -11,8 +11,9 @@ import pytest
 import clampz as cz
 from clampz import generators
 from clampz.choosing import solve
+from clampz.elimination.exact import run_exact
 from clampz.options import bytes_in_words
-from clampz.summing.plans import ExactCost, exact_cost
+from clampz.summing.plans import ExactCost, SumPlan, exact_cost
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
@@ -159,13 +160,11 @@ def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, 
 
 
 def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):
-    from clampz import choosing
-
-    def stopped(batch: cz.Batch, options: Any, watch: Any, plan: Any) -> cz.Estimates:
-        found = cz.exact(batch)
+    def stopped(plan: SumPlan, options: Any, watch: Any) -> cz.Estimates:
+        found = run_exact(plan.batch, options)
         return replace(found, bound=None, converged=np.array([False]), stopped_by=["time"])
 
-    monkeypatch.setattr(choosing, "run_exact", stopped)
+    monkeypatch.setattr(SumPlan, "run", stopped)
     found = solve(MODELS["dense and strong"], time=SHORT)
     assert found.reason.startswith("Exact inference took longer than expected, so ")
     assert found.bracket is not None

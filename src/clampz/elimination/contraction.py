@@ -39,7 +39,7 @@ MOST_SEGMENTS = 256
 STEP_WORDS, VARIABLE_WORDS = 12, 12
 
 
-class Program(NamedTuple):
+class Schedule(NamedTuple):
     """StepList with places, and the entries of the arena that they need."""
 
     steps: plans.StepList
@@ -98,11 +98,11 @@ class Contraction:
         return nodes
 
     @cached_property
-    def log_z_program(self) -> Program:
+    def log_z_program(self) -> Schedule:
         return self._program(1, marginals=False)
 
     @cached_property
-    def marginals_program(self) -> Program:
+    def marginals_program(self) -> Schedule:
         """The one with the fewest segments that fits into memory; or else needs least."""
         best = self._program(1, marginals=True)
         segments = 2
@@ -111,17 +111,17 @@ class Contraction:
             segments *= 2
         return best
 
-    def program(self, marginals: bool) -> Program:
+    def program(self, marginals: bool) -> Schedule:
         return self.marginals_program if marginals else self.log_z_program
 
-    def _program(self, num_segments: int, *, marginals: bool) -> Program:
+    def _program(self, num_segments: int, *, marginals: bool) -> Schedule:
         written = np.cumsum(self.sizes[self.order]) / max(1, int(self.sizes[self.order].sum()))
         segment = np.minimum((written * num_segments).astype(np.int64), num_segments - 1)
         steps = plans.list_steps(self.tree, self.order, segment, marginals)
         entries = plans.find_places(steps, self.sizes, self.factors.table)
         start, axes = self._layout
         num_factors = len(self.factors.table) - 1
-        return Program(plans.StepList(steps, start, axes, len(self.sizes), num_factors), int(entries))
+        return Schedule(plans.StepList(steps, start, axes, len(self.sizes), num_factors), int(entries))
 
     @cached_property
     def _layout(self) -> tuple[Integers, Integers]:

@@ -30,6 +30,7 @@ from clampz._kernels.planar_fronts import Dissection, Matrix
 from clampz._kernels.planar_scales import scales
 from clampz._kernels.planarity import PLANAR, embed
 from clampz.model import Model
+from clampz.model.tables import read_only
 from clampz.numerics import EPS, Floats
 from clampz.options import memory_allowed
 from clampz.planar.ising import NOT_PLANAR, Ising, Unfit, as_ising
@@ -37,6 +38,7 @@ from clampz.watch import LOOK, Overdue, Watch, run_on
 
 T = TypeVar("T")
 
+OUT_OF_RANGE = "couplings are too far apart in size for numbers"
 FIELDS_OFF_FACE = "the variables with singleton potentials are not all on one face of a planar graph"
 MARGINALS_OFF_FACE = (
     "marginals of a planar model with singleton potentials need all of its variables on one face, which they are not"
@@ -120,8 +122,11 @@ class PlanarPlan:
         city_of[city_half] = np.repeat(np.arange(num_cities), np.diff(city_start))
         log_scale = on(watch, each, scales, log_weight, city_start, city_half, city_of)
         hard = np.isposinf(log_weight)
-        with np.errstate(invalid="ignore", over="ignore"):  # what is out of range is refused by the sum
+        with np.errstate(invalid="ignore", over="ignore"):
             weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
+            scale = np.exp2(log_scale)
+        if not (np.isfinite(weight).all() and np.isfinite(scale).all()):
+            return Unfit(OUT_OF_RANGE)
         order, low, high, children = on(watch, each, dissect, city_start, city_half, city_of)
         place = np.empty(num_cities, dtype=np.int64)
         place[order] = np.arange(num_cities)
@@ -133,7 +138,7 @@ class PlanarPlan:
             J,
             log_scale,
             Dissection(low, high, children, order, place),
-            Matrix(city_start, city_half, city_of, np.exp2(log_scale), weight),
+            Matrix(city_start, city_half, city_of, scale, weight),
             num_updates,
         )
 
@@ -168,7 +173,9 @@ def on(watch: Watch | None, expected: float, work: Callable[..., T], *args: obje
 def _gauge(ising: Ising, watch: Watch | None, expected: float) -> tuple[NDArray[np.bool_], int]:
     """The spins to flip, and the number of connected components."""
     ranking = np.argsort(-np.abs(ising.J), kind="stable")
-    forest = on(watch, expected, graph.spanning_forest, ising.num_spins, ising.edges, ranking).astype(np.bool_)
+    forest = on(watch, expected, graph.spanning_forest, ising.num_spins, read_only(ising.edges.copy()), ranking).astype(
+        np.bool_
+    )
     lists = graph.neighbour_lists(ising.num_spins, ising.edges[forest])
     flip, _ = graph.balance(*lists, (ising.J[forest] < 0).astype(np.int8))
     return flip.astype(np.bool_), ising.num_spins - int(np.count_nonzero(forest))

@@ -28,13 +28,12 @@ from clampz.model import Model
 from clampz.numerics import EPS, Floats
 from clampz.options import memory_allowed
 from clampz.planar.ising import Unfit
-from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan, on, planar_seconds
+from clampz.planar.plans import BYTES_PER_EDGE, TOO_STRONG, PlanarPlan, on, planar_seconds
 from clampz.watch import LOOK, Watch
 
 # The shift over what rounding may come to, and how often it is raised until it is.
 SHIFT, SHIFTS = 8.0, 3
 
-TOO_STRONG = "couplings are so strong and so frustrated that rounding cannot be bounded"
 NO_ROOM = "the fronts of the planar sum do not fit into the memory"
 
 

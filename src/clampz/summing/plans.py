@@ -115,12 +115,25 @@ class SumPlan:
     def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
         if isinstance(self.how, PlanarPlan):
-            return _planar(self.batch, self.how, options, watch)
+            found = _planar(self.batch, self.how, options, watch)
+            return (
+                found
+                if found.converged[0] or options.engine == "planar"
+                else self._else_by_elimination(found, options, watch)
+            )
         if sliced is None:
             found = run_exact(self.summed, options, watch, self.how)
         else:
             found = sum_in_slices(self.summed.lane(0), sliced, options, watch)
         return found if self.simpler is None else _back(self.simpler, found, self.marginals)
+
+    def _else_by_elimination(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
+        """Of a planar graph whose sum could not be certified."""
+        try:
+            plan = SumPlan.of(self.batch, options.memory, marginals=self.marginals, engine="elimination", watch=watch)
+        except (TooWideError, Overdue):
+            return found
+        return plan.run(options, watch)
 
 
 class ExactCost(NamedTuple):
