@@ -38,7 +38,7 @@ from clampz.watch import LOOK, Overdue, Watch, run_on
 
 T = TypeVar("T")
 
-OUT_OF_RANGE = "couplings are too far apart in size for numbers"
+TOO_STRONG = "couplings are so strong and so frustrated that rounding cannot be bounded"
 FIELDS_OFF_FACE = "the variables with singleton potentials are not all on one face of a planar graph"
 MARGINALS_OFF_FACE = (
     "marginals of a planar model with singleton potentials need all of its variables on one face, which they are not"
@@ -126,7 +126,7 @@ class PlanarPlan:
             weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
             scale = np.exp2(log_scale)
         if not (np.isfinite(weight).all() and np.isfinite(scale).all()):
-            return Unfit(OUT_OF_RANGE)
+            return Unfit(TOO_STRONG)
         order, low, high, children = on(watch, each, dissect, city_start, city_half, city_of)
         place = np.empty(num_cities, dtype=np.int64)
         place[order] = np.arange(num_cities)
@@ -173,9 +173,8 @@ def on(watch: Watch | None, expected: float, work: Callable[..., T], *args: obje
 def _gauge(ising: Ising, watch: Watch | None, expected: float) -> tuple[NDArray[np.bool_], int]:
     """The spins to flip, and the number of connected components."""
     ranking = np.argsort(-np.abs(ising.J), kind="stable")
-    forest = on(watch, expected, graph.spanning_forest, ising.num_spins, read_only(ising.edges.copy()), ranking).astype(
-        np.bool_
-    )
+    edges = read_only(ising.edges.copy())  # as all callers have them
+    forest = on(watch, expected, graph.spanning_forest, ising.num_spins, edges, ranking).astype(np.bool_)
     lists = graph.neighbour_lists(ising.num_spins, ising.edges[forest])
     flip, _ = graph.balance(*lists, (ising.J[forest] < 0).astype(np.int8))
     return flip.astype(np.bool_), ising.num_spins - int(np.count_nonzero(forest))

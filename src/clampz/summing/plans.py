@@ -116,11 +116,9 @@ class SumPlan:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
         if isinstance(self.how, PlanarPlan):
             found = _planar(self.batch, self.how, options, watch)
-            return (
-                found
-                if found.converged[0] or options.engine == "planar"
-                else self._else_by_elimination(found, options, watch)
-            )
+            if found.converged[0] or options.engine == "planar":
+                return found
+            return self._else_by_elimination(found, options, watch)
         if sliced is None:
             found = run_exact(self.summed, options, watch, self.how)
         else:
