@@ -34,7 +34,6 @@ def log_z(text, model):
     return circuit.log_count + clauses.scale
 
 
-@pytest.mark.nojit
 def test_a_circuit_has_the_sum_and_the_marginals_of_its_model():
     model = implication()
     true, marginals, _ = enumerate_model(model)
@@ -44,7 +43,6 @@ def test_a_circuit_has_the_sum_and_the_marginals_of_its_model():
     assert 0.0 < circuit.rounding < EXACT
 
 
-@pytest.mark.nojit
 def test_booleans_that_a_circuit_does_not_mention_are_free():
     model = cz.Model([[0.0, 0.5], [0.25, 0.0], [0.0, 1.0]], {(0, 1): [[0.0, 0.0], [NEVER, 0.0]]})
     assert log_z(RIGHT, model) == pytest.approx(enumerate_model(model)[0], abs=EXACT)
@@ -87,26 +85,22 @@ WRONG = {
 }
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(("why", "text"), [(why, text) for why, texts in WRONG.items() for text in texts])
 def test_wrong_circuits_are_refused(why, text):
     with pytest.raises(Failed, match=why):
         log_z(text, implication())
 
 
-@pytest.mark.nojit
 def test_nodes_that_nothing_leads_to_do_not_matter():
     stray = b"nnf 7 4 2\nL 1\nL 1\nA 2 0 1\nL 2\nA 2 0 3\nL -1\nO 1 2 4 5\n"
     assert log_z(stray, implication()) == pytest.approx(enumerate_model(implication())[0], abs=EXACT)
 
 
-@pytest.mark.nojit
 def test_a_circuit_that_leaves_something_out_is_a_lower_bound():
     assert log_z(b"nnf 1 0 2\nL -1\n", implication()) < enumerate_model(implication())[0]
     assert log_z(b"nnf 1 0 2\nO 0 0\n", implication()) == -math.inf
 
 
-@pytest.mark.nojit
 def test_checks_end_with_the_watch_and_with_memory():
     clauses = encode(implication())
     with pytest.raises(Overdue):
@@ -119,7 +113,6 @@ def test_checks_end_with_the_watch_and_with_memory():
         circuits.checked(RIGHT, encode(implication()), Watch(), 10)
 
 
-@pytest.mark.nojit
 def test_more_clauses_than_bits_of_a_word():
     """The 65th clause and the 130th are the only ones that do not hold."""
     chain = [(i, i + 1) for i in range(130)]
