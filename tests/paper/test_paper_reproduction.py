@@ -27,7 +27,7 @@ from clampz.paper.runs import Outcome, Task
 from clampz.paper.settings import SETTINGS
 from clampz.paper.store import Store
 
-NUM_RUNS, NUM_KILLS = 8, 4
+NUM_RUNS, NUM_KILLS = 8, 10
 SMALL = ["--figure", "success", "--family", "complete10[0,2]", "--runs", str(NUM_RUNS)]
 # The command without its report, which has tests of its own and would take most of the time here.
 RUNNER = """
@@ -101,8 +101,9 @@ def test_what_is_said_and_written(undisturbed):
     assert len({row[3] for row in table_of(folder)}) == NUM_RUNS
 
 
+@pytest.mark.large
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal")
-def test_killed_again_and_again_it_ends_with_the_same_table(undisturbed, tmp_path):
+def test_killed_ten_times_it_ends_with_the_same_table(undisturbed, tmp_path):
     rng, folder, kills = random.Random(4), tmp_path / "out", 0
     while kills < NUM_KILLS:
         before, process = num_done(folder), start(folder, "--jobs", rng.choice("12"))
@@ -181,6 +182,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[bytes]
             process.wait()
 
 
+@pytest.mark.large
 def test_a_cluster_that_loses_a_worker_makes_the_same_table(undisturbed, cluster, tmp_path):
     address, workers = cluster
     folder = tmp_path / "out"
