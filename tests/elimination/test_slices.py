@@ -191,7 +191,7 @@ def test_an_order_is_looked_for_once(run, monkeypatch):
 
     model = cz.generators.grid(9, 9, rng=0)
     monkeypatch.setattr(plans, "find_order", counted)
-    monkeypatch.setattr("clampz.bracketing.search.FINISH_SECONDS", 60.0)  # on a slow machine slices have one of their own
+    monkeypatch.setattr("clampz.bracketing.search.FINISH_SECONDS", 60.0)  # also on a slow machine
     run(model)
     assert len(calls) == 1
 

@@ -62,7 +62,7 @@ class WholeSum(NamedTuple):
 def quick_sum(model: Model, most_seconds: float, memory: float, watch: Watch) -> WholeSum | None:
     """A model as it is, if that takes a moment: by elimination, or as a planar graph however wide."""
     plan = Slicer(model).plan(model.unary.flat, most_seconds, memory, watch=watch)
-    if plan is not None and not plan.fixed:
+    if plan is not None:
         return WholeSum(model, 0.0, plan)
     found = planar_whole(model, memory, watch)
     return found if found is not None and found.seconds <= most_seconds else None
