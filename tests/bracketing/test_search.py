@@ -193,3 +193,14 @@ def test_a_bracket_gone_on_with_has_an_estimate_too(tmp_path):
     first, again = (cz.bound(model, leaves=leaves, **options) for leaves in (1, 2))
     assert again.gap > 0.1
     assert first.estimate is not None and again.estimate == pytest.approx(first.estimate, abs=1e-6)
+
+
+def test_what_was_simplified_in_part_is_not_searched(monkeypatch):
+    """A search that is gone on with simplifies again, without a limit, and its tree is about what that leaves."""
+    model = cz.generators.from_graph(12, [(i, (i + 1) % 10) for i in range(10)] + [(0, 10), (5, 11)], rng=0)
+    for complete in (True, False):
+        part = replace(cz.simplify(model, marginals=False, pairwise=True), is_complete=complete)
+        monkeypatch.setattr(search, "simplify", lambda *args, part=part, **options: part)
+        asked = Search(model, BoundOptions())
+        asked._simplify(Watch(1.0))
+        assert asked.simplified == complete

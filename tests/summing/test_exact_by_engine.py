@@ -10,7 +10,7 @@ from clampz.counting import is_available
 from clampz.elimination.exact import ExactOptions
 from clampz.model.batch import Batch
 from clampz.summing import exact as engines
-from clampz.summing import plans
+from clampz.summing import lanes, plans
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan, exact_cost
 from clampz.watch import Watch
@@ -56,10 +56,17 @@ def test_lanes_keep_the_variables_in_which_they_differ(always_simplified, seed):
         assert np.allclose(lane.marginals.flat, each.marginals.flat, atol=1e-9, equal_nan=True)
 
 
-def test_potentials_that_would_leave_the_range_are_not_added_up(always_simplified):
-    model = cz.Model([[0.0, 9e19], [0.0, 0.0]], {(0, 1): [[9e19, 0.0], [0.0, 9e19]]})
-    batch = Batch(model, np.stack([model.unary.flat, model.unary.flat * 0.5], axis=1))
-    assert np.isfinite(cz.exact(batch).log_z).all()
+def test_potentials_that_would_leave_the_range_are_not_added_up(always_simplified, monkeypatch):
+    """What is summed out of variable 1 and what the lanes have of variable 0 may be too large together for a model."""
+    model = cz.generators.from_graph(3, [(0, 1), (1, 2)], rng=0)
+    batch = Batch(model, np.stack([model.unary.flat, model.unary.flat * [1.0, 3.0, 1.0, 1.0, 1.0, 1.0]], axis=1))
+    expected = cz.exact(batch)
+    monkeypatch.setattr(lanes, "LARGEST_POTENTIAL", 0.1)
+    assert SimplerLanes.of(batch, marginals=True).batch is batch
+    found = cz.exact(batch)
+    np.testing.assert_allclose(found.log_z, expected.log_z, rtol=1e-12)
+    for lane, same in zip(found, expected, strict=True):
+        np.testing.assert_allclose(lane.marginals.flat, same.marginals.flat, rtol=1e-9)
 
 
 def test_a_planar_graph_is_solved_however_wide():
@@ -111,6 +118,18 @@ def test_a_count_is_exact_only_where_it_is_proven(monkeypatch):
     monkeypatch.setattr(engines, "count", lambda *args, **options: Counted(why_none="it was killed"))
     nothing = cz.exact(model, engine="counting")
     assert math.isnan(nothing.log_z) and nothing.bound is None and "killed" in nothing.note
+
+
+def test_lanes_of_which_one_is_not_proven_are_not_called_exact(monkeypatch):
+    from clampz.counting import Counted
+
+    counts = iter([Counted(log_z=1.0, error=0.0, is_proven=True, lower=1.0), Counted(log_z=2.0, lower=0.5)])
+    monkeypatch.setattr(engines, "is_available", lambda: True)
+    monkeypatch.setattr(engines, "count", lambda *args, **options: next(counts))
+    model = planar_grid(2)
+    found = cz.exact(model, evidence=[{0: 0}, {0: 1}], engine="counting", marginals=False)
+    assert found.bound is None and [each.bound for each in found] == [None, None]
+    assert found.lower.tolist() == [1.0, 0.5] and found.upper.tolist() == [1.0, math.inf]
 
 
 def test_what_exact_inference_takes_is_that_of_the_rest():

@@ -35,8 +35,8 @@ from clampz.summing.whole import WholeSum, count_on, plan_whole, quick_sum
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
-# Share of the time that looking for the order of the whole may take.
-# How long it is waited for, and may go on beside other work.
+# Shares of the time that a plan of the sum of the whole is waited for, and that looking for it may go on beside other
+# work.
 PLANNING_SHARE, LONG_PLANNING_SHARE = 0.15, 0.5
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
@@ -128,7 +128,7 @@ class Search:
         """Work on what simplifying leaves of the model: all that it can, or where there is no time for that, nothing:
         a search that is gone on with later simplifies again."""
         found = simplify(self.user_model, marginals=False, pairwise=True, watch=watch)
-        if watch is None or not watch.must_stop():
+        if found.is_complete:
             self.rest, self.error = found.model, found.error
             self.lower, self.upper = self.lower - self.error, self.upper + self.error
 

@@ -79,7 +79,8 @@ def simplify(
     interrupted = watch is not None and around > LOOK and watch.must_stop()
     if interrupted or not changed:
         return unchanged(model, operation)
-    return simplified(model, operation, pools, _rest(pools, model, kept))
+    is_complete = within is None or not within.must_stop()
+    return simplified(model, operation, pools, _rest(pools, model, kept), is_complete=is_complete)
 
 
 def _promising(model: Model) -> bool:

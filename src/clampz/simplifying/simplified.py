@@ -43,6 +43,8 @@ class Simplified:
         What was done, a phrase for each rule.
     contradiction
         Where Z = 0 was found: which factors contradict each other; else empty.
+    is_complete
+        Whether the rules came to their end; False where the watch was over first, and another run may get further.
     """
 
     original: Model
@@ -53,6 +55,7 @@ class Simplified:
     states_left: Integers
     words: tuple[str, ...] = ()
     contradiction: str = ""
+    is_complete: bool = True
     _back: WayBack | None = field(default=None)
 
     @property
@@ -148,7 +151,7 @@ def unchanged(model: Model, operation: Operation) -> Simplified:
     )
 
 
-def simplified(model: Model, operation: Operation, pools: Pools, left: Left) -> Simplified:
+def simplified(model: Model, operation: Operation, pools: Pools, left: Left, *, is_complete: bool) -> Simplified:
     """Of what the rules left."""
     return Simplified(
         original=model,
@@ -159,6 +162,7 @@ def simplified(model: Model, operation: Operation, pools: Pools, left: Left) -> 
         states_left=left.states,
         words=_words(pools),
         contradiction=contradiction(model, pools),
+        is_complete=is_complete,
         _back=WayBack(model, pools, left),
     )
 

@@ -71,5 +71,7 @@ def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
 def _lane_by_lane(
     batch: Batch, options: ExactOptions, watch: Watch, one: Callable[[Batch, ExactOptions, Watch], Estimates]
 ) -> Estimates:
-    found = [one(batch.take(np.array([lane])), options, watch) for lane in range(batch.num_lanes)]
-    return found[0].join(found[1:]) if len(found) > 1 else found[0]
+    """One after another; what they are together, each of them that has a log Z is."""
+    first, *others = (one(batch.take(np.array([lane])), options, watch) for lane in range(batch.num_lanes))
+    kinds = {each.bound for each in (first, *others) if not np.isnan(each.log_z[0])}
+    return replace(first.join(others), bound=kinds.pop() if len(kinds) == 1 else None)

@@ -13,6 +13,7 @@ from clampz.model.factors import Factor, FactorTables
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, largest_size
 from clampz.simplifying import Simplified, simplify
+from clampz.simplifying.simplified import unchanged
 from clampz.simplifying.way_back import Scope
 from clampz.watch import Watch
 
@@ -50,8 +51,8 @@ class SimplerLanes:
         rest = simplified.model
         left = np.repeat(start[simplified.variables], rest.num_states) + simplified.states_left
         unary = rest.unary.flat[:, None] + np.where(rows[left, None], batch.unary[left], 0.0)
-        if stays.any() and largest_size(unary) > LARGEST_POTENTIAL:
-            simplified, unary = simplify(base, range(model.num_variables), marginals=marginals), batch.unary
+        if largest_size(unary) > LARGEST_POTENTIAL:  # models have no larger ones: they are summed as they are
+            return cls(batch, batch, unchanged(model, "sum"), np.zeros(batch.num_lanes))
         error = EPS * np.abs(np.where(np.isfinite(unary) & rows[left, None], unary, 0.0)).sum(axis=0)
         return cls(batch, Batch(rest, unary), simplified, error + simplified.error)
 
@@ -62,10 +63,9 @@ class SimplerLanes:
     def tables(self, found: Estimates, lane: int) -> Floats:
         """Marginals of the original's edges and then of its larger factors in a lane, from those of the rest; what fell
         apart in simplifying is summed once more, held together."""
-        simplified = self.simplified
-        held = _holding(simplified.model, simplified.scopes) if simplified.scopes else simplified.model
-        again = found[lane]
-        if held is not simplified.model:
+        simplified, again = self.simplified, found[lane]
+        if simplified.scopes:
+            held = _holding(simplified.model, simplified.scopes)
             again = run_exact(Batch(held, self.batch.unary[:, [lane]]), ExactOptions())[0]
         return np.concatenate(simplified.factor_marginals(_beliefs(found, lane), again.marginal))
 

@@ -1,8 +1,10 @@
 """The sum over all of a model at once, without marginals: how, what it takes, and its ends."""
 
+import math
 from typing import NamedTuple
 
 from clampz.counting import Counted, count
+from clampz.elimination.plans import NO_LIMIT
 from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.elimination.slices import sum_lane
 from clampz.model import Model
@@ -15,7 +17,7 @@ from clampz.watch import Overdue, Watch
 # Share of the memory that programs which count may have.
 COUNTING_MEMORY = 0.3
 
-UNKNOWN = -float("inf"), float("inf")
+UNKNOWN = -math.inf, math.inf
 
 
 class WholeSum(NamedTuple):
@@ -27,11 +29,14 @@ class WholeSum(NamedTuple):
         What is summed, the model itself or what simplifying leaves of it, and how far off log Z of that may be.
     how
         By elimination, or as a planar graph.
+    memory
+        Bytes that a planar sum may take; plans of elimination carry theirs.
     """
 
     model: Model
     error: float
     how: SlicedPlan | PlanarPlan
+    memory: float = NO_LIMIT
 
     @property
     def seconds(self) -> float:
@@ -50,7 +55,9 @@ class WholeSum(NamedTuple):
             lower, upper = sum_lane(self.model, self.model.unary.flat, self.how, watch)
             return lower - self.error, upper + self.error
         try:
-            found = sum_by_plan(self.model, self.how, watch=watch)
+            found = sum_by_plan(
+                self.model, self.how, watch=watch, memory=None if math.isinf(self.memory) else int(self.memory)
+            )
         except Overdue:
             return UNKNOWN
         if isinstance(found, Unfit):
@@ -74,7 +81,7 @@ def planar_whole(model: Model, memory: float, watch: Watch) -> WholeSum | None:
         plan = PlanarPlan.of(model, watch=watch, memory=int(memory))
     except Overdue:
         return None
-    return None if isinstance(plan, Unfit) else WholeSum(model, 0.0, plan)
+    return None if isinstance(plan, Unfit) else WholeSum(model, 0.0, plan, memory)
 
 
 def plan_whole(
