@@ -11,9 +11,13 @@ from numba import config, types
 from numba.np import arrayobj
 
 import clampz as cz
+from warming import warm
 
 settings.register_profile("clampz", deadline=None, derandomize=True)
 settings.load_profile("clampz")
+
+# Of a few, most would be done before all kernels are compiled.
+MANY_TESTS = 1000
 
 
 @pytest.fixture
@@ -28,6 +32,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cz.write(cz.Model([np.zeros(2)] * 3, {(0, 1): differ, (1, 2): differ, (0, 2): differ}), "none.uai")
     Path("some.evid").write_text("1 0 1\n")
     return tmp_path
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Several processes with many tests do not compile the same kernels."""
+    process = getattr(session.config, "workerinput", None)
+    if process is not None and session.testscollected > MANY_TESTS:
+        warm(int(process["workerid"].removeprefix("gw")), process["workercount"])
 
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them are about.

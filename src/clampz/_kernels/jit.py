@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
 
 # Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick) and
@@ -82,9 +82,31 @@ def _compiled(function: Any, fastmath: set[str]) -> Any:
     settings: Any = config
     before, settings.CACHE_DIR = settings.CACHE_DIR, CACHE_FOLDER
     try:
-        return njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function)
+        return _for_any_number(njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function))
     finally:
         settings.CACHE_DIR = before
+
+
+def _for_any_number(compiled: Any) -> Any:
+    """Have a function take whole numbers as int64, whatever they are in the kernel that calls it.
+
+    To Numba a constant is a type of its own, and so is an entry of int32s, and each would be compiled for: where models
+    are simplified, twice the functions in half as long again.
+    """
+    settings: Any = config
+    if settings.DISABLE_JIT:
+        return compiled
+    template = compiled.get_call_template
+
+    def of_numbers(kinds: Any, by_name: Any) -> Any:
+        return template(tuple(map(_as_number, kinds)), {name: _as_number(kind) for name, kind in by_name.items()})
+
+    compiled.get_call_template = of_numbers
+    return compiled
+
+
+def _as_number(kind: Any) -> Any:
+    return types.int64 if isinstance(kind, types.IntegerLiteral) or kind == types.int32 else kind
 
 
 def part(function: Any) -> Any:
@@ -93,7 +115,7 @@ def part(function: Any) -> Any:
     Only kernels call it: a way in from Python, for a tuple of arrays, takes longer to compile than most functions do.
     """
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return njit(nogil=True, error_model="numpy", fastmath=SAFE_MATH, **options)(function)
+    return _for_any_number(njit(nogil=True, error_model="numpy", fastmath=SAFE_MATH, **options)(function))
 
 
 def inline(function: Any) -> Any:
