@@ -236,7 +236,7 @@ def _min_fill(
     begin, count, states = start[:-1], np.diff(start), log_states[variables]
     total = largest = 0.0
     if size > orders.DENSE_LIMIT:
-        early, begin, count, neighbour, total, largest = _lists_first(states, start, neighbour, 1, limit, watch)
+        early, begin, count, neighbour, total, largest = _lists_first(states, start, neighbour, 1, float(limit), watch)
         if math.isinf(total):
             return total, largest, early, rest[:0]
         rest = np.delete(rest, early)
