@@ -65,7 +65,7 @@ class SimplerLanes:
         apart in simplifying is summed once more, held together."""
         simplified, again = self.simplified, found[lane]
         if simplified.scopes:
-            held = _holding(simplified.model, simplified.scopes)
+            held = holding(simplified.model, simplified.scopes)
             again = run_exact(Batch(held, self.batch.unary[:, [lane]]), ExactOptions())[0]
         return np.concatenate(simplified.factor_marginals(_beliefs(found, lane), again.marginal))
 
@@ -75,7 +75,7 @@ def _beliefs(found: Estimates, lane: int) -> Floats:
     return np.concatenate([found.marginals_flat[:, lane], state.pairwise(lane), state.factors(lane)])
 
 
-def _holding(model: Model, scopes: Sequence[Scope]) -> Model:
+def holding(model: Model, scopes: Sequence[Scope]) -> Model:
     """The same model with tables that say nothing over these scopes too."""
     contents, have = model.contents, {tuple(edge) for edge in model.edges.tolist()}
     pairs = [scope for scope in scopes if len(scope) == 2 and scope not in have]
