@@ -124,7 +124,7 @@ SET = {
     "elimination.orders:MAX_WORK": Setting((0.0,), checks.exact_sums),
     "elimination.orders:MIN_WORK": Setting((0.0, 1e7), checks.exact_sums),
     "elimination.plans:CONTRACTED_ENTRIES": Setting((0.0, 2.0**60), checks.contracted_sums),
-    "elimination.plans:SMALL_BYTES": Setting((0,), checks.exact_sums),
+    "options:SMALL_BYTES": Setting((0,), checks.exact_sums),
     "elimination.cuts:MOST_MEMBERS": Setting((0, 100), checks.brackets),
     "elimination.slice_plans:MOST_AT_ONCE": Setting((0, 1), checks.brackets),
     "elimination.slice_plans:MOST_PLANNED": Setting((0.0,), checks.brackets),

@@ -38,7 +38,10 @@ class SimplerLanes:
     error: Floats
 
     @classmethod
-    def of(cls, batch: Batch, *, marginals: bool, watch: Watch | None = None) -> "SimplerLanes":
+    def of(
+        cls, batch: Batch, *, marginals: bool, memory: int | str | None = None, watch: Watch | None = None
+    ) -> "SimplerLanes":
+        """What simplifying leaves, in so many bytes: the lanes as they are where that is not enough."""
         model, start = batch.model, batch.model.unary.start
         same = (batch.unary == batch.unary[:, :1]).all(axis=1)
         stays = np.logical_or.reduceat(~same, start[:-1]) if model.num_variables else np.zeros(0, dtype=np.bool_)
@@ -47,7 +50,8 @@ class SimplerLanes:
         base = model
         if not np.array_equal(shared, model.unary.flat):
             base = Model.from_contents(model.contents._replace(unary=shared))
-        simplified = simplify(base, np.flatnonzero(stays).tolist(), marginals=marginals, watch=watch)
+        kept = np.flatnonzero(stays).tolist()
+        simplified = simplify(base, kept, marginals=marginals, memory=memory, watch=watch)
         rest = simplified.model
         left = np.repeat(start[simplified.variables], rest.num_states) + simplified.states_left
         unary = rest.unary.flat[:, None] + np.where(rows[left, None], batch.unary[left], 0.0)

@@ -64,21 +64,28 @@ class SumPlan:
         *,
         marginals: bool = True,
         engine: str = "auto",
+        room: int | str | None = None,
         watch: Watch | None = None,
     ) -> "SumPlan":
-        """A sum of a moment is planned as the batch is.  Otherwise it is simplified first; a single lane that is a
-        planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of` does."""
+        """A sum of a moment is planned as the batch is.  Otherwise it is simplified first, if there is `room` for that;
+        a single lane that is a planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of`
+        does."""
         if _is_quick(batch, watch) and engine != "planar":
             return cls(batch, None, ExactPlan.of(batch, memory, marginals=marginals, watch=watch), marginals)
         planar = None
         if engine != "elimination" and batch.num_lanes == 1:
-            found = PlanarPlan.of(batch.lane(0), marginals=marginals, watch=watch, memory=memory)
+            try:
+                found = PlanarPlan.of(batch.lane(0), marginals=marginals, watch=watch, memory=memory)
+            except Overdue:
+                if engine == "planar":
+                    raise
+                found = Unfit("there is no time to look for one")  # which says nothing about other ways
             if engine == "planar" and isinstance(found, Unfit):
                 raise OptionError(f"engine: there is no planar sum of this model: {found.reason}")
             planar = None if isinstance(found, Unfit) else cls(batch, None, found, marginals)
         if engine == "planar" and planar is not None:
             return planar
-        simpler = SimplerLanes.of(batch, marginals=marginals, watch=_share(watch))
+        simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch))
         ways, too_wide = list[SumPlan](), None
         try:
             how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
@@ -86,7 +93,7 @@ class SumPlan:
         except TooWideError as error:
             too_wide = error
         if marginals and (not ways or ways[0].seconds > LONG_SECONDS):
-            ways = cls._in_blocks(simpler, ways, memory, watch)
+            ways = cls._in_blocks(simpler, ways, memory, room, watch)
         if planar is not None:
             ways.append(planar)
         if not ways:
@@ -96,11 +103,16 @@ class SumPlan:
 
     @classmethod
     def _in_blocks(
-        cls, simpler: SimplerLanes, joint: list["SumPlan"], memory: int | str | None, watch: Watch | None
+        cls,
+        simpler: SimplerLanes,
+        joint: list["SumPlan"],
+        memory: int | str | None,
+        room: int | str | None,
+        watch: Watch | None,
     ) -> list["SumPlan"]:
         """Log Z alone, and marginals block by block, if much of the model is there for marginals only and log Z takes
         much less without them; else the same ways as before."""
-        alone = SimplerLanes.of(simpler.original, marginals=False, watch=_share(watch))
+        alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch))
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
         most = min((way.visits / MUCH for way in joint), default=math.inf)
@@ -193,8 +205,11 @@ class SumPlan:
 
     def _else_by_elimination(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
         """Of a planar graph whose sum could not be certified."""
+        memory = options.memory
         try:
-            plan = SumPlan.of(self.batch, options.memory, marginals=self.marginals, engine="elimination", watch=watch)
+            plan = SumPlan.of(
+                self.batch, memory, marginals=self.marginals, engine="elimination", room=memory, watch=watch
+            )
         except (TooWideError, Overdue):
             return found
         return plan.run(options, watch)
@@ -225,7 +240,7 @@ def exact_cost(
     2
     """
     try:
-        plan = SumPlan.of(Batch.of(model), marginals=marginals, watch=watch)
+        plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, watch=watch)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
     except Overdue:
