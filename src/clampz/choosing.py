@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
@@ -123,7 +125,8 @@ def _by_what_suits(model: Model, run: "_Run", time: float | None, k: int | None,
     most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
     found, why = _exactly(model, cost, run, cost.seconds, most)
     if found is not None and cost.plan is not None:
-        return run.solution(found, cost.plan.words(why))
+        solution = run.solution(found, cost.plan.words(why))
+        return solution if _has_all(found, run) else _with_other_marginals(solution, run.limited(rest))
     run = run.limited(rest)
     if k is not None:
         return _clamped_as_asked(model, why, run, k, select)
@@ -207,6 +210,23 @@ def _exactly(model: Model, cost: ExactCost, run: _Run, expected: float, most: fl
     return None, "Exact inference took longer than expected"
 
 
+def _has_all(found: Estimate, run: _Run) -> bool:
+    """Whether an exact result has the marginals that are wanted, or there are none to be had."""
+    return not (run.marginals and math.isfinite(found.log_z) and np.isnan(found.marginals.flat).any())
+
+
+def _with_other_marginals(solution: Solution, run: _Run) -> Solution:
+    """The same log Z, with the marginals of the method that suits the model: there was no time for exact ones."""
+    model = solution.model
+    strong = dense_and_strong(model)
+    below = run.by(mean_field, model, MEAN_FIELD_SHARE)
+    first = None if strong else run.by(bethe, model, tol=BETHE_TOL)
+    found, _ = _estimate(solution.upper, below, None, first, strong)
+    reason = f"{solution.reason} {_named(found.method)} is for the marginals, as there was no time for exact ones."
+    other = run.solution(found, reason, lower=solution.lower, upper=solution.upper)
+    return replace(other, log_z=solution.log_z, bound=solution.bound)
+
+
 def _slices(cost: ExactCost, options: ExactOptions, watch: Watch) -> SlicedPlan | None:
     """How to solve a model exactly in slices, on all threads, if time and memory allow that."""
     if cost.plan is None or not isinstance(cost.plan.how, ExactPlan):
@@ -274,7 +294,7 @@ def _closed(
     # a bracket of one leaf is one sum, and how long that took on this machine is known
     expected = min(cost.seconds, WITH_MARGINALS * bracket.seconds) if bracket.num_leaves == 1 else cost.seconds
     found = _exactly(model, cost, run, expected, run.watch.left())[0] if run.marginals else None
-    if found is not None:
+    if found is not None and _has_all(found, run):
         choice = "there was time left for exact marginals"
     else:
         found, _ = _estimate(bracket.upper, below, None, _gone_on(first, run), first is None)
