@@ -136,6 +136,7 @@ SET = {
     "simplifying.call:LEAST_WORK": Setting((0, 100, 10**9), checks.simplified),
     "simplifying.call:WORK_PER_ENTRY": Setting((0, 1, 10**6), checks.simplified),
     "summing.blocks:QUICK_ENTRIES": Setting((0.0, 2.0**40), checks.exact_sums),
+    "summing.plans:HOPELESS_ENTRIES": Setting((0.0, 64.0), checks.exact_sums),
     "signature:SMALL_MODEL": Setting((0, 10), checks.bounds_of_methods),
     "workers:MAX_BLOCK": Setting((8, 16, 24), checks.lanes_and_threads),
     "workers:MIN_RANGE": Setting((1, 8, 64), checks.lanes_and_threads),

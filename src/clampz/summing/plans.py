@@ -31,6 +31,8 @@ SIMPLIFYING_SHARE = 0.2
 # Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for block by
 # block.
 LONG_SECONDS, MUCH = 0.5, 4.0
+# Table entries, by an order that is soon found, from which there is no need of a better one to see that.
+HOPELESS_ENTRIES = 2.0**40
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +88,16 @@ class SumPlan:
         if engine == "planar" and planar is not None:
             return planar
         simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch))
-        ways, too_wide = list[SumPlan](), None
-        try:
-            how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
-            ways.append(cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals))
-        except TooWideError as error:
-            too_wide = error
-        if marginals and (not ways or ways[0].seconds > LONG_SECONDS):
-            ways = cls._in_blocks(simpler, ways, memory, room, watch)
+        hopeless = marginals and math.isinf(sum_entries(possible_scopes(simpler.batch), HOPELESS_ENTRIES, watch))
+        ways, too_wide = cls._in_blocks(simpler, [], memory, room, watch) if hopeless else [], None
+        if not ways:
+            try:
+                how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
+                ways = [cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)]
+            except TooWideError as error:
+                too_wide = error
+            if marginals and not hopeless and (not ways or ways[0].seconds > LONG_SECONDS):
+                ways = cls._in_blocks(simpler, ways, memory, room, watch)
         if planar is not None:
             ways.append(planar)
         if not ways:
@@ -115,7 +119,7 @@ class SumPlan:
         alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch))
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
-        most = min((way.visits / MUCH for way in joint), default=math.inf)
+        most = min((way.visits for way in joint), default=HOPELESS_ENTRIES) / MUCH
         if math.isinf(sum_entries(possible_scopes(alone.batch), most, watch)):
             return joint
         try:
