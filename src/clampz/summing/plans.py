@@ -167,7 +167,8 @@ class SumPlan:
         if self.simpler is None:
             return f"The model is {needs}"
         left, all_of_them = self.summed.model.num_variables, counted(self.batch.model.num_variables, "variable")
-        return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}"
+        blocks = " Marginals are summed block by block, as all at once are too wide." if self.in_blocks else ""
+        return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}{blocks}"
 
     def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
