@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz import generators
+from clampz import choosing, generators
 from clampz.choosing import solve
+from clampz.counting import Counted
 from clampz.elimination.exact import run_exact
 from clampz.options import bytes_in_words
+from clampz.summing import blocks
+from clampz.summing import exact as engines
 from clampz.summing.plans import ExactCost, SumPlan, exact_cost
 
 EXACT = 1e-9
@@ -401,3 +404,76 @@ def test_what_does_not_fit_in_memory_at_once_is_solved_in_slices(monkeypatch):
     np.testing.assert_allclose(found.marginals.flat, whole.marginals.flat, atol=1e-9)
     np.testing.assert_allclose(found.pairwise_marginals.flat, whole.pairwise_marginals.flat, atol=1e-9)
     assert solve(model, memory=needed // 2, threads=1, time=60, marginals=False).bound == "exact"
+
+
+# -- exact log Z, and marginals that take longer, or that are counted --------------------------------------------------
+
+
+def wide_network() -> cz.Model:
+    """Gates of three inputs each: log Z is 0, and all marginals together are too wide."""
+    rng = np.random.default_rng(1)
+    factors: list[Any] = [([i], np.log(rng.dirichlet([2.0, 2.0]))) for i in range(60)]
+    for gate in range(60, 260):
+        table = rng.dirichlet([1.0, 1.0], size=(2, 2, 2))
+        factors.append(([*rng.choice(60, size=3, replace=False).tolist(), gate], np.log(table)))
+    return cz.Model.from_factors([2] * 260, factors)
+
+
+def test_marginals_are_exact_where_only_all_of_them_together_are_too_wide():
+    model = wide_network()
+    found = solve(model, time=60, memory="500MB")
+    assert (found.method, found.marginals_by, found.bracket) == ("exact", "exact", None)
+    assert found.log_z == pytest.approx(0.0, abs=EXACT)
+    assert np.allclose([row.sum() for row in found.marginals], 1.0)
+    assert found.reason.endswith("Marginals are summed block by block, as all at once are too wide.")
+
+
+def test_log_z_stays_exact_without_time_for_all_exact_marginals(monkeypatch):
+    model = wide_network()
+    monkeypatch.setattr(blocks.Block, "fill", lambda *args: None)
+    found = solve(model, time=60, memory="500MB")
+    assert (found.bound, found.method, found.marginals_by) == ("exact", "bethe", "bethe")
+    assert found.log_z == pytest.approx(0.0, abs=EXACT) and found.lower <= 0.0 <= found.upper
+    assert "Bethe is for the marginals" in found.reason and repr(found).startswith("Solution(exact: ")
+    alone = solve(model, method="exact", time=60, memory="500MB")
+    assert (alone.bound, alone.marginals_are) == ("exact", "none: exact was stopped before there were any")
+
+
+def constraints(num_variables: int = 60) -> cz.Model:
+    """Wide, and all tables are clauses."""
+    rng = np.random.default_rng(0)
+    clause = np.zeros((2, 2, 2))
+    clause[0, 0, 0] = -np.inf
+    scopes = [rng.choice(num_variables, size=3, replace=False).tolist() for _ in range(4 * num_variables)]
+    return cz.Model.from_factors([2] * num_variables, [(scope, clause) for scope in scopes])
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """Programs that count are there, and say this."""
+
+    def say(**counted: Any) -> None:
+        monkeypatch.setattr(choosing, "is_available", lambda: True)
+        monkeypatch.setattr(engines, "is_available", lambda: True)
+        monkeypatch.setattr(engines, "count", lambda model, **limits: Counted(**counted))
+
+    return say
+
+
+@pytest.mark.parametrize("share", [1.0, None])
+def test_a_proven_count_comes_before_anything_else(counts, share):
+    model = constraints()
+    marginals = None if share is None else np.full(len(model.unary.flat), 0.5)
+    counts(log_z=20.0, error=1e-9, is_proven=True, lower=20.0 - 1e-9, marginals=marginals)
+    found = solve(model, time=3, memory="1MB")
+    assert (found.log_z, found.bound, found.bracket) == (20.0, "exact", None)
+    assert (found.marginals_by == "exact") == (share is not None)
+    assert "the count is proven" in found.reason
+
+
+def test_a_count_that_is_not_proven_is_the_estimate(counts):
+    model = constraints()
+    counts(log_z=20.0, error=1e-9, lower=5.0)
+    found = solve(model, time=1, memory="1MB")
+    assert (found.log_z, found.kind) == (20.0, "counted")
+    assert found.lower <= 20.0 <= found.upper and found.marginals_by != "exact"

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
@@ -48,6 +50,8 @@ PLANNING_SHARE, EXACT_SHARE = 0.15, 0.75
 # Shares of the time left for mean field, for Bethe without clamps, for the bracket, and for TRW where that is needed;
 # Bethe with clamps has the rest.
 MEAN_FIELD_SHARE, BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.1, 0.3, 0.8, 0.5
+# And for a count of what is nearly all constraints, before anything else.
+COUNTING_SHARE = 0.4
 # Seconds beyond which exact inference is done in slices, on all threads, if that is quicker.
 LONG_SECONDS = 1.0
 # Clamps that pseudo-greedy should be able to afford to be worth its tries.
@@ -120,14 +124,22 @@ def _by_what_suits(model: Model, run: "_Run", time: float | None, k: int | None,
     if k:
         return _clamped_as_asked(model, "", run.limited(rest), k, select)
     cost = exact_cost(model, marginals=run.marginals, memory=run.memory, watch=run.watch.share(PLANNING_SHARE))
+    count = None
+    if worth_counting(model, cost.seconds, first=True) and is_available():
+        own = {"engine": "counting", "memory": run.memory, "marginals": run.marginals}
+        count = run.limited(rest).by(exact, model, COUNTING_SHARE, **own)
+        if count.bound == "exact":
+            solution = run.solution(count, "Nearly all tables have zeros, so it was counted, and the count is proven.")
+            return solution if _has_all(count, run) else _with_other_marginals(solution, run.limited(rest))
     most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
     found, why = _exactly(model, cost, run, cost.seconds, most)
     if found is not None and cost.plan is not None:
-        return run.solution(found, cost.plan.words(why))
+        solution = run.solution(found, cost.plan.words(why))
+        return solution if _has_all(found, run) else _with_other_marginals(solution, run.limited(rest))
     run = run.limited(rest)
     if k is not None:
         return _clamped_as_asked(model, why, run, k, select)
-    return _bracketed(model, cost, why, run, select, BRACKET_TIME if time is None else math.inf)
+    return _bracketed(model, cost, why, run, select, BRACKET_TIME if time is None else math.inf, count)
 
 
 @dataclass(frozen=True)
@@ -207,6 +219,23 @@ def _exactly(model: Model, cost: ExactCost, run: _Run, expected: float, most: fl
     return None, "Exact inference took longer than expected"
 
 
+def _has_all(found: Estimate, run: _Run) -> bool:
+    """Whether an exact result has the marginals that are wanted, or there are none to be had."""
+    return not (run.marginals and math.isfinite(found.log_z) and np.isnan(found.marginals.flat).any())
+
+
+def _with_other_marginals(solution: Solution, run: _Run) -> Solution:
+    """The same log Z, with the marginals of the method that suits the model: there was no time for exact ones."""
+    model = solution.model
+    strong = dense_and_strong(model)
+    below = run.by(mean_field, model, MEAN_FIELD_SHARE)
+    first = None if strong else run.by(bethe, model, tol=BETHE_TOL)
+    found, _ = _estimate(solution.upper, below, None, first, strong)
+    reason = f"{solution.reason} {_named(found.method)} is for the marginals, as there was no time for exact ones."
+    other = run.solution(found, reason, lower=solution.lower, upper=solution.upper)
+    return replace(other, log_z=solution.log_z, bound=solution.bound)
+
+
 def _slices(cost: ExactCost, options: ExactOptions, watch: Watch) -> SlicedPlan | None:
     """How to solve a model exactly in slices, on all threads, if time and memory allow that."""
     if cost.plan is None or not isinstance(cost.plan.how, ExactPlan):
@@ -236,14 +265,20 @@ def _by_one(model: Model, name: str, run: _Run, k: int | None, select: str) -> S
 # -- bracket and estimate ----------------------------------------------------------------------------------------------
 
 
-def _bracketed(model: Model, cost: ExactCost, why: str, run: _Run, select: str | None, most: float) -> Solution:
-    """The bracket, and an estimate inside it; what is quick comes first, so that a run that is stopped has an
-    estimate."""
+def _bracketed(
+    model: Model, cost: ExactCost, why: str, run: _Run, select: str | None, most: float, count: Estimate | None
+) -> Solution:
+    """The bracket, and an estimate inside it, the count if there is one; what is quick comes first, so that a run that
+    is stopped has an estimate."""
     strong = dense_and_strong(model)
     below = run.by(mean_field, model, MEAN_FIELD_SHARE)
     first = None if strong else run.by(bethe, model, BETHE_SHARE, tol=BETHE_TOL)
     bracket = _closing(model, run, min(run.watch.left(BRACKET_SHARE), most))
     lower, upper = max(below.lower, bracket.lower), bracket.upper
+    if count is not None and lower <= count.log_z <= upper:
+        lower = max(lower, count.lower)
+        if bracket.stopped_by != "exact":
+            bracket = replace(bracket, estimate=count.log_z, estimate_by="counting", why_no_estimate="")
     leaves = counted(bracket.num_leaves, "leaf", "leaves")
     if bracket.stopped_by == "exact" and -math.inf < upper <= lower + ROUNDING:
         return _closed(model, cost, f"{why}, so clamping closes the bracket ({leaves})", run, below, first, bracket)
@@ -274,7 +309,7 @@ def _closed(
     # a bracket of one leaf is one sum, and how long that took on this machine is known
     expected = min(cost.seconds, WITH_MARGINALS * bracket.seconds) if bracket.num_leaves == 1 else cost.seconds
     found = _exactly(model, cost, run, expected, run.watch.left())[0] if run.marginals else None
-    if found is not None:
+    if found is not None and _has_all(found, run):
         choice = "there was time left for exact marginals"
     else:
         found, _ = _estimate(bracket.upper, below, None, _gone_on(first, run), first is None)

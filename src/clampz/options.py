@@ -13,6 +13,8 @@ from clampz.errors import OptionError, unknown_name
 
 # Share of the machine's free memory that is used without asking.
 MEMORY_SHARE = 0.5
+# Bytes that are used without even looking at what is free.
+SMALL_BYTES = 64 * 2**20
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
 
 
@@ -116,6 +118,11 @@ def bytes_in_words(number: float) -> str:
     unit = next((unit for unit in ("TB", "GB") if number >= UNITS[unit]), "MB")
     size = number / UNITS[unit]
     return f"{size:.2g} {unit}" if size < 10 else f"{size:,.0f} {unit}"
+
+
+def fits_into(memory: int | str | None, num_bytes: int) -> bool:
+    """Whether a run may take so many bytes; a few are taken without even looking at what is free."""
+    return (memory is None and num_bytes <= SMALL_BYTES) or num_bytes <= memory_allowed(memory)
 
 
 def memory_allowed(memory: int | str | None) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from clampz.bracketing import Bracket
 from clampz.clamping.branches import Clamped
+from clampz.elimination.exact import ExactOptions
 from clampz.model import Model
 from clampz.model.factors import FactorTables
 from clampz.model.results import Estimate, HasMarginals
@@ -127,16 +128,24 @@ class Solution(HasMarginals):
     @property
     def marginals_are(self) -> str:
         if not self.marginals_by:
-            stopped = f"{title(self.method)} was stopped before there were any"
-            why = stopped if math.isnan(self.estimate.log_z) else "log Z alone was asked for"
-            return f"none: {'Z = 0' if self.upper == -math.inf else why}"
+            return f"none: {'Z = 0' if self.upper == -math.inf else self._why_none}"
         if self.marginals_by == "exact":
             return "exact"
         clamps = f" with {counted(len(self.variables), 'variable')} clamped" if self.variables else ""
         return f"{title(self.marginals_by)}'s{clamps}, {'converged' if self.converged else 'not converged'}"
 
+    @property
+    def _why_none(self) -> str:
+        options = self.estimate.options
+        if isinstance(options, ExactOptions) and not options.marginals:
+            return "log Z alone was asked for"
+        some = not np.isnan(self.marginals.flat).all()
+        return f"{title(self.method)} was stopped before there were {'all' if some else 'any'}"
+
     def __repr__(self) -> str:
-        by = "clamping" if self.bound == "exact" and self.method != "exact" else self.method
+        by = self.method
+        if self.bound == "exact" and by != "exact":
+            by = "exact" if self.bracket is None else "clamping"
         clamps = f", {len(self.variables)} clamped by {self.select}" if self.variables else ""
         return (
             f"Solution({by}: log Z = {self.log_z:.10g} ({self.kind}) in [{self.lower:.10g}, {self.upper:.10g}]"

@@ -204,3 +204,13 @@ def test_what_was_simplified_in_part_is_not_searched(monkeypatch):
         asked = Search(model, BoundOptions())
         asked._simplify(Watch(1.0))
         assert asked.simplified == complete
+
+
+def test_a_model_is_simplified_if_there_is_memory_for_that():
+    """A search that is gone on with is about what it was about before, whatever memory it has now."""
+    model = cz.generators.cycle(12, rng=0)
+    for memory, num_left in ((100, 12), ("1MB", 0)):
+        begun = Search(model, BoundOptions(memory=memory))
+        begun._simplify(Watch())
+        assert begun.rest.num_variables == num_left
+    assert Search(model, BoundOptions(memory=100), simplified=True).rest.num_variables == 0

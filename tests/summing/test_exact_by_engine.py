@@ -9,6 +9,8 @@ import clampz as cz
 from clampz.counting import is_available
 from clampz.elimination.exact import ExactOptions
 from clampz.model.batch import Batch
+from clampz.planar import plans as planar_plans
+from clampz.simplifying import call
 from clampz.summing import exact as engines
 from clampz.summing import lanes, plans
 from clampz.summing.lanes import SimplerLanes
@@ -67,6 +69,26 @@ def test_potentials_that_would_leave_the_range_are_not_added_up(always_simplifie
     np.testing.assert_allclose(found.log_z, expected.log_z, rtol=1e-12)
     for lane, same in zip(found, expected, strict=True):
         np.testing.assert_allclose(lane.marginals.flat, same.marginals.flat, rtol=1e-9)
+
+
+def test_no_time_for_a_planar_sum_says_nothing_about_others(always_simplified, monkeypatch):
+    """The time that a planar graph would take is no reason to end before a sum by elimination is begun."""
+    model = cz.generators.grid(4, 4, rng=0)
+    expected = cz.exact(model, time=60.0)
+    monkeypatch.setattr(planar_plans, "SECONDS_PER_EDGE", 1e6)
+    found = cz.exact(model, time=60.0)
+    assert found.stopped_by == "tol" and found.log_z == expected.log_z
+    refused = cz.exact(model, time=60.0, engine="planar")
+    assert math.isnan(refused.log_z)
+
+
+def test_what_there_is_no_memory_to_simplify_is_summed_as_it_is(always_simplified, monkeypatch):
+    model = cz.generators.cycle(12, rng=0)
+    expected = cz.exact(model)
+    assert SumPlan.of(Batch.of(model)).summed.model.num_variables == 0
+    assert SumPlan.of(Batch.of(model), room=100).summed.model is model
+    monkeypatch.setattr(call, "num_bytes", lambda model: 2**60)
+    assert cz.exact(model).log_z == pytest.approx(expected.log_z, abs=1e-9)
 
 
 def test_a_planar_graph_is_solved_however_wide():

@@ -125,9 +125,10 @@ class Search:
         return self.rest is not self.user_model
 
     def _simplify(self, watch: Watch | None) -> None:
-        """Work on what simplifying leaves of the model: all that it can, or where there is no time for that, nothing:
-        a search that is gone on with later simplifies again."""
-        found = simplify(self.user_model, marginals=False, pairwise=True, watch=watch)
+        """Work on what simplifying leaves of the model: all that it can, or where there is no time or memory for that,
+        nothing: a search that is gone on with later simplifies again."""
+        memory = None if watch is None else self.options.num_bytes
+        found = simplify(self.user_model, marginals=False, pairwise=True, memory=memory, watch=watch)
         if found.is_complete:
             self.rest, self.error = found.model, found.error
             self.lower, self.upper = self.lower - self.error, self.upper + self.error

@@ -10,14 +10,17 @@ from clampz.numerics import Floats, Integers
 # (of these only the smaller ones come to an end in 10 s); all others are below 0.25, and soft tables have a boolean per
 # value, with which counters do not get far.
 MANY_ZEROS = 0.5
+# And from which they are counted before anything else is tried: next to all of it is constraints.
+NEARLY_ALL = 0.9
 # Seconds below which a sum is sooner done than a count has begun.
 SOON = 1.0
 # Tables beyond which nothing has come to an end.
 MOST_TABLES = 100_000
 
 
-def worth_counting(model: Model, seconds: float) -> bool:
-    """Whether to count a model that it would take so many seconds to sum (inf: more memory than there is).
+def worth_counting(model: Model, seconds: float, *, first: bool = False) -> bool:
+    """Whether to count a model that it would take so many seconds to sum (inf: more memory than there is); before
+    anything else is tried, if `first`.
 
     >>> implies = [[0.0, 0.0], [-np.inf, 0.0]]
     >>> worth_counting(Model(np.zeros((2, 2)), {(0, 1): implies}), seconds=60.0)
@@ -29,7 +32,7 @@ def worth_counting(model: Model, seconds: float) -> bool:
     if seconds < SOON or not 0 < num_tables <= MOST_TABLES:
         return False
     tables = ((model.pairwise.flat, model.pairwise.start), (model.factors.flat, model.factors.start))
-    return sum(_with_zeros(flat, start) for flat, start in tables) >= MANY_ZEROS * num_tables
+    return sum(_with_zeros(flat, start) for flat, start in tables) >= (NEARLY_ALL if first else MANY_ZEROS) * num_tables
 
 
 def _with_zeros(flat: Floats, start: Integers) -> int:

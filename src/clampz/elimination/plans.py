@@ -26,11 +26,9 @@ from clampz.model.batch import Batch
 from clampz.model.fixing import states_left
 from clampz.model.tables import offsets
 from clampz.numerics import Integers
-from clampz.options import memory_allowed
+from clampz.options import SMALL_BYTES, fits_into, memory_allowed
 from clampz.watch import Watch
 
-# Bytes that are used without even looking at what is free.
-SMALL_BYTES = 64 * 2**20
 # Words of eight bytes that a sum takes beside its messages and scratch, for plan, values and results: per variable,
 # factor, variable of a factor and entry of the factors' tables.  Measured as peaks of resident memory on a chain of a
 # million variables and on 3,000 components, where they are nearly all and an eighth of it: right to 1% on both.
@@ -340,8 +338,8 @@ def _contraction(scopes: Scopes, order: Order, memory: int | str | None, watch: 
 
 
 def _check_memory(width: int, needed: int, memory: int | str | None, more: str = "") -> None:
-    if (memory is not None or needed > SMALL_BYTES) and needed > (allowed := memory_allowed(memory)):
-        raise _too_wide(width, needed, allowed, more)
+    if not fits_into(memory, needed):
+        raise _too_wide(width, needed, memory_allowed(memory), more)
 
 
 def _too_wide(width: int, num_bytes: int, allowed: int, more: str = "") -> TooWideError:

@@ -12,8 +12,8 @@ from clampz._kernels.simplifying_sums import simplify as apply_rules
 from clampz._kernels.simplifying_tables import NEARLY
 from clampz.model import Model
 from clampz.model.variables import Variable
-from clampz.options import check_option
-from clampz.simplifying.layout import laid_out, left_over, with_room
+from clampz.options import check_option, fits_into
+from clampz.simplifying.layout import laid_out, left_over, num_bytes, with_room
 from clampz.simplifying.rest import Left, rest_of
 from clampz.simplifying.simplified import Operation, Simplified, simplified, unchanged
 from clampz.watch import LOOK, Flag, Watch, run_on
@@ -35,6 +35,7 @@ def simplify(
     *,
     marginals: bool = True,
     pairwise: bool = False,
+    memory: int | str | None = None,
     watch: Watch | None = None,
 ) -> Simplified:
     """A smaller model with the same log Z (or the same maximum), what was done, and the way back.
@@ -55,6 +56,9 @@ def simplify(
         the rest, even where that is constant; without, more can go.
     pairwise
         For methods on pairwise models: sums leave tables of at most two variables, unless they make one smaller.
+    memory
+        What it may use, in bytes or as text such as "2GB"; None for half of what is free.  A model for which that is
+        not enough stays as it is.
     watch
         The clock of a run: the rules end with it, wherever they are.
 
@@ -69,7 +73,8 @@ def simplify(
     num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     around = SECONDS_PER_ENTRY * num_entries
     hurried = watch is not None and around > LOOK and watch.left() < 2 * around
-    if hurried or (num_entries > LARGE_MODEL and not _promising(model)):
+    too_large = num_entries > LARGE_MODEL and not _promising(model)
+    if hurried or too_large or not fits_into(memory, num_bytes(model)):
         return unchanged(model, operation)
     pools = laid_out(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
     within = None if watch is None else Watch(max(0.0, watch.left() - around), within=watch)

@@ -40,12 +40,13 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
 
 def _summed(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     try:
-        plan = SumPlan.of(batch, options.memory, marginals=options.marginals, engine=options.engine, watch=watch)
+        memory = options.memory
+        plan = SumPlan.of(batch, memory, marginals=options.marginals, engine=options.engine, room=memory, watch=watch)
     except Overdue:
         return not_reached(batch, options, watch)
     found = plan.run(options, watch)
     if batch.num_lanes == 1 and found.log_z[0] == -np.inf:
-        why = simplify(batch.lane(0), marginals=False, watch=watch).contradiction
+        why = simplify(batch.lane(0), marginals=False, memory=options.memory, watch=watch).contradiction
         return replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
     return found
 

@@ -38,7 +38,10 @@ class SimplerLanes:
     error: Floats
 
     @classmethod
-    def of(cls, batch: Batch, *, marginals: bool, watch: Watch | None = None) -> "SimplerLanes":
+    def of(
+        cls, batch: Batch, *, marginals: bool, memory: int | str | None = None, watch: Watch | None = None
+    ) -> "SimplerLanes":
+        """What simplifying leaves, in so many bytes: the lanes as they are where that is not enough."""
         model, start = batch.model, batch.model.unary.start
         same = (batch.unary == batch.unary[:, :1]).all(axis=1)
         stays = np.logical_or.reduceat(~same, start[:-1]) if model.num_variables else np.zeros(0, dtype=np.bool_)
@@ -47,7 +50,8 @@ class SimplerLanes:
         base = model
         if not np.array_equal(shared, model.unary.flat):
             base = Model.from_contents(model.contents._replace(unary=shared))
-        simplified = simplify(base, np.flatnonzero(stays).tolist(), marginals=marginals, watch=watch)
+        kept = np.flatnonzero(stays).tolist()
+        simplified = simplify(base, kept, marginals=marginals, memory=memory, watch=watch)
         rest = simplified.model
         left = np.repeat(start[simplified.variables], rest.num_states) + simplified.states_left
         unary = rest.unary.flat[:, None] + np.where(rows[left, None], batch.unary[left], 0.0)
@@ -65,7 +69,7 @@ class SimplerLanes:
         apart in simplifying is summed once more, held together."""
         simplified, again = self.simplified, found[lane]
         if simplified.scopes:
-            held = _holding(simplified.model, simplified.scopes)
+            held = holding(simplified.model, simplified.scopes)
             again = run_exact(Batch(held, self.batch.unary[:, [lane]]), ExactOptions())[0]
         return np.concatenate(simplified.factor_marginals(_beliefs(found, lane), again.marginal))
 
@@ -75,7 +79,7 @@ def _beliefs(found: Estimates, lane: int) -> Floats:
     return np.concatenate([found.marginals_flat[:, lane], state.pairwise(lane), state.factors(lane)])
 
 
-def _holding(model: Model, scopes: Sequence[Scope]) -> Model:
+def holding(model: Model, scopes: Sequence[Scope]) -> Model:
     """The same model with tables that say nothing over these scopes too."""
     contents, have = model.contents, {tuple(edge) for edge in model.edges.tolist()}
     pairs = [scope for scope in scopes if len(scope) == 2 and scope not in have]

@@ -9,26 +9,30 @@ import numpy as np
 
 from clampz.elimination.cost import elimination_seconds, seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
-from clampz.elimination.orders import elimination_entries
-from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
+from clampz.elimination.plans import NO_LIMIT, ExactPlan
 from clampz.elimination.slice_plans import SlicedPlan
 from clampz.elimination.slices import sum_in_slices
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.options import bytes_in_words
+from clampz.numerics import Floats
+from clampz.options import bytes_in_words, memory_allowed
 from clampz.planar.ising import Unfit
 from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.planar.sums import sum_by_plan
+from clampz.summing.blocks import Asked, beliefs_in_blocks, possible_scopes, quick_entries, sum_entries
 from clampz.summing.lanes import SimplerLanes
 from clampz.watch import Overdue, Watch
 from clampz.wording import counted
 
 # Share of the time that simplifying may take.
 SIMPLIFYING_SHARE = 0.2
-# Entries that a sum visits while a model is simplified, of any model and for each entry of its tables, about.
-QUICK_ENTRIES, QUICK_PER_ENTRY = 2.0**18, 64
+# Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for block by
+# block.
+LONG_SECONDS, MUCH = 0.5, 4.0
+# Table entries, by an order that is soon found, from which there is no need of a better one to see that.
+HOPELESS_ENTRIES = 2.0**40
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +45,18 @@ class SumPlan:
         The lanes of what simplifying leaves, which are summed; None for those of the batch itself.
     how
         By elimination; or, of a single lane, as a planar graph.
+    in_blocks
+        Whether that is for log Z alone, and marginals are found block by block.
+    joint
+        Then, how all of them could be found at once, if in any way.
     """
 
     batch: Batch
     simpler: SimplerLanes | None
     how: ExactPlan | PlanarPlan
     marginals: bool
+    in_blocks: bool = False
+    joint: "SumPlan | None" = None
 
     @classmethod
     def of(
@@ -56,30 +66,67 @@ class SumPlan:
         *,
         marginals: bool = True,
         engine: str = "auto",
+        room: int | str | None = None,
         watch: Watch | None = None,
     ) -> "SumPlan":
-        """A sum of a moment is planned as the batch is.  Otherwise it is simplified first; a single lane that is a
-        planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of` does."""
+        """A sum of a moment is planned as the batch is.  Otherwise it is simplified first, if there is `room` for that;
+        a single lane that is a planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of`
+        does."""
         if _is_quick(batch, watch) and engine != "planar":
             return cls(batch, None, ExactPlan.of(batch, memory, marginals=marginals, watch=watch), marginals)
         planar = None
         if engine != "elimination" and batch.num_lanes == 1:
-            found = PlanarPlan.of(batch.lane(0), marginals=marginals, watch=watch, memory=memory)
+            try:
+                found = PlanarPlan.of(batch.lane(0), marginals=marginals, watch=watch, memory=memory)
+            except Overdue:
+                if engine == "planar":
+                    raise
+                found = Unfit("there is no time to look for one")  # which says nothing about other ways
             if engine == "planar" and isinstance(found, Unfit):
                 raise OptionError(f"engine: there is no planar sum of this model: {found.reason}")
             planar = None if isinstance(found, Unfit) else cls(batch, None, found, marginals)
         if engine == "planar" and planar is not None:
             return planar
+        simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch))
+        hopeless = marginals and math.isinf(sum_entries(possible_scopes(simpler.batch), HOPELESS_ENTRIES, watch))
+        ways, too_wide = cls._in_blocks(simpler, [], memory, room, watch) if hopeless else [], None
+        if not ways:
+            try:
+                how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
+                ways = [cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)]
+            except TooWideError as error:
+                too_wide = error
+            if marginals and not hopeless and (not ways or ways[0].seconds > LONG_SECONDS):
+                ways = cls._in_blocks(simpler, ways, memory, room, watch)
+        if planar is not None:
+            ways.append(planar)
+        if not ways:
+            assert too_wide is not None
+            raise too_wide
+        return min(ways, key=lambda way: way.seconds)
+
+    @classmethod
+    def _in_blocks(
+        cls,
+        simpler: SimplerLanes,
+        joint: list["SumPlan"],
+        memory: int | str | None,
+        room: int | str | None,
+        watch: Watch | None,
+    ) -> list["SumPlan"]:
+        """Log Z alone, and marginals block by block, if much of the model is there for marginals only and log Z takes
+        much less without them; else the same ways as before."""
+        alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch))
+        if alone.batch.model.num_variables == simpler.batch.model.num_variables:
+            return joint
+        most = min((way.visits for way in joint), default=HOPELESS_ENTRIES) / MUCH
+        if math.isinf(sum_entries(possible_scopes(alone.batch), most, watch)):
+            return joint
         try:
-            share = None if watch is None else watch.share(SIMPLIFYING_SHARE)
-            simpler = SimplerLanes.of(batch, marginals=marginals, watch=share)
-            how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
+            how = ExactPlan.of(alone.batch, memory, marginals=False, watch=watch)
         except TooWideError:
-            if planar is None:
-                raise
-            return planar
-        summed = cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)
-        return summed if planar is None or summed.seconds <= planar.seconds else planar
+            return joint
+        return [cls(simpler.original, alone, how, True, in_blocks=True, joint=joint[0] if joint else None)]
 
     @property
     def summed(self) -> Batch:
@@ -90,13 +137,23 @@ class SumPlan:
     def seconds(self) -> float:
         if isinstance(self.how, PlanarPlan):
             return self.how.seconds(marginals=self.marginals)
-        return self.batch.num_lanes * elimination_seconds(self.how.elimination, marginals=self.marginals)
+        return self.batch.num_lanes * elimination_seconds(self.how.elimination, marginals=self._at_once)
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether marginals come with log Z."""
+        return self.marginals and not self.in_blocks
+
+    @property
+    def visits(self) -> float:
+        """Table entries that the pass forwards visits, or would in the time that the sum takes."""
+        return math.inf if isinstance(self.how, PlanarPlan) else self.how.elimination.visits
 
     @property
     def num_bytes(self) -> int:
         if isinstance(self.how, PlanarPlan):
             return BYTES_PER_EDGE * self.how.num_edges
-        return self.how.elimination.num_bytes(self.marginals)
+        return self.how.elimination.num_bytes(self._at_once)
 
     @property
     def width(self) -> int:
@@ -110,7 +167,8 @@ class SumPlan:
         if self.simpler is None:
             return f"The model is {needs}"
         left, all_of_them = self.summed.model.num_variables, counted(self.batch.model.num_variables, "variable")
-        return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}"
+        blocks = " Marginals are summed block by block, as all at once are too wide." if self.in_blocks else ""
+        return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}{blocks}"
 
     def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
@@ -119,16 +177,44 @@ class SumPlan:
             if found.converged[0] or options.engine == "planar":
                 return found
             return self._else_by_elimination(found, options, watch)
+        once = replace(options, marginals=False) if self.in_blocks else options
         if sliced is None:
-            found = run_exact(self.summed, options, watch, self.how)
+            found = run_exact(self.summed, once, watch, self.how)
         else:
-            found = sum_in_slices(self.summed.lane(0), sliced, options, watch)
-        return found if self.simpler is None else _back(self.simpler, found, self.marginals)
+            found = sum_in_slices(self.summed.lane(0), sliced, once, watch)
+        found = found if self.simpler is None else _back(self.simpler, found, self._at_once)
+        return self._with_marginals(found, options, watch) if self.in_blocks else found
+
+    def _with_marginals(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
+        """The same lanes with marginals, block by block, as far as time and memory suffice."""
+        joint = self.joint
+        fits = joint is not None and joint.num_bytes <= memory_allowed(options.memory)
+        visits = joint.visits if joint is not None and fits else math.inf
+        flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
+        for lane in np.flatnonzero(np.isfinite(found.log_z)).tolist():
+            model = self.batch.lane(lane)
+            beliefs = beliefs_in_blocks(model, Asked.variables_of(model), options.memory, watch, visits)
+            if beliefs is None:
+                assert joint is not None
+                return joint.run(options, watch)
+            flat[:, lane], notes[lane] = beliefs.flat, beliefs.why_none or notes[lane]
+        state = ExactState(None, partial(self._tables, options.memory), len(self.batch.model.pairwise.flat))
+        return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
+
+    def _tables(self, memory: int | str | None, lane: int) -> Floats:
+        """Marginals of the edges and larger factors of a lane."""
+        model = self.batch.lane(lane)
+        beliefs = beliefs_in_blocks(model, Asked.tables_of(model), memory, Watch())
+        assert beliefs is not None
+        return beliefs.flat
 
     def _else_by_elimination(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
         """Of a planar graph whose sum could not be certified."""
+        memory = options.memory
         try:
-            plan = SumPlan.of(self.batch, options.memory, marginals=self.marginals, engine="elimination", watch=watch)
+            plan = SumPlan.of(
+                self.batch, memory, marginals=self.marginals, engine="elimination", room=memory, watch=watch
+            )
         except (TooWideError, Overdue):
             return found
         return plan.run(options, watch)
@@ -159,7 +245,7 @@ def exact_cost(
     2
     """
     try:
-        plan = SumPlan.of(Batch.of(model), marginals=marginals, watch=watch)
+        plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, watch=watch)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
     except Overdue:
@@ -171,10 +257,13 @@ def exact_cost(
 
 def _is_quick(batch: Batch, watch: Watch | None) -> bool:
     """Whether the sums take no longer than it takes to look for something simpler."""
-    restricted = Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1)).scopes
-    most = (QUICK_ENTRIES + QUICK_PER_ENTRY * int(restricted.table_start[-1])) / batch.num_lanes
-    free = np.flatnonzero(restricted.num_states > 1)
-    return elimination_entries(restricted.edges(), np.log2(restricted.num_states), free, most, watch) < math.inf
+    scopes = possible_scopes(batch)
+    most = quick_entries(int(scopes.table_start[-1])) / batch.num_lanes
+    return sum_entries(scopes, most, watch) < math.inf
+
+
+def _share(watch: Watch | None) -> Watch | None:
+    return None if watch is None else watch.share(SIMPLIFYING_SHARE)
 
 
 def _planar(batch: Batch, plan: PlanarPlan, options: ExactOptions, watch: Watch) -> Estimates:

@@ -99,7 +99,7 @@ def plan_whole(
     model as a planar graph."""
     found = planar_whole(model, memory, watch)
     ways = [] if found is None else [found._replace(error=error)]
-    least = simplify(rest, marginals=False, watch=watch)
+    least = simplify(rest, marginals=False, memory=int(memory), watch=watch)
     plan = Slicer(least.model).plan(
         least.model.unary.flat, most_seconds, memory, thorough=thorough, num_workers=num_workers, watch=watch
     )

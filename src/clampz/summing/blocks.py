@@ -1,0 +1,199 @@
+"""Marginals block by block, where all variables together are too wide and a few at a time are not.
+
+log Z of a Bayesian network is known as soon as its barren nodes are summed out, but the marginals of all of them at
+once need the joint beliefs of all their parents.  Those of one variable need what it depends on, and no more.  So the
+scopes that are asked for are halved until what simplifying leaves around a half is soon summed.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.elimination.exact import ExactOptions, run_exact
+from clampz.elimination.orders import elimination_entries
+from clampz.elimination.plans import Restriction, Scopes
+from clampz.errors import TooWideError
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.numerics import Floats, Integers
+from clampz.options import memory_allowed
+from clampz.simplifying import simplify
+from clampz.summing.lanes import holding
+from clampz.watch import Overdue, Watch
+
+# Entries that a sum visits while a model is simplified, of any model and for each entry of its tables, about.
+QUICK_ENTRIES, QUICK_PER_ENTRY = 2.0**18, 64
+OUT_OF_TIME = "the run was stopped before all marginals were there"
+TOO_WIDE = "there are not all marginals"
+# Halves of halves that are looked at where no half is narrower than the whole.
+PATIENCE = 3
+
+
+class Asked(NamedTuple):
+    """Scopes variables[start[k] : start[k + 1]] whose joint beliefs are asked for, the table of each to be written from
+    place[k] on."""
+
+    start: Integers
+    variables: Integers
+    place: Integers
+
+    @classmethod
+    def variables_of(cls, model: Model) -> "Asked":
+        n = model.num_variables
+        return cls(np.arange(n + 1), np.arange(n), model.unary.start[:-1])
+
+    @classmethod
+    def tables_of(cls, model: Model) -> "Asked":
+        """The edges and then the larger factors of a model."""
+        m, larger = model.num_edges, model.factors
+        return cls(
+            np.concatenate([2 * np.arange(m), 2 * m + larger.scope_start]),
+            np.concatenate([model.edges.ravel(), larger.variables]),
+            np.concatenate([model.pairwise.start[:-1], len(model.pairwise.flat) + larger.start[:-1]]),
+        )
+
+    def halves(self) -> tuple["Asked", "Asked"]:
+        """The first and the last of them: in files and by the hands of people what belongs together stands together."""
+        half = len(self.place) // 2
+        at = self.start[half]
+        return (
+            Asked(self.start[: half + 1], self.variables[:at], self.place[:half]),
+            Asked(self.start[half:] - at, self.variables[at:], self.place[half:]),
+        )
+
+    def num_entries(self, model: Model) -> int:
+        """Of all tables together."""
+        return (
+            int(np.multiply.reduceat(model.num_states[self.variables], self.start[:-1]).sum()) if len(self.place) else 0
+        )
+
+    @property
+    def scopes(self) -> list[tuple[int, ...]]:
+        variables, start = self.variables.tolist(), self.start.tolist()
+        return [tuple(variables[a:b]) for a, b in itertools.pairwise(start)]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Scopes that are asked for together.
+
+    Attributes
+    ----------
+    model
+        What simplifying leaves around them.
+    asked
+        The scopes, as the variables of that have their numbers.
+    entries, quick
+        Those of tables that a sum visits, inf beyond a limit; and so many that it takes no longer than to look for
+        something simpler.
+    """
+
+    model: Model
+    asked: Asked
+    entries: float
+    quick: float = 0.0
+
+    @classmethod
+    def of(cls, model: Model, asked: Asked, most: float, watch: Watch) -> "Block":
+        rest = simplify(model, np.unique(asked.variables).tolist(), marginals=False, watch=watch)
+        number = np.full(model.num_variables, -1, dtype=np.int64)
+        number[rest.variables] = np.arange(len(rest.variables))
+        asked = asked._replace(variables=number[asked.variables])
+        held = holding(rest.model, [scope for scope in asked.scopes if len(scope) > 1])
+        scopes = possible_scopes(Batch.of(held))
+        return cls(held, asked, sum_entries(scopes, most, watch), quick_entries(int(scopes.table_start[-1])))
+
+    @property
+    def is_least(self) -> bool:
+        """Whether there is nothing to gain from less than it."""
+        return len(self.asked.place) == 1 or self.entries < self.quick
+
+    def halves(self, most: float, watch: Watch) -> list["Block"]:
+        watch.check_stop()
+        return [Block.of(self.model, half, most, watch) for half in self.asked.halves()]
+
+    def fill(self, out: Floats, memory: int | str | None, watch: Watch) -> None:
+        """Write the beliefs; TooWideError where the memory does not suffice for that."""
+        found = run_exact(Batch.of(self.model), ExactOptions(memory=memory), watch)[0]
+        if not found.converged:
+            raise Overdue
+        for scope, place in zip(self.asked.scopes, self.asked.place.tolist(), strict=True):
+            table = found.marginal(scope).ravel()
+            out[place : place + len(table)] = table
+
+
+class Beliefs(NamedTuple):
+    """Joint beliefs as they were asked for, end to end, nan where there are none, and why that is."""
+
+    flat: Floats
+    why_none: str
+
+
+def beliefs_in_blocks(
+    model: Model, asked: Asked, memory: int | str | None, watch: Watch, joint: float = math.inf
+) -> Beliefs | None:
+    """The joint beliefs that are asked for; None if it is quicker to sum the model as a whole, which visits `joint`
+    table entries."""
+    most = memory_allowed(memory) / 8  # entries of the tables that fit
+    flat, why = np.full(asked.num_entries(model), np.nan), ""
+    try:
+        known = math.isfinite(joint)
+        whole = Block(model, asked, joint) if known else Block.of(model, asked, most, watch)
+        for part in _parts(whole, most, watch):
+            if part is whole and known:
+                return None
+            watch.check_stop()
+            try:
+                part.fill(flat, memory, watch)
+            except TooWideError as error:
+                why = f"{TOO_WIDE}: {error}"
+    except Overdue:
+        why = OUT_OF_TIME
+    return Beliefs(flat, why)
+
+
+def _parts(whole: Block, most: float, watch: Watch) -> Iterator[Block]:
+    """Halves of halves, as far as that is needed or quicker."""
+    waiting = [whole]
+    while waiting:
+        block = waiting.pop()
+        if math.isinf(block.entries) and len(block.asked.place) > 1:
+            waiting.extend(block.halves(most, watch))
+        else:
+            yield from _quickest(block, most, watch, PATIENCE)[1]
+
+
+def _quickest(block: Block, most: float, watch: Watch, patience: int) -> tuple[float, list[Block]]:
+    """Table entries that sums over a block or over parts of it visit, and the parts for which these are fewest."""
+    if block.is_least or patience == 0:
+        return block.entries, [block]
+    entries, blocks = 0.0, list[Block]()
+    for half in block.halves(most, watch):
+        narrower = half.entries < block.entries / 2
+        more, parts = _quickest(half, most, watch, PATIENCE if narrower else patience - 1)
+        entries += more
+        blocks.extend(parts)
+        if entries >= block.entries:
+            return block.entries, [block]
+    return entries, blocks
+
+
+def possible_scopes(batch: Batch) -> Scopes:
+    """The scopes of a model with the states that some lane allows."""
+    return Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1)).scopes
+
+
+def sum_entries(scopes: Scopes, most: float, watch: Watch | None) -> float:
+    """Table entries that a sum visits, by an order that is soon found; inf from `most` on, or where the watch was over
+    first."""
+    free = np.flatnonzero(scopes.num_states > 1)
+    return elimination_entries(scopes.edges(), np.log2(scopes.num_states), free, most, watch)
+
+
+def quick_entries(table_entries: int) -> float:
+    """Entries that a sum visits while a model with so many of its own is simplified, about."""
+    return QUICK_ENTRIES + QUICK_PER_ENTRY * table_entries

@@ -1,0 +1,160 @@
+"""Marginals block by block, against enumeration."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.elimination.exact import ExactOptions
+from clampz.elimination.plans import ExactPlan
+from clampz.model.batch import Batch
+from clampz.summing import blocks, plans
+from clampz.summing.blocks import Asked
+from clampz.summing.plans import SumPlan
+from clampz.watch import Watch
+from simplifiable import Enumerated, random_model
+
+
+@pytest.fixture
+def smallest_blocks(monkeypatch):
+    """Each scope on its own, however quick more of them would be."""
+    for name in ("QUICK_ENTRIES", "QUICK_PER_ENTRY"):
+        monkeypatch.setattr(blocks, name, 0)
+
+
+@pytest.fixture
+def always_in_blocks(monkeypatch, smallest_blocks):
+    """However quick and narrow a model is, if it has variables that log Z does not need."""
+    monkeypatch.setattr(plans, "_is_quick", lambda batch, watch: False)
+    monkeypatch.setattr(plans, "LONG_SECONDS", -1.0)
+    monkeypatch.setattr(SumPlan, "visits", math.inf)
+
+
+def gates(rng, num_inputs, num_gates, parents=3):
+    """A Bayesian network without evidence: inputs, and two layers of gates that are functions of those before them,
+    some of them nearly.  Whatever its width, log Z is 0."""
+    num_states = [2] * (num_inputs + 2 * num_gates)
+    factors = [([i], np.log(rng.dirichlet([2.0, 2.0]))) for i in range(num_inputs)]
+    for layer in range(2):
+        before = num_inputs + (layer - 1) * num_gates if layer else 0
+        for gate in range(num_inputs + layer * num_gates, num_inputs + (layer + 1) * num_gates):
+            of = before + rng.choice(num_gates if layer else num_inputs, size=parents - layer, replace=False)
+            off = rng.choice([0.0, 0.1])
+            values = rng.integers(2, size=(2,) * len(of))
+            table = np.where(values[..., None] == np.arange(2), 1.0 - off, off)
+            with np.errstate(divide="ignore"):
+                factors.append(([*of.tolist(), gate], np.log(table)))
+    return cz.Model.from_factors(num_states, factors), factors
+
+
+def cone_marginal(factors, v):
+    """By enumeration of what a variable depends on: factors have the variable that they are of as their last."""
+    own = {scope[-1]: (scope, table) for scope, table in factors}
+    cone = {v}
+    while more := {u for w in cone for u in own[w][0]} - cone:
+        cone |= more
+    cone = sorted(cone)
+    belief = np.zeros(2)
+    for states in itertools.product(range(2), repeat=len(cone)):
+        x = dict(zip(cone, states, strict=True))
+        belief[x[v]] += math.exp(sum(own[u][1][tuple(x[w] for w in own[u][0])] for u in cone))
+    return belief
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_all_beliefs_are_those_of_the_whole(smallest_blocks, seed):
+    model = random_model(seed)
+    truth = Enumerated(model)
+    if truth.log_z == -math.inf:
+        return
+    found = [
+        blocks.beliefs_in_blocks(model, asked(model), None, Watch()) for asked in (Asked.variables_of, Asked.tables_of)
+    ]
+    assert np.allclose(np.concatenate([each.flat for each in found]), truth.beliefs, atol=1e-9)
+    assert not any(each.why_none for each in found)
+
+
+def test_lanes(always_in_blocks):
+    model, _ = gates(np.random.default_rng(4), 6, 5)
+    batch = Batch.from_evidence(model, [{}, {7: 1}, {2: 0, 12: 1}])
+    assert SumPlan.of(batch).in_blocks
+    for lane, found in enumerate(cz.exact(batch)):
+        truth = Enumerated(batch.lane(lane))
+        assert found.log_z == pytest.approx(truth.log_z, abs=1e-9)
+        assert np.allclose(found.marginals.flat, np.concatenate(truth.unary), atol=1e-9)
+        assert np.allclose(found.factor_marginals.flat, truth.beliefs[-len(model.factors.flat) :], atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return gates(np.random.default_rng(1), 40, 60)
+
+
+def test_a_wide_network_whose_variables_depend_on_little(wide):
+    model, factors = wide
+    with pytest.raises(cz.TooWideError):
+        ExactPlan.of(Batch.of(cz.simplify(model).model), "100MB")
+    found = cz.exact(model, memory="100MB")
+    assert found.bound == "exact" and found.log_z == pytest.approx(0.0, abs=1e-9) and not found.note
+    for v in range(0, model.num_variables, 7):
+        assert np.allclose(found.marginals[v], cone_marginal(factors, v), atol=1e-9)
+
+
+def test_log_z_is_not_lost_when_time_is_up(wide, monkeypatch):
+    """The first block takes all of the time."""
+    model, _ = wide
+    watch, fill = Watch(), blocks.Block.fill
+
+    def fill_once(self, *args):
+        fill(self, *args)
+        watch.stop("time")
+
+    monkeypatch.setattr(blocks.Block, "fill", fill_once)
+    found = SumPlan.of(Batch.of(model), "100MB").run(ExactOptions(), watch)[0]
+    assert found.bound == "exact" and found.log_z == pytest.approx(0.0, abs=1e-9)
+    assert found.note == blocks.OUT_OF_TIME
+    assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)
+
+
+def test_nor_where_memory_is_too_short_for_some(wide, monkeypatch):
+    model, _ = wide
+
+    def too_wide(self, *args):
+        if 0 in self.asked.place:
+            raise cz.TooWideError("a hundred bytes", width=9, num_bytes=100)
+        return fill(self, *args)
+
+    fill = blocks.Block.fill
+    monkeypatch.setattr(blocks.Block, "fill", too_wide)
+    found = cz.exact(model, memory="100MB")
+    assert found.bound == "exact" and found.note == f"{blocks.TOO_WIDE}: a hundred bytes"
+    assert np.isnan(found.marginals[0]).all() and not np.isnan(found.marginals[-1]).any()
+
+
+def test_blocks_that_gain_nothing_are_not_taken(always_in_blocks, monkeypatch):
+    """The whole is summed where that visits fewer entries than its parts do."""
+    monkeypatch.setattr(SumPlan, "visits", 2.0**20)
+    model, _ = gates(np.random.default_rng(4), 6, 5)
+    monkeypatch.setattr(blocks, "sum_entries", lambda scopes, most, watch: 2.0**30)
+    monkeypatch.setattr(plans, "sum_entries", lambda scopes, most, watch: 0.0)
+    filled = []
+    monkeypatch.setattr(blocks.Block, "fill", lambda *args: filled.append(args))
+    found = cz.exact(model)
+    assert not filled and np.allclose(found.marginals.flat, np.concatenate(Enumerated(model).unary), atol=1e-9)
+
+
+def test_halves_without_gain_are_looked_at_for_a_while_only(wide, monkeypatch):
+    """However many variables there are, where no half is narrower than the whole."""
+    model, _ = wide
+    looked = []
+    block = blocks.Block(model, Asked.variables_of(model), 1e6)
+
+    def halves(self, most, watch):
+        looked.append(len(self.asked.place))
+        return [blocks.Block(model, half, 1e6) for half in self.asked.halves()]
+
+    monkeypatch.setattr(blocks.Block, "halves", halves)
+    assert blocks._quickest(block, math.inf, Watch(), blocks.PATIENCE) == (1e6, [block])
+    assert len(looked) <= 2**blocks.PATIENCE
