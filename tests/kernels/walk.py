@@ -13,6 +13,10 @@ import clampz as cz
 from clampz import _kernels
 from clampz.counting import circuits
 from clampz.counting.encoding import encode
+from clampz.mini_buckets.beliefs import beliefs, losses
+from clampz.mini_buckets.descent import State, optimise
+from clampz.mini_buckets.structure import Structure
+from clampz.mini_buckets.tables import Tables
 from clampz.planar.sums import planar_sum
 from clampz.simplifying.call import simplify
 from clampz.watch import Watch
@@ -96,6 +100,8 @@ def walk() -> None:
         walk_brackets(name, model)
         walk_simplifications(name, model)
         walk_planar(name, model)
+        walk_regions(name, model)
+    walk_regions("K9", cz.generators.complete(9, rng=0))
     walk_circuits()
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
     with suppress(cz.TooWideError):  # of a graph as large a part is looked at first
@@ -184,6 +190,20 @@ def walk_brackets(name: str, model: cz.Model) -> None:
             intervals = cz.bound_marginals(model, time=0.3, threads=1, exact=exactly)
             for i, marginal in enumerate(cz.exact(model).marginals):
                 assert (intervals.lower[i] <= marginal + EXACT).all() and (intervals.upper[i] >= marginal - EXACT).all()
+
+
+def walk_regions(name: str, model: cz.Model) -> None:
+    log_z = cz.exact(model).log_z
+    for options in ({}, {"grow": False, "last": [0]}, {"order": range(model.num_variables)}):
+        tables = Tables.of(model, Structure.of(model, 4, **options))
+        upper = State.upper(tables, model.unary.flat)
+        optimise(upper, 12)
+        lower = State.lower(tables, model.unary.flat, upper.x)
+        optimise(lower, 12)
+        assert lower.bound <= log_z <= upper.bound, name
+        if upper.bound > -np.inf:
+            beliefs(upper)
+            losses(upper, 2)
 
 
 def walk_planar(name: str, model: cz.Model) -> None:

@@ -83,16 +83,8 @@ def exp(x):
 
 
 @inline
-def log_ratio(a, b):
-    """log(a / b) for positive normal a and b, with one division.
-
-    b is scaled by the power of two that brings a/b near 1, then log = k ln 2 + 2 atanh((a - b) / (a + b)).
-    """
-    bits_a = _bits_of(a)
-    bits_b = _bits_of(b)
-    k = (bits_a - bits_b + HALF_STEP) >> MANTISSA_BITS
-    scaled = _from_bits(bits_b + (k << MANTISSA_BITS))
-    z = (a - scaled) / (a + scaled)
+def _atanh_series(z):
+    """2 atanh(z) / z - 2 for |z| <= 0.172, as small as it is where a ratio is within sqrt(2) of 1."""
     q = z * z
     p = 2.0 / 23.0
     p = p * q + 2.0 / 21.0
@@ -105,9 +97,28 @@ def log_ratio(a, b):
     p = p * q + 2.0 / 7.0
     p = p * q + 2.0 / 5.0
     p = p * q + 2.0 / 3.0
-    p = p * q
+    return p * q
+
+
+@inline
+def twice_atanh(z):
+    """2 atanh(z) = log((1 + z) / (1 - z)) for |z| <= 0.172."""
+    return z * 2.0 + z * _atanh_series(z)
+
+
+@inline
+def log_ratio(a, b):
+    """log(a / b) for positive normal a and b, with one division.
+
+    b is scaled by the power of two that brings a/b near 1, then log = k ln 2 + 2 atanh((a - b) / (a + b)).
+    """
+    bits_a = _bits_of(a)
+    bits_b = _bits_of(b)
+    k = (bits_a - bits_b + HALF_STEP) >> MANTISSA_BITS
+    scaled = _from_bits(bits_b + (k << MANTISSA_BITS))
+    z = (a - scaled) / (a + scaled)
     exponent = _from_bits(k + ROUNDER_BITS) - ROUNDER
-    return exponent * LN2_HIGH + (z * 2.0 + (z * p + exponent * LN2_LOW))
+    return exponent * LN2_HIGH + (z * 2.0 + (z * _atanh_series(z) + exponent * LN2_LOW))
 
 
 @inline

@@ -1,0 +1,60 @@
+"""Arrays that the passes over mini-buckets share.
+
+Cliques are numbered in order of elimination, bucket by bucket.  The first axis of a clique's table is its bucket's own
+variable, which is summed out: what is left, contiguous, is its message.  A *link* of a clique is a small table that is
+added to its own: the message of a child, or a shift, with the sign that it has here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.mini_buckets_links import LinkScratch
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# What a link may be: a message, or a shift that is added or subtracted.
+MESSAGE, ADDED, SUBTRACTED = 0, 1, -1
+
+# What is done about the shifts of a bucket on the way: nothing, hard zeros of one clique become those of the other, or
+# that and the shifts are set so that both agree.
+AS_THEY_ARE, ZEROS, MATCHED = 0, 1, 2
+
+# How a pass ended: done, no configuration possible (or the lower bound infinitely low), or left half way.
+DONE, NOTHING, STOPPED = 0, 1, 2
+
+
+class CliqueLayout(NamedTuple):
+    """Of n variables, C cliques, P shifts, L links."""
+
+    bucket_start: Integers  # (n + 1,) cliques of a bucket
+    pair_start: Integers  # (n + 1,) shifts of a bucket, as places in `pairs`
+    pairs: Integers  # (P,) shifts, bucket by bucket
+    scope_start: Integers  # (C + 1,) axes of a clique
+    sizes: Integers  # states along each axis
+    table_start: Integers  # (C + 1,) entries of a clique's table
+    message_start: Integers  # (C + 1,) entries of its message
+    parent: Integers  # (C,) where that goes; -1: it is a number
+    link_start: Integers  # (C + 1,) links of a clique
+    link_kind: Integers  # (L,) MESSAGE, ADDED, SUBTRACTED
+    link_of: Integers  # (L,) the child, or the shift
+    stride_start: Integers  # (L,) its strides, one for each axis of the clique
+    strides: Integers
+    pair_links: Integers  # (P, 2) the links that add and subtract a shift
+    shift_start: Integers  # (P + 1,) entries of a shift
+
+
+class Pass(NamedTuple):
+    """What passes over one lane write: `table` is psi, then p(x | rest), then beliefs; `message` is m, then the belief
+    of what it is over; `entropy` of x given the rest."""
+
+    table: Floats  # (T,)
+    message: Floats  # (M,)
+    entropy: Floats  # (M,)
+    peak: Floats  # (C,) largest entry of a message, which is taken out of it
+    spread: Floats  # (C,) by how much its smallest possible entry is less
+    weight: Floats  # (C,)
+    clique_entropy: Floats  # (C,) entropy of x given the rest, over the beliefs
+    scratch: LinkScratch

@@ -1,0 +1,83 @@
+"""What a state says beside its bound: beliefs of cliques, marginals of variables, and where the bound is loose."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clampz._kernels import mini_buckets_draws
+from clampz._kernels.mini_buckets_layout import DONE, Pass
+from clampz.mini_buckets.descent import State, evaluate, turn_back
+from clampz.mini_buckets.structure import Structure
+from clampz.numerics import Floats, Integers
+from clampz.watch import UNLIMITED, Overdue, Watch
+
+# Below it is what is impossible: exponentials stop short of 0.
+LEAST_BELIEF = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Of one lane where its shifts and weights stand: estimates, which at the optimum agree between the cliques of a
+    bucket on what they share.
+
+    Attributes
+    ----------
+    marginals
+        P(x_i = a), the states of all variables one after another.
+    cliques
+        Beliefs of all cliques end to end; `clique(c)` is one of them.
+    entropies
+        (C,) of a clique's first variable given the others.
+    """
+
+    structure: Structure
+    num_states: Integers
+    marginals: Floats
+    cliques: Floats
+    entropies: Floats
+
+    def clique(self, c: int) -> tuple[tuple[int, ...], Floats]:
+        """Its variables, in order of elimination, and their joint belief, an axis for each."""
+        scope = self.structure.scope[self.structure.scope_start[c] : self.structure.scope_start[c + 1]]
+        table = self.cliques[self.structure.table_start[c] : self.structure.table_start[c + 1]]
+        return tuple(scope.tolist()), table.reshape(self.num_states[scope])
+
+
+def beliefs(state: State, watch: Watch = UNLIMITED) -> Beliefs:
+    """Beliefs of a state; raises Overdue where the watch says stop before they are there, or the lane has no possible
+    configuration."""
+    tables = state.tables
+    work = _passed(state, watch)
+    if not turn_back(state, state.x, work, np.empty_like(state.x), watch):
+        raise Overdue
+    work.table[work.table < LEAST_BELIEF] = 0.0
+    start = tables.model.unary.start
+    marginals = np.zeros(int(start[-1]))
+    mini_buckets_draws.fill_marginals(tables.layout, tables.structure.order, state.main, work, start, marginals)
+    return Beliefs(tables.structure, tables.model.num_states, marginals, work.table, work.clique_entropy)
+
+
+def losses(state: State, num_draws: int = 32, seed: int = 0, watch: Watch = UNLIMITED) -> Floats:
+    """(n,) what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its beliefs: the
+    larger, the more is won by fixing that variable, or by larger cliques for it."""
+    tables = state.tables
+    n = tables.model.num_variables
+    work = _passed(state, watch)
+    rng = np.random.default_rng(seed)
+    states, out = np.zeros(n, dtype=np.int64), np.zeros(n)
+    most = int(tables.model.num_states.max(initial=1))
+    done = 0
+    while done < num_draws and not (done and watch.must_stop()):
+        mini_buckets_draws.draw(
+            tables.layout, tables.structure.order, tables.structure.scope, work, rng.random(n), states, out, most
+        )
+        done += 1
+    return out / done
+
+
+def _passed(state: State, watch: Watch) -> Pass:
+    """A pass forwards where the state stands."""
+    work = state.tables.new_pass()
+    if evaluate(state, state.x, work, watch).status != DONE:
+        raise Overdue
+    return work

@@ -1,0 +1,253 @@
+"""Bounds that come down, or up: the shifts and weights of one lane, optimised as far as time goes.
+
+A `State` is what one lane has come to on one side.  It can be left at any evaluation and gone on with later; the bound
+it has is valid at any time, and never gets looser.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from clampz._kernels import mini_buckets_passes as passes
+from clampz._kernels import mini_buckets_steps
+from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MATCHED, NOTHING, STOPPED, ZEROS, Pass
+from clampz.mini_buckets.tables import MEMORY, Tables
+from clampz.numerics import EPS, Floats, Integers
+from clampz.watch import UNLIMITED, Watch, run_on
+from clampz.workers import Workers
+
+Side = Literal["upper", "lower"]
+
+# The share of the promised fall that is enough, and what a step that falls short is cut to.
+SUFFICIENT, CUT = 1e-4, 0.3
+# A step cut so far is not tried again: steps are forgotten instead, or there is nothing left to gain.
+LEAST_STEP = 1e-6
+# A slope, in nats, that is not worth a step.
+LEAST_SLOPE = 1e-9
+# v of the cliques that have a negative weight, to begin with.
+FIRST_V = -1.0
+# Seconds that a pass is expected to take per table entry, and per clique, shifts and all.
+SECONDS_PER_ENTRY, SECONDS_PER_CLIQUE = 10e-9, 1e-6
+
+
+@dataclass(eq=False)
+class State:
+    """One side of one lane: where its shifts and weights stand, and the best bound so far.
+
+    Attributes
+    ----------
+    x
+        The shifts end to end, then v, one for each clique: weights are softmax(v) over a bucket in an upper bound, and
+        -exp(v) but for the main clique in a lower one.
+    bound
+        The best bound so far, rounding charged; infinite before the first evaluation, -inf from above where Z = 0.
+    settled
+        Nothing is left to gain.
+    residual
+        What the next step promises to gain at most, in nats.
+    """
+
+    tables: Tables
+    side: Side
+    theta: Floats
+    size: Floats
+    x: Floats
+    main: Integers
+    matching: int
+    bound: float
+    value: float = math.inf
+    num_evaluations: int = 0
+    settled: bool = False
+    residual: float = math.inf
+    gradient: Floats | None = None
+    _steps: Floats = field(default_factory=lambda: np.empty((MEMORY, 0)))
+    _changes: Floats = field(default_factory=lambda: np.empty((MEMORY, 0)))
+    _curvature: Floats = field(default_factory=lambda: np.ones(MEMORY))
+    _newest: int = -1
+    _num_kept: int = 0
+
+    @classmethod
+    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None) -> "State":
+        """An upper bound for the lane with these unary tables, from the shifts and weights of another lane of the same
+        structure, or from the beginning."""
+        main = np.full(tables.model.num_variables, -1, dtype=np.int64)
+        theta, size = tables.lane(unary, main)
+        begin = np.zeros(tables.num_shift_entries + len(size)) if x is None else x.copy()
+        matching = MATCHED if x is None else ZEROS if _has_zeros(theta) else AS_THEY_ARE
+        return cls(tables, "upper", theta, size, begin, main, matching, math.inf)
+
+    @classmethod
+    def lower(cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None) -> "State":
+        """A lower bound, from the shifts and weights of another one with these main cliques; or of an upper one, whose
+        heaviest cliques stay positive."""
+        begin, is_new = x.copy(), main is None
+        if main is None:
+            v, first = begin[tables.num_shift_entries :], tables.layout.bucket_start
+            bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
+            main = np.lexsort((-v, bucket))[first[:-1]]  # the first of a bucket is its heaviest
+            v[:] = FIRST_V
+        theta, size = tables.lane(unary, main)
+        matching = MATCHED if is_new and not _has_zeros(theta) else AS_THEY_ARE
+        return cls(tables, "lower", theta, size, begin, main, matching, -math.inf)
+
+    @property
+    def sign(self) -> float:
+        """Of what is made small: 1 of the upper bound, -1 of the lower."""
+        return 1.0 if self.side == "upper" else -1.0
+
+
+def _has_zeros(theta: Floats) -> bool:
+    return bool(theta.min(initial=0.0) == -math.inf)
+
+
+class BoundFound(NamedTuple):
+    """How a pass forwards ended, what it found, and what rounding may have taken from that: `value + error` is an upper
+    bound, `value - error` a lower one."""
+
+    status: int
+    value: float
+    error: float
+
+
+def optimise(
+    state: State,
+    num_evaluations: int,
+    watch: Watch = UNLIMITED,
+    *,
+    tol: float = LEAST_SLOPE,
+    tell: Callable[[State], object] | None = None,
+) -> None:
+    """Go on with at most so many evaluations, until the watch says stop, or until steps promise no more than `tol`.
+
+    L-BFGS with backtracking: a step that falls short costs a pass forwards only.  `tell` is called after every step.
+    """
+    if state.settled or num_evaluations < 1:
+        return
+    work = state.tables.new_pass()
+    left = num_evaluations
+    if state.gradient is None:
+        if not _begin(state, work, watch):
+            return
+        left -= 1
+    assert state.gradient is not None
+    direction, moved, there = np.empty_like(state.x), np.empty_like(state.x), np.empty_like(state.x)
+    while left > 0 and not watch.must_stop():
+        length = 1.0 / max(1e-12, math.sqrt(mini_buckets_steps.product(state.gradient, state.gradient)))
+        slope = mini_buckets_steps.fill_direction(
+            state._steps,
+            state._changes,
+            state._curvature,
+            state._newest,
+            state._num_kept,
+            state.gradient,
+            length,
+            direction,
+        )
+        state.residual = max(0.0, -slope)
+        if not state.residual > max(tol, LEAST_SLOPE):
+            state.settled = True
+            return
+        size, fallen = 1.0, False
+        while left > 0 and size >= LEAST_STEP and not fallen:
+            mini_buckets_steps.fill_moved(state.x, size, direction, moved)
+            found = evaluate(state, moved, work, watch)
+            left -= 1
+            if found.status == STOPPED:
+                return
+            fallen = state.sign * (found.value - state.value) <= SUFFICIENT * size * slope
+            size *= CUT
+        if fallen:
+            if found.status == NOTHING:
+                state.settled = True
+                return
+            if not turn_back(state, moved, work, there, watch):
+                return
+            _remember(state, moved - state.x, there - state.gradient)
+            state.x, moved = moved, state.x
+            state.gradient, there = there, state.gradient
+            state.value = found.value
+            if tell is not None:
+                tell(state)
+        elif size < LEAST_STEP:
+            state.settled = state._num_kept == 0
+            state._num_kept = 0
+            if state.settled:
+                return
+
+
+def optimise_lanes(states: Sequence[State], num_evaluations: int, watch: Watch, workers: Workers) -> None:
+    """Go on with every lane, or both sides of it, side by side; none depends on another, or on who does it."""
+    workers.map(lambda state: optimise(state, num_evaluations, watch), list(states))
+
+
+def _begin(state: State, work: Pass, watch: Watch) -> bool:
+    """The first evaluation; False if there is nothing to go on with."""
+    found = evaluate(state, state.x, work, watch, matching=state.matching)
+    state.settled = found.status == NOTHING
+    gradient = np.empty_like(state.x)
+    if found.status != DONE or not turn_back(state, state.x, work, gradient, watch):
+        return False
+    state.matching = AS_THEY_ARE
+    state.value, state.gradient = found.value, gradient
+    state.residual = math.sqrt(mini_buckets_steps.product(gradient, gradient))
+    state._steps, state._changes = np.empty((MEMORY, len(gradient))), np.empty((MEMORY, len(gradient)))
+    return True
+
+
+def evaluate(
+    state: State, x: Floats, work: Pass, watch: Watch = UNLIMITED, *, matching: int = AS_THEY_ARE
+) -> BoundFound:
+    """A pass forwards at some shifts and weights, leaving p(x | rest) of every clique in `work`.  The state keeps the
+    bound if it is the best one."""
+    tables = state.tables
+    status, value, error = run_on(
+        watch,
+        _expected(state),
+        passes.forwards,
+        tables.layout,
+        state.theta,
+        state.size,
+        tables.roundings,
+        x,
+        state.main,
+        matching,
+        work,
+    )
+    if status == STOPPED:
+        return BoundFound(status, state.sign * math.inf, 0.0)
+    state.num_evaluations += 1
+    value += tables.model.constant
+    if not math.isfinite(error):  # shifts beyond all numbers prove nothing
+        return BoundFound(status, state.sign * math.inf, 0.0)
+    found = BoundFound(status, value, error + EPS * abs(value) if math.isfinite(value) else 0.0)
+    if state.side == "upper":
+        state.bound = min(state.bound, found.value + found.error)
+    else:
+        state.bound = max(state.bound, found.value - found.error)
+    return found
+
+
+def turn_back(state: State, x: Floats, work: Pass, gradient: Floats, watch: Watch = UNLIMITED) -> bool:
+    """The pass backwards after one forwards at x: beliefs of every clique into `work`, and the gradient of what is made
+    small; False if it was left half way."""
+    status = run_on(watch, _expected(state), passes.backwards, state.tables.layout, x, state.main, work, gradient)
+    if state.side == "lower":
+        np.negative(gradient, out=gradient)
+    return bool(status == DONE)
+
+
+def _expected(state: State) -> float:
+    """Seconds of a pass."""
+    return SECONDS_PER_ENTRY * len(state.theta) + SECONDS_PER_CLIQUE * len(state.size)
+
+
+def _remember(state: State, step: Floats, change: Floats) -> None:
+    """A step, and how the gradient changed."""
+    at = (state._newest + 1) % MEMORY
+    curvature = mini_buckets_steps.product(step, change)
+    if curvature > 1e-14 * mini_buckets_steps.product(change, change) > 0.0:
+        state._steps[at], state._changes[at], state._curvature[at] = step, change, curvature
+        state._newest, state._num_kept = at, min(state._num_kept + 1, MEMORY)

@@ -1,0 +1,215 @@
+"""The structure of weighted mini-buckets: which tables of a limited size bound log Z, whatever their values.
+
+Variables are eliminated one after another.  The tables that have the variable (the model's, and messages) are shared
+among *mini-buckets*, each with a union of scopes of at most `limit` entries: the cliques of the variable's bucket.
+Each clique sums the variable out, with a weight of its own, and sends what is left, its message, to the bucket of the
+next of its variables.  A bucket with one clique is summed exactly; cliques of one bucket differ in what they say of the
+variables that they share, and shifts between them make up for that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels import mini_buckets_shifts as shifts
+from clampz._kernels import mini_buckets_structure as kernels
+from clampz.errors import TooWideError
+from clampz.model import Model
+from clampz.model.tables import offsets
+from clampz.numerics import Floats, Integers
+from clampz.options import bytes_in_words, check_option, check_whole, is_number, is_whole, memory_allowed
+from clampz.watch import Overdue, Watch, run_on
+from clampz.wording import counted
+
+# Neighbours looked at to count the edges that an elimination would add, for all variables together, and for one at
+# least.
+COUNTING_WORK, LEAST_COUNTING_WORK = 2**23, 2**10
+# No machine has tables of so many entries.
+ENDLESS = 2**62
+# At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
+SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
+# Words of eight bytes that bounds take at most: for each lane, per entry of a table (values, beliefs, and twice its
+# message, half as large unless the variable has one state) and per shift and weight (what a descent remembers of its
+# steps); and for all lanes, per clique (links and strides), beside the structure's own.
+PER_ENTRY, PER_SHIFT, PER_CLIQUE = 3, 36, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Cliques, in order of elimination, and where everything goes.
+
+    Attributes
+    ----------
+    order
+        The variables in order of elimination.
+    bucket_start
+        The cliques of the t-th variable eliminated are `bucket_start[t] : bucket_start[t + 1]`, at least one.
+    scope_start, scope
+        The variables of each clique in order of elimination, the bucket's own first.  Tables are row-major, so that a
+        message is contiguous, and its parent has its axes in the same order.
+    table_start
+        Where each clique's table begins, end to end.
+    parent
+        The clique that a message is added to: in the bucket of the first of its variables, and over all of them; -1
+        where the message is a number.
+    unary_clique, edge_clique, factor_clique
+        The clique that each of the model's tables is added to.
+    pair_left, pair_right
+        Cliques of one bucket between which there is a shift: a table that is added to the one and subtracted from the
+        other.
+    pair_scope_start, pair_scope
+        The variables of each shift, those that both have, in order of elimination.
+    shift_start
+        Where each shift's table begins, end to end.
+    """
+
+    order: Integers
+    bucket_start: Integers
+    scope_start: Integers
+    scope: Integers
+    table_start: Integers
+    parent: Integers
+    unary_clique: Integers
+    edge_clique: Integers
+    factor_clique: Integers
+    pair_left: Integers
+    pair_right: Integers
+    pair_scope_start: Integers
+    pair_scope: Integers
+    shift_start: Integers
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        limit: int = 2**14,
+        *,
+        noise: float = 0.0,
+        seed: int = 0,
+        grow: bool = True,
+        last: Sequence[int] = (),
+        order: Sequence[int] | Integers | None = None,
+        most_bytes: int | str | None = None,
+        watch: Watch | None = None,
+    ) -> "Structure":
+        """Eliminate the variables of a model in tables of at most `limit` entries; a larger factor is a clique of its
+        own.
+
+        The next variable is the one whose elimination would join fewest pairs of its neighbours, on the graph that the
+        messages make.  Overdue where the watch is over before there is a structure, TooWideError where bounds would
+        take more than `most_bytes` (None: half of what is free).
+
+        Parameters
+        ----------
+        noise, seed
+            Pairs that a variable may seem to join more than it does, at random: other structures for other seeds.
+        grow
+            Whether cliques that share a bucket grow by variables that their parent and others of the bucket have.
+        last
+            Variables that are eliminated after all others.
+        order
+            The order to follow, in place of all this.
+        """
+        check_whole("limit", limit, 2)
+        limit = int(limit)
+        check_option(is_number(noise) and 0.0 <= noise < np.inf, "noise", "a number of edges >= 0", noise)
+        n, allowed = model.num_variables, memory_allowed(most_bytes)
+        given = np.array([] if order is None else order, dtype=np.int64)
+        permuted = order is None or np.array_equal(np.sort(given), np.arange(n))
+        check_option(permuted, "order", f"each of the {counted(n, 'variable')} once", order)
+        late = np.zeros(n)
+        inside = all(is_whole(v) and 0 <= v < n for v in last)
+        check_option(inside, "last", f"variables from 0 to {n - 1}", last)
+        late[list(last)] = 1.0
+        chance = noise * np.random.default_rng(seed).random(n) if noise else np.zeros(n)
+        start, variables = _scopes(model)
+        states = model.num_states.astype(np.float64)
+        expected = SECONDS_PER_FUNCTION * (n + len(start)) + SECONDS_PER_LOOK * min(len(variables) ** 2, 2**30)
+        within, looks = float(min(limit, ENDLESS)), max(COUNTING_WORK // max(n, 1), LEAST_COUNTING_WORK)
+        arguments = (start, variables, states, chance, late, given, within, looks, float(allowed))
+        found = run_on(watch, expected, kernels.eliminate, *arguments)
+        places, bucket_start, scope_start, scope, home, done, num_bytes = found
+        _check_bytes(num_bytes, allowed, limit, "at least ")
+        if done < n:
+            raise Overdue
+        num_own = len(start) - 1
+        parent = home[num_own:].copy()
+        layout = (places, bucket_start, scope_start, scope, parent, states, within, bool(grow))
+        scope_start, scope, entries, ended = run_on(watch, expected, shifts.grow, *layout)
+        if not ended:
+            raise Overdue
+        _check_bytes(8.0 * entries.sum(), allowed, limit, "at least ")
+        cliques = (places, bucket_start, scope_start, scope, states)
+        left, right, pair_start, pair_scope, shared, ended = run_on(watch, expected, shifts.shift_pairs, *cliques)
+        if not ended:
+            raise Overdue
+        _check_bytes(8.0 * (entries.sum() + shared.sum()), allowed, limit, "at least ")
+        unary_clique = np.empty(n, dtype=np.int64)
+        unary_clique[places] = bucket_start[:-1]
+        num_edges = len(model.edges)
+        structure = cls(
+            order=places,
+            bucket_start=bucket_start,
+            scope_start=scope_start,
+            scope=scope,
+            table_start=_whole_offsets(entries),
+            parent=parent,
+            unary_clique=unary_clique,
+            edge_clique=home[:num_edges].copy(),
+            factor_clique=home[num_edges:num_own].copy(),
+            pair_left=left,
+            pair_right=right,
+            pair_scope_start=pair_start,
+            pair_scope=pair_scope,
+            shift_start=_whole_offsets(shared),
+        )
+        _check_bytes(structure.num_bytes(), allowed, limit)
+        return structure
+
+    @property
+    def num_cliques(self) -> int:
+        return len(self.parent)
+
+    @property
+    def num_entries(self) -> int:
+        """Entries of all cliques' tables."""
+        return int(self.table_start[-1])
+
+    @property
+    def num_shifted(self) -> int:
+        """Entries of all shifts."""
+        return int(self.shift_start[-1])
+
+    def num_bytes(self, lanes: int = 1) -> int:
+        """Memory that bounds with this structure take at most, for so many lanes at once, with what they share."""
+        lane = PER_ENTRY * self.num_entries + PER_SHIFT * (self.num_shifted + self.num_cliques)
+        shared = self.num_entries + PER_CLIQUE * self.num_cliques
+        return 4 * self._index_bytes + 8 * (shared + lanes * lane)
+
+    @cached_property
+    def _index_bytes(self) -> int:
+        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+
+
+def _scopes(model: Model) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The scopes of edges and factors, end to end."""
+    m, larger = len(model.edges), model.factors
+    start = np.concatenate([2 * np.arange(m + 1), 2 * m + larger.scope_start[1:]])
+    return start.astype(np.int32), np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int32)
+
+
+def _whole_offsets(sizes: Floats) -> Integers:
+    return offsets(sizes.astype(np.int64))
+
+
+def _check_bytes(num_bytes: float, allowed: int, limit: int, more: str = "") -> None:
+    if num_bytes > allowed:
+        raise TooWideError(
+            f"regions of up to {limit:,} entries need {more}{bytes_in_words(num_bytes)}, and {bytes_in_words(allowed)} "
+            "are allowed: lower limit=, or allow more with memory=",
+            width=limit.bit_length() - 1,
+            num_bytes=int(num_bytes),
+        )
