@@ -11,6 +11,7 @@ from clampz import generators
 from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
+from clampz.approximations.regions import RegionsOptions, regions
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
 from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound, bound_marginals, bounds
@@ -67,6 +68,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "exact",
     "mean_field",
     "methods",
+    "regions",
     "trw",
     # simplifying
     "simplify",
@@ -101,6 +103,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "ExactOptions",
     "MeanFieldOptions",
     "Options",
+    "RegionsOptions",
     "TRWOptions",
     # errors
     "ClampzError",

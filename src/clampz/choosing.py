@@ -16,6 +16,7 @@ import numpy as np
 from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.regions import regions
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
 from clampz.bracketing import Bracket, bound
@@ -84,7 +85,8 @@ def solve(
     evidence
         `{variable: state}`.
     method
-        "auto", or "exact", "mf", "bethe" or "trw" for one method alone: then the bounds are only what it proves itself.
+        "auto", or "exact", "mf", "bethe", "trw" or "regions" for one method alone: then the bounds are only what it
+        proves itself.
     k, select
         How many variables to clamp, and by which selector.  By default "auto" clamps as many as time allows, the others
         none.
@@ -255,7 +257,7 @@ def _slices(cost: ExactCost, options: ExactOptions, watch: Watch) -> SlicedPlan 
 def _by_one(model: Model, name: str, run: _Run, k: int | None, select: str) -> Solution:
     """One method alone, as asked for."""
     method = method_named(name)
-    own: dict[str, Any] = {"memory": run.memory, "marginals": run.marginals} if method is exact else {}
+    own: dict[str, Any] = {"memory": run.memory, "marginals": run.marginals} if method in (exact, regions) else {}
     found: Found = (
         run.heard(clamp(model, name, k=k, select=select, **run.options(), **own)) if k else run.by(method, model, **own)
     )

@@ -1,4 +1,4 @@
-"""Approximation: the one signature that exact, mean field, Bethe and TRW share.
+"""Approximation: the one signature that exact, mean field, Bethe, TRW and regions share.
 
 Each of them is written as a function of a batch; `approximation` turns it into what users call, on a model or on a
 batch.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from clampz.approximations.regions import RegionsOptions
 from clampz.bracketing import Bracket
 from clampz.clamping.branches import Clamped
 from clampz.elimination.exact import ExactOptions
@@ -132,12 +133,14 @@ class Solution(HasMarginals):
         if self.marginals_by == "exact":
             return "exact"
         clamps = f" with {counted(len(self.variables), 'variable')} clamped" if self.variables else ""
-        return f"{title(self.marginals_by)}'s{clamps}, {'converged' if self.converged else 'not converged'}"
+        name = title(self.marginals_by)
+        whose = f"{name}'" if name.endswith("s") else f"{name}'s"
+        return f"{whose}{clamps}, {'converged' if self.converged else 'not converged'}"
 
     @property
     def _why_none(self) -> str:
         options = self.estimate.options
-        if isinstance(options, ExactOptions) and not options.marginals:
+        if isinstance(options, ExactOptions | RegionsOptions) and not options.marginals:
             return "log Z alone was asked for"
         some = not np.isnan(self.marginals.flat).all()
         return f"{title(self.method)} was stopped before there were {'all' if some else 'any'}"

@@ -7,7 +7,7 @@ from typing import Literal
 Bound = Literal["lower", "upper", "exact"]
 
 # Methods as a sentence names them.
-TITLES = {"exact": "exact", "mean_field": "mean field", "bethe": "Bethe", "trw": "TRW"}
+TITLES = {"exact": "exact", "mean_field": "mean field", "bethe": "Bethe", "trw": "TRW", "regions": "regions"}
 # What a log Z is.
 KINDS: dict[Bound | None, str] = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "estimate"}
 

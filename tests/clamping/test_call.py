@@ -96,7 +96,9 @@ def test_refused_methods():
 
 
 def test_refused_criterion():
-    refused(r"criterion: expected one of trw, mf, bethe, gap, found 'best'", k=1, select="greedy", criterion="best")
+    refused(
+        r"criterion: expected one of trw, mf, bethe, regions, gap, found 'best'", k=1, select="greedy", criterion="best"
+    )
 
 
 def test_refused_options():

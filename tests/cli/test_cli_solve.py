@@ -46,7 +46,8 @@ def test_marginals_say_whose_they_are(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("method", "lower", "upper"), [("mf", None, "inf"), ("bethe", "-inf", "inf"), ("trw", "-inf", None)]
+    ("method", "lower", "upper"),
+    [("mf", None, "inf"), ("bethe", "-inf", "inf"), ("trw", "-inf", None), ("regions", None, None)],
 )
 def test_infinities_are_strings_that_float_understands(method, lower, upper, folder, capsys):
     data = answer(capsys, "solve", "grid.uai", "--json", "--method", method)

@@ -4,12 +4,13 @@ from typing import Any
 
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.regions import regions
 from clampz.approximations.trw import trw
 from clampz.errors import unknown_name
 from clampz.signature import Approximation
 from clampz.summing.exact import exact
 
-METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw)}
+METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw, regions)}
 # What people also call them.
 ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_field", "bp": "bethe"}
 
@@ -26,6 +27,6 @@ def methods() -> dict[str, Approximation[Any]]:
     """Every approximation by name.
 
     >>> list(methods())
-    ['exact', 'mean_field', 'bethe', 'trw']
+    ['exact', 'mean_field', 'bethe', 'trw', 'regions']
     """
     return dict(METHODS)

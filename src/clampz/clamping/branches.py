@@ -114,8 +114,8 @@ class Step:
 
     `variable` is the new one (None where branches chose differently), `variables` all that are clamped by now; `score`
     is what the selector gave it; `seconds` is what the step took, choice included.  A bound in `log_z` is never looser
-    than before; `raw_log_z` is the sum over the branches as it is, of the bounds of mean field and TRW and of the
-    values of Bethe.  `agree`: for pseudo-greedy, the heuristics that chose the same variable.
+    than before; `raw_log_z` is the sum over the branches as it is, of the bounds of mean field, TRW and regions
+    and of the values of Bethe.  `agree`: for pseudo-greedy, the heuristics that chose the same variable.
     """
 
     variable: int | None

@@ -54,7 +54,7 @@ def clamp(
     Parameters
     ----------
     method
-        "trw", "bethe", "mf" or "exact".
+        "trw", "bethe", "mf", "regions" or "exact".
     variables
         What to clamp, in this order; or else
     k, select
@@ -63,8 +63,8 @@ def clamp(
         Let every branch choose its own next variable, in place of one sequence for all (the paper's).
     criterion
         What greedy selectors make best: "trw" (its bound as low as can be), "mf" (its bound as high), "bethe" (its
-        value as high) or "gap" (between the first two).  By default the method's own; for Bethe on mixed models, where
-        higher is not better, TRW's.
+        value as high), "regions" (its bound as low) or "gap" (between the first two).  By default the method's own; for
+        Bethe on mixed models, where higher is not better, TRW's.
     reweight
         True: choose TRW's edge weights anew in every branch, in place of restricting the parent's.  "optimized" ones go
         on from the parent's and are never looser than them; others may be.  By default "optimized" ones do, once a

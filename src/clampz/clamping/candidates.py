@@ -26,6 +26,7 @@ CRITERIA = {
     "trw": Criterion(("trw",), lambda upper: -upper),
     "mf": Criterion(("mean_field",), lambda lower: lower),
     "bethe": Criterion(("bethe",), lambda value: value),
+    "regions": Criterion(("regions",), lambda upper: -upper),
     "gap": Criterion(("trw", "mean_field"), lambda upper, lower: lower - upper),
 }
 
@@ -35,14 +36,16 @@ def own_criterion(model: Model, method: str) -> str:
     balanced models, TRW's on the others."""
     if method == "mean_field":
         return "mf"
+    if method == "regions":
+        return "regions"
     if method == "bethe" and model.pair_form is not None and model.kind != "mixed":
         return "bethe"
     return "trw"
 
 
 def end_of(estimates: Estimates) -> Floats:
-    """(B,) what a criterion looks at: the bound of mean field and TRW, the value of others."""
-    ends = {"trw": estimates.upper, "mean_field": estimates.lower}
+    """(B,) what a criterion looks at: the bound of mean field, TRW and regions, the value of others."""
+    ends = {"trw": estimates.upper, "regions": estimates.upper, "mean_field": estimates.lower}
     return ends.get(estimates.method, estimates.value)
 
 

@@ -38,7 +38,7 @@ from clampz.model import Model
 from clampz.solution import Solution
 from clampz.wording import counted, name_of, round_outward, title
 
-METHODS = ("auto", "exact", "mf", "bethe", "trw")
+METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
 TASKS = ("PR", "MAR")
 # Variables up to which marginals are printed on a terminal, and states up to which they have a column each.
 MAX_ROWS, MAX_COLUMNS = 60, 12

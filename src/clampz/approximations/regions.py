@@ -1,0 +1,341 @@
+"""Regions: weighted mini-buckets as a method, an upper bound on log Z with a lower one beside it."""
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.approximations.iteration import NO_CONFIGURATION
+from clampz.approximations.mean_field import MeanFieldOptions, mean_field
+from clampz.approximations.region_state import Lane, RegionLayout, RegionsState, has_zeros, sums_exactly
+from clampz.errors import TooWideError
+from clampz.mini_buckets.beliefs import beliefs
+from clampz.mini_buckets.descent import State, optimise, optimise_lanes
+from clampz.mini_buckets.structure import Structure
+from clampz.mini_buckets.tables import Tables, num_bytes
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.results import NOTHING, Estimate, Estimates
+from clampz.model.starts import Start, start_marginals
+from clampz.numerics import Floats, Integers
+from clampz.options import Options, as_bytes, bytes_in_words, check_option, check_whole, is_whole, memory_allowed
+from clampz.signature import approximation
+from clampz.watch import Overdue, Progress, StoppedBy, Watch
+from clampz.workers import Workers
+
+# Pairs of neighbours that chance may add in the choice of an order.
+NOISE = 1.0
+# Evaluations after which the better half of several structures is kept; twice as many each time.
+FIRST_EVALUATIONS = 15
+# Shares of the time that is left: of the choice between structures, of mean field at the end, and, of a lower bound, of
+# the upper one that it begins at.
+CHOICE_SHARE, MEAN_FIELD_SHARE, BEGINNING_SHARE = 0.3, 0.2, 0.4
+# Starts of mean field beside the beliefs, which may be a saddle point.
+NUM_STARTS = 4
+# Evaluations for which time is kept, so that beliefs follow the last step.
+LAST_EVALUATIONS = 1.5
+NO_MARGINALS = "stopped before there were marginals"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionsOptions(Options):
+    """Options of regions.
+
+    Attributes
+    ----------
+    tol
+        In nats: what the next step promises to gain at most.
+    max_iter
+        Evaluations at most, of each bound: most of what there is to gain comes with the first hundred.
+    limit
+        Table entries of a clique at most: the more, the tighter and the slower.  A larger factor is a clique of its
+        own.
+    num_structures
+        Orders of elimination to try, with some chance in them: by what they make of the model itself, all its lanes
+        have the best one.
+    seed
+        Of that chance; there is none in the first order if it is 0.
+    memory
+        What it may use, in bytes or as text such as "2GB"; None for half of what is free.  TooWideError where that is
+        not enough for this limit, before anything is allocated.
+    marginals
+        False computes bounds only: unary marginals are nan.
+    """
+
+    max_iter: int = 100
+    limit: int = 2**14
+    num_structures: int = 1
+    seed: int = 0
+    memory: int | str | None = None
+    marginals: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("limit", self.limit, 2)
+        check_whole("num_structures", self.num_structures, 1)
+        check_option(is_whole(self.seed) and self.seed >= 0, "seed", "a whole number >= 0", self.seed)
+        if self.memory is not None:
+            as_bytes(self.memory)
+
+
+@approximation("regions", RegionsOptions, takes_factors=True)
+def regions(batch: Batch, options: RegionsOptions, start: Start | None, watch: Watch) -> Estimates:
+    """Weighted mini-buckets: `log_z` is an upper bound on log Z, and `lower` a lower one, at every evaluation.
+
+    Variables are eliminated one after another in tables of at most `limit` entries; where these are not enough, tables
+    are split, which Hölder's inequality makes a bound, and shifts between them and their weights are optimised.  A
+    model narrow enough is summed exactly.  The lower bound is the same with weights below zero, where no table has hard
+    zeros, or mean field's, begun at the beliefs, whichever is higher.
+
+    An earlier estimate by regions, with the same limit, is gone on from; any other `start` is mean field's.  Of an
+    estimate's lane, `state.cliques(lane)` are the beliefs, and `state.losses(lane)` says at which variables the upper
+    bound is loose.  Options: see `RegionsOptions`.
+
+    >>> from clampz import generators, regions
+    >>> found = regions(generators.grid(9, 9, weights=(-1, 1), rng=0), limit=2**6)
+    >>> found.bound, found.upper - found.lower < 0.5
+    ('upper', True)
+    """
+    given = None if start is None else start_marginals(batch, start)
+    begin = _earlier(batch, options, start)
+    with Workers(options.num_threads) as pool:
+        layout, point = (begin[0].layout, None) if begin else _laid_out(batch.model, options, watch, pool)
+        watch.check_overdue()
+        threads = _threads_that_fit(layout, batch, options)
+    begin = begin or [Lane(layout, batch.unary[:, b], above=point) for b in range(batch.num_lanes)]
+    begin = [lane._replace(unary=np.ascontiguousarray(batch.unary[:, b])) for b, lane in enumerate(begin)]
+    with Workers(threads) as pool:
+        ends = _both_ends(begin, options, watch, pool)
+    estimates = _estimates(batch, begin, options, ends)
+    if layout.is_exact:
+        return estimates
+    marginals = np.nan_to_num(estimates.marginals_flat, nan=0.5) if given is None else np.nan_to_num(given, nan=0.5)
+    field = MeanFieldOptions(
+        max_iter=options.max_iter,
+        time=watch.left(),
+        threads=options.threads,
+        num_starts=NUM_STARTS,
+        seed=options.seed,
+    )
+    below = mean_field.solve(batch, field, marginals, within=watch)
+    return replace(estimates, lower=np.maximum(estimates.lower, below.lower))
+
+
+# -- structures --------------------------------------------------------------------------------------------------------
+
+
+def _earlier(batch: Batch, options: RegionsOptions, start: Start | None) -> list[Lane] | None:
+    """Where lanes of this batch can go on from: an earlier run of a model with the same tables, with this limit."""
+    if not isinstance(start, Estimate | Estimates) or not isinstance(start.state, RegionsState):
+        return None
+    lanes = [start.state.lanes[start.lane]] if isinstance(start, Estimate) else list(start.state.lanes)
+    first = lanes[0].layout
+    layout = first.of_model(batch.model)
+    if layout is None or layout.limit != options.limit or any(lane.layout is not first for lane in lanes):
+        return None
+    return [lane._replace(layout=layout) for lane in (lanes * batch.num_lanes if len(lanes) == 1 else lanes)]
+
+
+def _laid_out(model: Model, options: RegionsOptions, watch: Watch, pool: Workers) -> tuple[RegionLayout, Floats | None]:
+    """The structures of a model, and the shifts and weights that the choice between several has led to."""
+    allowed = memory_allowed(options.memory)
+
+    def structure(seed: int, grow: bool = True) -> Structure:
+        noise = NOISE if seed else 0.0
+        return Structure.of(model, options.limit, noise=noise, seed=seed, grow=grow, most_bytes=allowed, watch=watch)
+
+    above, point = structure(options.seed), None
+    if options.num_structures > 1 and not sums_exactly(above, model):
+        others = range(options.seed + 1, options.seed + options.num_structures)
+        above, point = _best(model, above, (structure(seed) for seed in others), allowed, watch, pool)
+    below = above if sums_exactly(above, model) else None
+    if below is None and not has_zeros(model):
+        with suppress(Overdue):  # an upper bound alone is better than none
+            below = structure(0, grow=False)
+    return RegionLayout(model, options.limit, above, below), point
+
+
+def _best(
+    model: Model, first: Structure, others: Iterator[Structure], allowed: int, watch: Watch, pool: Workers
+) -> tuple[Structure, Floats]:
+    """By successive halving, on the model itself; as many as there is memory and time for."""
+    share = watch.share(CHOICE_SHARE)
+    taken, states = first.num_bytes(), [State.upper(Tables.of(model, first), model.unary.flat)]
+    while not share.must_stop() and (other := next(others, None)) is not None:
+        taken += other.num_bytes()
+        if taken > allowed:
+            break
+        states.append(State.upper(Tables.of(model, other), model.unary.flat))
+    num_evaluations = FIRST_EVALUATIONS
+    while len(states) > 1:
+        optimise_lanes(states, num_evaluations, share, pool)
+        states = sorted(states, key=lambda state: state.bound)[: len(states) // 2]
+        num_evaluations *= 2
+    return states[0].tables.structure, states[0].x
+
+
+def _threads_that_fit(layout: RegionLayout, batch: Batch, options: RegionsOptions) -> int:
+    """How many lanes can be at work at once; TooWideError where there is not memory enough for one."""
+    allowed, num_states = memory_allowed(options.memory), batch.model.num_states
+    kept = 8 * batch.num_lanes * sum(s.num_shifted + s.num_cliques for s in layout.structures) + 4 * batch.unary.nbytes
+    most = min(options.num_threads, 2 * batch.num_lanes)
+    for threads in range(most, 0, -1):
+        needed = kept + sum(num_bytes(structure, num_states, threads, threads) for structure in layout.structures)
+        if needed <= allowed:
+            return threads
+    raise TooWideError(
+        f"regions of up to {options.limit:,} entries need {bytes_in_words(needed)} for {batch.num_lanes} lanes, and "
+        f"{bytes_in_words(allowed)} are allowed: lower limit=, or allow more with memory=",
+        width=int(options.limit).bit_length() - 1,
+        num_bytes=needed,
+    )
+
+
+# -- lanes -------------------------------------------------------------------------------------------------------------
+
+
+class _End(NamedTuple):
+    """What one side of a lane has come to: its bound and objective, where it stands, and how it ended."""
+
+    bound: float
+    value: float = math.nan
+    x: Floats | None = None
+    main: Integers | None = None
+    marginals: Floats | None = None
+    num_iter: int = 0
+    settled: bool = False
+    residual: float = math.inf
+    stopped_by: StoppedBy = "time"
+
+
+class _Telling:
+    """Tells the callback how far the upper bounds are."""
+
+    def __init__(self, watch: Watch, num_lanes: int) -> None:
+        self.watch, self.num_lanes, self.num_finished = watch, num_lanes, 0
+
+    def __call__(self, state: State) -> None:
+        if not self.watch.listening or not math.isfinite(state.bound):
+            return
+        self.watch.report(
+            Progress(
+                method="regions",
+                num_iter=state.num_evaluations,
+                residual=state.residual,
+                log_z=state.bound,
+                num_lanes=self.num_lanes,
+                num_finished=self.num_finished,
+                seconds=self.watch.seconds,
+            )
+        )
+
+    def finished(self, state: State) -> None:
+        self.num_finished += 1
+        self(state)
+
+
+def _both_ends(lanes: list[Lane], options: RegionsOptions, watch: Watch, pool: Workers) -> list[tuple[_End, _End]]:
+    """Upper bounds, then lower ones: every side of every lane is work for one thread, with an even share of the
+    time."""
+    layout, num_lanes = lanes[0].layout, len(lanes)
+    tell = _Telling(watch, num_lanes)
+    whole = watch if layout.is_exact else watch.share(1.0 - MEAN_FIELD_SHARE)
+    # laid out before threads ask for them
+    num_ends = num_lanes * (1 if layout.below is None else 2)
+    _ = layout.tables_above
+    watch.check_overdue()
+    _ = layout.below and layout.tables_below
+
+    def work(k: int) -> _End:
+        if whole.overdue():
+            return _End(math.inf if k < num_lanes else -math.inf)
+        share = whole.share(min(1.0, pool.num_threads / (num_ends - k)))
+        if k < num_lanes:
+            return _upper(lanes[k], options, share, tell)
+        return _lower(lanes[k - num_lanes], options, share)
+
+    ends = pool.map(work, list(range(num_ends)))
+    above, below = ends[:num_lanes], ends[num_lanes:] or [_End(-math.inf)] * num_lanes
+    return list(zip(above, below, strict=True))
+
+
+def _upper(lane: Lane, options: RegionsOptions, watch: Watch, tell: _Telling) -> _End:
+    state = State.upper(lane.layout.tables_above, lane.unary, lane.above)
+    began = watch.used
+    optimise(state, 1, watch, tell=tell)
+    tell(state)
+    kept = LAST_EVALUATIONS * (watch.used - began) if options.marginals else 0.0
+    rest = Watch(max(0.0, watch.left() - kept), within=watch)
+    optimise(state, options.max_iter - 1, rest, tol=options.tol, tell=tell)
+    num_iter = state.num_evaluations
+    done: StoppedBy = "tol" if state.settled else "max_iter" if num_iter >= options.max_iter else "time"
+    if done == "time" and watch.must_stop():
+        done = watch.stopped_by or done
+    tell.finished(state)
+    marginals = None
+    if options.marginals and state.gradient is not None:
+        with suppress(Overdue):
+            marginals = beliefs(state, watch).marginals
+    if state.bound == -math.inf:
+        return _End(-math.inf, -math.inf, state.x, None, None, num_iter, True, 0.0, "tol")
+    value = state.value if state.gradient is not None else math.nan
+    return _End(state.bound, value, state.x, None, marginals, num_iter, state.settled, state.residual, done)
+
+
+def _lower(lane: Lane, options: RegionsOptions, watch: Watch) -> _End:
+    tables, x = lane.layout.tables_below, lane.below
+    if x is None:
+        above = State.upper(tables, lane.unary)
+        if not lane.layout.is_exact:
+            optimise(above, options.max_iter, watch.share(BEGINNING_SHARE), tol=options.tol)
+        x = above.x
+    state = State.lower(tables, lane.unary, x, lane.main)
+    optimise(state, options.max_iter, watch, tol=options.tol)
+    return _End(state.bound, x=state.x, main=state.main)
+
+
+def _estimates(batch: Batch, begin: list[Lane], options: RegionsOptions, ends: list[tuple[_End, _End]]) -> Estimates:
+    above = [upper for upper, _ in ends]
+    seen = np.array([end.num_iter > 0 for end in above])
+    upper = np.array([end.bound for end in above])
+    marginals = np.full(batch.unary.shape, np.nan)
+    for b, end in enumerate(above):
+        if end.marginals is not None:
+            marginals[:, b] = end.marginals
+    lanes = tuple(
+        lane._replace(above=up.x if up.num_iter else lane.above, below=low.x, main=low.main)
+        for lane, (up, low) in zip(begin, ends, strict=True)
+    )
+    size = _largest_table(batch.model)
+    note = f"a factor of {size:,} entries is more than limit={options.limit:,}, and a clique of its own"
+    of_all = note if size > options.limit else ""
+    notes = []
+    for end in above:
+        late = NO_MARGINALS if options.marginals and end.marginals is None else ""
+        said = "; ".join(filter(None, (of_all, late)))
+        notes.append(NO_CONFIGURATION if end.bound == -np.inf else said if end.num_iter else NOTHING)
+    return Estimates(
+        method="regions",
+        model=batch.model,
+        log_z=np.where(seen, upper, np.nan),
+        bound="upper",
+        lower=np.array([low.bound for _, low in ends]),
+        upper=upper,
+        value=np.array([end.value for end in above]),
+        marginals_flat=marginals,
+        converged=np.array([end.settled for end in above]),
+        num_iter=np.array([end.num_iter for end in above]),
+        residual=np.array([end.residual for end in above]),
+        stopped_by=[end.stopped_by for end in above],
+        options=options,
+        notes=notes,
+        state=RegionsState(lanes),
+    )
+
+
+def _largest_table(model: Model) -> int:
+    """Entries of a model's largest edge or factor."""
+    return max(int(np.diff(start).max(initial=1)) for start in (model.pairwise.start, model.factors.start))
