@@ -27,6 +27,19 @@ def log_sum_exp(values: Floats) -> float:
     return top if not np.isfinite(top) else top + math.log(float(np.exp(values - top).sum()))
 
 
+def summing_error(num_terms: int, log_sum: float) -> float:
+    """Bound on the rounding in such a log-sum-exp.  An exponential is off by its argument's rounding, d eps / 2 for one
+    that is d below the largest, and these d are log K on average at most; NumPy adds up in blocks; the logarithm and
+    the last addition round once each.
+
+    >>> summing_error(1, 5.0)
+    0.0
+    """
+    if num_terms < 2 or not math.isfinite(log_sum):
+        return 0.0
+    return EPS * (2 * ROUNDINGS + math.log2(num_terms) + 2 * abs(log_sum))
+
+
 def largest_size(values: Floats) -> float:
     """The largest absolute value of those that are finite; 0 for none.
 

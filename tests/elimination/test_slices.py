@@ -130,6 +130,19 @@ def test_the_first_variables_to_be_fixed_are_in_the_large_tables():
     assert sorted(cuts.fixed) == list(range(16)) and cuts.order.total == 16
 
 
+def test_variables_are_fixed_by_their_price():
+    """All in one clique take as much from it: the cheapest go first, as many at once as are asked for."""
+    edges = np.array([(j, i) for i in range(8) for j in range(i)])
+    order = find_order(np.full(8, 2), *graph.neighbour_lists(8, edges.astype(np.int32))[:2])
+    place, price = np.argsort(order.variables), np.full(8, 100.0)
+    price[place >= 4] = np.arange(1.0, 5.0)  # (those that are eliminated last are in the largest tables)
+    cuts = Cuts(order, np.full(8, 2), edges)
+    chosen = cuts.fix_some(3, price)
+    assert len(chosen) == 3 and set(chosen) <= set(np.flatnonzero(place >= 4).tolist())
+    assert cuts.fixed == chosen and cuts.order.total == sum(2**k for k in range(1, 6)) + 3
+    assert len(cuts.fix_some(100, price)) == 5 and cuts.fix_some(1, price) == []
+
+
 def test_plans_keep_to_the_seconds_and_the_memory(monkeypatch):
     model = cz.generators.complete(24, rng=0)
     slicer = Slicer(model)

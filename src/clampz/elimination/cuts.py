@@ -9,7 +9,7 @@ import numpy as np
 
 from clampz._kernels import elimination_order, graph
 from clampz.elimination.orders import Order
-from clampz.numerics import Integers
+from clampz.numerics import Floats, Integers
 
 # Variables of all tables together beyond which nobody looks.
 MOST_MEMBERS = 4_000_000
@@ -52,18 +52,26 @@ class Cuts:
     def fix_one(self) -> int | None:
         """Fix the variable that adds least to the sum of all slices for what it takes from each; None where none is in
         enough of the tables, or these are too many to look at."""
+        return next(iter(self.fix_some(1)), None)
+
+    def fix_some(self, count: int, price: Floats | None = None) -> list[int]:
+        """Fix so many variables at once, those of the lowest price for what they take from each slice: (n,) what fixing
+        each costs, or else what it adds to the sum of all slices.  Fewer, or none, where no more are in enough of the
+        tables, or these are too many to look at."""
         variables, total = self.order.variables, self.order.total
         if len(self._member) > MOST_MEMBERS:
-            return None
+            return []
         inside = np.bincount(self._member, self._size[self._table], minlength=len(variables)) / total
         places = np.flatnonzero((self._num_states[variables] > 1) & (inside > LEAST_SHARE))
         if not places.size:
-            return None
+            return []
         states = self._num_states[variables[places]]
         smaller = -np.log(1 - inside[places] * (1 - 1 / states))
-        longer = np.log(states) - smaller
-        best = int(variables[places[np.argmin(longer / smaller)]])
-        self._num_states[best] = 1
-        self.fixed.append(best)
+        added = np.log(states) - smaller if price is None else price[variables[places]]
+        rank = added / smaller
+        best = [np.argmin(rank)] if count == 1 else np.argsort(rank, kind="stable")[:count]
+        chosen: list[int] = variables[places[best]].tolist()
+        self._num_states[chosen] = 1
+        self.fixed += chosen
         self._lay_out(variables)
-        return best
+        return chosen

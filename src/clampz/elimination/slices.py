@@ -20,7 +20,7 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import states_left
 from clampz.model.results import Estimates
-from clampz.numerics import EPS, ROUNDINGS, Floats, Integers, log_sum_exp
+from clampz.numerics import Floats, Integers, log_sum_exp, summing_error
 from clampz.watch import Overdue, Progress, Watch
 from clampz.workers import Crew, Job, finished
 
@@ -91,15 +91,8 @@ class Slices:
     def ends(self) -> tuple[float, float]:
         """Lower and upper end of log Z of the whole: apart by rounding only where all slices are done."""
         lower, upper = log_sum_exp(self.lower), log_sum_exp(self.upper)
-        return lower - self._rounding(lower), upper + self._rounding(upper)
-
-    def _rounding(self, end: float) -> float:
-        """Bound on that in a log-sum-exp.  An exponential is off by its argument's rounding, d eps / 2 for one that is
-        d below the largest, and these d are log K on average at most; NumPy adds up in blocks; the logarithm and the
-        last addition round once each."""
-        if len(self.lower) < 2 or not math.isfinite(end):
-            return 0.0
-        return EPS * (2 * ROUNDINGS + math.log2(len(self.lower)) + 2 * abs(end))
+        num_slices = len(self.lower)
+        return lower - summing_error(num_slices, lower), upper + summing_error(num_slices, upper)
 
     def begin(self, watch: Watch | None = None) -> None:
         """Lay out the plan that all of them share, here and now, which else whoever sums some does; Overdue where the
