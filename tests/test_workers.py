@@ -2,7 +2,16 @@
 
 import math
 import os
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+import threading
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    InvalidStateError,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
+from contextlib import suppress
 
 import pytest
 
@@ -17,7 +26,7 @@ def dead_pool():
 
 
 class Breaking(Executor):
-    """Does some jobs, keeps the next one waiting, and breaks with it at the one after."""
+    """Does some jobs, keeps the next one waiting, and breaks with it at the one after, or in a while."""
 
     def __init__(self, num_done):
         self.num_done = num_done
@@ -34,7 +43,12 @@ class Breaking(Executor):
             future.set_result(function(*args, **options))
         else:
             self.waiting = future
+            threading.Timer(0.5, self.give_up).start()
         return future
+
+    def give_up(self):
+        with suppress(InvalidStateError):
+            self.waiting.set_exception(BrokenExecutor("gone"))
 
 
 @pytest.fixture
@@ -135,7 +149,7 @@ def test_own_threads_are_dismissed(pools):
 # -- where executors are taken -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [dead_pool, lambda: Breaking(4), lambda: Breaking(7)])
+@pytest.mark.parametrize("make", [dead_pool, lambda: Breaking(2), lambda: Breaking(5)])
 def test_a_bracket_survives_its_executor(make, pools):
     model = frustrated(8, 9)
     executor = make()

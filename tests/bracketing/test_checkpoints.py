@@ -1,5 +1,6 @@
 """Checkpoints: the search that was left, or a refusal that says why, whatever the bytes."""
 
+import itertools
 import os
 import pickle
 import threading
@@ -12,13 +13,13 @@ from clampz.bracketing import sealed
 from clampz.bracketing.bracket import Point
 from clampz.bracketing.checkpoints import LINE, TITLE, resumed, save
 from clampz.bracketing.kept import KINDS, Kept, digest, kept_of
-from clampz.bracketing.narrow import Narrow
 from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.regions import LeafState, Regions
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import Node
 from random_models import frustrated, random_edges, random_tables
 
-OPEN = {"gap": 0.0, "exact": False, "time": 60.0, "threads": 1}
+OPEN = {"gap": 0.0, "exact": False, "time": 60.0, "threads": 1, "limit": 4}
 
 
 def larger_factors():
@@ -26,6 +27,13 @@ def larger_factors():
     scopes = [tuple(rng.choice(9, 3, replace=False).tolist()) for _ in range(9)]
     factors = [(scope, rng.normal(size=(2, 2, 2)) * 3) for scope in scopes]
     return cz.Model.from_factors([2] * 9, factors, names=[f"v{i}" for i in range(9)])
+
+
+def many_factors():
+    """Branches of them have larger factors too."""
+    rng = np.random.default_rng(5)
+    scopes = [tuple(rng.choice(14, 3, replace=False).tolist()) for _ in range(24)]
+    return cz.Model.from_factors([2] * 14, [(scope, rng.normal(size=(2, 2, 2)) * 3) for scope in scopes])
 
 
 def labels_and_zeros(zeros=0.0):
@@ -47,6 +55,7 @@ MODELS = {
     "labels": labels_and_zeros,
     "hard zeros": lambda: labels_and_zeros(0.3),
     "larger factors": larger_factors,
+    "many factors": many_factors,
     "apart": apart,
     "Z = 0": lambda: cz.Model([[0, 0]] * 3, {pair: [[-np.inf, 0], [0, -np.inf]] for pair in [(0, 1), (1, 2), (0, 2)]}),
     "nothing": lambda: cz.Model([]),
@@ -198,7 +207,7 @@ def test_arrays_that_are_too_long_or_too_short(base, refused):
             refused(**{field: np.empty(0)})
 
 
-HARMLESS = {"too_wide", "trace_leaves"}  # any number that is not negative
+HARMLESS = {"main", "seed", "too_wide", "trace_leaves"}  # any number that is not negative
 
 
 def test_numbers_out_of_range(base, refused):
@@ -207,7 +216,7 @@ def test_numbers_out_of_range(base, refused):
         for value in worst:
             if field == "model" or (field in HARMLESS and value > 0):
                 continue
-            for place in {0, len(array) // 2, len(array) - 1}:
+            for place in {0, len(array) // 2, len(array) - 1} if len(array) else ():
                 changed = array.copy()
                 changed[place] = value
                 refused(**{field: changed})
@@ -221,8 +230,6 @@ def test_numbers_out_of_range(base, refused):
         ("trace_lower", -1, 1e9, "lower bounds that are not above"),
         ("trace_upper", -1, 1e9, "brackets within each other"),
         ("trace_seconds", 0, 1e9, "seconds in order"),
-        ("slack", 0, -1.0, "what rounding may have changed"),
-        ("slack", 0, np.inf, "what rounding may have changed"),
         ("parent", 0, 0, "a tree with a root"),
         ("parent", 3, 3, "parents before their children"),
         ("parent", 3, 7, "parents before their children"),
@@ -234,22 +241,19 @@ def test_numbers_out_of_range(base, refused):
         ("other", 0, np.inf, "finite bounds"),
         ("clamp_variable", 0, 7, "clamps of variables that are there"),
         ("clamp_states", 0, 2, "clamps to states that are there"),
-        ("first_limit", 0, 1e300, "narrow parts that fit in memory"),
-        ("first_limit", 0, 0.0, "narrow parts that fit in memory"),
-        ("narrow_limit", 0, 1e300, "narrow parts that fit in memory"),
-        ("tried", 0, 1.0, "no limit beyond those tried"),
-        ("labels", 0, 6, "parts that have variables"),
-        ("labels", 0, 7, "labels of parts that are there"),
+        ("first_limit", 0, 2**62, "limits of regions"),
+        ("limit", 0, 1, "limits of regions"),
+        ("main", 0, -1, "main cliques that are there"),
         ("values", 0, 1.1, "marginals between 0 and 1"),
         ("values", 0, -0.1, "marginals between 0 and 1"),
-        ("values", -1, np.inf, "finite shifts"),
+        ("values", -1, np.inf, "shifts in the range"),
         ("num_states", 0, 0, ""),
         ("unary", 0, np.inf, "finite log potentials"),
         ("unary", 0, 1e300, "at most 1e"),
         ("pairwise", 0, np.inf, "finite log potentials"),
         ("constant", 0, np.inf, "constants in the range"),
         ("num_edges", 0, 2**62, "as many edges as there should be"),
-        ("num_masks", 0, 2**62, "no more subgraphs than there are"),
+        ("num_main", 0, 2**62, "regions of all variables"),
     ],
 )
 def test_nonsense_is_refused_for_what_it_is(base, refused, field, place, value, match):
@@ -267,13 +271,6 @@ def test_edges_out_of_order(base, refused):
     edges = edges.copy()
     edges[k, 1] = edges[k, 0]
     refused("cannot have an edge to itself", edges=edges.ravel())
-
-
-def test_an_edge_in_no_subgraph(base, refused):
-    masks, num_masks, num_edges = base[0].masks.copy(), int(base[0].num_masks[0]), frustrated(9).num_edges
-    assert num_masks  # those of the whole model come first
-    masks[: num_masks * num_edges : num_edges] = 0
-    refused("every edge in a subgraph", masks=masks)
 
 
 def test_states_of_clamps_out_of_order(tmp_path):
@@ -304,17 +301,43 @@ def test_false_bounds_that_show_later_are_the_files(base, tmp_path):
         cz.bound(frustrated(9), checkpoint=path, leaves=60, **OPEN)
 
 
-def test_parts_that_are_not_narrow_are_refused(tmp_path):
+def test_parts_that_are_not_narrow_are_not_summed():
     """All of a model of 40 variables as one part: summing it would take a terabyte times eight."""
-    model, path = cz.generators.complete(40, rng=0), tmp_path / "forged"
-    search = Search(model, BoundOptions())
-    search.trace.append(Point(0.0, -np.inf, np.inf, 1))
-    whole = search.frontier.root.submodel
-    whole.narrow = Narrow(model, 100.0, np.zeros(40, dtype=np.int64), [np.ones(model.num_edges, dtype=np.bool_)])
-    whole.tried = 100.0
-    save(search, path)
-    with pytest.raises(cz.OptionError, match="expected narrow parts that fit in memory"):
-        cz.bound(model, time=0.0, checkpoint=path)
+    edges = {pair: [[0, 1], [-np.inf, 0]] for pair in itertools.combinations(range(40), 2)}
+    model = cz.Model(np.zeros((40, 2)), edges)
+    forged = Regions(model, 100, 0, 1e9, labels=np.zeros(40, dtype=np.int64))
+    assert forged.bounds(model.unary.flat, LeafState.even(model), 3, "lower").lower == -np.inf
+
+
+def test_main_cliques_that_are_none_are_chosen_again():
+    model = frustrated(9)
+    regions = Regions(model, 8, 0, 1e9)
+    found = regions.bounds(model.unary.flat, LeafState.even(model), 5)
+    forged = Regions(model, 8, 0, 1e9, main=np.full(model.num_variables, 2**40))
+    again = forged.bounds(model.unary.flat, found.state, 5)
+    assert again.lower <= cz.exact(model).upper and (forged.main == regions.main).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "match"),
+    [
+        ("hard zeros", "labels", 6, "parts that have variables"),
+        ("hard zeros", "labels", 7, "labels of parts that are there"),
+        ("many factors", "scopes", 99, "factors of variables that are there"),
+        ("many factors", "num_scope", 2, "larger factors of three variables"),
+        ("many factors", "num_scope", 4, None),
+        ("many factors", "tables", np.inf, "finite log potentials"),
+        ("many factors", "num_factors", 2**62, "as many factors as there should be"),
+    ],
+)
+def test_nonsense_about_parts_and_factors(tmp_path, name, field, value, match):
+    model, path = MODELS[name](), tmp_path / "forged"
+    kept = left(model, path)[1]
+    changed = getattr(kept, field).copy()
+    changed[0] = value
+    sealed.write(path, LINE, kept._replace(**{field: changed}), KINDS)
+    with pytest.raises(cz.OptionError, match=match):
+        cz.bound(model, checkpoint=path)
 
 
 def test_whatever_the_content_it_is_refused_or_gone_on_from(base, tmp_path):
@@ -323,7 +346,7 @@ def test_whatever_the_content_it_is_refused_or_gone_on_from(base, tmp_path):
     nasty = {"f": [np.nan, np.inf, -np.inf, 1e308, 0.0, -1.0], "i": [-(2**63), -1, 0, 1, 2, 2**62], "u": [0, 1, 2]}
     outcomes = set()
     for _ in range(60):
-        field = Kept._fields[rng.integers(1, len(KINDS))]
+        field = rng.choice([name for name in Kept._fields[1:] if len(getattr(base[0], name))])
         changed = getattr(base[0], field).copy()
         if rng.random() < 0.3:
             changed = rng.permutation(changed)

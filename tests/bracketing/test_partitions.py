@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.partitions import parts_of, tie_strength, with_ties
+from clampz.bracketing.partitions import parts_of, tie_strength
 from clampz.elimination.orders import elimination_entries
 from clampz.watch import Watch
 
@@ -22,6 +22,3 @@ def test_parts_keep_to_the_limit(limit):
             len(np.flatnonzero(labels == number)) == 1
             or elimination_entries(inside, np.ones(36), np.flatnonzero(labels == number), math.inf) < limit
         )
-    mask = with_ties(model, labels, limit, np.ones(model.num_edges), Watch())
-    assert mask[labels[edges[:, 0]] == labels[edges[:, 1]]].all()
-    assert elimination_entries(edges[mask], np.ones(36), np.arange(36), math.inf) < 36 * limit

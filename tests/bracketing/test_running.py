@@ -101,6 +101,7 @@ def test_a_lost_worker_loses_only_work():
         ({"memory": "many"}, "memory: expected bytes, or text such as"),
         ({"memory": 10}, "memory: expected at least [0-9,]+ bytes"),
         ({"leaves": 0}, "leaves: expected None or a whole number >= 1"),
+        ({"limit": 1}, "limit: expected None or a whole number >= 2"),
         ({"gaps": 1}, "unknown option 'gaps'; did you mean 'gap'"),
         ({"select": "maxw"}, "unknown selector 'maxw'; did you mean 'maxW'"),
         ({"criterion": "height"}, "criterion: expected one of gap, upper, lower"),
@@ -113,8 +114,8 @@ def test_refused_options(changes, message):
 
 def test_a_checkpoint_goes_on(tmp_path):
     model, path = frustrated(9, 10), tmp_path / "tree"
-    first = cz.bound(model, gap=0.0, exact=False, leaves=10, time=30, checkpoint=path)
-    again = cz.bound(model, gap=0.0, exact=False, leaves=30, time=30, checkpoint=path)
+    first = cz.bound(model, gap=0.0, exact=False, leaves=10, time=30, limit=4, checkpoint=path)
+    again = cz.bound(model, gap=0.0, exact=False, leaves=30, time=30, limit=4, checkpoint=path)
     assert again.lower >= first.lower and again.upper <= first.upper and again.gap < first.gap
     assert again.trace[: len(first.trace)] == first.trace and again.lower <= cz.exact(model).log_z <= again.upper
 
@@ -129,3 +130,14 @@ def test_refused_checkpoints(tmp_path):
         cz.bound(frustrated(8), checkpoint=path)
     with pytest.raises(cz.OptionError, match=r"expected a folder that exists"):
         cz.bound(frustrated(8), checkpoint=tmp_path / "no" / "tree")
+
+
+def test_a_fixed_plan_has_one_tree():
+    """Whoever does the work, and however many of it come back out of order."""
+    model = cz.generators.complete(16, weights=(-6, 6), rng=0)
+    plan = {"limit": 8, "leaves": 24, "exact": False, "gap": 0.0, "time": 120.0, "threads": 2}
+    here = cz.bound(model, **plan)
+    with ProcessPoolExecutor(2) as executor:
+        there = cz.bound(model, executor=executor, **plan)
+    assert here.stopped_by == there.stopped_by == "leaves"
+    assert (here.lower, here.upper, here.num_leaves) == (there.lower, there.upper, there.num_leaves)

@@ -152,7 +152,7 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.watch))
     leaf = solve_leaves(asked.work, late.watch)
     crew = Crew(None, 1)
-    assert late._plan_of_whole(crew) is None and late.settled and late.slack > 0
+    assert late._plan_of_whole(crew) is None and late.settled
     ends = late._ends()
     late._take(asked, leaf, crew)
     truth = cz.exact(model)
@@ -169,7 +169,7 @@ def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float
         return replace(found, steps=(replace(found.steps[-1], log_z=value, converged=log_z is not None),))
 
     monkeypatch.setattr(search, "clamp_on", said)
-    return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, time=time)
+    return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, limit=8, time=time)
 
 
 def test_the_estimate_is_what_bethe_says_and_not_the_middle_or_an_end(monkeypatch):
@@ -189,7 +189,7 @@ def test_without_an_estimate_the_bracket_says_why(monkeypatch, value, time, why)
 
 def test_a_bracket_gone_on_with_has_an_estimate_too(tmp_path):
     model, path = cz.generators.grid(12, 12, weights=(-2, 2), rng=0), tmp_path / "tree"
-    options = {"gap": 0.0, "exact": False, "max_iter": 20, "time": 30.0, "checkpoint": path}
+    options = {"gap": 0.0, "exact": False, "max_iter": 20, "limit": 8, "time": 30.0, "checkpoint": path}
     first, again = (cz.bound(model, leaves=leaves, **options) for leaves in (1, 2))
     assert again.gap > 0.1
     assert first.estimate is not None and again.estimate == pytest.approx(first.estimate, abs=1e-6)

@@ -16,7 +16,7 @@ from clampz.cli import watching
 from clampz.cli.bound import named
 
 # A run that ends at once with a bracket that is open, and one that would go on for long.
-OPEN = ("--no-exact", "--leaves", "6", "--gap", "1e-9")
+OPEN = ("--no-exact", "--leaves", "6", "--gap", "1e-9", "--limit", "4")
 LONG = ("--no-exact", "--gap", "0", "--time", "60")
 
 
@@ -92,7 +92,19 @@ def test_json_needs_neither_matplotlib_nor_rich(folder):
 def test_a_checkpoint_is_gone_on_from(folder, capsys):
     first = answer(capsys, "bound", "strong.uai", "--json", "--checkpoint", "c", *OPEN)
     second = answer(
-        capsys, "bound", "strong.uai", "--json", "--checkpoint", "c", "--no-exact", "--leaves", "12", "--gap", "1e-9"
+        capsys,
+        "bound",
+        "strong.uai",
+        "--json",
+        "--checkpoint",
+        "c",
+        "--no-exact",
+        "--leaves",
+        "12",
+        "--gap",
+        "1e-9",
+        "--limit",
+        "4",
     )
     assert second["trace"][: len(first["trace"])] == first["trace"]
     assert second["leaves"] > first["leaves"]

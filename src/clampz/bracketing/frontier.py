@@ -10,18 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.bracketing.leaves import MOST_EDGES, LeafWork, Solved
+from clampz.bracketing.ladder import Try
+from clampz.bracketing.leaves import LeafWork, Solved
 from clampz.bracketing.options import TREE_MEMORY, BoundOptions
 from clampz.bracketing.tree import Node, Submodel
 from clampz.model import Model
-from clampz.model.fixing import adding_error, components, too_large, without_fixed
+from clampz.model.fixing import adding_error, components, num_components, too_large, without_fixed
 from clampz.numerics import EPS
 from clampz.watch import Watch
 
-# The share of the gap before that a refinement must get to.
-WORTH = 0.95
 # Clamps after which a branch is cut out of its model and partitioned anew.
 CLAMPS_BEFORE_CUT = 4
+# Beyond so many variables, a branch of fewer clamps is not looked through for components.
+MANY_VARIABLES = 10_000
 # Components of at most so many joint states (as a power of two) are summed together; a model that falls into many is
 # split into so many at a time.
 SMALL_COMPONENT, MOST_COMPONENTS = 16.0, 8
@@ -30,10 +31,11 @@ NODE_BYTES = 1200
 
 
 class Refine(NamedTuple):
-    """Better bounds are asked for on a leaf."""
+    """Better bounds are asked for on a leaf, perhaps as a step of its submodel's ladder."""
 
     node: Node
     work: LeafWork
+    step: Try | None = None
 
     @property
     def num_more(self) -> int:
@@ -54,10 +56,9 @@ class Expand(NamedTuple):
 
 
 def work_on(leaves: list[Node], options: BoundOptions, watch: Watch) -> LeafWork:
-    """Work on leaves of one submodel with its narrow parts, for the time that is left; what else is asked for is
-    changed in it."""
+    """Work on leaves of one submodel, for the time that is left; what else is asked for is changed in it."""
     submodel, unary = leaves[0].submodel, np.stack([leaf.unary() for leaf in leaves], axis=1)
-    return LeafWork(model=submodel.model, unary=unary, options=options, seconds=watch.left(), narrow=submodel.narrow)
+    return LeafWork(model=submodel.model, unary=unary, options=options, seconds=watch.left())
 
 
 class Frontier:
@@ -84,7 +85,7 @@ class Frontier:
             self.push(node)
 
     def push(self, node: Node) -> None:
-        if node.settled or node.children:
+        if node.settled or node.children or node.queued:
             return
         if node.parent is not None and node.parent.is_and:
             beside = (child.upper for child in node.parent.children if child is not node)
@@ -94,11 +95,13 @@ class Frontier:
             node.settled = True
             return
         self._counter += 1
+        node.queued = True
         heapq.heappush(self._heap, (-key, self._counter, node))
 
     def pop(self) -> Node | None:
         while self._heap:
             _, _, node = heapq.heappop(self._heap)
+            node.queued = False
             if not node.settled and not node.children and node.upper > node.lower:
                 return node
         return None
@@ -118,22 +121,20 @@ class Frontier:
     def _refine(self, asked: Refine, solved: Solved) -> None:
         node = asked.node
         node.tighten(solved.lower[0], solved.upper[0])
-        node.settled = solved.exact[0]
-        # wider parts, and where their bounds have got to, stay if they are worth their price for the children as well
-        submodel, lower, upper = node.submodel, float(solved.lower[0]), float(solved.upper[0])
-        gap = 0.0 if lower == upper else upper - lower
-        if solved.narrow is None:
-            submodel.refined |= asked.work.limit > 0
+        node.settled = solved.exact[0] or node.upper == -math.inf
+        if asked.step is not None:
+            ladder = node.submodel.ladder
+            ladder.take(asked.step, float(solved.upper[0]), solved.states[0], solved.regions, solved.seconds)
+            node.state = ladder.state or node.state
+        else:
             node.state = node.state or solved.states[0]
-        elif submodel.narrow is None or gap <= WORTH * submodel.gap:
-            submodel.narrow, submodel.gap, node.state = solved.narrow, gap, solved.states[0]
         (node.parent or node).refresh()
         self.push(node)
 
     def _expand(self, node: Node, children: list[Node], solved: Solved) -> None:
         for k, child in enumerate(children):
             child.tighten(solved.lower[k], solved.upper[k])
-            child.settled, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k]
+            child.settled, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k] or node.state
             if child.state is not None:
                 self._num_states += 1
                 self._state_bytes = max(self._state_bytes, child.state.num_bytes)
@@ -151,7 +152,7 @@ class Frontier:
         is."""
         whole = child.submodel.model
         far = len(child.clamps) >= CLAMPS_BEFORE_CUT
-        if (not far and (len(child.clamps) % 2 or whole.num_edges > MOST_EDGES)) or too_large(whole):
+        if (not far and (len(child.clamps) % 2 or whole.num_variables > MANY_VARIABLES)) or too_large(whole):
             self.push(child)
             return
         unary = child.unary()
@@ -159,14 +160,14 @@ class Frontier:
         if model is None:
             child.lower = child.upper = -math.inf
             child.settled = True
-        elif self.may_split(model) and (far or model.topology.num_components != 1):
-            self.split(child, model, adding_error(whole, unary, 1 + int(whole.topology.degrees.max(initial=0))))
+        elif self.may_split(model) and (far or num_components(model) != 1):
+            self.split(child, model, adding_error(whole, unary))
         else:
             self.push(child)
 
     def may_split(self, model: Model) -> bool:
         """Whether the components of a model are not too many leaves."""
-        more = min(model.topology.num_components, MOST_COMPONENTS + 1) - 1
+        more = min(num_components(model), MOST_COMPONENTS + 1) - 1
         return self.num_leaves + self.promised + more <= (self.options.leaves or math.inf)
 
     def split(self, node: Node, model: Model, error: float) -> None:
@@ -180,7 +181,7 @@ class Frontier:
             node.settled = True
             (node.parent or node).refresh()
             return
-        first_limit = node.submodel.limit or node.submodel.first_limit
+        first_limit = node.submodel.ladder.limit if node.clamps else 0
         node.is_and = True
         small = SMALL_COMPONENT if self.options.exact else 0.0
         children = [

@@ -21,21 +21,22 @@ class Kept(NamedTuple):
 
     model           (32,)  SHA-256 of the user's model
     simplified      (1,)   whether the search is about what simplifying leaves of that
-    slack           (1,)   what the pairwise equivalent may be off by
     trace_*         (T,)   the brackets so far
 
     Submodels; the first is the whole, and its model is not kept:
-    first_limit, gap, tried, refined, too_wide
+    first_limit, finished, too_wide
                     (M,)   as they have them
-    num_masks       (M,)   subgraphs of the narrow parts; 0 for no narrow parts
-    narrow_limit    (M,)   table entries of these; labels and masks are theirs, submodel by submodel
-    num_variables, num_edges, constant
-                    (M-1,) of the others' models; num_states, unary, edges and pairwise are their contents
+    limit, seed     (M,)   of their regions; a limit of 0 for none
+    num_main, num_labels
+                    (M,)   variables that the lower bound's main and labels are of: all or none
+    num_variables, num_edges, num_factors, constant
+                    (M-1,) of the others' models; num_states, unary, edges, pairwise and the factors' num_scope (of each
+                           factor), scopes and tables are their contents
 
     Where the bounds of leaves have got to:
     state_submodel  (Q,)   whose it is
-    num_shifts      (Q,)   shift_size has the length of each
-    values                 marginals, beliefs and shifts, one state after another
+    sizes           (5Q,)  of its arrays
+    values                 these, one state after another
 
     Nodes, parents before their children:
     parent, submodel, state, lower, upper, other, is_and, settled
@@ -45,30 +46,32 @@ class Kept(NamedTuple):
 
     model: Bytes
     simplified: Bytes
-    slack: Floats
     trace_seconds: Floats
     trace_lower: Floats
     trace_upper: Floats
     trace_leaves: Integers
-    first_limit: Floats
-    gap: Floats
-    tried: Floats
-    refined: Bytes
+    first_limit: Integers
+    finished: Bytes
     too_wide: Integers
-    num_masks: Integers
-    narrow_limit: Floats
+    limit: Integers
+    seed: Integers
+    num_main: Integers
+    num_labels: Integers
+    main: Integers
     labels: Integers
-    masks: Bytes
     num_variables: Integers
     num_edges: Integers
+    num_factors: Integers
     constant: Floats
     num_states: Integers
     unary: Floats
     edges: Integers
     pairwise: Floats
+    num_scope: Integers
+    scopes: Integers
+    tables: Floats
     state_submodel: Integers
-    num_shifts: Integers
-    shift_size: Integers
+    sizes: Integers
     values: Floats
     parent: Integers
     submodel: Integers
@@ -102,38 +105,39 @@ def kept_of(search: Search) -> Kept:
     place = {id(state): number for number, state in enumerate(states)}
     state_of = {id(leaf): place[id(leaf.state)] for leaf in leaves if leaf.state is not None}
     clamps = [clamp for node in nodes for clamp in node.clamps]
-    narrow = [submodel.narrow for submodel in submodels]
-    parts = [each for each in narrow if each is not None]
+    regions = [submodel.ladder.regions for submodel in submodels]
+    found = [each for each in regions if each is not None]
     models = [submodel.model for submodel in submodels[1:]]
     return Kept(
         model=np.frombuffer(digest(search.user_model), dtype=np.uint8),
         simplified=_bytes([search.simplified]),
-        slack=_floats([search.slack]),
         trace_seconds=_floats(point.seconds for point in search.trace),
         trace_lower=_floats(point.lower for point in search.trace),
         trace_upper=_floats(point.upper for point in search.trace),
         trace_leaves=_integers(point.num_leaves for point in search.trace),
-        first_limit=_floats(submodel.first_limit for submodel in submodels),
-        gap=_floats(submodel.gap for submodel in submodels),
-        # what has not come to anything yet is tried again
-        tried=_floats(0.0 if submodel.narrow is None else submodel.tried for submodel in submodels),
-        refined=_bytes(submodel.refined for submodel in submodels),
+        first_limit=_integers(submodel.ladder.first_limit for submodel in submodels),
+        finished=_bytes(submodel.ladder.finished for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
-        num_masks=_integers(0 if each is None else len(each.masks) for each in narrow),
-        narrow_limit=_floats(0.0 if each is None else each.limit for each in narrow),
-        labels=_joined(each.labels for each in parts),
-        masks=_joined(mask for each in parts for mask in each.masks),
+        limit=_integers(0 if each is None else each.limit for each in regions),
+        seed=_integers(0 if each is None else each.seed for each in regions),
+        num_main=_integers(0 if each is None else len(each.main) for each in regions),
+        num_labels=_integers(0 if each is None else len(each.labels) for each in regions),
+        main=_joined(each.main for each in found),
+        labels=_joined(each.labels for each in found),
         num_variables=_integers(model.num_variables for model in models),
         num_edges=_integers(model.num_edges for model in models),
+        num_factors=_integers(len(model.factors) for model in models),
         constant=_floats(model.constant for model in models),
         num_states=_joined(model.num_states for model in models),
         unary=_joined(model.unary.flat for model in models),
         edges=_joined(model.edges.ravel() for model in models),
         pairwise=_joined(model.pairwise.flat for model in models),
+        num_scope=_joined(np.diff(model.factors.scope_start) for model in models),
+        scopes=_joined(model.factors.variables for model in models),
+        tables=_joined(model.factors.flat for model in models),
         state_submodel=_integers(submodel_of[id(state)] for state in states),
-        num_shifts=_integers(len(state.shifts) for state in states),
-        shift_size=_integers(len(shift) for state in states for shift in state.shifts),
-        values=_joined(each for state in states for each in (state.marginals, state.beliefs, *state.shifts)),
+        sizes=_integers(len(array) for state in states for array in state.arrays),
+        values=_joined(array for state in states for array in state.arrays),
         parent=_integers(parents),
         submodel=_integers(number_of[id(node.submodel)] for node in nodes),
         state=_integers(state_of.get(id(node), -1) for node in nodes),

@@ -7,10 +7,11 @@ import numpy as np
 
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.bracketing.narrow import Narrow, NarrowState
 from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.regions import Ends, LeafState, Regions
 from clampz.elimination.slice_plans import Slicer
 from clampz.elimination.slices import sum_lane
+from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
@@ -18,10 +19,8 @@ from clampz.watch import Overdue, Watch
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
-# Share of the time that partitions may take, and that mean field and TRW may each.
-PARTITION_SHARE, METHOD_SHARE = 0.4, 0.25
-# Beyond so many edges partitions take longer than they are worth.
-MOST_EDGES = 20_000
+# Share of the time that mean field and TRW may each take.
+METHOD_SHARE = 0.25
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,12 +33,12 @@ class LeafWork:
         (S, B) the lanes' potentials.
     seconds
         What it may take.  Workers elsewhere have clocks of their own.
-    narrow, limit
-        Narrow parts to use, or how many table entries new ones may have; 0 for bounds without any.
+    regions
+        To bound the lanes with; None: by mean field and TRW.
     start
         Where the bounds of every lane begin.
-    evaluations
-        Of the upper bound.
+    num_evaluations, ends
+        Of the bounds by regions, and which.
     exact
         Whether lanes are summed where that is cheap, if the options allow it.
     """
@@ -48,31 +47,31 @@ class LeafWork:
     unary: Floats
     options: BoundOptions
     seconds: float
-    narrow: Narrow | None = None
-    limit: float = 0.0
-    start: NarrowState | None = None
-    evaluations: int = 1
+    regions: Regions | None = None
+    start: LeafState | None = None
+    num_evaluations: int = 1
+    ends: Ends = "both"
     exact: bool = True
 
 
 class Solved(NamedTuple):
-    """What a worker found: bounds per lane, which of them are exact, where the bounds have got to, and the partition
-    used."""
+    """What a worker found: bounds per lane, which of them are exact, where the bounds have got to (None: no further
+    than before), the regions as they are now, and the seconds it took."""
 
     lower: Floats
     upper: Floats
     exact: list[bool]
-    states: list[NarrowState | None]
-    narrow: Narrow | None
+    states: list[LeafState | None]
+    regions: Regions | None
+    seconds: float
 
 
 def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
-    """Bounds on every lane: exact where that is cheap, else the best of mean field, TRW and narrow parts."""
+    """Bounds on every lane: exact where that is cheap, else by regions, or by mean field and TRW."""
     watch = Watch(work.seconds, within=within)
-    partitioning = watch.share(PARTITION_SHARE)
     options, num_lanes = work.options, work.unary.shape[1]
     lower, upper = np.full(num_lanes, -np.inf), np.full(num_lanes, np.inf)
-    done, states = [False] * num_lanes, [work.start] * num_lanes
+    done, states = [False] * num_lanes, list[LeafState | None]([None] * num_lanes)
     slicer = Slicer(work.model)
     for lane in range(num_lanes) if work.exact and options.exact else ():
         if watch.must_stop():
@@ -82,32 +81,22 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
             lower[lane], upper[lane] = sum_lane(work.model, work.unary[:, lane], plan, watch)
             done[lane] = bool(upper[lane] < np.inf)
     left = np.flatnonzero(~np.array(done))
-    narrow = work.narrow
-    if not left.size or watch.must_stop():
-        return Solved(lower, upper, done, states, narrow)
-    if narrow is None or narrow.limit < work.limit or work.limit == 0:
+    if work.regions is None and left.size and not watch.must_stop():
         found = solve_by_methods(work.model, work.unary[:, left], options, watch.left(METHOD_SHARE), 1, watch)
         lower[left], upper[left] = found.lower, found.upper
         for lane, state in zip(left.tolist(), found.states, strict=True):
             states[lane] = state
-        if work.limit > 0 and work.model.num_edges <= MOST_EDGES and not watch.must_stop():
-            narrow = Narrow.of(work.model, work.limit, options.seed, partitioning)
-    if narrow is not None and work.limit > 0:
-        even = np.full(len(work.unary), 0.5)
-        for lane in left.tolist():
-            if watch.must_stop():
-                break
-            begin = states[lane] or NarrowState.at(even, even)
-            try:
-                if narrow.sums_of(work.unary[:, lane], watch).num_bytes > options.worker_bytes:
-                    narrow = work.narrow  # new ones are too wide
-                    break
-                bounds = narrow.bounds(work.unary[:, lane], begin, work.evaluations, watch)
-            except Overdue:
-                break
-            lower[lane], upper[lane] = max(lower[lane], bounds.lower), min(upper[lane], bounds.upper)
-            states[lane] = bounds.state
-    return Solved(lower, upper, done, states, narrow)
+    regions, begin = work.regions, work.start or LeafState.even(work.model)
+    for lane in left.tolist() if regions is not None else ():
+        if watch.must_stop():
+            break
+        try:
+            assert regions is not None
+            bounds = regions.bounds(work.unary[:, lane], begin, work.num_evaluations, work.ends, watch)
+        except (Overdue, TooWideError):
+            break
+        lower[lane], upper[lane], states[lane] = bounds
+    return Solved(lower, upper, done, states, work.regions, watch.seconds)
 
 
 def solve_by_methods(
@@ -118,8 +107,8 @@ def solve_by_methods(
     limits = {"max_iter": options.max_iter, "threads": threads, "time": seconds}
     fields = mean_field.solve(batch, mean_field.options(None, limits | {"seed": options.seed}), within=watch)
     trees = trw.solve(batch, trw.options(None, limits), within=watch)
-    states = map(NarrowState.at, fields.marginals_flat.T, trees.marginals_flat.T)
-    return Solved(fields.lower, trees.upper, [False] * batch.num_lanes, list(states), None)
+    states = map(LeafState.at, fields.marginals_flat.T, trees.marginals_flat.T)
+    return Solved(fields.lower, trees.upper, [False] * batch.num_lanes, list(states), None, watch.seconds)
 
 
 def by_mean_field(

@@ -4,8 +4,8 @@ From bounds [l_a, u_a] on log Z with X_i = a,
 
     e^l_a / (e^l_a + sum_{b != a} e^u_b)  <=  p(X_i = a)  <=  e^u_a / (e^u_a + sum_{b != a} e^l_b).
 
-All states of all variables are lanes of one model: they share its partitions into narrow parts, and each begins where
-the model itself has ended.  What time is left goes to the variable whose intervals are widest.
+All states of all variables are lanes of one model: they share its regions, and each begins where the model itself has
+ended.  What time is left goes to the variable whose intervals are widest.
 """
 
 import math
@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 
 from clampz.bracketing.bracket import Bracket
-from clampz.bracketing.leaves import MOST_EDGES, PARTITION_SHARE, LeafWork, Solved, solve_leaves
-from clampz.bracketing.narrow import Narrow, NarrowState
+from clampz.bracketing.ladder import fitting_limit
+from clampz.bracketing.leaves import LeafWork, Solved, solve_leaves
 from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.regions import LeafState, Regions
 from clampz.bracketing.search import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS, Search, bytes_needed
-from clampz.bracketing.tree import EVALUATIONS, FIRST_LIMIT
 from clampz.clamping.branches import bytes_per_lane, checked_variables
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.slice_plans import Slicer
 from clampz.elimination.slices import sum_in_slices
+from clampz.errors import TooWideError
 from clampz.model import Model, Variable
-from clampz.model.equivalent import pairwise_model
 from clampz.model.fixing import keep_only
 from clampz.model.tables import offsets, piece_of, ranges, read_only
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
@@ -40,6 +40,9 @@ from clampz.workers import Crew, Job, finished
 EXACT_SHARE = 0.7
 # The share of the time for bounds on all lanes at once, in so many blocks for each thread, and evaluations of each.
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
+# Evaluations of the bounds of the model itself, the share of the lanes' time that they may take, and table entries of
+# the regions at the most.
+SHARED_EVALUATIONS, SHARED_TIME, LARGEST_SHARED = 40, 0.3, 2**14
 # Searches for single states that are kept at once.
 MOST_SEARCHES = 64
 # Seconds that a search takes to begin, for each table entry of the model.
@@ -176,18 +179,17 @@ def _marginal_bounds(
 
 
 def _by_bounds(model: Model, asked: Integers, options: BoundOptions, watch: Watch, crew: Crew) -> MarginalBounds:
-    base, slack = pairwise_model(model)
-    possible = base.unary.flat > -np.inf
+    possible = model.unary.flat > -np.inf
     low, high = np.full(len(possible), -np.inf), np.where(possible, np.inf, -np.inf)
 
     def learn(row: int, lower: float, upper: float) -> None:
-        low[row], high[row] = max(low[row], lower - slack), min(high[row], upper + slack)
+        low[row], high[row] = max(low[row], lower), min(high[row], upper)
 
-    start = base.unary.start
-    rows = ranges(start[asked], base.num_states[asked])
-    _all_at_once(base, rows[possible[rows]], options, watch.share(LANES_SHARE), crew, learn)
-    ends = _Intervals(base.num_states[asked], rows)
-    reason = _widest_first(base, asked, options, watch, crew, (low, high), ends, learn)
+    start = model.unary.start
+    rows = ranges(start[asked], model.num_states[asked])
+    _all_at_once(model, rows[possible[rows]], options, watch.share(LANES_SHARE), crew, learn)
+    ends = _Intervals(model.num_states[asked], rows)
+    reason = _widest_first(model, asked, options, watch, crew, (low, high), ends, learn)
     return _marginal_bounds(model, asked, *ends.of(low, high), reason, watch)
 
 
@@ -200,7 +202,7 @@ def _all_at_once(
     learn: Callable[[int, float, float], None],
 ) -> None:
     """Bounds with the variable of each row in its state, a block of rows at a time, as far as time goes."""
-    narrow, state = _shared(base, options, watch)
+    regions, state = _shared(base, len(rows), options, watch)
     room = int(options.worker_bytes / bytes_per_lane(base))
     size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
     blocks = (rows[begin : begin + size] for begin in range(0, len(rows), size))
@@ -213,10 +215,9 @@ def _all_at_once(
                 unary=_lanes(base, block),
                 options=options,
                 seconds=watch.left(),
-                narrow=narrow,
-                limit=0.0 if narrow is None else narrow.limit,
+                regions=regions,
                 start=state,
-                evaluations=LANE_EVALUATIONS,
+                num_evaluations=LANE_EVALUATIONS,
             )
             pending[crew.submit(solve_leaves, work, here=(watch,))] = block
             block = next(blocks, None)
@@ -273,16 +274,22 @@ def _widest_first(
     return "gap"
 
 
-def _shared(model: Model, options: BoundOptions, watch: Watch) -> tuple[Narrow | None, NarrowState | None]:
-    """The partitions that all lanes share, and where the bounds of the model itself have got to."""
-    if model.num_edges > MOST_EDGES or model.num_edges == 0 or not options.exact:
-        return None, None
-    narrow = Narrow.of(model, FIRST_LIMIT, options.seed, watch.share(PARTITION_SHARE))
-    even = np.full(len(model.unary.flat), 0.5)
+def _shared(
+    model: Model, num_lanes: int, options: BoundOptions, watch: Watch
+) -> tuple[Regions | None, LeafState | None]:
+    """Regions that all lanes share, as large as there is time for, and where the bounds of the model itself have got
+    to."""
+    evaluations = LANE_EVALUATIONS * num_lanes + SHARED_EVALUATIONS
+    seconds = options.num_threads * watch.left()
+    limit = fitting_limit(model, options, seconds / (2 * evaluations), LARGEST_SHARED)
+    regions = Regions(model, limit, options.seed, options.worker_bytes)
     try:
-        return narrow, narrow.bounds(model.unary.flat, NarrowState.at(even, even), EVALUATIONS, watch).state
-    except Overdue:
+        found = regions.bounds(
+            model.unary.flat, LeafState.even(model), SHARED_EVALUATIONS, watch=watch.share(SHARED_TIME)
+        )
+    except (Overdue, TooWideError):
         return None, None
+    return regions, found.state
 
 
 def _lanes(model: Model, rows: Integers) -> Floats:

@@ -1,4 +1,4 @@
-"""What to do next about the leaf that matters most: sum all that is below it, widen its narrow parts, or clamp a
+"""What to do next about the leaf that matters most: sum all that is below it, find better regions, or clamp a
 variable."""
 
 import math
@@ -7,21 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from clampz.bracketing.frontier import Expand, Frontier, Refine, work_on
-from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES
+from clampz.bracketing.leaves import FINISH_SECONDS
 from clampz.bracketing.options import CUTS, BoundOptions
-from clampz.bracketing.partitions import tie_strength
-from clampz.bracketing.tree import EVALUATIONS, Node, Submodel, groups
+from clampz.bracketing.tree import Node, groups
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.entropy import entropies
 from clampz.clamping.selectors.registry import TRE
 from clampz.clamping.selectors.strength import at_variables
-from clampz.model.fixing import states_left
+from clampz.model.fixing import num_components, states_left
 from clampz.watch import Watch
 
-# The factor from one refinement of narrow parts to the next, and the share of the time left that it may take.
-REFINEMENT, REFINE_SHARE = 8.0, 0.5
-# Evaluations of the upper bound of children, which begin where their parent ended.
-CHILD_EVALUATIONS = 8
+# Evaluations of the bounds of children, which begin where their parent ended.
+CHILD_EVALUATIONS = 12
 # What is left may be summed exactly if that takes at most this share of the time left, in so many pieces.
 SPRINT_SHARE, MOST_PIECES = 0.6, 256
 # What keeps scores of variables apart where all else is equal: the share of the strength of all of its edges, a little
@@ -35,10 +32,17 @@ def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Refine | Ex
     while (node := frontier.pop()) is not None:
         found = _first(node, options, watch) or _sprint(node, options, watch, num_threads)
         model = node.submodel.model
-        if found is None and not node.clamps and model.topology.num_components > 1 and frontier.may_split(model):
+        if found is None and not node.clamps and num_components(model) > 1 and frontier.may_split(model):
             frontier.split(node, model, 0.0)
             continue
-        found = found or _wider(node, options, watch) or _clamp(node, options, watch)
+        ladder = node.submodel.ladder
+        if found is None and not node.clamps and not ladder.finished:
+            found = _climb(node, options, watch, num_threads)
+            if found is None and ladder.is_busy:
+                continue  # it comes back when that is done
+            if ladder.has_more:
+                frontier.push(node)  # for the other workers
+        found = found or _clamp(node, options, watch)
         if found is not None:
             return found
         node.settled = True  # no variable has a choice left
@@ -77,26 +81,20 @@ def _sprint(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -
     return Expand(node, replace(work_on(pieces, options, watch), exact=False), pieces)
 
 
-def _wider(node: Node, options: BoundOptions, watch: Watch) -> Refine | None:
-    """Wider narrow parts for a submodel as a whole, as long as they take their share of the time at most."""
-    submodel = node.submodel
-    if node.clamps or submodel.refined or (submodel.narrow is not None and submodel.narrow.is_exact):
+def _climb(node: Node, options: BoundOptions, watch: Watch, num_threads: int) -> Refine | None:
+    """The next step towards better regions for a submodel as a whole."""
+    step = node.submodel.ladder.next(node.submodel.model, options, num_threads * watch.left())
+    if step is None:
         return None
-    limit = _allowed(submodel, submodel.tried * REFINEMENT if submodel.tried else submodel.first_limit, options)
-    soon = submodel.narrow is None or submodel.refine_seconds(limit) < watch.left(REFINE_SHARE)
-    if submodel.model.num_edges > MOST_EDGES or limit <= submodel.tried or not soon:
-        submodel.refined = True
-        return None
-    submodel.tried = limit
-    work = work_on([node], options, watch)
-    return Refine(node, replace(work, narrow=None, limit=limit, start=node.state, evaluations=EVALUATIONS))
-
-
-def _allowed(submodel: Submodel, limit: float, options: BoundOptions) -> float:
-    """Without exact sums, no narrow part may have all of a submodel."""
-    if options.exact:
-        return limit
-    return min(limit, float(np.prod(np.minimum(submodel.model.num_states, 2)[:20])) / 4)
+    work = replace(
+        work_on([node], options, watch),
+        regions=step.regions,
+        start=step.state,
+        num_evaluations=step.num_evaluations,
+        ends=step.ends,
+        exact=False,
+    )
+    return Refine(node, work, step)
 
 
 def _clamp(node: Node, options: BoundOptions, watch: Watch) -> Expand | None:
@@ -106,7 +104,8 @@ def _clamp(node: Node, options: BoundOptions, watch: Watch) -> Expand | None:
         return None
     children = _branches(node, node, variable)
     work = work_on(children, options, watch)
-    work = replace(work, limit=node.submodel.limit, start=node.state, evaluations=CHILD_EVALUATIONS)
+    regions = node.submodel.ladder.regions
+    work = replace(work, regions=regions, start=node.state, num_evaluations=CHILD_EVALUATIONS)
     return Expand(node, work, children)
 
 
@@ -119,21 +118,24 @@ def _branches(parent: Node, node: Node, variable: int, *, apart: bool = False) -
 
 
 def _choose(node: Node, select: str) -> int | None:
-    """The variable to clamp: strong where the partitions cut, and undecided; or as a selector scores them."""
+    """The variable to clamp: where the upper bound loses most, or that is strongly tied and undecided; or as a selector
+    scores them."""
     submodel, unary = node.submodel, node.unary()
     model = submodel.model
     possible = unary > -np.inf
     left = states_left(possible, model.unary.start)
     if (left <= 1).all():
         return None
+    if select == CUTS and node.state is not None and len(node.state.loss):
+        return int(np.argmax(np.where(left > 1, node.state.loss, -1.0)))
     known = node.state is not None and node.state.beliefs.any()
     beliefs = node.state.beliefs if node.state is not None and known else np.where(possible, 0.5, 0.0)
     entropy = entropies(model, beliefs[:, None])[:, 0] + LITTLE_ENTROPY
-    open_edges = (left[model.edges] > 1).all(axis=1)
-    total = at_variables(model.num_variables, model.edges, tie_strength(model) * open_edges)
+    edges, strength = model.couplings
+    open_edges = (left[edges] > 1).all(axis=1)
+    total = at_variables(model.num_variables, edges, np.tanh(strength / 4) * open_edges)
     if select == CUTS:
-        weight = submodel.narrow.cut_weight() if submodel.narrow is not None else np.zeros(model.num_variables)
-        weight = weight + ALL_EDGES * total
+        weight = total
     else:
         weight = scores(model, select.removesuffix(TRE), clamped=np.flatnonzero(left <= 1).tolist())
         weight = weight + 1e-6 * ALL_EDGES * total if select.endswith(TRE) else weight / entropy

@@ -30,11 +30,14 @@ class BoundOptions(Changeable):
         Bytes, or text such as "2GB"; None for half of what is free.
     leaves
         Leaves of the tree at most.
+    limit
+        Table entries of a region at most; None for as many as there is time for.  With this, `leaves` and without exact
+        sums, a bracket that is not stopped by the time is the same on all executors with as many workers.
     exact
         Whether branches that are narrow enough are summed exactly.
     select
-        Which variable a branch is clamped at: "cuts" (its edges are cut where parts are made narrow, and it is
-        undecided), or one of `selectors()`.
+        Which variable a branch is clamped at: "cuts" (where regions are cut apart and the upper bound loses most by
+        it), or one of `selectors()`.
     criterion
         Which branch is next: that with most of the "gap", or of the "upper" or "lower" bound.
     max_iter
@@ -49,6 +52,7 @@ class BoundOptions(Changeable):
     time: float = 60.0
     memory: int | str | None = None
     leaves: int | None = None
+    limit: int | None = None
     exact: bool = True
     select: str = CUTS
     criterion: str = "gap"
@@ -59,6 +63,7 @@ class BoundOptions(Changeable):
     def __post_init__(self) -> None:
         check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
         check_whole("leaves", self.leaves, 1, or_none=True)
+        check_whole("limit", self.limit, 2, or_none=True)
         Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
         if self.select not in (known := [CUTS, *selectors()]):
             raise unknown_name("selector", self.select, known)
@@ -72,6 +77,11 @@ class BoundOptions(Changeable):
     @cached_property
     def num_bytes(self) -> int:
         return memory_allowed(self.memory)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the plan is fixed, so that the tree is the same whoever does the work, and however fast."""
+        return self.limit is not None and self.leaves is not None
 
     @property
     def worker_bytes(self) -> float:

@@ -3,16 +3,11 @@
 import heapq
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clampz.elimination.orders import elimination_entries
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.watch import Watch
-
-# Parts that free ties have joined get no further ties when they have more variables than this: a try costs as much as
-# they are large.
-MOST_JOINED = 2000
 
 
 def tie_strength(model: Model) -> Floats:
@@ -69,44 +64,3 @@ def grouped(labels: Integers) -> list[Integers]:
     [[1], [0, 2]]
     """
     return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]) if len(labels) else []
-
-
-def with_ties(model: Model, labels: Integers, limit: float, weight: Floats, watch: Watch) -> NDArray[np.bool_]:
-    """(m,) the edges inside the parts, and of those between them, strongest first, as many as the limit allows: the
-    first between two parts is always free."""
-    edges = model.edges.astype(np.int64)
-    log_states = np.log2(model.num_states)
-    i, j = edges.T
-    kept = labels[i] == labels[j]
-    members = [group.tolist() for group in grouped(labels)]
-    inside: list[list[int]] = [[] for _ in members]
-    for k in np.flatnonzero(kept).tolist():
-        inside[labels[i[k]]].append(k)
-    home = list(range(len(members)))  # of parts that are joined, the first
-
-    def joined(part: int) -> int:
-        while home[part] != part:
-            home[part] = part = home[home[part]]
-        return part
-
-    between = np.flatnonzero(~kept)
-    for k in between[np.argsort(-weight[between], kind="stable")].tolist():
-        if watch.must_stop():
-            break
-        a, b = joined(int(labels[i[k]])), joined(int(labels[j[k]]))
-        if a != b:
-            if len(members[a]) < len(members[b]):
-                a, b = b, a
-            members[a] += members[b]
-            inside[a] += [*inside[b], k]
-            home[b] = a
-        elif (
-            len(members[a]) <= MOST_JOINED
-            and elimination_entries(edges[[*inside[a], k]], log_states, np.array(members[a]), limit) < limit
-        ):
-            inside[a].append(k)
-        else:
-            continue
-        kept[k] = True
-    found: NDArray[np.bool_] = kept
-    return found

@@ -13,11 +13,12 @@ from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
+from clampz.bracketing.dives import Dives, dive
 from clampz.bracketing.frontier import Expand, Frontier, Refine
-from clampz.bracketing.leaves import FINISH_SECONDS, MOST_EDGES, by_mean_field, by_trees, solve_leaves
-from clampz.bracketing.narrow import NarrowState
+from clampz.bracketing.leaves import FINISH_SECONDS, by_mean_field, by_trees, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
+from clampz.bracketing.regions import LeafState, has_zeros
 from clampz.bracketing.sight import sight_ends
 from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE, Whole, WholeWork
 from clampz.clamping.branches import clamps_that_fit
@@ -27,7 +28,6 @@ from clampz.counting import Counted, worth_counting
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.equivalent import Equivalent, pairwise_model
 from clampz.numerics import Floats
 from clampz.signature import is_small
 from clampz.simplifying import simplify
@@ -45,8 +45,11 @@ THOROUGH_SECONDS = 2.0
 QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
 # And of the time that the sum of the whole is expected to take, where that waits for them.
 SUM_SHARE = 1 / 8
-# The share that they have to settle, where narrow parts can do better than they, and where nothing can.
-LONG_SHARE, LONGEST_SHARE = 1 / 4, 0.95
+# The share that they have to settle, where regions can do better than they, and where nothing can: beyond so many
+# edges.
+LONG_SHARE, LONGEST_SHARE, MANY_EDGES = 0.1, 0.95, 20_000
+# The share of the time left that a round of dives has, and rounds in a row that may come to nothing.
+DIVES_SHARE, MOST_IDLE_DIVES = 0.2, 3
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
 # that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
@@ -72,8 +75,6 @@ class Search:
         What simplifying leaves of the user's model, and what its log Z may be off by.
     lower, upper
         Of the rest, by what was done about the whole of it.
-    slack
-        What the pairwise equivalent of the rest, which the tree is about, may be off by.
     """
 
     watch: Watch
@@ -84,11 +85,12 @@ class Search:
         self.error = 0.0
         self.whole = WholeWork()
         self.lower, self.upper = -math.inf, math.inf
-        self.slack = 0.0
         self.trace: list[Point] = []
         self.seconds_before = 0.0
         self.guess = Guess(None, "Bethe was not run.")
         self._summed = False
+        self._dives: Dives | None = None
+        self._idle_dives = 0  # rounds of dives in a row that the lower end is not better for
         self._frontier: Frontier | None = None
         if simplified:
             self._simplify(None)
@@ -97,16 +99,15 @@ class Search:
     def frontier(self) -> Frontier:
         """The tree: made when it is first needed, for many models never need one."""
         if self._frontier is None:
-            model, self.slack = pairwise_model(self.rest)
             if self.options.select != CUTS:
-                check_defined(model, self.options.select)
-            needed, allowed = bytes_needed(model), self.options.num_bytes
+                check_defined(self.rest, self.options.select)
+            needed, allowed = bytes_needed(self.rest), self.options.num_bytes
             if allowed < needed:
                 raise OptionError(
                     f"memory: expected at least {needed:,} bytes for a model of this size, found {allowed:,}"
                 )
-            self._frontier = Frontier(model, self.options)
-            self._frontier.root.tighten(self.lower - self.slack, self.upper + self.slack)
+            self._frontier = Frontier(self.rest, self.options)
+            self._frontier.root.tighten(self.lower, self.upper)
             if self._summed:
                 self._frontier.settle(self._frontier.root.lower, self._frontier.root.upper)
         return self._frontier
@@ -128,7 +129,8 @@ class Search:
         """Work on what simplifying leaves of the model: all that it can, or where there is no time or memory for that,
         nothing: a search that is gone on with later simplifies again."""
         memory = None if watch is None else self.options.num_bytes
-        found = simplify(self.user_model, marginals=False, pairwise=True, memory=memory, watch=watch)
+        model = self.user_model
+        found = simplify(model, marginals=False, pairwise=not model.factors, memory=memory, watch=watch)
         if found.is_complete:
             self.rest, self.error = found.model, found.error
             self.lower, self.upper = self.lower - self.error, self.upper + self.error
@@ -152,7 +154,7 @@ class Search:
         while (reason := self._reason()) is None:
             while (begun := self.whole.next(crew, _num_busy(pending))) is not None:
                 pending[begun[0]] = begun[1]
-            while _num_busy(pending) < crew.num_at_once and not full:
+            while self._has_room(pending, crew) and not full:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
                     break
@@ -166,10 +168,11 @@ class Search:
             if not pending:
                 reason = "leaves" if full else "memory" if frontier.pruned else "exact"
                 break
-            for job in finished(pending, PATIENCE):
+            for job in self._finished(pending):
                 done = pending.pop(job)
                 frontier.promised -= done.num_more
                 self._take(done, job.result(), crew)
+            self._begin_dives(crew)
             if self._ends() != last:
                 last = self._ends()
                 yield self._bracket("left")
@@ -186,6 +189,21 @@ class Search:
         frontier.promised = 0
         yield self._bracket(reason)
 
+    def _has_room(self, pending: dict[Job[Any], Asked], crew: Crew) -> bool:
+        """Whether to ask for more work on leaves; where the plan is fixed, so much at once, whatever else is done."""
+        if self.options.in_order:
+            return sum(isinstance(asked, Refine | Expand) for asked in pending.values()) < 2 * crew.num_threads
+        return _num_busy(pending) < crew.num_at_once
+
+    def _finished(self, pending: dict[Job[Any], Asked]) -> list[Job[Any]]:
+        """Jobs that are done, perhaps after a while; where the plan is fixed, of those about leaves the first that was
+        asked for alone, so that what is asked for next does not depend on which come back together."""
+        done = list(finished(pending, PATIENCE))
+        if not self.options.in_order:
+            return done
+        leaves = [job for job, asked in pending.items() if isinstance(asked, Refine | Expand)]
+        return [job for job in pending if job.done() and job not in leaves[1:]]
+
     def _take(self, asked: Asked, found: Any, crew: Crew) -> None:
         """Take what came of work; where nothing is left to do, what comes late is not needed."""
         if isinstance(asked, Refine | Expand):
@@ -194,6 +212,9 @@ class Search:
             return
         if asked.by == "count":
             self._take_count(found)
+            return
+        if asked.by == "dives":
+            self._take_dives(found, crew)
             return
         if asked.by == "plan":
             if found is not None and not self.settled:
@@ -217,11 +238,36 @@ class Search:
             self._learn(found.lower, math.inf)
             self.guess = Guess(found.log_z, by="counting")
 
+    def _begin_dives(self, crew: Crew) -> None:
+        """Where hard zeros leave no other lower bound worth having, as soon as there are beliefs to go by."""
+        state = self.frontier.root.submodel.ladder.state
+        if self._dives is None and state is not None and self.options.exact and has_zeros(self.rest):
+            self._dives = Dives(self.rest, state.beliefs, memory=self.options.worker_bytes)
+            self._dive(crew)
+
+    def _dive(self, crew: Crew) -> None:
+        dives, seconds = self._dives, self.watch.left(DIVES_SHARE)
+        self.whole.add(lambda: crew.beside(dive, dives, seconds, self.watch), "dives")
+
+    def _take_dives(self, ends: tuple[float, float], crew: Crew) -> None:
+        """A round of dives; there are more as long as something comes of them."""
+        lower, upper = ends
+        assert self._dives is not None
+        if self.settled:
+            return
+        self._idle_dives = 0 if lower > self._ends()[0] + self.error else self._idle_dives + 1
+        if self._dives.complete:
+            self._settle(lower, upper)
+            return
+        self._learn(lower, upper)
+        if not self._dives.is_over and self._idle_dives < MOST_IDLE_DIVES:
+            self._dive(crew)
+
     def _learn(self, lower: float, upper: float) -> None:
         """Ends of log Z of the rest."""
         self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
         if self._frontier is not None:
-            self._frontier.root.tighten(lower - self.slack, upper + self.slack)
+            self._frontier.root.tighten(lower, upper)
 
     def _settle(self, lower: float, upper: float) -> None:
         """Nothing is left to do: these are the ends."""
@@ -235,7 +281,7 @@ class Search:
         lower, upper = self.lower, self.upper
         if self._frontier is not None:
             root = self._frontier.root
-            lower, upper = max(lower, root.lower - self.slack), min(upper, root.upper + self.slack)
+            lower, upper = max(lower, root.lower), min(upper, root.upper)
         return lower - self.error, upper + self.error
 
     def _reason(self) -> BracketStop | None:
@@ -271,8 +317,8 @@ class Search:
         seconds = math.inf if whole is None else whole.duration
         if options.exact and worth_counting(self.rest, seconds) and not watch.must_stop():
             self.whole.add(lambda: crew.beside(count_on, self.rest, options.num_bytes, watch), "count")
-        # beyond the edges that narrow parts are made of, nothing is better than the methods themselves
-        longest = LONG_SHARE if self.frontier.root.submodel.model.num_edges <= MOST_EDGES else LONGEST_SHARE
+        # where regions are small, nothing is better than the methods themselves
+        longest = LONG_SHARE if self.rest.num_edges <= MANY_EDGES else LONGEST_SHARE
         half = 0.5 if alone and longest == LONGEST_SHARE else 1.0
         if not settled:
             start = None if np.isnan(marginals).any() else marginals
@@ -332,10 +378,7 @@ class Search:
         fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=self.watch)
         trees = trw.solve(batch, trw.options(None, limits()), within=self.watch)
         self._learn(float(fields.lower[0]), float(trees.upper[0]))
-        both = [fields.marginals_flat, trees.marginals_flat]
-        if model.factors:
-            both = [Equivalent.of(model).marginals(np.nan_to_num(flat, nan=0.5)) for flat in both]
-        root.state = NarrowState.at(both[0][:, 0], both[1][:, 0])
+        root.state = LeafState.at(fields.marginals_flat[:, 0], trees.marginals_flat[:, 0])
         self.guess = self._estimate(most)
         return fields.marginals_flat[:, 0], bool(fields.converged[0])
 
@@ -390,5 +433,5 @@ def _num_busy(pending: dict[Job[Any], Asked]) -> int:
 
 
 def bytes_needed(model: Model) -> int:
-    """The least memory that a search over a pairwise model takes."""
-    return 40 * (len(model.unary.flat) + len(model.pairwise.flat))
+    """The least memory that a search over a model takes."""
+    return 40 * (len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat))

@@ -1,4 +1,4 @@
-"""Exact sums over narrow subgraphs of a model: what both of the bounds from narrow parts are made of."""
+"""Exact sums over narrow parts of a model."""
 
 import math
 from collections.abc import Iterator
@@ -79,15 +79,13 @@ class Subgraph:
         return Moments(found.log_z, found.error, out)
 
 
-class NarrowSums(NamedTuple):
+class PartSums(NamedTuple):
     """What is summed for lanes with the same states left.
 
     Attributes
     ----------
     parts, cut
-        Of the lower bound, and the edges cut between them.
-    subgraphs, counts
-        Of the upper bound, and how many of them have each edge.
+        The parts, and the edges cut between them.
     empty
         Whether a variable has no state left.
     spare
@@ -96,20 +94,11 @@ class NarrowSums(NamedTuple):
 
     parts: list[Subgraph]
     cut: Integers
-    subgraphs: list[Subgraph]
-    counts: Integers
     empty: bool
     spare: list[Workspace]
 
     @classmethod
-    def of(
-        cls,
-        model: Model,
-        labels: Integers,
-        masks: list[NDArray[np.bool_]],
-        possible: NDArray[np.bool_],
-        watch: Watch,
-    ) -> "NarrowSums":
+    def of(cls, model: Model, labels: Integers, possible: NDArray[np.bool_], watch: Watch) -> "PartSums":
         """Lay all of them out; Overdue if the run is over before that."""
         i, j = model.edges.T
         inside = labels[i] == labels[j]
@@ -124,15 +113,13 @@ class NarrowSums(NamedTuple):
         for variables, among in zip(members, own, strict=True):
             place[variables] = np.arange(len(variables))
             parts.append(Subgraph(model, variables, among, possible, place, watch))
-        every = np.arange(model.num_variables)
-        subgraphs = [Subgraph(model, every, np.flatnonzero(mask), possible, every, watch) for mask in masks]
         empty = bool((states_left(possible, model.unary.start) == 0).any())
-        return cls(parts, np.flatnonzero(~inside), subgraphs, np.sum(masks, axis=0), empty, [])
+        return cls(parts, np.flatnonzero(~inside), empty, [])
 
     @property
     def num_bytes(self) -> int:
         """Working memory that a thread needs."""
-        return max(graph.elimination.num_bytes() for graph in (*self.parts, *self.subgraphs))
+        return max(part.elimination.num_bytes() for part in self.parts)
 
     @contextmanager
     def workspace(self) -> Iterator[Workspace]:
@@ -140,7 +127,7 @@ class NarrowSums(NamedTuple):
         try:
             found = self.spare.pop()
         except IndexError:
-            found = Workspace.of(*(graph.elimination for graph in (*self.parts, *self.subgraphs)))
+            found = Workspace.of(*(part.elimination for part in self.parts))
         try:
             yield found
         finally:

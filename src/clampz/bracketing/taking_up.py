@@ -1,11 +1,10 @@
 """A search taken up from the arrays of a checkpoint, all of which are checked before they are used.
 
 The arrays may be anybody's: sizes, indices, states and bounds are held against the model and against each other, and
-what they would take, narrow parts included, against the memory allowed.
+what they would take against the memory allowed.
 """
 
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -15,14 +14,15 @@ from numpy.typing import NDArray
 from clampz.bracketing.bracket import Point
 from clampz.bracketing.frontier import NODE_BYTES
 from clampz.bracketing.kept import Kept, digest
-from clampz.bracketing.narrow import MAX_SUBGRAPHS, Narrow, NarrowState
+from clampz.bracketing.ladder import LARGEST_LIMIT
 from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.regions import LeafState, Regions
 from clampz.bracketing.sealed import UnsoundError
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import Node, Submodel
-from clampz.elimination.plans import Scopes
 from clampz.model import Model
-from clampz.model.checks import LARGEST_POTENTIAL
+from clampz.model.checks import LARGEST_POTENTIAL, as_log_potentials
+from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 
@@ -39,18 +39,17 @@ def take_up(model: Model, options: BoundOptions, kept: Kept) -> Search:
     if kept.model.tobytes() != digest(model):
         raise UnsoundError(f"expected one of this model, {model}, found one of another")
     most = options.num_bytes + SPARE_BYTES
-    needed = sum(each.nbytes for each in kept) + NODE_BYTES * len(kept.parent) + SUBMODEL_BYTES * len(kept.gap)
+    needed = sum(each.nbytes for each in kept) + NODE_BYTES * len(kept.parent) + SUBMODEL_BYTES * len(kept.limit)
     if needed > most:
         raise UnsoundError(f"expected a tree of at most {most:,} bytes, as memory= allows, found one of {needed:,}")
     _expect(kept.simplified.tolist() in ([0], [1]), "to be told whether the model was simplified")
     search = Search(model, options, simplified=bool(kept.simplified[0]))
-    submodels = _submodels(kept, search.frontier.root.submodel, most / 8)
+    submodels = _submodels(kept, search.frontier.root.submodel, options.worker_bytes)
     nodes = _nodes(kept, submodels, _states(kept, submodels))
     _check_trace(kept)
     columns = kept.trace_seconds, kept.trace_lower, kept.trace_upper, kept.trace_leaves
     search.trace = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
     search.seconds_before = search.trace[-1].seconds
-    search.slack = float(kept.slack[0])
     search.frontier.go_on_from(nodes)
     return search
 
@@ -77,39 +76,46 @@ class _Pieces(Generic[Number]):
         _expect(self.begin == len(self.array), f"no more {self.what} than there should be")
 
 
-def _submodels(kept: Kept, root: Submodel, most_entries: float) -> list[Submodel]:
-    """All submodels, the root's first, whose model is there already; no narrow parts of theirs have more entries."""
-    numbers = kept.first_limit, kept.gap, kept.tried, kept.narrow_limit
-    _same_length(*numbers, kept.refined, kept.too_wide, kept.num_masks)
-    _expect(len(kept.gap) == len(kept.num_variables) + 1, "a model for every submodel but the first")
-    _expect(((kept.first_limit > 0) & (kept.first_limit <= most_entries)).all(), "narrow parts that fit in memory")
-    _expect(((kept.narrow_limit >= 0) & (kept.narrow_limit <= most_entries)).all(), "narrow parts that fit in memory")
-    _expect((np.isfinite(kept.tried) & (kept.tried >= kept.narrow_limit)).all(), "no limit beyond those tried")
-    _expect((kept.gap >= 0).all() and (kept.too_wide >= -3).all(), "gaps and clamps that are not negative")
-    out = [root, *map(Submodel, _models(kept))]
-    labels, masks = _Pieces(kept.labels, "labels"), _Pieces(kept.masks, "masks")
-    flags = _flags(kept.refined).tolist()
+def _submodels(kept: Kept, root: Submodel, most_bytes: float) -> list[Submodel]:
+    """All submodels, the root's first, whose model is there already."""
+    numbers = kept.first_limit, kept.limit, kept.seed, kept.too_wide
+    _same_length(*numbers, kept.finished, kept.num_main, kept.num_labels)
+    _expect(len(kept.limit) == len(kept.num_variables) + 1, "a model for every submodel but the first")
+    for limits in (kept.first_limit, kept.limit):
+        _expect(((limits == 0) | ((limits >= 2) & (limits <= LARGEST_LIMIT))).all(), "limits of regions")
+    _expect((kept.seed >= 0).all() and (kept.too_wide >= -3).all(), "seeds and clamps that are not negative")
+    models = list(_models(kept))
+    out = [root, *(Submodel(model, int(limit)) for model, limit in zip(models, kept.first_limit[1:], strict=True))]
+    main, labels = _Pieces(kept.main, "main cliques"), _Pieces(kept.labels, "labels")
+    finished = _flags(kept.finished).tolist()
     for k, submodel in enumerate(out):
-        submodel.first_limit, submodel.gap = float(kept.first_limit[k]), float(kept.gap[k])
-        submodel.tried, submodel.refined = float(kept.tried[k]), flags[k]
-        submodel.too_wide = int(kept.too_wide[k])
-        if num_masks := int(kept.num_masks[k]):
-            model = submodel.model
-            _expect(0 < num_masks <= MAX_SUBGRAPHS + model.num_edges, "no more subgraphs than there are")
-            chosen = [_flags(masks.take(model.num_edges)) for _ in range(num_masks)]
-            submodel.narrow = Narrow(model, float(kept.narrow_limit[k]), labels.take(model.num_variables), chosen)
-            _check_narrow(submodel.narrow, most_entries)
+        submodel.too_wide, n = int(kept.too_wide[k]), submodel.model.num_variables
+        sizes = int(kept.num_main[k]), int(kept.num_labels[k])
+        _expect(set(sizes) <= {0, n} and (kept.limit[k] > 0 or sizes == (0, 0)), "regions of all variables")
+        if kept.limit[k]:
+            limit, seed = int(kept.limit[k]), int(kept.seed[k])
+            own = main.take(sizes[0]), labels.take(sizes[1])
+            _expect((own[0] >= 0).all(), "main cliques that are there")
+            _expect(((own[1] >= 0) & (own[1] < n)).all(), "labels of parts that are there")
+            _expect(np.bincount(own[1]).all(), "parts that have variables")
+            submodel.ladder.go_on_from(Regions(submodel.model, limit, seed, most_bytes, *own), finished=finished[k])
+    main.end()
     labels.end()
-    masks.end()
     return out
 
 
 def _models(kept: Kept) -> Iterator[Model]:
-    _same_length(kept.num_variables, kept.num_edges, kept.constant)
+    _same_length(kept.num_variables, kept.num_edges, kept.num_factors, kept.constant)
     _expect((np.abs(kept.constant) <= LARGEST_POTENTIAL).all(), "constants in the range of potentials")
     num_states, unary = _Pieces(kept.num_states, "variables"), _Pieces(kept.unary, "unary potentials")
     edges, pairwise = _Pieces(kept.edges, "edges"), _Pieces(kept.pairwise, "pairwise potentials")
-    for n, m, constant in zip(kept.num_variables.tolist(), kept.num_edges.tolist(), kept.constant, strict=True):
+    num_scope, scopes, larger = (
+        _Pieces(kept.num_scope, "factors"),
+        _Pieces(kept.scopes, "scopes"),
+        _Pieces(kept.tables, "potentials of factors"),
+    )
+    counts = kept.num_variables.tolist(), kept.num_edges.tolist(), kept.num_factors.tolist(), kept.constant
+    for n, m, f, constant in zip(*counts, strict=True):
         _expect(n >= 1, "a variable in every submodel")
         states, pairs = num_states.take(n), edges.take(2 * m).reshape(-1, 2)
         _expect(((pairs >= 0) & (pairs < n)).all(), "edges between variables that are there")
@@ -117,44 +123,41 @@ def _models(kept: Kept) -> Iterator[Model]:
         tables = unary.take(sizes.sum()), pairwise.take(sizes[pairs].prod(axis=1).sum())
         model = Model.from_flat(states, tables[0], pairs, tables[1], constant=constant)
         _expect(np.array_equal(model.edges, pairs), "edges in order, each once")
-        yield model
-    for pieces in (num_states, unary, edges, pairwise):
+        arity = num_scope.take(f)
+        _expect((arity >= 3).all(), "larger factors of three variables and more")
+        inside, begin = scopes.take(arity.sum(dtype=np.float64)), offsets(arity)
+        _expect(((inside >= 0) & (inside < n)).all(), "factors of variables that are there")
+        rising = np.diff(inside) > 0
+        rising[begin[1:-1] - 1] = True
+        _expect(rising.all(), "the variables of a factor in order, each once")
+        flat = larger.take(np.multiply.reduceat(sizes[inside], begin[:-1]).sum() if f else 0)
+        factors = FactorTables(model.num_states, begin, inside, as_log_potentials(flat, "factors"))
+        yield Model.from_contents(model.contents._replace(factors=factors))
+    for pieces in (num_states, unary, edges, pairwise, num_scope, scopes, larger):
         pieces.end()
 
 
-def _check_narrow(narrow: Narrow, most_entries: float) -> None:
-    """Every part has a variable, every edge is in a subgraph, and all of them can be summed in memory."""
-    model, labels = narrow.model, narrow.labels
-    _expect(((labels >= 0) & (labels < model.num_variables)).all(), "labels of parts that are there")
-    _expect(np.bincount(labels).all(), "parts that have variables")
-    _expect(np.logical_or.reduce(narrow.masks).all(), "every edge in a subgraph")
-    i, j = model.edges.T
-    entries = 0.0
-    for inside in (labels[i] == labels[j], *narrow.masks):
-        entries += Scopes.of_pairwise(model.num_states, model.edges[inside]).order().total
-        _expect(entries <= most_entries, "narrow parts that fit in memory")
-
-
-def _states(kept: Kept, submodels: list[Submodel]) -> list[NarrowState]:
-    """Where bounds have got to: probabilities, and finite shifts."""
-    _same_length(kept.state_submodel, kept.num_shifts)
+def _states(kept: Kept, submodels: list[Submodel]) -> list[LeafState]:
+    """Where bounds have got to: probabilities, losses, and finite shifts and weights."""
+    _expect(len(kept.sizes) == 5 * len(kept.state_submodel), "five arrays of every state")
     _indices(kept.state_submodel, len(submodels), "submodels")
-    values, sizes = _Pieces(kept.values, "marginals"), _Pieces(kept.shift_size, "shifts")
+    values = _Pieces(kept.values, "marginals")
     out = []
-    for submodel, num_shifts in zip(kept.state_submodel.tolist(), kept.num_shifts.tolist(), strict=True):
-        rows = len(submodels[submodel].model.unary.flat)
-        marginals, beliefs = values.take(rows), values.take(rows)
-        for each in (marginals, beliefs):
+    for submodel, sizes in zip(kept.state_submodel.tolist(), kept.sizes.reshape(-1, 5).tolist(), strict=True):
+        model = submodels[submodel].model
+        rows, n = len(model.unary.flat), model.num_variables
+        _expect(sizes[:2] == [rows, rows] and sizes[2] in (0, n), "numbers for every variable")
+        state = LeafState(*(values.take(size) for size in sizes))
+        for each in (state.marginals, state.beliefs):
             _expect(((each >= 0) & (each <= 1 + ROUNDING)).all(), "marginals between 0 and 1")
-        shifts = [values.take(size) for size in sizes.take(num_shifts).tolist()]
-        _expect(all(np.isfinite(shift).all() for shift in shifts), "finite shifts")
-        out.append(NarrowState(marginals, beliefs, shifts))
+        for each in (state.loss, state.above, state.below):
+            _expect((np.abs(each) <= LARGEST_POTENTIAL).all(), "shifts in the range of potentials")
+        out.append(state)
     values.end()
-    sizes.end()
     return out
 
 
-def _nodes(kept: Kept, submodels: list[Submodel], states: list[NarrowState]) -> list[Node]:
+def _nodes(kept: Kept, submodels: list[Submodel], states: list[LeafState]) -> list[Node]:
     """The tree: node by node, parents first."""
     parent, submodel, state = kept.parent, kept.submodel, kept.state
     is_and, settled = _flags(kept.is_and), _flags(kept.settled)
@@ -215,10 +218,7 @@ def _check_trace(kept: Kept) -> None:
     _expect(np.isfinite(seconds).all() and seconds[0] >= 0 and (np.diff(seconds) >= 0).all(), "seconds in order")
     _check_bounds(lower, upper)
     _expect((lower[1:] >= lower[:-1]).all() and (upper[1:] <= upper[:-1]).all(), "brackets within each other")
-    _expect(len(kept.slack) == 1 and 0 <= kept.slack[0] < math.inf, "what rounding may have changed")
-    slack = kept.slack[0]
-    low, high = max(lower[-1], kept.lower[0] - slack), min(upper[-1], kept.upper[0] + slack)
-    _expect(low <= high, "bounds that do not contradict each other")
+    _expect(max(lower[-1], kept.lower[0]) <= min(upper[-1], kept.upper[0]), "bounds that do not contradict each other")
 
 
 def _check_bounds(lower: Floats, upper: Floats) -> None:

@@ -8,19 +8,13 @@ import math
 
 import numpy as np
 
-from clampz.bracketing.narrow import Narrow, NarrowState
-from clampz.elimination import cost
+from clampz.bracketing.ladder import Ladder
+from clampz.bracketing.regions import LeafState
 from clampz.elimination.slice_plans import Slicer
 from clampz.model import Model
 from clampz.model.fixing import keep_only
 from clampz.numerics import EPS, Floats, log_sum_exp
 
-# Table entries per narrow part that a search begins with.
-FIRST_LIMIT = 2.0**14
-# Evaluations of the upper bound of a submodel.
-EVALUATIONS = 25
-# Seconds per edge of a round of partitions.
-PARTITION_SECONDS = 1e-3
 # Stands for a lower bound of minus infinity where leaves are put in order.
 LOWEST = 1e30
 # States of a variable up to which it is clamped to each; beyond, its states are halved.
@@ -28,33 +22,17 @@ MOST_STATES = 3
 
 
 class Submodel:
-    """A connected pairwise model of its own: the whole, a component, or a branch cut out; with what its leaves
-    share."""
+    """A connected model of its own: the whole, a component, or a branch cut out; with what its leaves share.
 
-    def __init__(self, model: Model, first_limit: float = FIRST_LIMIT) -> None:
+    `first_limit` is the limit of the regions where a branch was cut out; 0 for what was not.
+    """
+
+    def __init__(self, model: Model, first_limit: int = 0) -> None:
         self.model = model
-        self.first_limit = first_limit
-        self.narrow: Narrow | None = None
-        self.gap = math.inf  # of the whole of it, by those
-        self.tried = 0.0  # the widest limit there was an attempt with
-        self.refined = False  # as far as the time allows
+        self.ladder = Ladder(first_limit)
         self.begun = False  # whether there was an attempt at all
         self.slicer = Slicer(model)
         self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
-
-    @property
-    def limit(self) -> float:
-        """Table entries of its narrow parts; 0 while it has none."""
-        return 0.0 if self.narrow is None else self.narrow.limit
-
-    def refine_seconds(self, limit: float) -> float:
-        """What bounds with narrow parts of another limit may take: partitions, and evaluations in proportion to the
-        tables."""
-        partition = PARTITION_SECONDS * self.model.num_edges
-        if self.narrow is None:
-            return partition
-        entries = self.narrow.num_entries(self.model.unary.flat) * limit / self.narrow.limit
-        return partition + EVALUATIONS * cost.seconds(entries, marginals=True, at_once=limit)
 
 
 class Node:
@@ -64,7 +42,19 @@ class Node:
     bound on what its log Z is multiplied with further up.
     """
 
-    __slots__ = ("children", "clamps", "is_and", "lower", "other", "parent", "settled", "state", "submodel", "upper")
+    __slots__ = (
+        "children",
+        "clamps",
+        "is_and",
+        "lower",
+        "other",
+        "parent",
+        "queued",
+        "settled",
+        "state",
+        "submodel",
+        "upper",
+    )
 
     def __init__(
         self,
@@ -83,7 +73,8 @@ class Node:
         self.is_and = False
         self.other: float = parent.other if parent is not None else 0.0
         self.settled = False  # nothing is left to be done below
-        self.state: NarrowState | None = None
+        self.queued = False  # it waits to be taken up
+        self.state: LeafState | None = None
 
     def unary(self) -> Floats:
         """(S,) the submodel's unary potentials, with the states that are out ruled out."""

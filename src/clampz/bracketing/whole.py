@@ -25,12 +25,12 @@ SOON = 0.7
 MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
 
 
-WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count"]
+WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count", "dives"]
 
 
 class Whole(NamedTuple):
     """The ends of log Z are asked for: by a method on all of the model, by a sum in one go, by summing some slices, by
-    bounds on slices, or by counting; or a plan of that sum is."""
+    bounds on slices, by dives, or by counting; or a plan of that sum is."""
 
     by: WholeBy
 

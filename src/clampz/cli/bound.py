@@ -64,6 +64,12 @@ def add(commands: Any) -> None:
         "--leaves", type=whole_number(1), metavar="N", help="leaves of the tree of clamps at most (default: any number)"
     )
     parser.add_argument(
+        "--limit",
+        type=whole_number(2),
+        metavar="N",
+        help="table entries of a region at most (default: as many as there is time for)",
+    )
+    parser.add_argument(
         "--no-exact", action="store_true", help="sum nothing exactly, however narrow it is: bounds of clamps alone"
     )
     add_threads(parser)
@@ -96,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
         time=args.time,
         memory=args.memory,
         leaves=args.leaves,
+        limit=args.limit,
         exact=not args.no_exact,
         threads=args.threads,
     )

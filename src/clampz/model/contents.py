@@ -168,17 +168,23 @@ def _of_one(num_states: Integers, variables: NDArray[Any], values: Floats) -> Fa
 
 
 def among(contents: Contents, variables: Integers) -> Contents:
-    """Of some variables alone, in this order, with the edges among them; all larger factors are."""
+    """Of some variables alone, in this order, with the edges and the larger factors among them."""
     place = np.full(len(contents.num_states), -1, dtype=np.int64)
     place[variables] = np.arange(len(variables))
     edges = np.flatnonzero((place[contents.edges] >= 0).all(axis=1))
     num_states, tables, larger = contents.num_states[variables], contents.tables.start, contents.factors
+    arity, sizes = np.diff(larger.scope_start), np.diff(larger.start)
+    of = np.repeat(np.arange(len(larger)), arity)
+    inside = np.flatnonzero(np.bincount(of, place[larger.variables] >= 0, len(larger)) == arity)
+    scopes = place[larger.variables[ranges(larger.scope_start[inside], arity[inside])]]
     return Contents(
         num_states,
         contents.unary[ranges(offsets(contents.num_states)[variables], num_states)],
         place[contents.edges[edges]],
         contents.pairwise[ranges(tables[edges], tables[edges + 1] - tables[edges])],
-        FactorTables(num_states, larger.scope_start, place[larger.variables], larger.flat),
+        FactorTables(
+            num_states, offsets(arity[inside]), scopes, larger.flat[ranges(larger.start[inside], sizes[inside])]
+        ),
         contents.constant,
         contents.names and [contents.names[v] for v in variables.tolist()],
         contents.state_names and [contents.state_names[v] for v in variables.tolist()],

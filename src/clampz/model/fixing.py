@@ -8,10 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels import graph
 from clampz.errors import EvidenceError
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.contents import among, fixed
 from clampz.model.model import Model
+from clampz.model.tables import read_only
 from clampz.model.variables import Evidence
 from clampz.numerics import EPS, Floats, Integers, largest_size
 
@@ -80,26 +82,50 @@ def without_fixed(model: Model, unary: Floats) -> Model | None:
         return None
 
 
+def most_tables(model: Model) -> int:
+    """Tables of edges and larger factors that have the same variable, at the most."""
+    factors = np.bincount(model.factors.variables, minlength=model.num_variables)
+    return int((model.topology.degrees + factors).max(initial=0))
+
+
 def too_large(model: Model) -> bool:
-    """Whether potentials added up along the edges of a variable might leave the range that models have."""
-    sum_of_edges = largest_size(model.pairwise.flat) * int(model.topology.degrees.max(initial=0))
-    return largest_size(model.unary.flat) + sum_of_edges > LARGEST_POTENTIAL
+    """Whether potentials added up over the tables of a variable might leave the range that models have."""
+    larger = max(largest_size(model.pairwise.flat), largest_size(model.factors.flat))
+    return largest_size(model.unary.flat) + larger * most_tables(model) > LARGEST_POTENTIAL
 
 
-def adding_error(model: Model, unary: Floats, num_additions: int) -> float:
-    """Bound on what rounding may have changed in log Z where potentials of a pairwise model with these unary ones (S,)
-    were added up, so many onto one."""
-    sizes = [float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in (unary, model.pairwise.flat)]
-    return 4 * EPS * num_additions * (sum(sizes) + abs(model.constant))
+def adding_error(model: Model, unary: Floats) -> float:
+    """Bound on what rounding may have changed in log Z where potentials of a model with these unary ones (S,) were
+    added up because variables are fixed."""
+    tables = unary, model.pairwise.flat, model.factors.flat
+    sizes = [float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in tables]
+    return 4 * EPS * (1 + most_tables(model)) * (sum(sizes) + abs(model.constant))
+
+
+def component_labels(model: Model) -> Integers:
+    """(n,) number of the connected component of each variable, along edges and larger factors."""
+    factors = model.factors
+    if not factors:
+        return model.topology.components
+    along = np.ones(len(factors.variables), dtype=np.bool_)  # from each variable of a scope to the next
+    along[factors.scope_start[1:] - 1] = False
+    ties = np.stack([factors.variables, np.roll(factors.variables, -1)], axis=1)[along]
+    edges = read_only(np.concatenate([model.edges, ties]).astype(np.int32))
+    labels: Integers = graph.component_labels(model.num_variables, edges)
+    return labels
+
+
+def num_components(model: Model) -> int:
+    return int(component_labels(model).max(initial=-1)) + 1
 
 
 def components(model: Model, *, small: float = 0.0, most: int | None = None) -> list[Model]:
-    """The connected components of a pairwise model, each as a model of its own without the constant.
+    """The connected components of a model, each as a model of its own without the constant.
 
     Those of at most 2^small joint states are one model together, unless that were all of it; beyond `most` models,
     several are one, about as many in each.
     """
-    labels = model.topology.components
+    labels = component_labels(model)
     if not labels.size:
         return []
     size = np.bincount(labels, np.log2(model.num_states))
@@ -120,5 +146,5 @@ def components(model: Model, *, small: float = 0.0, most: int | None = None) -> 
 
 
 def component(model: Model, variables: Integers) -> Model:
-    """The model of some variables and the edges among them, without the constant."""
+    """The model of some variables and the tables that are over them alone, without the constant."""
     return Model.from_contents(among(model.contents._replace(constant=0.0, names=None, state_names=None), variables))

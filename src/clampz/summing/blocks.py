@@ -126,7 +126,7 @@ class Block:
             out[place : place + len(table)] = table
 
 
-class Beliefs(NamedTuple):
+class BlockBeliefs(NamedTuple):
     """Joint beliefs as they were asked for, end to end, nan where there are none, and why that is."""
 
     flat: Floats
@@ -135,7 +135,7 @@ class Beliefs(NamedTuple):
 
 def beliefs_in_blocks(
     model: Model, asked: Asked, memory: int | str | None, watch: Watch, joint: float = math.inf
-) -> Beliefs | None:
+) -> BlockBeliefs | None:
     """The joint beliefs that are asked for; None if it is quicker to sum the model as a whole, which visits `joint`
     table entries."""
     most = memory_allowed(memory) / 8  # entries of the tables that fit
@@ -153,7 +153,7 @@ def beliefs_in_blocks(
                 why = f"{TOO_WIDE}: {error}"
     except Overdue:
         why = OUT_OF_TIME
-    return Beliefs(flat, why)
+    return BlockBeliefs(flat, why)
 
 
 def _parts(whole: Block, most: float, watch: Watch) -> Iterator[Block]:

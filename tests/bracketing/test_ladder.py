@@ -1,0 +1,124 @@
+"""Both ends of lanes by regions, and the ladder of limits."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.bracketing import ladder as ladders
+from clampz.bracketing.ladder import LARGEST_LIMIT, SMALLEST_LIMIT, Ladder, fitting_limit
+from clampz.bracketing.regions import LeafState, Regions, has_zeros
+from clampz.model.batch import Batch
+from random_models import frustrated, random_of_any_kind
+from simplifiable import Enumerated, random_model
+
+MUCH = 1e9
+
+
+def lanes_of(model):
+    """The model itself, and with each state of its first variable ruled out."""
+    yield model.unary.flat
+    for state in range(int(model.num_states[0])):
+        lane = model.unary.flat.copy()
+        lane[state] = -np.inf
+        yield lane
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_both_ends_of_every_lane_hold(seed):
+    """Pairwise models and those of larger factors, warm-started from lane to lane."""
+    model = random_of_any_kind(seed, 7) if seed % 2 else random_model(seed)
+    if not model.num_variables:
+        return
+    regions, state = Regions(model, (4, 16, 64)[seed % 3], seed % 4, MUCH), LeafState.even(model)
+    for lane in lanes_of(model):
+        truth = Enumerated(Batch(model, lane[:, None]).lane(0)).log_z
+        found = regions.bounds(lane, state, 5)
+        slack = 1e-9 * max(1.0, abs(truth)) if truth > -math.inf else 0.0
+        assert found.lower <= truth + slack and truth - slack <= found.upper
+        state = found.state
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_clamp_leaves_the_lower_bound_standing(seed):
+    """States that are ruled out are hard zeros, but none that the lower bound minds."""
+    model = cz.generators.grid(4, 4, weights=(-4, 4), labels=2 + seed % 2, rng=seed)
+    assert not has_zeros(model)
+    regions = Regions(model, 8, 0, MUCH)
+    whole = regions.bounds(model.unary.flat, LeafState.even(model), 30)
+    lane = model.unary.flat.copy()
+    lane[2 * (seed % 4)] = -np.inf
+    found = regions.bounds(lane, whole.state, 10)
+    truth = cz.exact(Batch(model, lane[:, None])).log_z[0]
+    assert truth - 10.0 < found.lower <= truth + 1e-9 and truth - 1e-9 <= found.upper < truth + 10.0
+
+
+def test_large_regions_are_tight():
+    model = cz.generators.grid(6, 6, weights=(-6, 6), rng=0)
+    gaps = []
+    for limit in (8, 2**5, 2**14):
+        found = Regions(model, limit, 0, MUCH).bounds(model.unary.flat, LeafState.even(model), 60)
+        gaps.append(found.upper - found.lower)
+    assert gaps[0] > gaps[1] > gaps[2]
+    assert gaps[2] < 1e-6  # no bucket has more than one clique
+
+
+def test_regions_travel_without_their_tables():
+    model = frustrated(3)
+    regions = Regions(model, 16, 1, MUCH)
+    here = regions.bounds(model.unary.flat, LeafState.even(model), 5)
+    sent = pickle.loads(pickle.dumps(regions))
+    there = sent.bounds(model.unary.flat, here.state, 5)
+    again = regions.bounds(model.unary.flat, here.state, 5)
+    assert (there.lower, there.upper) == (again.lower, again.upper)
+
+
+def test_a_ladder_begins_many_and_ends_one(monkeypatch):
+    """Two structures of the first limit; of a larger one six, the best three of them, the best one; and so on, while
+    there is time."""
+    monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
+    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
+    ladder, asked = Ladder(), []
+    while (step := ladder.next(model, options, 1.0 if len(asked) < 10 else 0.0)) is not None:
+        asked.append(step)
+        upper = 100.0 - step.regions.seed - step.num_evaluations / 100 - math.log2(step.regions.limit)
+        ladder.take(step, upper, step.state, step.regions, 1e-3)
+    assert ladder.finished and not ladder.is_busy
+    first, second = asked[:3], asked[3:]
+    assert [(step.regions.limit, step.regions.seed, step.ends) for step in first] == [
+        (8, 0, "upper"),
+        (8, 0, "lower"),
+        (8, 1, "upper"),
+    ]
+    assert len({step.regions.limit for step in second}) == 1 and second[0].regions.limit >= 16
+    assert [step.regions.seed for step in second if step.ends == "upper"] == [0, 1, 2, 3, 4, 5, 5, 4, 3, 5]
+    assert [step.ends for step in second].count("lower") == 2
+    assert ladder.regions.seed == 5 and ladder.regions.limit == second[0].regions.limit
+
+
+def test_a_limit_that_is_given_is_the_only_one():
+    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(limit=32)
+    ladder, limits = Ladder(), []
+    while (step := ladder.next(model, options, 1e6)) is not None:
+        limits.append(step.regions.limit)
+        ladder.take(step, 1.0, step.state, step.regions, 1e-3)
+    assert limits == [32] * 12
+
+
+def test_a_ladder_that_gets_nowhere_ends():
+    model, options = cz.generators.grid(4, 4, rng=0), cz.BoundOptions()
+    ladder = Ladder()
+    while (step := ladder.next(model, options, 1.0)) is not None:
+        ladder.take(step, math.inf, None, None, 0.0)
+    assert ladder.finished and ladder.regions is None
+
+
+def test_limits_are_those_that_time_allows():
+    options = cz.BoundOptions()
+    model = cz.generators.grid(10, 10, rng=0)
+    found = [fitting_limit(model, options, seconds, LARGEST_LIMIT) for seconds in (0.0, 1e-4, 1e-2, math.inf)]
+    assert found[0] == SMALLEST_LIMIT and found == sorted(found) and found[-1] == LARGEST_LIMIT
+    small = cz.generators.grid(2, 3, rng=0)
+    assert fitting_limit(small, cz.BoundOptions(exact=False), math.inf, LARGEST_LIMIT) == 2**4
