@@ -4,14 +4,18 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
 import clampz as cz
+from clampz.bracketing.dives import Dives
 from clampz.elimination import plans
 from clampz.summing import plans as sum_plans
+from clampz.watch import UNLIMITED
 from soundness_models import Drawn
 
 # Beyond the rounding of log Z, what a marginal that is called exact may be off by.
@@ -50,11 +54,14 @@ def some_options(method: str, rng: Numbers) -> dict[str, Any]:
     if method == "trw":
         weights = str(rng.choice(["uniform", "uniform", "sampled", "optimized"]))
         return out | {"edge_weights": weights, "num_trees": 5, "num_steps": 2, "seed": int(rng.integers(100))}
+    if method == "regions":
+        limits = {"limit": int(rng.choice([2, 4, 8, 64])), "num_structures": int(rng.choice([1, 1, 3]))}
+        return out | limits | {"seed": int(rng.integers(100))}
     return out | {"num_starts": 1}
 
 
 def some_method(rng: Numbers) -> tuple[Any, str]:
-    name = str(rng.choice(["exact", "mean_field", "trw", "bethe"], p=[0.3, 0.3, 0.3, 0.1]))
+    name = str(rng.choice(["exact", "mean_field", "trw", "bethe", "regions"], p=[0.2, 0.2, 0.2, 0.1, 0.3]))
     return getattr(cz, name), name
 
 
@@ -128,7 +135,7 @@ def starts(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
         start = other(model, **some_options(name, rng))
     else:
         name, start = "an array", np.concatenate([np.empty(0), *(some_point(k, rng) for k in drawn.num_states)])
-    for method in ("mean_field", "trw", "bethe"):
+    for method in ("mean_field", "trw", "bethe", "regions"):
         options = some_options(method, rng)
         found = getattr(cz, method)(model, start=start, **options)
         yield Claimed(f"{method} from {name}", found.lower, found.upper)
@@ -183,12 +190,14 @@ def mixture(edges: np.ndarray, num_variables: int, rng: Numbers) -> np.ndarray:
 def clamped(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Clamps by every selector, warm and cold."""
     n = len(drawn.num_states)
-    method = str(rng.choice(["trw", "trw", "mf", "bethe", "exact"]))
+    method = str(rng.choice(["trw", "trw", "mf", "bethe", "exact", "regions"]))
     k = int(rng.integers(0, 1 + min(3, n)))
     warm = bool(rng.random() < 0.7)
     changes: dict[str, Any] = {"threads": 1, "warm_starts": warm}
     if method != "exact":
         changes["max_iter"] = int(rng.choice([1, 5, 30]))
+    if method == "regions":
+        changes["limit"] = int(rng.choice([2, 4, 8]))
     if method == "trw":
         changes["edge_weights"] = str(rng.choice(["uniform", "optimized"]))
         changes["num_steps"] = 2
@@ -220,6 +229,7 @@ def some_search(drawn: Drawn, rng: Numbers) -> dict[str, Any]:
         "seed": int(rng.integers(100)),
         "criterion": str(rng.choice(["gap", "upper", "lower"])),
         "select": str(rng.choice(["cuts", "cuts", *selectors_for(drawn)])),
+        "limit": [None, None, 2, 4, 8][int(rng.integers(5))],
         "time": PLENTY,
     }
 
@@ -315,14 +325,23 @@ def planar(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
 
 def contracted(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Sums in pairs, however short, with simplifying before them or not, and in slices."""
-    before = plans.CONTRACTED_ENTRIES, sum_plans.QUICK_ENTRIES, sum_plans.QUICK_PER_ENTRY
-    plans.CONTRACTED_ENTRIES = 0.0
-    if rng.random() < 0.5:
-        sum_plans.QUICK_ENTRIES = sum_plans.QUICK_PER_ENTRY = 0
-    try:
+    simply = rng.random() < 0.5
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(plans, "CONTRACTED_ENTRIES", 0.0))
+        if simply:
+            stack.enter_context(patch.object(sum_plans, "_is_quick", lambda *asked: False))
         yield from one_exact(drawn, model, rng)
-    finally:
-        plans.CONTRACTED_ENTRIES, sum_plans.QUICK_ENTRIES, sum_plans.QUICK_PER_ENTRY = before
+
+
+def summed_in_dives(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Lower ends by dives, by whatever beliefs, and both ends where they come to their end."""
+    beliefs = np.concatenate([np.empty(0), *(some_point(k, rng) for k in drawn.num_states)])
+    dives = Dives(model, beliefs, limit=float(rng.choice([2.0, 16.0, 1e6])))
+    for _ in range(int(rng.integers(1, 30))):
+        dives.go_on(UNLIMITED)
+        yield Claimed("dives", *dives.ends)
+        if dives.is_over:
+            return
 
 
 def one_exact(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
@@ -343,7 +362,7 @@ QUESTIONS: dict[str, tuple[Question, float]] = {
         (given_weights, 1.2),
         (clamped, 1.2),
         (bracket_at_once, 1.5),
-        (bracket_without_sums, 0.3),
+        (bracket_without_sums, 0.8),
         (bracket_in_no_time, 0.3),
         (bracket_gone_on_with, 0.1),
         (intervals, 0.5),
@@ -351,5 +370,6 @@ QUESTIONS: dict[str, tuple[Question, float]] = {
         (simplified, 2.0),
         (planar, 1.0),
         (contracted, 1.0),
+        (summed_in_dives, 1.0),
     )
 }

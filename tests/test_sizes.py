@@ -149,6 +149,7 @@ SET = {
     "simplifying.call:LARGE_MODEL": Setting((0, 10**9), checks.simplified),
     "simplifying.call:LEAST_WORK": Setting((0, 100, 10**9), checks.simplified),
     "simplifying.call:WORK_PER_ENTRY": Setting((0, 1, 10**6), checks.simplified),
+    "summing.plans:WORTHWHILE_ENTRIES": Setting((0.0, 2.0**40), checks.exact_sums),
     "summing.blocks:QUICK_ENTRIES": Setting((0.0, 2.0**40), checks.exact_sums),
     "summing.plans:HOPELESS_ENTRIES": Setting((0.0, 64.0), checks.exact_sums),
     "signature:SMALL_MODEL": Setting((0, 10), checks.bounds_of_methods),

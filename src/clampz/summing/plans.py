@@ -28,6 +28,8 @@ from clampz.wording import counted
 
 # Share of the time that simplifying may take.
 SIMPLIFYING_SHARE = 0.2
+# Entries that a sum visits, with marginals, in ten times the milliseconds that simplifying takes however small a model.
+WORTHWHILE_ENTRIES = 2.0**22
 # Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for block by
 # block.
 LONG_SECONDS, MUCH = 0.5, 4.0
@@ -256,9 +258,11 @@ def exact_cost(
 
 
 def _is_quick(batch: Batch, watch: Watch | None) -> bool:
-    """Whether the sums take no longer than it takes to look for something simpler."""
+    """Whether to look for something simpler would take a tenth of what the sums do, or more."""
     scopes = possible_scopes(batch)
-    most = quick_entries(int(scopes.table_start[-1])) / batch.num_lanes
+    most = max(WORTHWHILE_ENTRIES, quick_entries(int(scopes.table_start[-1]))) / batch.num_lanes
+    if np.log2(np.maximum(scopes.num_states, 1)).sum() <= math.log2(most):
+        return True  # in any order
     return sum_entries(scopes, most, watch) < math.inf
 
 
