@@ -104,6 +104,7 @@ def test_nothing_to_do_starts_nothing(store):
     assert made(on_cores([], 2, stand_in), store, []).num_made == 0
 
 
+@pytest.mark.large
 def test_a_worker_that_dies_costs_only_its_run_and_one_that_fails_is_reported(store, traces):
     failed, died = sorted(made(on_cores(TASKS, 2, unlucky), store).failures, key=lambda failure: -failure.task.run)
     assert (died.task.run, died.error) == (2, "its process died 3 times (exit code 7)")
@@ -159,6 +160,7 @@ def test_ctrl_c_ends_workers_in_the_middle_of_a_run(store, traces):
     assert made(on_cores(TASKS, 2, takes_long), store).interrupted
 
 
+@pytest.mark.large
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal")
 def test_workers_do_not_outlive_a_main_process_that_is_killed(traces):
     psutil = pytest.importorskip("psutil")

@@ -121,6 +121,7 @@ def test_killed_ten_times_it_ends_with_the_same_table(undisturbed, tmp_path):
     assert table_of(folder) == table_of(undisturbed[0])
 
 
+@pytest.mark.large
 def test_ctrl_c_keeps_what_is_made_and_says_how_to_go_on(undisturbed, tmp_path):
     folder = tmp_path / "out"
     process = start(folder, "--jobs", "1")

@@ -165,7 +165,7 @@ def test_bethe_on_mixed_models_is_guided_by_the_bounds():
     assert gaps[first] == pytest.approx(min(gaps.values()), abs=ROUNDING)
 
 
-@pytest.mark.parametrize("settings", ["paper", "ours"])
+@pytest.mark.parametrize("settings", ["paper", pytest.param("ours", marks=pytest.mark.large)])
 def test_runs_are_reproducible_whatever_the_threads(settings):
     one = found(MIXED, settings=settings)
     two = perform(pickle.loads(pickle.dumps(one.task)), threads=2)
@@ -201,7 +201,7 @@ def test_optimal_sets_are_at_least_as_good_as_greedy_ones(family):
             assert all(sign * a.log_z >= sign * b.log_z - ROUNDING for a, b in zip(best, greedy, strict=True))
 
 
-@pytest.mark.parametrize("experiment", ["errors", "times"])
+@pytest.mark.parametrize("experiment", ["errors", pytest.param("times", marks=pytest.mark.large)])
 def test_ours_are_the_sums_of_clamp(experiment):
     finished, model, ours = found(MIXED, experiment, "ours"), family_named(MIXED).model(0), SETTINGS["ours"]
     for label, method, selector in (("trw", "trw", "maxW+TRE"), ("mf", "mean_field", "pseudo-greedy")):
