@@ -116,8 +116,8 @@ def test_a_false_bound_is_found_and_made_small(monkeypatch):
 
 def test_a_run_counts_by_kind_and_question_and_says_when_something_is_wrong(monkeypatch, capsys):
     tally = soundness.Tally()
-    soundness.run(tally, 5, ["binary", "tiny"], models=4, questions=["one_method"])
-    assert tally.models == {"binary": 2, "tiny": 2} and tally.intervals.total() >= 4 and not tally.findings
+    soundness.run(tally, 5, ["binary", "tiny"], models=8, questions=["one_method"])
+    assert tally.models == {"binary": 4, "tiny": 4} and tally.intervals.total() >= 4 and not tally.findings
     monkeypatch.setattr(soundness, "holds", lambda claim, truth: False)
     monkeypatch.setattr("sys.argv", ["soundness.py", "--seed", "5:7", "--models", "2", "--kind", "binary"])
     assert soundness.main() == 1

@@ -246,7 +246,7 @@ def test_numbers_out_of_range(base, refused):
         ("main", 0, -1, "main cliques that are there"),
         ("values", 0, 1.1, "marginals between 0 and 1"),
         ("values", 0, -0.1, "marginals between 0 and 1"),
-        ("values", -1, np.inf, "shifts in the range"),
+        ("values", -1, np.inf, "finite shifts"),
         ("num_states", 0, 0, ""),
         ("unary", 0, np.inf, "finite log potentials"),
         ("unary", 0, 1e300, "at most 1e"),

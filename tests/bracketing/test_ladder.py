@@ -8,7 +8,8 @@ import pytest
 
 import clampz as cz
 from clampz.bracketing import ladder as ladders
-from clampz.bracketing.ladder import LARGEST_LIMIT, SMALLEST_LIMIT, Ladder, fitting_limit
+from clampz.bracketing.ladder import SMALLEST_LIMIT, Ladder, fitting_limit
+from clampz.bracketing.options import LARGEST_LIMIT
 from clampz.bracketing.regions import LeafState, Regions, has_zeros
 from clampz.model.batch import Batch
 from random_models import frustrated, random_of_any_kind

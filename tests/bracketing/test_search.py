@@ -137,7 +137,7 @@ def test_an_estimate_with_clamps_is_not_owed_where_memory_is_short():
 @pytest.mark.parametrize(("labels", "leaves"), [(2, 2), (2, 5), (3, 2), (3, 4), (7, 3)])
 def test_there_are_no_more_leaves_than_allowed(labels, leaves):
     model = cz.generators.complete(12, weights=(-6, 6), labels=labels, rng=0)
-    bracket = cz.bound(model, gap=0.0, exact=False, leaves=leaves, time=20.0, threads=4)
+    bracket = cz.bound(model, gap=0.0, exact=False, leaves=leaves, limit=64, time=20.0, threads=4)
     assert bracket.num_leaves <= leaves and bracket.stopped_by == "leaves"
 
 
@@ -214,3 +214,20 @@ def test_a_model_is_simplified_if_there_is_memory_for_that():
         begun._simplify(Watch())
         assert begun.rest.num_variables == num_left
     assert Search(model, BoundOptions(memory=100), simplified=True).rest.num_variables == 0
+
+
+def test_a_tree_that_is_clamped_to_its_end_is_closed():
+    """Also where hard zeros in larger factors leave regions no lower bound."""
+    table = np.log([[[1.0, 2.0], [1.0, 3.0]], [[4.0, 1.0], [5.0, 6.0]]])
+    table[0, 1, 0] = table[1, 0, 1] = -np.inf
+    model = cz.Model(np.zeros((3, 2)), factors=[((0, 1, 2), table)])
+    bracket = cz.bound(model, exact=False, gap=0.0, limit=2, time=20.0)
+    assert bracket.gap < 1e-9 and bracket.lower <= np.log(21.0) <= bracket.upper
+
+
+def test_small_components_do_not_keep_the_large_one_waiting():
+    grid = cz.generators.grid(12, 12, weights=(-4, 4), rng=0)
+    unary = np.concatenate([grid.unary.flat.reshape(-1, 2), np.random.default_rng(0).normal(size=(300, 2))])
+    model = cz.Model.from_arrays(unary, grid.edges, grid.pairwise.flat.reshape(-1, 2, 2))
+    both = [cz.bound(each, exact=False, gap=0.0, limit=16, leaves=4, time=60.0, threads=1) for each in (grid, model)]
+    assert both[1].gap < 1.5 * both[0].gap

@@ -58,7 +58,7 @@ def test_compiling_is_mentioned_and_takes_no_time(monkeypatch):
 
 
 def test_the_live_display():
-    some = cz.bound(cz.generators.complete(8, weights=(-8, 8), rng=0), exact=False, leaves=4)
+    some = cz.bound(cz.generators.complete(8, weights=(-8, 8), rng=0), exact=False, leaves=2, limit=4)
     closing = Closing(cz.BoundOptions(gap=0.01, time=60))
     closing._began -= 3
     texts = []

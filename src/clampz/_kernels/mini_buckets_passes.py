@@ -101,9 +101,8 @@ def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
     if not largest(x) <= LARGEST_SHIFT:
         return DONE, np.inf, np.inf
     shift_size = np.zeros(layout.shift_start.size - 1)
-    if matching == AS_THEY_ARE:
-        for p in range(shift_size.size):
-            shift_size[p] = largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
+    for p in range(shift_size.size):
+        shift_size[p] = largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
     value, lost, sizes, error = 0.0, 0.0, 0.0, 0.0
     for t in range(main.size):
         if flag[0]:
@@ -114,7 +113,8 @@ def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
             for place in range(layout.pair_start[t], layout.pair_start[t + 1]):
                 p = layout.pairs[place]
                 match(layout, theta, x, p, matching, lane)
-                shift_size[p] = largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
+                # what it was, and what was added to it
+                shift_size[p] += shift_size[p] + largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
         for c in range(layout.bucket_start[t], layout.bucket_start[t + 1]):
             m = lane.message[layout.message_start[c] : layout.message_start[c + 1]]
             psi = lane.table[layout.table_start[c] : layout.table_start[c + 1]]

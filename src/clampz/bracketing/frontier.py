@@ -165,6 +165,16 @@ class Frontier:
         else:
             self.push(child)
 
+    def finish(self, node: Node) -> None:
+        """A leaf of which no variable has a choice of states left: one configuration at most."""
+        unary = node.unary()
+        model = None if too_large(node.submodel.model) else without_fixed(node.submodel.model, unary)
+        node.settled = True
+        if model is not None and not model.num_variables:
+            error = adding_error(node.submodel.model, unary) + EPS * abs(model.constant)
+            node.tighten(model.constant - error, model.constant + error)
+        (node.parent or node).refresh()
+
     def may_split(self, model: Model) -> bool:
         """Whether the components of a model are not too many leaves."""
         more = min(num_components(model), MOST_COMPONENTS + 1) - 1
@@ -183,10 +193,9 @@ class Frontier:
             return
         first_limit = node.submodel.ladder.limit if node.clamps else 0
         node.is_and = True
-        small = SMALL_COMPONENT if self.options.exact else 0.0
         children = [
             Node(node, Submodel(component, first_limit), (), -math.inf, math.inf)
-            for component in components(model, small=small, most=MOST_COMPONENTS)
+            for component in components(model, small=SMALL_COMPONENT, most=MOST_COMPONENTS)
         ]
         self.num_nodes += len(children) + 1
         self.num_leaves += len(children) - 1

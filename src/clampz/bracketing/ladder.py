@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
 from clampz.bracketing.regions import Ends, LeafState, Regions, lower_limit
 from clampz.model import Model
 
@@ -26,8 +26,8 @@ OF_A_BRANCH = ((1, 30),)
 BELOW = 40
 # Shares of the time that is left: of the first limit, and of each after it, which is larger by this factor at least.
 FIRST_SHARE, SHARE, LEAST_GROWTH = 0.1, 0.45, 2.0
-# Table entries of the first limit, at least and at most, and of any.
-SMALLEST_LIMIT, FIRST_LIMIT, LARGEST_LIMIT = 2**3, 2**12, 2**24
+# Table entries of the first limit, at least and at most.
+SMALLEST_LIMIT, FIRST_LIMIT = 2**3, 2**12
 
 
 class Try(NamedTuple):
@@ -152,8 +152,6 @@ class Ladder:
 
     def _next_limit(self, model: Model, options: BoundOptions, seconds: float) -> int:
         """As large as its share of the time allows, by what the limit before has taken."""
-        if options.limit is not None:
-            return options.limit  # and that is all
         if self.first_limit:
             return self.limit or self.first_limit
         if not self.limit:
@@ -175,7 +173,9 @@ def evaluation_seconds(model: Model, limit: int) -> float:
 
 
 def fitting_limit(model: Model, options: BoundOptions, seconds: float, most: int) -> int:
-    """The largest limit at which an evaluation takes so many seconds, about."""
+    """The largest limit at which an evaluation takes so many seconds, about; or the one that was asked for."""
+    if options.limit is not None:
+        return options.limit
     entries = (seconds / max(model.num_variables, 1) - SECONDS_PER_VARIABLE) / (SECONDS_PER_ENTRY * ENTRIES_PER_LIMIT)
     return allowed(model, 2 ** int(math.log2(min(max(entries, SMALLEST_LIMIT), most))), options)
 
@@ -184,4 +184,6 @@ def allowed(model: Model, limit: int, options: BoundOptions) -> int:
     """No larger than any, and without exact sums no clique may have all of a model."""
     if options.exact:
         return min(limit, LARGEST_LIMIT)
-    return min(limit, LARGEST_LIMIT, max(SMALLEST_LIMIT, int(np.prod(np.minimum(model.num_states, 2)[:20])) // 4))
+    several = model.num_states[model.num_states > 1].astype(np.float64)
+    joint = float(np.prod(np.sort(several)[:60]))
+    return int(min(limit, LARGEST_LIMIT, max(SMALLEST_LIMIT, joint / 4)))

@@ -279,6 +279,8 @@ def _shared(
 ) -> tuple[Regions | None, LeafState | None]:
     """Regions that all lanes share, as large as there is time for, and where the bounds of the model itself have got
     to."""
+    if not model.num_variables:
+        return None, None
     evaluations = LANE_EVALUATIONS * num_lanes + SHARED_EVALUATIONS
     seconds = options.num_threads * watch.left()
     limit = fitting_limit(model, options, seconds / (2 * evaluations), LARGEST_SHARED)

@@ -45,8 +45,7 @@ def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Refine | Ex
         found = found or _clamp(node, options, watch)
         if found is not None:
             return found
-        node.settled = True  # no variable has a choice left
-        node.refresh()
+        frontier.finish(node)
     return None
 
 
@@ -131,9 +130,9 @@ def _choose(node: Node, select: str) -> int | None:
     known = node.state is not None and node.state.beliefs.any()
     beliefs = node.state.beliefs if node.state is not None and known else np.where(possible, 0.5, 0.0)
     entropy = entropies(model, beliefs[:, None])[:, 0] + LITTLE_ENTROPY
-    edges, strength = model.couplings
-    open_edges = (left[edges] > 1).all(axis=1)
-    total = at_variables(model.num_variables, edges, np.tanh(strength / 4) * open_edges)
+    open_edges = (left[model.edges] > 1).all(axis=1)
+    total = at_variables(model.num_variables, model.edges, np.tanh(model.strength / 4) * open_edges)
+    total = total + np.bincount(model.factors.variables, minlength=model.num_variables)
     if select == CUTS:
         weight = total
     else:

@@ -5,11 +5,13 @@ from functools import cached_property
 
 from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
-from clampz.options import Changeable, Options, check_option, check_whole, is_number, memory_allowed
+from clampz.options import Changeable, Options, check_option, check_whole, is_number, is_whole, memory_allowed
 
 # The selector of its own that a search has.
 CUTS = "cuts"
 CRITERIA = ("gap", "upper", "lower")
+# Table entries of a region, and seeds, which checkpoints keep.
+LARGEST_LIMIT, LARGEST_SEED = 2**24, 2**62
 # Sweeps of mean field and TRW at a leaf.
 SWEEPS = 300
 # Shares of the memory: of the sum of a whole model, of all that workers do beside it, and of what the tree keeps.
@@ -63,7 +65,10 @@ class BoundOptions(Changeable):
     def __post_init__(self) -> None:
         check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
         check_whole("leaves", self.leaves, 1, or_none=True)
-        check_whole("limit", self.limit, 2, or_none=True)
+        fits = self.limit is None or (is_whole(self.limit) and 2 <= self.limit <= LARGEST_LIMIT)
+        check_option(fits, "limit", f"None or a whole number from 2 to {LARGEST_LIMIT:,}", self.limit)
+        fits = is_whole(self.seed) and 0 <= self.seed < LARGEST_SEED
+        check_option(fits, "seed", "a whole number >= 0 of at most 62 bits", self.seed)
         Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
         if self.select not in (known := [CUTS, *selectors()]):
             raise unknown_name("selector", self.select, known)

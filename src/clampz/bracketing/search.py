@@ -180,7 +180,7 @@ class Search:
         for job, left in list(pending.items()):
             if isinstance(left, Refine | Expand):
                 frontier.push(left.node)
-            if job.future.cancel() or isinstance(left, Refine | Expand):
+            if job.future.cancel() or isinstance(left, Expand):  # what is refined by half is better for it
                 del pending[job]
         last_call = Watch(LAST_CALL if reason in ("time", "interrupt") else 0.0)
         while pending and not last_call.must_stop():

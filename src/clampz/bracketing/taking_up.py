@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from clampz.bracketing.bracket import Point
 from clampz.bracketing.frontier import NODE_BYTES
 from clampz.bracketing.kept import Kept, digest
-from clampz.bracketing.ladder import LARGEST_LIMIT
-from clampz.bracketing.options import BoundOptions
+from clampz.bracketing.options import LARGEST_LIMIT, LARGEST_SEED, BoundOptions
 from clampz.bracketing.regions import LeafState, Regions
 from clampz.bracketing.sealed import UnsoundError
 from clampz.bracketing.search import Search
@@ -83,7 +82,8 @@ def _submodels(kept: Kept, root: Submodel, most_bytes: float) -> list[Submodel]:
     _expect(len(kept.limit) == len(kept.num_variables) + 1, "a model for every submodel but the first")
     for limits in (kept.first_limit, kept.limit):
         _expect(((limits == 0) | ((limits >= 2) & (limits <= LARGEST_LIMIT))).all(), "limits of regions")
-    _expect((kept.seed >= 0).all() and (kept.too_wide >= -3).all(), "seeds and clamps that are not negative")
+    _expect(((kept.seed >= 0) & (kept.seed <= LARGEST_SEED)).all(), "seeds of at most 62 bits")
+    _expect((kept.too_wide >= -3).all(), "clamps that are not negative")
     models = list(_models(kept))
     out = [root, *(Submodel(model, int(limit)) for model, limit in zip(models, kept.first_limit[1:], strict=True))]
     main, labels = _Pieces(kept.main, "main cliques"), _Pieces(kept.labels, "labels")
@@ -151,7 +151,7 @@ def _states(kept: Kept, submodels: list[Submodel]) -> list[LeafState]:
         for each in (state.marginals, state.beliefs):
             _expect(((each >= 0) & (each <= 1 + ROUNDING)).all(), "marginals between 0 and 1")
         for each in (state.loss, state.above, state.below):
-            _expect((np.abs(each) <= LARGEST_POTENTIAL).all(), "shifts in the range of potentials")
+            _expect(np.isfinite(each).all(), "finite shifts")  # whatever they are, bounds hold
         out.append(state)
     values.end()
     return out
