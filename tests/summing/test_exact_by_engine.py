@@ -7,7 +7,7 @@ import pytest
 
 import clampz as cz
 from clampz.counting import is_available
-from clampz.elimination.exact import ExactOptions
+from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.model.batch import Batch
 from clampz.planar import plans as planar_plans
 from clampz.simplifying import call
@@ -154,13 +154,13 @@ def test_lanes_of_which_one_is_not_proven_are_not_called_exact(monkeypatch):
     assert found.lower.tolist() == [1.0, 0.5] and found.upper.tolist() == [1.0, math.inf]
 
 
-def test_what_exact_inference_takes_is_that_of_the_rest():
+def test_what_exact_inference_takes_is_that_of_the_rest(always_simplified):
     edges = [(i, j) for i in range(20) for j in range(i)] + [(i % 20, 20 + i) for i in range(200)]
     wide = cz.generators.from_graph(220, edges, rng=0)
     cost = exact_cost(wide)
     assert cost.plan is not None and cost.plan.simpler is not None
     assert cost.plan.summed.model.num_variables <= 20 and "Simplifying leaves" in cost.plan.words()
     found = SumPlan.of(Batch.of(wide)).run(ExactOptions(), Watch())
-    plain = cz.exact(wide, engine="elimination")
+    plain = run_exact(Batch.of(wide), ExactOptions())[0]
     assert found.log_z[0] == pytest.approx(plain.log_z, abs=1e-9)
     assert np.allclose(found.marginals_flat[:, 0], plain.marginals.flat, atol=1e-9)

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from clampz.approximations.region_state import has_zeros
 from clampz.bracketing.parts import Parts
 from clampz.mini_buckets.beliefs import beliefs, losses
 from clampz.mini_buckets.descent import State, optimise
@@ -201,11 +202,6 @@ class Regions:
 def lower_limit(limit: int) -> int:
     """Of the lower bound's cliques, where those of the upper one have this limit."""
     return min(limit, LOWER_LIMIT)
-
-
-def has_zeros(model: Model) -> bool:
-    """Whether tables of edges or factors have hard zeros."""
-    return bool((model.pairwise.flat == -np.inf).any() or (model.factors.flat == -np.inf).any())
 
 
 def may_have_parts(model: Model) -> bool:

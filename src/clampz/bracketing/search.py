@@ -11,6 +11,7 @@ import numpy as np
 from clampz.approximations.accuracy import BETHE_TOL
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.region_state import has_zeros
 from clampz.approximations.trw import trw
 from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
 from clampz.bracketing.dives import Dives, dive
@@ -18,7 +19,7 @@ from clampz.bracketing.frontier import Expand, Frontier, Refine
 from clampz.bracketing.leaves import FINISH_SECONDS, by_mean_field, by_trees, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
-from clampz.bracketing.regions import LeafState, has_zeros
+from clampz.bracketing.regions import LeafState
 from clampz.bracketing.sight import sight_ends
 from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE, Whole, WholeWork
 from clampz.clamping.branches import clamps_that_fit
