@@ -41,6 +41,12 @@ def apply_clip(x, out):
 
 
 @njit
+def apply_twice_atanh(x, out):
+    for k in range(x.size):
+        out[k] = simd_math.twice_atanh(x[k])
+
+
+@njit
 def apply_log_ratio(a, b, out):
     for k in range(a.size):
         out[k] = simd_math.log_ratio(a[k], b[k])
@@ -95,6 +101,11 @@ def test_log_of_the_extremes():
     x = np.array([np.finfo(float).tiny, np.finfo(float).max / 2, 2.0, 0.5, np.e, 1 + 2**-52, 1 - 2**-53])
     assert_relative(applied(apply_log, x), np.log(x.astype(np.longdouble)), RELATIVE)
     assert applied(apply_log, [1.0]).tolist() == [0.0]
+
+
+def test_twice_atanh():
+    z = np.concatenate([np.linspace(-0.1716, 0.1716, 2000), np.geomspace(1e-12, 0.17, 200)])
+    assert_relative(applied(apply_twice_atanh, z), 2 * np.arctanh(z.astype(np.longdouble)), RELATIVE)
 
 
 def test_log_ratio_needs_no_quotient():

@@ -96,7 +96,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
     are too large prove nothing: the error is infinite then.
     """
     num_cliques = layout.parent.size
-    num_shifts = layout.shift_start[-1]
+    num_shifts = x.size - layout.parent.size
     fill_weights(layout, x[num_shifts:], main, lane.weight)
     if not largest(x) <= LARGEST_SHIFT:
         return DONE, np.inf, np.inf
@@ -143,7 +143,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
 @kernel
 def backwards(layout, x, main, lane, gradient, flag):
     """Beliefs of all cliques, in place of p, and the derivative of the bound by the shifts and v."""
-    num_shifts = layout.shift_start[-1]
+    num_shifts = x.size - layout.parent.size
     gradient[:] = 0.0
     for t in range(main.size - 1, -1, -1):
         if flag[0]:
