@@ -17,6 +17,9 @@ from clampz.model import Model
 # Seconds that an evaluation takes, about: for each variable, and for each of its table entries, of which there are so
 # many for each that the limit allows.
 SECONDS_PER_VARIABLE, SECONDS_PER_ENTRY, ENTRIES_PER_LIMIT = 1.5e-6, 1e-8, 0.25
+# Those that building a structure and its tables takes for each variable, and the share of the time left that it may
+# take: it cannot be stopped half way.
+BUILDING_SECONDS, BUILDING_SHARE = 1.5e-5, 0.25
 # Structures that are begun, gone on with, and gone on with to the end, and evaluations of each; those of the first
 # limit, which shows how fast all this is, and those of the branches that were cut out, which are many.
 ROUNDS = ((6, 15), (3, 30), (1, 60))
@@ -124,8 +127,9 @@ class Ladder:
         """To the next round, or to the next limit."""
         done, self._done = sorted(self._done, key=lambda done: done.upper), []
         self._round += 1
-        if self.limit and not done:
-            self.finished = True  # there was not time or memory enough
+        too_late = BUILDING_SECONDS * model.num_variables > BUILDING_SHARE * seconds / options.num_threads
+        if (self.limit and not done) or too_late:
+            self.finished = True  # there was not time or memory enough, or will not be
         elif self.limit and self._round < len(self._rounds):
             number, num_evaluations = self._rounds[self._round]
             self._waiting = [each._replace(num_evaluations=num_evaluations) for each in done[:number]]
