@@ -127,9 +127,8 @@ class Ladder:
         """To the next round, or to the next limit."""
         done, self._done = sorted(self._done, key=lambda done: done.upper), []
         self._round += 1
-        too_late = BUILDING_SECONDS * model.num_variables > BUILDING_SHARE * seconds / options.num_threads
-        if (self.limit and not done) or too_late:
-            self.finished = True  # there was not time or memory enough, or will not be
+        if self.limit and not done:
+            self.finished = True  # there was not time or memory enough
         elif self.limit and self._round < len(self._rounds):
             number, num_evaluations = self._rounds[self._round]
             self._waiting = [each._replace(num_evaluations=num_evaluations) for each in done[:number]]
@@ -137,7 +136,8 @@ class Ladder:
                 self._waiting.append(self._below)
         else:
             limit = self._next_limit(model, options, seconds)
-            if limit < LEAST_GROWTH * self.limit:
+            too_late = BUILDING_SECONDS * model.num_variables > BUILDING_SHARE * seconds / options.num_threads
+            if too_late or limit < LEAST_GROWTH * self.limit:
                 self.finished = True
             else:
                 self._begin(model, limit, options)
