@@ -401,3 +401,18 @@ def test_a_file_is_left_while_readers_look(tmp_path):
     while not done.is_set():
         assert len(resumed(model, BoundOptions(), path).trace) == 1
     writer.join()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_regions_are_kept_once_they_have_come_to_their_end(tmp_path, finished):
+    """A ladder that was left half way begins anew, and has the time that there is then."""
+    model, path = frustrated(9), tmp_path / "tree"
+    search = Search(model, BoundOptions())
+    search.trace.append(Point(0.0, -np.inf, np.inf, 1))
+    ladder = search.frontier.root.submodel.ladder
+    ladder.regions, ladder.limit, ladder.finished = Regions(model, 16, 3, 1e9), 16, finished
+    save(search, path)
+    again = resumed(model, BoundOptions(), path).frontier.root.submodel.ladder
+    assert again.finished == finished and again.limit == (16 if finished else 0)
+    assert (again.regions is not None and again.regions.seed == 3) == finished
+    assert (again.next(model, BoundOptions(), 10.0) is None) == finished

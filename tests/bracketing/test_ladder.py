@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.approximations.region_state import has_zeros
 from clampz.bracketing import ladder as ladders
 from clampz.bracketing.ladder import SMALLEST_LIMIT, Ladder, fitting_limit
 from clampz.bracketing.options import LARGEST_LIMIT
 from clampz.bracketing.regions import LeafState, Regions
+from clampz.mini_buckets.tables import has_zeros
 from clampz.model.batch import Batch
 from random_models import frustrated, random_of_any_kind
 from simplifiable import Enumerated, random_model

@@ -10,7 +10,7 @@ from slow_structures import slow_structure
 import clampz as cz
 from clampz._kernels.mini_buckets_layout import STOPPED
 from clampz.mini_buckets import descent
-from clampz.mini_buckets.beliefs import beliefs, losses
+from clampz.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
 from clampz.mini_buckets.descent import State, evaluate, optimise, optimise_lanes
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables, num_bytes
@@ -179,6 +179,8 @@ def test_losses_are_where_cliques_disagree():
     # the draws are not from the model, so only about: upper - log Z is the loss averaged over the model, and more
     assert 0.2 * (state.bound - log_z) < lost.sum() < 5 * (state.bound - log_z)
     assert np.array_equal(losses(state, 5, seed=1), losses(state, 5, seed=1))
+    both = beliefs_and_losses(state)
+    assert np.array_equal(both[0].marginals, beliefs(state).marginals) and np.array_equal(both[1], losses(state))
 
 
 def test_marginals_are_near():

@@ -12,7 +12,7 @@ from clampz.mini_buckets import beliefs as region_beliefs
 from clampz.mini_buckets.beliefs import Beliefs
 from clampz.mini_buckets.descent import State, optimise
 from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
+from clampz.mini_buckets.tables import Tables, has_zeros
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 
@@ -142,8 +142,3 @@ def sums_exactly(structure: Structure, model: Model) -> bool:
     """Whether no bucket has several cliques, but for variables of one state."""
     several = np.diff(structure.bucket_start) > 1
     return not (model.num_states[structure.order[several]] > 1).any()
-
-
-def has_zeros(model: Model) -> bool:
-    """Whether tables of edges or factors have hard zeros."""
-    return bool((model.pairwise.flat == -np.inf).any() or (model.factors.flat == -np.inf).any())

@@ -10,12 +10,12 @@ import numpy as np
 
 from clampz.approximations.iteration import NO_CONFIGURATION
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.region_state import Lane, RegionLayout, RegionsState, has_zeros, sums_exactly
+from clampz.approximations.region_state import Lane, RegionLayout, RegionsState, sums_exactly
 from clampz.errors import TooWideError
 from clampz.mini_buckets.beliefs import beliefs
 from clampz.mini_buckets.descent import State, optimise, optimise_lanes
 from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables, num_bytes
+from clampz.mini_buckets.tables import Tables, has_zeros, num_bytes
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
@@ -26,8 +26,6 @@ from clampz.signature import approximation
 from clampz.watch import Overdue, Progress, StoppedBy, Watch
 from clampz.workers import Workers
 
-# Pairs of neighbours that chance may add in the choice of an order.
-NOISE = 1.0
 # Evaluations after which the better half of several structures is kept; twice as many each time.
 FIRST_EVALUATIONS = 15
 # Shares of the time that is left: of the choice between structures, of mean field at the end, and, of a lower bound, of
@@ -144,8 +142,7 @@ def _laid_out(model: Model, options: RegionsOptions, watch: Watch, pool: Workers
     allowed = memory_allowed(options.memory)
 
     def structure(seed: int, grow: bool = True) -> Structure:
-        noise = NOISE if seed else 0.0
-        return Structure.of(model, options.limit, noise=noise, seed=seed, grow=grow, most_bytes=allowed, watch=watch)
+        return Structure.of(model, options.limit, seed=seed, grow=grow, most_bytes=allowed, watch=watch)
 
     above, point = structure(options.seed), None
     if options.num_structures > 1 and not sums_exactly(above, model):

@@ -23,6 +23,7 @@ from clampz.elimination.orders import Order, quick_order
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Scopes
 from clampz.elimination.slice_plans import MOST_VARIABLES
 from clampz.errors import TooWideError
+from clampz.mini_buckets.tables import has_zeros
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats, Integers, log_sum_exp, summing_error
@@ -98,7 +99,7 @@ class Dives:
         self._forgotten = False
         self._lower, self._upper = list[float](), list[float]()
         self._best = -math.inf
-        self._has_zeros = bool(np.isneginf(model.pairwise.flat).any() or np.isneginf(model.factors.flat).any())
+        self._has_zeros = has_zeros(model)
 
     @property
     def is_over(self) -> bool:

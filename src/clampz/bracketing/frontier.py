@@ -155,25 +155,31 @@ class Frontier:
         if (not far and (len(child.clamps) % 2 or whole.num_variables > MANY_VARIABLES)) or too_large(whole):
             self.push(child)
             return
-        unary = child.unary()
-        model = without_fixed(whole, unary)
+        model, error = self._cut_out(child)
         if model is None:
             child.lower = child.upper = -math.inf
             child.settled = True
         elif self.may_split(model) and (far or num_components(model) != 1):
-            self.split(child, model, adding_error(whole, unary))
+            self.split(child, model, error)
         else:
             self.push(child)
 
     def finish(self, node: Node) -> None:
         """A leaf of which no variable has a choice of states left: one configuration at most."""
-        unary = node.unary()
-        model = None if too_large(node.submodel.model) else without_fixed(node.submodel.model, unary)
         node.settled = True
-        if model is not None and not model.num_variables:
-            error = adding_error(node.submodel.model, unary) + EPS * abs(model.constant)
-            node.tighten(model.constant - error, model.constant + error)
+        if not too_large(node.submodel.model):
+            model, error = self._cut_out(node)
+            if model is not None:
+                self.split(node, model, error)
+                return
+            node.lower = node.upper = -math.inf
         (node.parent or node).refresh()
+
+    def _cut_out(self, node: Node) -> tuple[Model | None, float]:
+        """What is left of a node's model without the variables that are fixed, None where Z = 0, and what rounding may
+        have changed in it."""
+        whole, unary = node.submodel.model, node.unary()
+        return without_fixed(whole, unary), adding_error(whole, unary)
 
     def may_split(self, model: Model) -> bool:
         """Whether the components of a model are not too many leaves."""

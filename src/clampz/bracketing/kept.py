@@ -24,9 +24,9 @@ class Kept(NamedTuple):
     trace_*         (T,)   the brackets so far
 
     Submodels; the first is the whole, and its model is not kept:
-    first_limit, finished, too_wide
+    first_limit, too_wide
                     (M,)   as they have them
-    limit, seed     (M,)   of their regions; a limit of 0 for none
+    limit, seed     (M,)   of their regions, where the ladder has come to its end; a limit of 0 for none: it begins anew
     num_main, num_labels
                     (M,)   variables that the lower bound's main and labels are of: all or none
     num_variables, num_edges, num_factors, constant
@@ -51,7 +51,6 @@ class Kept(NamedTuple):
     trace_upper: Floats
     trace_leaves: Integers
     first_limit: Integers
-    finished: Bytes
     too_wide: Integers
     limit: Integers
     seed: Integers
@@ -105,7 +104,8 @@ def kept_of(search: Search) -> Kept:
     place = {id(state): number for number, state in enumerate(states)}
     state_of = {id(leaf): place[id(leaf.state)] for leaf in leaves if leaf.state is not None}
     clamps = [clamp for node in nodes for clamp in node.clamps]
-    regions = [submodel.ladder.regions for submodel in submodels]
+    ladders = [submodel.ladder for submodel in submodels]
+    regions = [ladder.regions if ladder.finished else None for ladder in ladders]
     found = [each for each in regions if each is not None]
     models = [submodel.model for submodel in submodels[1:]]
     return Kept(
@@ -116,7 +116,6 @@ def kept_of(search: Search) -> Kept:
         trace_upper=_floats(point.upper for point in search.trace),
         trace_leaves=_integers(point.num_leaves for point in search.trace),
         first_limit=_integers(submodel.ladder.first_limit for submodel in submodels),
-        finished=_bytes(submodel.ladder.finished for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
         limit=_integers(0 if each is None else each.limit for each in regions),
         seed=_integers(0 if each is None else each.seed for each in regions),

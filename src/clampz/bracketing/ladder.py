@@ -73,11 +73,9 @@ class Ladder:
         self._done: list[Try] = []  # of this round
         self._below: Try | None = None  # where the lower bound has got to
 
-    def go_on_from(self, regions: Regions, *, finished: bool) -> None:
-        """With regions that there were; what had not come to its end begins again with larger ones."""
-        self.regions, self.limit, self.finished = regions, regions.limit, finished
-        self._round = len(self._rounds)
-        self._done = []
+    def end_with(self, regions: Regions) -> None:
+        """As one that has come to its end with these."""
+        self.regions, self.limit, self.finished = regions, regions.limit, True
 
     @property
     def is_busy(self) -> bool:

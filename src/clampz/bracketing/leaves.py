@@ -81,22 +81,21 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
             lower[lane], upper[lane] = sum_lane(work.model, work.unary[:, lane], plan, watch)
             done[lane] = bool(upper[lane] < np.inf)
     left = np.flatnonzero(~np.array(done))
-    if work.regions is None and left.size and not watch.must_stop():
+    regions, begin = work.regions, work.start or LeafState.even(work.model)
+    if regions is None and left.size and not watch.must_stop():
         found = solve_by_methods(work.model, work.unary[:, left], options, watch.left(METHOD_SHARE), 1, watch)
         lower[left], upper[left] = found.lower, found.upper
         for lane, state in zip(left.tolist(), found.states, strict=True):
             states[lane] = state
-    regions, begin = work.regions, work.start or LeafState.even(work.model)
-    for lane in left.tolist() if regions is not None else ():
-        if watch.must_stop():
+    for lane in left.tolist():
+        if regions is None or watch.must_stop():
             break
         try:
-            assert regions is not None
             bounds = regions.bounds(work.unary[:, lane], begin, work.num_evaluations, work.ends, watch)
         except (Overdue, TooWideError):
             break
         lower[lane], upper[lane], states[lane] = bounds
-    return Solved(lower, upper, done, states, work.regions, watch.seconds)
+    return Solved(lower, upper, done, states, regions, watch.seconds)
 
 
 def solve_by_methods(

@@ -6,20 +6,17 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from clampz.approximations.region_state import has_zeros
 from clampz.bracketing.parts import Parts
-from clampz.mini_buckets.beliefs import beliefs, losses
+from clampz.mini_buckets.beliefs import beliefs_and_losses
 from clampz.mini_buckets.descent import State, optimise
 from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
+from clampz.mini_buckets.tables import Tables, has_zeros
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.watch import UNLIMITED, Overdue, Watch
 
 Ends = Literal["both", "upper", "lower"]
 
-# Pairs of neighbours that noise may add in the choice of an order, where there are several structures.
-NOISE = 1.0
 # Tables of the lower bound are no larger: beyond, they gain too little.
 LOWER_LIMIT = 2**14
 # What a variable loses at which cliques rule out all of each other's states.
@@ -132,11 +129,11 @@ class Regions:
         if found.gradient is None:
             return found.bound, start
         try:
-            marginals = beliefs(found, watch).marginals
-            loss = np.nan_to_num(losses(found, watch=watch), nan=0.0, posinf=LARGEST_LOSS)
+            believed, loss = beliefs_and_losses(found, watch)
         except Overdue:
-            marginals, loss = start.beliefs, start.loss
-        return found.bound, replace(start, beliefs=marginals, loss=loss, above=found.x)
+            return found.bound, replace(start, above=found.x)
+        loss = np.nan_to_num(loss, nan=0.0, posinf=LARGEST_LOSS)
+        return found.bound, replace(start, beliefs=believed.marginals, loss=loss, above=found.x)
 
     def _lower(self, unary: Floats, start: LeafState, num_evaluations: int, watch: Watch) -> tuple[float, LeafState]:
         if may_have_parts(self.model):
@@ -163,9 +160,8 @@ class Regions:
     def above(self, watch: Watch) -> Tables:
         """The upper bound's structure."""
         if self._above is None:
-            noise = NOISE if self.seed else 0.0
             structure = Structure.of(
-                self.model, self.limit, noise=noise, seed=self.seed, most_bytes=int(self.most_bytes), watch=watch
+                self.model, self.limit, seed=self.seed, most_bytes=int(self.most_bytes), watch=watch
             )
             self._above = Tables.of(self.model, structure)
         return self._above

@@ -11,7 +11,6 @@ import numpy as np
 from clampz.approximations.accuracy import BETHE_TOL
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
-from clampz.approximations.region_state import has_zeros
 from clampz.approximations.trw import trw
 from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
 from clampz.bracketing.dives import Dives, dive
@@ -27,6 +26,7 @@ from clampz.clamping.call import clamp_on
 from clampz.clamping.selectors.registry import check_defined
 from clampz.counting import Counted, worth_counting
 from clampz.errors import OptionError, TooWideError
+from clampz.mini_buckets.tables import has_zeros
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats

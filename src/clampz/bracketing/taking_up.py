@@ -78,7 +78,7 @@ class _Pieces(Generic[Number]):
 def _submodels(kept: Kept, root: Submodel, most_bytes: float) -> list[Submodel]:
     """All submodels, the root's first, whose model is there already."""
     numbers = kept.first_limit, kept.limit, kept.seed, kept.too_wide
-    _same_length(*numbers, kept.finished, kept.num_main, kept.num_labels)
+    _same_length(*numbers, kept.num_main, kept.num_labels)
     _expect(len(kept.limit) == len(kept.num_variables) + 1, "a model for every submodel but the first")
     for limits in (kept.first_limit, kept.limit):
         _expect(((limits == 0) | ((limits >= 2) & (limits <= LARGEST_LIMIT))).all(), "limits of regions")
@@ -87,7 +87,6 @@ def _submodels(kept: Kept, root: Submodel, most_bytes: float) -> list[Submodel]:
     models = list(_models(kept))
     out = [root, *(Submodel(model, int(limit)) for model, limit in zip(models, kept.first_limit[1:], strict=True))]
     main, labels = _Pieces(kept.main, "main cliques"), _Pieces(kept.labels, "labels")
-    finished = _flags(kept.finished).tolist()
     for k, submodel in enumerate(out):
         submodel.too_wide, n = int(kept.too_wide[k]), submodel.model.num_variables
         sizes = int(kept.num_main[k]), int(kept.num_labels[k])
@@ -98,7 +97,7 @@ def _submodels(kept: Kept, root: Submodel, most_bytes: float) -> list[Submodel]:
             _expect((own[0] >= 0).all(), "main cliques that are there")
             _expect(((own[1] >= 0) & (own[1] < n)).all(), "labels of parts that are there")
             _expect(np.bincount(own[1]).all(), "parts that have variables")
-            submodel.ladder.go_on_from(Regions(submodel.model, limit, seed, most_bytes, *own), finished=finished[k])
+            submodel.ladder.end_with(Regions(submodel.model, limit, seed, most_bytes, *own))
     main.end()
     labels.end()
     return out

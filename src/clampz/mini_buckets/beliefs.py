@@ -13,6 +13,8 @@ from clampz.watch import UNLIMITED, Overdue, Watch
 
 # Below it is what is impossible: exponentials stop short of 0.
 LEAST_BELIEF = 1e-300
+# Draws that losses are averaged over.
+NUM_DRAWS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +48,25 @@ class Beliefs:
 def beliefs(state: State, watch: Watch = UNLIMITED) -> Beliefs:
     """Beliefs of a state; raises Overdue where the watch says stop before they are there, or the lane has no possible
     configuration."""
-    tables = state.tables
+    return _beliefs(state, _passed(state, watch), watch)
+
+
+def losses(state: State, num_draws: int = NUM_DRAWS, seed: int = 0, watch: Watch = UNLIMITED) -> Floats:
+    """(n,) what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its beliefs: the
+    larger, the more is won by fixing that variable, or by larger cliques for it.  Raises what `beliefs` does."""
+    return _losses(state, _passed(state, watch), num_draws, seed, watch)
+
+
+def beliefs_and_losses(state: State, watch: Watch = UNLIMITED) -> tuple[Beliefs, Floats]:
+    """Both, of one pass forwards."""
     work = _passed(state, watch)
+    lost = _losses(state, work, NUM_DRAWS, 0, watch)
+    return _beliefs(state, work, watch), lost
+
+
+def _beliefs(state: State, work: Pass, watch: Watch) -> Beliefs:
+    """After a pass forwards, whose tables become beliefs."""
+    tables = state.tables
     if not turn_back(state, state.x, work, np.empty_like(state.x), watch):
         raise Overdue
     work.table[work.table < LEAST_BELIEF] = 0.0
@@ -57,12 +76,10 @@ def beliefs(state: State, watch: Watch = UNLIMITED) -> Beliefs:
     return Beliefs(tables.structure, tables.model.num_states, marginals, work.table, work.clique_entropy)
 
 
-def losses(state: State, num_draws: int = 32, seed: int = 0, watch: Watch = UNLIMITED) -> Floats:
-    """(n,) what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its beliefs: the
-    larger, the more is won by fixing that variable, or by larger cliques for it."""
+def _losses(state: State, work: Pass, num_draws: int, seed: int, watch: Watch) -> Floats:
+    """After a pass forwards, which stays as it is."""
     tables = state.tables
     n = tables.model.num_variables
-    work = _passed(state, watch)
     rng = np.random.default_rng(seed)
     states, out = np.zeros(n, dtype=np.int64), np.zeros(n)
     most = int(tables.model.num_states.max(initial=1))

@@ -31,6 +31,8 @@ COUNTING_WORK, LEAST_COUNTING_WORK = 2**23, 2**10
 ENDLESS = 2**62
 # At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
 SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
+# Pairs that chance adds at most where nobody says how many.
+NOISE = 1.0
 # Words of eight bytes that bounds take at most: for each lane, per entry of a table (values, beliefs, and twice its
 # message, half as large unless the variable has one state) and per shift and weight (what a descent remembers of its
 # steps); and for all lanes, per clique (links and strides), beside the structure's own.
@@ -87,7 +89,7 @@ class Structure:
         model: Model,
         limit: int = 2**14,
         *,
-        noise: float = 0.0,
+        noise: float | None = None,
         seed: int = 0,
         grow: bool = True,
         last: Sequence[int] = (),
@@ -105,7 +107,8 @@ class Structure:
         Parameters
         ----------
         noise, seed
-            Pairs that a variable may seem to join more than it does, at random: other structures for other seeds.
+            Pairs that a variable may seem to join more than it does, at random: other structures for other seeds.  By
+            default there is no chance in the one of seed 0, and a little in others.
         grow
             Whether cliques that share a bucket grow by variables that their parent and others of the bucket have.
         last
@@ -115,6 +118,7 @@ class Structure:
         """
         check_whole("limit", limit, 2)
         limit = int(limit)
+        noise = (NOISE if seed else 0.0) if noise is None else noise
         check_option(is_number(noise) and 0.0 <= noise < np.inf, "noise", "a number of edges >= 0", noise)
         n, allowed = model.num_variables, memory_allowed(most_bytes)
         given = np.array([] if order is None else order, dtype=np.int64)

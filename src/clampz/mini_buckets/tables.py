@@ -125,6 +125,11 @@ def num_bytes(structure: Structure, num_states: Integers, num_lanes: int, num_at
     return 8 * (shared + num_lanes * lane + num_at_once * at_work)
 
 
+def has_zeros(model: Model) -> bool:
+    """Whether tables of edges or factors have hard zeros, which leave nothing of most lower bounds."""
+    return bool((model.pairwise.flat == -np.inf).any() or (model.factors.flat == -np.inf).any())
+
+
 def _edges_and_factors(
     model: Model, structure: Structure
 ) -> list[tuple[Integers, Integers, Integers, Integers, Floats]]:
