@@ -73,6 +73,8 @@ NO_SIZES = {
     "_kernels.mini_buckets_passes:LARGEST_V": "a logarithm of a weight",
     "_kernels.mini_buckets_passes:LARGEST_SHIFT": "tests/mini_buckets/test_descent.py",
     "mini_buckets.tables:BLOCK": "tests/mini_buckets/test_passes.py",
+    "mini_buckets.proposals:BLOCK_NUMBERS": "tests/mini_buckets/test_proposals.py",
+    "mini_buckets.proposals:MOST_IN_BLOCK": "tests/mini_buckets/test_proposals.py",
     "io.potentials:LARGEST_PLAIN": "how a number is written",
 }
 

@@ -15,6 +15,7 @@ from clampz.counting import circuits
 from clampz.counting.encoding import encode
 from clampz.mini_buckets.beliefs import beliefs, losses
 from clampz.mini_buckets.descent import State, optimise
+from clampz.mini_buckets.proposals import Proposal
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables
 from clampz.planar.sums import planar_sum
@@ -204,6 +205,8 @@ def walk_regions(name: str, model: cz.Model) -> None:
         if upper.bound > -np.inf:
             beliefs(upper)
             losses(upper, 2)
+            proposal = Proposal.of(upper, model.unary.flat)
+            assert proposal is not None and (proposal.draw(0, 0).log_weights <= proposal.bound).all(), name
 
 
 def walk_planar(name: str, model: cz.Model) -> None:

@@ -1,16 +1,17 @@
-"""Configurations drawn from what a pass forwards has left, p_c(x | rest) of every clique, in reverse order of
-elimination:
+"""Configurations drawn from p_c(x | rest) of every clique, in reverse order of elimination:
 
-    q(x | later) = sum_c w_c p_c(x | rest)
+    q(x | later) = sum_c w_c p_c(x | rest)   over the states that are possible in every clique, made to add up to 1
 
-and what the bound loses at each variable there: Hölder's inequality at one bucket is an equality where its cliques
-agree, and else loses -log sum_x prod_c p_c(x | rest)^w_c.
+so that f(x) / q(x) is at most exp(upper bound) for every configuration (inequality of the means); and what the bound
+loses at each variable: Hölder's inequality at one bucket is an equality where its cliques agree, and else loses
+-log sum_x prod_c p_c(x | rest)^w_c.
 
-order     (n,)   variables as they are eliminated
-scope, strides   of the cliques' tables, an entry per axis
-uniform   (n,)   numbers from [0, 1), one for each variable
-states    (n,)   the configuration drawn
-losses    (n,)   added up
+order     (n,)     variables as they are eliminated
+scope              of the cliques' tables, an entry per axis
+uniform   (N, n)   numbers from [0, 1), one for each draw and variable
+states    (N, n)   the configurations drawn; of a draw that ran into no possible state, as far as it came
+log_q     (N,)     log q of each; inf of one that ran into no possible state
+losses    (n,)     added up over the draws; empty: not asked for
 """
 
 import math
@@ -18,41 +19,73 @@ import math
 import numpy as np
 
 from clampz._kernels.jit import kernel
+from clampz._kernels.mini_buckets_passes import fill_psi
 
 # What a draw that runs into no possible state is taken to lose, in nats; it loses everything.
 LOSS_IF_IMPOSSIBLE = 50.0
+# In place of a probability: the state is impossible, and no underflow.
+IMPOSSIBLE = -1.0
 
 
 @kernel
-def draw(layout, order, scope, lane, uniform, states, losses, most_states):
+def fill_proposal(layout, theta, x, lane, flag):
+    """After a pass forwards: p of every clique again, with impossible states marked; False if it was left half way."""
+    for c in range(layout.parent.size):
+        if flag[0]:
+            return False
+        fill_psi(layout, theta, x, c, lane)
+        m = lane.message[layout.message_start[c] : layout.message_start[c + 1]]
+        inverse = 1.0 / lane.weight[c]
+        for k in range(layout.sizes[layout.scope_start[c]]):
+            at = layout.table_start[c] + k * m.size
+            row = lane.table[at : at + m.size]
+            for r in range(m.size):
+                row[r] = math.exp(min((row[r] - m[r]) * inverse, 0.0)) if row[r] > -np.inf else IMPOSSIBLE
+    return True
+
+
+@kernel
+def draw(layout, order, scope, lane, uniform, states, log_q, losses, most_states):
     share, log_product = np.empty(most_states), np.empty(most_states)
-    for t in range(order.size - 1, -1, -1):
-        begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
-        K = layout.sizes[layout.scope_start[begin]]
-        share[:K] = 0.0
-        log_product[:K] = 0.0
-        for c in range(begin, end):
-            place, stride = 0, 1
-            for a in range(layout.scope_start[c + 1] - 1, layout.scope_start[c], -1):
-                place += states[scope[a]] * stride
-                stride *= layout.sizes[a]
+    for d in range(uniform.shape[0]):
+        x = states[d]
+        log_q[d] = 0.0
+        for t in range(order.size - 1, -1, -1):
+            begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
+            K = layout.sizes[layout.scope_start[begin]]
+            share[:K] = 0.0
+            log_product[:K] = 0.0
+            for c in range(begin, end):
+                place, stride = layout.table_start[c], 1
+                for a in range(layout.scope_start[c + 1] - 1, layout.scope_start[c], -1):
+                    place += x[scope[a]] * stride
+                    stride *= layout.sizes[a]
+                for k in range(K):
+                    p = lane.table[place + k * stride]
+                    share[k] = share[k] + lane.weight[c] * p if p >= 0.0 and share[k] >= 0.0 else IMPOSSIBLE
+                    if losses.size:
+                        log_product[k] += lane.weight[c] * math.log(p) if p > 0.0 else -np.inf
+            total = 0.0
             for k in range(K):
-                p = lane.table[layout.table_start[c] + k * stride + place]
-                share[k] += lane.weight[c] * p
-                log_product[k] += lane.weight[c] * math.log(p) if p > 0.0 else -np.inf
-        total, agreed = 0.0, 0.0
-        for k in range(K):
-            total += share[k]
-            agreed += math.exp(log_product[k])
-        left = uniform[t] * total
-        chosen = 0
-        while chosen < K - 1 and left >= share[chosen]:
-            left -= share[chosen]
-            chosen += 1
-        states[order[t]] = chosen
-        if end > begin + 1:
-            loss = -math.log(agreed) if agreed > 0.0 else LOSS_IF_IMPOSSIBLE
-            losses[order[t]] += min(max(loss, 0.0), LOSS_IF_IMPOSSIBLE)
+                total += max(share[k], 0.0)
+            if not total > 0.0:
+                log_q[d] = np.inf
+                break
+            left = uniform[d, t] * total
+            chosen, last = -1, -1
+            while chosen < K - 1 and (last < 0 or left >= 0.0):
+                chosen += 1
+                if share[chosen] > 0.0:
+                    left -= share[chosen]
+                    last = chosen
+            x[order[t]] = last
+            log_q[d] += math.log(share[last] / total)
+            if losses.size and end > begin + 1:
+                agreed = 0.0
+                for k in range(K):
+                    agreed += math.exp(log_product[k])
+                loss = -math.log(agreed) if agreed > 0.0 else LOSS_IF_IMPOSSIBLE
+                losses[order[t]] += min(max(loss, 0.0), LOSS_IF_IMPOSSIBLE)
 
 
 @kernel

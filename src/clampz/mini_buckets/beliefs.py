@@ -80,13 +80,14 @@ def _losses(state: State, work: Pass, num_draws: int, seed: int, watch: Watch) -
     """After a pass forwards, which stays as it is."""
     tables = state.tables
     n = tables.model.num_variables
-    rng = np.random.default_rng(seed)
-    states, out = np.zeros(n, dtype=np.int64), np.zeros(n)
+    rng, out = np.random.default_rng(seed), np.zeros(n)
+    states, log_q = np.zeros((1, n), dtype=np.int32), np.empty(1)
     most = int(tables.model.num_states.max(initial=1))
     done = 0
     while done < num_draws and not (done and watch.must_stop()):
+        numbers = rng.random((1, n))
         mini_buckets_draws.draw(
-            tables.layout, tables.structure.order, tables.structure.scope, work, rng.random(n), states, out, most
+            tables.layout, tables.structure.order, tables.structure.scope, work, numbers, states, log_q, out, most
         )
         done += 1
     return out / done

@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clampz._kernels.scores import fill_scores
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.binary import BinaryForm, Kind, balancing, couplings, flipped, pair_form, strengths
 from clampz.model.checks import (
@@ -387,11 +388,35 @@ class Model(Variables):
             raise EvidenceError(f"{expected}, found shape {states.shape}")
         if not np.issubdtype(states.dtype, np.integer) or ((states < 0) | (states >= self.num_states)).any():
             states = np.array([self.state_index(i, s) for i, s in enumerate(configuration)])  # type: ignore[arg-type]
-        x = states.astype(np.int64)
-        i, j = self.edges.T
-        single = self.unary.flat[self.unary.start[:-1] + x].sum()
-        pairs = self.pairwise.flat[self.pairwise.start[:-1] + x[i] * self.num_states[j] + x[j]].sum()
-        return float(self.constant + single + pairs) + sum(float(table[tuple(x[list(s)])]) for s, table in self.factors)
+        return float(self.scores(states.astype(np.int32)[None])[0])
+
+    def scores(self, configurations: NDArray[np.integer[Any]]) -> Floats:
+        """Log potentials (N,) of many configurations (N, n), states by index."""
+        states = np.ascontiguousarray(configurations, dtype=np.int32)
+        if states.ndim != 2 or states.shape[1] != self.num_variables:
+            raise EvidenceError(
+                f"configurations: expected shape (number, {self.num_variables}), a state of each variable in a row, "
+                f"found {states.shape}"
+            )
+        if ((states < 0) | (states >= self.num_states)).any():
+            d, i = np.argwhere((states < 0) | (states >= self.num_states))[0]
+            raise EvidenceError(f"configuration {d}, variable {i}: there is no state {states[d, i]}")
+        out, factors = np.empty(len(states)), self.factors
+        fill_scores(
+            states,
+            self.num_states,
+            self.unary.start,
+            self.unary.flat,
+            self.edges,
+            self.pairwise.start,
+            self.pairwise.flat,
+            factors.scope_start,
+            factors.variables,
+            factors.start,
+            factors.flat,
+            out,
+        )
+        return out + self.constant
 
     def condition(self, evidence: Evidence) -> "Model":
         """The model of the other variables, given evidence `{variable: state}`; its Z is the probability of the
