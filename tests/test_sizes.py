@@ -114,7 +114,6 @@ SET = {
     "bracketing.marginals:LARGEST_SHARED": Setting((8, 16), checks.intervals),
     "bracketing.ladder:FIRST_LIMIT": Setting((8, 2**20), checks.brackets),
     "bracketing.regions:MOST_EDGES": Setting((0, 31, 32), checks.brackets),
-    "bracketing.regions:LOWER_LIMIT": Setting((2, 4), checks.brackets),
     "bracketing.frontier:SMALL_COMPONENT": Setting((0.0, 1.0, 7.0), checks.brackets),
     "bracketing.frontier:MOST_COMPONENTS": Setting((2, 3), checks.brackets),
     "bracketing.marginals:MOST_SEARCHES": Setting((0, 1, 2), checks.intervals),

@@ -14,7 +14,7 @@ from clampz.bracketing.bracket import Point
 from clampz.bracketing.checkpoints import LINE, TITLE, resumed, save
 from clampz.bracketing.kept import KINDS, Kept, digest, kept_of
 from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.regions import LeafState, Regions
+from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import Node
 from random_models import frustrated, random_edges, random_tables
@@ -207,7 +207,7 @@ def test_arrays_that_are_too_long_or_too_short(base, refused):
             refused(**{field: np.empty(0)})
 
 
-HARMLESS = {"main", "seed", "too_wide", "trace_leaves"}  # any number that is not negative
+HARMLESS = {"below_seed", "main", "seed", "too_wide", "trace_leaves"}  # any number that is not negative
 
 
 def test_numbers_out_of_range(base, refused):
@@ -305,15 +305,15 @@ def test_parts_that_are_not_narrow_are_not_summed():
     """All of a model of 40 variables as one part: summing it would take a terabyte times eight."""
     edges = {pair: [[0, 1], [-np.inf, 0]] for pair in itertools.combinations(range(40), 2)}
     model = cz.Model(np.zeros((40, 2)), edges)
-    forged = Regions(model, 100, 0, 1e9, labels=np.zeros(40, dtype=np.int64))
+    forged = Regions(model, Shape(100), Shape(100), 1e9, labels=np.zeros(40, dtype=np.int64))
     assert forged.bounds(model.unary.flat, LeafState.even(model), 3, "lower").lower == -np.inf
 
 
 def test_main_cliques_that_are_none_are_chosen_again():
     model = frustrated(9)
-    regions = Regions(model, 8, 0, 1e9)
+    regions = Regions(model, Shape(8), Shape(8), 1e9)
     found = regions.bounds(model.unary.flat, LeafState.even(model), 5)
-    forged = Regions(model, 8, 0, 1e9, main=np.full(model.num_variables, 2**40))
+    forged = Regions(model, Shape(8), Shape(8), 1e9, main=np.full(model.num_variables, 2**40))
     again = forged.bounds(model.unary.flat, found.state, 5)
     assert again.lower <= cz.exact(model).upper and (forged.main == regions.main).all()
 
@@ -410,9 +410,9 @@ def test_regions_are_kept_once_they_have_come_to_their_end(tmp_path, finished):
     search = Search(model, BoundOptions())
     search.trace.append(Point(0.0, -np.inf, np.inf, 1))
     ladder = search.frontier.root.submodel.ladder
-    ladder.regions, ladder.limit, ladder.finished = Regions(model, 16, 3, 1e9), 16, finished
+    ladder.regions, ladder.limit, ladder.finished = Regions(model, Shape(16, 3), Shape(8, 1), 1e9), 16, finished
     save(search, path)
     again = resumed(model, BoundOptions(), path).frontier.root.submodel.ladder
     assert again.finished == finished and again.limit == (16 if finished else 0)
-    assert (again.regions is not None and again.regions.seed == 3) == finished
+    assert (again.regions is not None and (*again.regions.above, *again.regions.below) == (16, 3, 8, 1)) == finished
     assert (again.next(model, BoundOptions(), 10.0) is None) == finished

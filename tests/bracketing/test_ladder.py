@@ -10,7 +10,7 @@ import clampz as cz
 from clampz.bracketing import ladder as ladders
 from clampz.bracketing.ladder import SMALLEST_LIMIT, Ladder, fitting_limit
 from clampz.bracketing.options import LARGEST_LIMIT
-from clampz.bracketing.regions import LeafState, Regions
+from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.mini_buckets.tables import has_zeros
 from clampz.model.batch import Batch
 from random_models import frustrated, random_of_any_kind
@@ -34,7 +34,8 @@ def test_both_ends_of_every_lane_hold(seed):
     model = random_of_any_kind(seed, 7) if seed % 2 else random_model(seed)
     if not model.num_variables:
         return
-    regions, state = Regions(model, (4, 16, 64)[seed % 3], seed % 4, MUCH), LeafState.even(model)
+    shapes = Shape((4, 16, 64)[seed % 3], seed % 4), Shape((16, 4, 64)[seed % 3], seed % 3)
+    regions, state = Regions(model, *shapes, MUCH), LeafState.even(model)
     for lane in lanes_of(model):
         truth = Enumerated(Batch(model, lane[:, None]).lane(0)).log_z
         found = regions.bounds(lane, state, 5)
@@ -48,7 +49,7 @@ def test_a_clamp_leaves_the_lower_bound_standing(seed):
     """States that are ruled out are hard zeros, but none that the lower bound minds."""
     model = cz.generators.grid(4, 4, weights=(-4, 4), labels=2 + seed % 2, rng=seed)
     assert not has_zeros(model)
-    regions = Regions(model, 8, 0, MUCH)
+    regions = Regions(model, Shape(8), Shape(8), MUCH)
     whole = regions.bounds(model.unary.flat, LeafState.even(model), 30)
     lane = model.unary.flat.copy()
     lane[2 * (seed % 4)] = -np.inf
@@ -61,7 +62,7 @@ def test_large_regions_are_tight():
     model = cz.generators.grid(6, 6, weights=(-6, 6), rng=0)
     gaps = []
     for limit in (8, 2**5, 2**14):
-        found = Regions(model, limit, 0, MUCH).bounds(model.unary.flat, LeafState.even(model), 60)
+        found = Regions(model, Shape(limit), Shape(limit), MUCH).bounds(model.unary.flat, LeafState.even(model), 60)
         gaps.append(found.upper - found.lower)
     assert gaps[0] > gaps[1] > gaps[2]
     assert gaps[2] < 1e-6  # no bucket has more than one clique
@@ -69,7 +70,7 @@ def test_large_regions_are_tight():
 
 def test_regions_travel_without_their_tables():
     model = frustrated(3)
-    regions = Regions(model, 16, 1, MUCH)
+    regions = Regions(model, Shape(16, 1), Shape(8, 2), MUCH)
     here = regions.bounds(model.unary.flat, LeafState.even(model), 5)
     sent = pickle.loads(pickle.dumps(regions))
     there = sent.bounds(model.unary.flat, here.state, 5)
@@ -78,42 +79,40 @@ def test_regions_travel_without_their_tables():
 
 
 def test_a_ladder_begins_many_and_ends_one(monkeypatch):
-    """Two structures of the first limit; of a larger one six, the best three of them, the best one; and so on, while
-    there is time."""
+    """Two structures of the first limit, and one of the lower bound; of a larger one six and two, the best three of
+    them and the better one, the best ones; and so on, while there is time."""
     monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
     model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
     ladder, asked = Ladder(), []
     while (step := ladder.next(model, options, 1.0 if len(asked) < 10 else 0.0)) is not None:
         asked.append(step)
-        upper = 100.0 - step.regions.seed - step.num_evaluations / 100 - math.log2(step.regions.limit)
-        ladder.take(step, upper, step.state, step.regions, 1e-3)
+        shape = step.regions.above
+        tightness = shape.seed + step.num_evaluations / 100 + math.log2(shape.limit)
+        ladder.take(step, (tightness, 100.0 - tightness), step.state, step.regions, 1e-3)
     assert ladder.finished and not ladder.is_busy
     first, second = asked[:3], asked[3:]
-    assert [(step.regions.limit, step.regions.seed, step.ends) for step in first] == [
-        (8, 0, "upper"),
-        (8, 0, "lower"),
-        (8, 1, "upper"),
-    ]
-    assert len({step.regions.limit for step in second}) == 1 and second[0].regions.limit >= 16
-    assert [step.regions.seed for step in second if step.ends == "upper"] == [0, 1, 2, 3, 4, 5, 5, 4, 3, 5]
-    assert [step.ends for step in second].count("lower") == 2
-    assert ladder.regions.seed == 5 and ladder.regions.limit == second[0].regions.limit
+    assert [(*step.regions.above, step.ends) for step in first] == [(8, 0, "upper"), (8, 0, "lower"), (8, 1, "upper")]
+    assert len({step.regions.above.limit for step in second}) == 1 and second[0].regions.above.limit >= 16
+    assert [step.regions.above.seed for step in second if step.ends == "upper"] == [0, 1, 2, 3, 4, 5, 5, 4, 3, 5]
+    assert [step.regions.below.seed for step in second if step.ends == "lower"] == [0, 1, 1, 1]
+    limit = second[0].regions.above.limit
+    assert ladder.regions.above == (limit, 5) and ladder.regions.below == (limit, 1)
 
 
 def test_a_limit_that_is_given_is_the_only_one():
     model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(limit=32)
     ladder, limits = Ladder(), []
     while (step := ladder.next(model, options, 1e6)) is not None:
-        limits.append(step.regions.limit)
-        ladder.take(step, 1.0, step.state, step.regions, 1e-3)
-    assert limits == [32] * 12
+        limits.append(step.regions.above.limit)
+        ladder.take(step, (0.0, 1.0), step.state, step.regions, 1e-3)
+    assert limits == [32] * 14
 
 
 def test_a_ladder_that_gets_nowhere_ends():
     model, options = cz.generators.grid(4, 4, rng=0), cz.BoundOptions()
     ladder = Ladder()
     while (step := ladder.next(model, options, 1.0)) is not None:
-        ladder.take(step, math.inf, None, None, 0.0)
+        ladder.take(step, (-math.inf, math.inf), None, None, 0.0)
     assert ladder.finished and ladder.regions is None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import clampz as cz
 from clampz.bracketing.leaves import LeafWork, solve_leaves
-from clampz.bracketing.regions import Regions
+from clampz.bracketing.regions import Regions, Shape
 from clampz.watch import Watch
 from random_models import frustrated, random_of_any_kind
 
@@ -22,7 +22,7 @@ def lanes_of(model):
 
 
 def regions_of(model, limit):
-    return Regions(model, limit, 0, 1e9) if limit else None
+    return Regions(model, Shape(limit), Shape(limit), 1e9) if limit else None
 
 
 def work_on(model, exact=True, **asked):

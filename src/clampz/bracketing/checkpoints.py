@@ -19,7 +19,7 @@ from clampz.errors import ModelError, OptionError
 from clampz.model import Model
 
 # The first line of a file; the number changes with the schema.
-TITLE = b"clampz checkpoint 3, version "
+TITLE = b"clampz checkpoint 4, version "
 LINE = TITLE + __version__.encode() + b"\n"
 # The longest first line that is looked at, and how pickles begin, which earlier versions left.
 LONGEST_LINE, PICKLE = 200, b"\x80"

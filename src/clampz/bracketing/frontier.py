@@ -124,7 +124,8 @@ class Frontier:
         node.settled = solved.exact[0] or node.upper == -math.inf
         if asked.step is not None:
             ladder = node.submodel.ladder
-            ladder.take(asked.step, float(solved.upper[0]), solved.states[0], solved.regions, solved.seconds)
+            ends = float(solved.lower[0]), float(solved.upper[0])
+            ladder.take(asked.step, ends, solved.states[0], solved.regions, solved.seconds)
             node.state = ladder.state or node.state
         else:
             node.state = node.state or solved.states[0]

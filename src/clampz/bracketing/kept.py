@@ -27,6 +27,8 @@ class Kept(NamedTuple):
     first_limit, too_wide
                     (M,)   as they have them
     limit, seed     (M,)   of their regions, where the ladder has come to its end; a limit of 0 for none: it begins anew
+    below_limit, below_seed
+                    (M,)   of the structures of their lower bounds, likewise
     num_main, num_labels
                     (M,)   variables that the lower bound's main and labels are of: all or none
     num_variables, num_edges, num_factors, constant
@@ -54,6 +56,8 @@ class Kept(NamedTuple):
     too_wide: Integers
     limit: Integers
     seed: Integers
+    below_limit: Integers
+    below_seed: Integers
     num_main: Integers
     num_labels: Integers
     main: Integers
@@ -117,8 +121,10 @@ def kept_of(search: Search) -> Kept:
         trace_leaves=_integers(point.num_leaves for point in search.trace),
         first_limit=_integers(submodel.ladder.first_limit for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
-        limit=_integers(0 if each is None else each.limit for each in regions),
-        seed=_integers(0 if each is None else each.seed for each in regions),
+        limit=_integers(0 if each is None else each.above.limit for each in regions),
+        seed=_integers(0 if each is None else each.above.seed for each in regions),
+        below_limit=_integers(0 if each is None else each.below.limit for each in regions),
+        below_seed=_integers(0 if each is None else each.below.seed for each in regions),
         num_main=_integers(0 if each is None else len(each.main) for each in regions),
         num_labels=_integers(0 if each is None else len(each.labels) for each in regions),
         main=_joined(each.main for each in found),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
-from clampz.bracketing.regions import Ends, LeafState, Regions, lower_limit
+from clampz.bracketing.regions import Ends, LeafState, Regions, Shape
 from clampz.model import Model
 
 # Seconds that an evaluation takes, about: for each variable, and for each of its table entries, of which there are so
@@ -20,27 +20,39 @@ SECONDS_PER_VARIABLE, SECONDS_PER_ENTRY, ENTRIES_PER_LIMIT = 1.5e-6, 1e-8, 0.25
 # Those that building a structure and its tables takes for each variable, and the share of the time left that it may
 # take: it cannot be stopped half way.
 BUILDING_SECONDS, BUILDING_SHARE = 1.5e-5, 0.25
-# Structures that are begun, gone on with, and gone on with to the end, and evaluations of each; those of the first
-# limit, which shows how fast all this is, and those of the branches that were cut out, which are many.
-ROUNDS = ((6, 15), (3, 30), (1, 60))
-FIRST_ROUNDS = ((2, 20),)
-OF_A_BRANCH = ((1, 30),)
-# Evaluations of the lower bound, in the first round of a limit, and in the last.
-BELOW = 40
+
 # Shares of the time that is left: of the first limit, and of each after it, which is larger by this factor at least.
-FIRST_SHARE, SHARE, LEAST_GROWTH = 0.1, 0.45, 2.0
+FIRST_SHARE, SHARE, LEAST_GROWTH = 0.15, 0.45, 2.0
 # Table entries of the first limit, at least and at most.
 SMALLEST_LIMIT, FIRST_LIMIT = 2**3, 2**12
 
 
+class Round(NamedTuple):
+    """Structures that are tried for the upper and for the lower bound, and evaluations of each."""
+
+    above: int
+    below: int
+    evaluations: int
+
+
+# Structures that are begun, gone on with, and gone on with to the end; those of the first limit, which shows how fast
+# all this is, and those of the branches that were cut out, which are many.
+ROUNDS = (Round(6, 2, 15), Round(3, 1, 30), Round(1, 1, 60))
+FIRST_ROUNDS = (Round(2, 1, 30),)
+OF_A_BRANCH = (Round(1, 1, 30),)
+
+
 class Try(NamedTuple):
-    """What a worker is asked for: so many evaluations, on from where another try ended or with regions of its own."""
+    """What a worker is asked for: so many evaluations, on from where another try ended or with regions of its own.
+
+    `slack` is what the bound it is about has come to, the less the better: an upper bound, or a lower one negated.
+    """
 
     regions: Regions
     state: LeafState
     num_evaluations: int
     ends: Ends
-    upper: float = math.inf
+    slack: float = math.inf
 
 
 class Ladder:
@@ -64,18 +76,17 @@ class Ladder:
         self.state: LeafState | None = None
         self.limit = 0
         self.finished = False
-        self._best = math.inf
-        self._rounds: tuple[tuple[int, int], ...] = OF_A_BRANCH if first_limit else FIRST_ROUNDS
+        self._best: dict[Ends, float] = {"upper": math.inf, "lower": math.inf}
+        self._rounds: tuple[Round, ...] = OF_A_BRANCH if first_limit else FIRST_ROUNDS
         self._round = 0
         self._seconds, self._num_evaluations = 0.0, 0  # that this limit has taken
         self._num_under_way = 0
         self._waiting: list[Try] = []
         self._done: list[Try] = []  # of this round
-        self._below: Try | None = None  # where the lower bound has got to
 
     def end_with(self, regions: Regions) -> None:
         """As one that has come to its end with these."""
-        self.regions, self.limit, self.finished = regions, regions.limit, True
+        self.regions, self.limit, self.finished = regions, regions.above.limit, True
 
     @property
     def is_busy(self) -> bool:
@@ -97,41 +108,49 @@ class Ladder:
         self._num_under_way += 1
         return self._waiting.pop(0)
 
-    def take(self, asked: Try, upper: float, state: LeafState | None, regions: Regions | None, seconds: float) -> None:
+    def take(
+        self,
+        asked: Try,
+        ends: tuple[float, float],
+        state: LeafState | None,
+        regions: Regions | None,
+        seconds: float,
+    ) -> None:
         """What came of a try, and how long it took; no state: nothing."""
         self._num_under_way -= 1
         self._seconds += seconds
         self._num_evaluations += asked.num_evaluations
         if state is None or regions is None:
             return
-        done = asked._replace(regions=regions, state=state, upper=min(upper, asked.upper))
-        if asked.ends == "lower":
-            self._below = done
-        else:
-            self._done.append(done)
-        self._keep()
+        slack = min(asked.slack, ends[1] if asked.ends == "upper" else -ends[0])
+        self._done.append(asked._replace(regions=regions, state=state, slack=slack))
+        self._keep(self._done[-1])
 
-    def _keep(self) -> None:
-        """What is best of what is there."""
-        best = min(self._done, key=lambda done: done.upper, default=None)
-        if best is not None and best.upper < self._best:
-            self._best, self.regions, self.state = best.upper, best.regions, best.state
-        if self._below is not None and self.regions is not None and self.state is not None:
-            below = self._below.state
-            self.regions = self.regions.with_below(self._below.regions)
-            self.state = replace(self.state, marginals=below.marginals, below=below.below)
+    def _keep(self, done: Try) -> None:
+        """The best of either end."""
+        if self.regions is None or self.state is None:
+            self.regions, self.state = done.regions, done.state
+        if done.slack >= self._best[done.ends]:
+            return
+        self._best[done.ends] = done.slack
+        if done.ends == "upper":
+            self.regions = done.regions.with_below(self.regions)
+            self.state = replace(done.state, marginals=self.state.marginals, below=self.state.below)
+        else:
+            self.regions = self.regions.with_below(done.regions)
+            self.state = replace(self.state, marginals=done.state.marginals, below=done.state.below)
 
     def _advance(self, model: Model, options: BoundOptions, seconds: float) -> None:
         """To the next round, or to the next limit."""
-        done, self._done = sorted(self._done, key=lambda done: done.upper), []
+        done, self._done = sorted(self._done, key=lambda done: done.slack), []
+        above, below = ([each for each in done if each.ends == ends] for ends in ("upper", "lower"))
         self._round += 1
-        if self.limit and not done:
+        if self.limit and not above:
             self.finished = True  # there was not time or memory enough
         elif self.limit and self._round < len(self._rounds):
-            number, num_evaluations = self._rounds[self._round]
-            self._waiting = [each._replace(num_evaluations=num_evaluations) for each in done[:number]]
-            if self._below is not None and self._round == len(self._rounds) - 1:
-                self._waiting.append(self._below)
+            now = self._rounds[self._round]
+            best = above[: now.above] + [each for each in below[: now.below] if each.slack < math.inf]
+            self._waiting = [each._replace(num_evaluations=now.evaluations) for each in best]
         else:
             limit = self._next_limit(model, options, seconds)
             too_late = BUILDING_SECONDS * model.num_variables > BUILDING_SHARE * seconds / options.num_threads
@@ -142,31 +161,34 @@ class Ladder:
 
     def _begin(self, model: Model, limit: int, options: BoundOptions) -> None:
         """A new limit."""
-        same_below = self._below is not None and lower_limit(limit) == lower_limit(self.limit)
         if options.limit is not None or self.limit:
             self._rounds = OF_A_BRANCH if self.first_limit else ROUNDS
         self.limit, self._round, self._seconds, self._num_evaluations = limit, 0, 0.0, 0
-        state, (number, num_evaluations) = self.state or LeafState.even(model), self._rounds[0]
-        new = [Regions(model, limit, options.seed + k, options.worker_bytes) for k in range(number)]
-        self._waiting = [Try(regions, state, num_evaluations, "upper") for regions in new]
-        if not same_below:
-            self._waiting.insert(1, Try(new[0], state, BELOW, "lower"))
+        state, now = self.state or LeafState.even(model), self._rounds[0]
+        plain = Shape(limit)
+        shapes = [Shape(limit, options.seed + k) for k in range(max(now.above, now.below))]
+        above = [Regions(model, shape, plain, options.worker_bytes) for shape in shapes[: now.above]]
+        # there is always one whose order has no chance in it, which most lower bounds are best with
+        below = [Regions(model, plain, shape, options.worker_bytes) for shape in [plain, *shapes[1 : now.below]]]
+        tries = [Try(regions, state, now.evaluations, "upper") for regions in above]
+        tries[1:1] = [Try(regions, state, now.evaluations, "lower") for regions in below]
+        self._waiting = tries
 
     def _next_limit(self, model: Model, options: BoundOptions, seconds: float) -> int:
         """As large as its share of the time allows, by what the limit before has taken."""
         if self.first_limit:
             return self.limit or self.first_limit
         if not self.limit:
-            evaluations = BELOW + _num_evaluations(FIRST_ROUNDS)
-            return fitting_limit(model, options, FIRST_SHARE * seconds / evaluations, FIRST_LIMIT)
+            return fitting_limit(model, options, FIRST_SHARE * seconds / _num_evaluations(FIRST_ROUNDS), FIRST_LIMIT)
         expected = self._num_evaluations * evaluation_seconds(model, self.limit)
         pace = max(self._seconds, 1e-3) / expected
-        evaluations = 2 * BELOW + _num_evaluations(ROUNDS)
-        return fitting_limit(model, options, SHARE * seconds / evaluations / pace, LARGEST_LIMIT)
+        return fitting_limit(model, options, SHARE * seconds / _num_evaluations(ROUNDS) / pace, LARGEST_LIMIT)
 
 
-def _num_evaluations(rounds: tuple[tuple[int, int], ...]) -> int:
-    return sum(number * each for number, each in rounds)
+def _num_evaluations(rounds: tuple[Round, ...]) -> int:
+    """Of all structures together; a lower bound begins with as many of an upper one."""
+    first = rounds[0].below * rounds[0].evaluations
+    return first + sum((each.above + each.below) * each.evaluations for each in rounds)
 
 
 def evaluation_seconds(model: Model, limit: int) -> float:

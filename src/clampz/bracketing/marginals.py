@@ -21,7 +21,7 @@ from clampz.bracketing.bracket import Bracket
 from clampz.bracketing.ladder import fitting_limit
 from clampz.bracketing.leaves import LeafWork, Solved, solve_leaves
 from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.regions import LeafState, Regions
+from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.bracketing.search import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS, Search, bytes_needed
 from clampz.clamping.branches import bytes_per_lane, checked_variables
 from clampz.elimination.exact import ExactOptions
@@ -284,7 +284,8 @@ def _shared(
     evaluations = LANE_EVALUATIONS * num_lanes + SHARED_EVALUATIONS
     seconds = options.num_threads * watch.left()
     limit = fitting_limit(model, options, seconds / (2 * evaluations), LARGEST_SHARED)
-    regions = Regions(model, limit, options.seed, options.worker_bytes)
+    shape = Shape(limit, options.seed)
+    regions = Regions(model, shape, shape, options.worker_bytes)
     try:
         found = regions.bounds(
             model.unary.flat, LeafState.even(model), SHARED_EVALUATIONS, watch=watch.share(SHARED_TIME)

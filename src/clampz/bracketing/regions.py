@@ -17,8 +17,6 @@ from clampz.watch import UNLIMITED, Overdue, Watch
 
 Ends = Literal["both", "upper", "lower"]
 
-# Tables of the lower bound are no larger: beyond, they gain too little.
-LOWER_LIMIT = 2**14
 # What a variable loses at which cliques rule out all of each other's states.
 LARGEST_LOSS = 1e6
 # Edges of a pairwise model beyond which its parts take longer than they are worth.
@@ -73,6 +71,13 @@ class LeafState:
         return cls(half, half)
 
 
+class Shape(NamedTuple):
+    """What a structure is made by: table entries of a clique at most, and the chance in its order."""
+
+    limit: int
+    seed: int = 0
+
+
 class LeafBound(NamedTuple):
     """Certified bounds of one lane, and where they have got to."""
 
@@ -87,10 +92,8 @@ class Regions:
 
     Attributes
     ----------
-    limit
-        Table entries of a clique.
-    seed
-        Of the upper bound's structure.
+    above, below
+        The structures of the upper and of the lower bound.
     most_bytes
         What the bounds of one lane may take.
     main
@@ -101,8 +104,8 @@ class Regions:
     """
 
     model: Model
-    limit: int
-    seed: int
+    above: Shape
+    below: Shape
     most_bytes: float
     main: Integers = field(default_factory=_no_variables)
     labels: Integers = field(default_factory=_no_variables)
@@ -123,7 +126,7 @@ class Regions:
         return LeafBound(lower, upper, state)
 
     def _upper(self, unary: Floats, start: LeafState, num_evaluations: int, watch: Watch) -> tuple[float, LeafState]:
-        tables = self.above(watch)
+        tables = self.tables_above(watch)
         found = State.upper(tables, unary, _fitting(start.above, tables))
         optimise(found, num_evaluations, watch)
         if found.gradient is None:
@@ -145,7 +148,7 @@ class Regions:
             return lower, replace(start, marginals=marginals)
         if has_zeros(self.model):
             return -math.inf, start
-        tables = self.below(watch)
+        tables = self.tables_below(watch)
         x, begin = _fitting(start.below, tables), tables.structure.bucket_start
         if x is None or len(self.main) != len(begin) - 1 or not _within(self.main, begin):
             above = State.upper(tables, unary)
@@ -157,47 +160,43 @@ class Regions:
         optimise(found, num_evaluations, watch)
         return found.bound, start if found.gradient is None else replace(start, below=found.x)
 
-    def above(self, watch: Watch) -> Tables:
-        """The upper bound's structure."""
+    def tables_above(self, watch: Watch) -> Tables:
+        """The upper bound's."""
         if self._above is None:
-            structure = Structure.of(
-                self.model, self.limit, seed=self.seed, most_bytes=int(self.most_bytes), watch=watch
-            )
-            self._above = Tables.of(self.model, structure)
+            self._above = self._tables(self.above, watch, grow=True)
         return self._above
 
-    def below(self, watch: Watch) -> Tables:
+    def tables_below(self, watch: Watch) -> Tables:
         """The lower bound's."""
         if self._below is None:
-            structure = Structure.of(
-                self.model, lower_limit(self.limit), grow=False, most_bytes=int(self.most_bytes), watch=watch
-            )
-            self._below = Tables.of(self.model, structure)
+            self._below = self._tables(self.below, watch, grow=False)
         return self._below
+
+    def _tables(self, shape: Shape, watch: Watch, *, grow: bool) -> Tables:
+        most = int(self.most_bytes)
+        structure = Structure.of(self.model, shape.limit, seed=shape.seed, grow=grow, most_bytes=most, watch=watch)
+        return Tables.of(self.model, structure)
 
     def parts(self, watch: Watch) -> Parts:
         """Those of a pairwise model with hard zeros."""
         if self._parts is None:
             known = len(self.labels) == self.model.num_variables
             self._parts = (
-                Parts(self.model, float(self.limit), self.labels)
+                Parts(self.model, float(self.below.limit), self.labels)
                 if known
-                else Parts.of(self.model, float(self.limit), watch)
+                else Parts.of(self.model, float(self.below.limit), watch)
             )
             self.labels = self._parts.labels
         return self._parts
 
     def with_below(self, other: "Regions") -> "Regions":
         """With another's lower bound."""
-        return replace(self, main=other.main, labels=other.labels, _below=other._below, _parts=other._parts)
+        return replace(
+            self, below=other.below, main=other.main, labels=other.labels, _below=other._below, _parts=other._parts
+        )
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_above": None, "_below": None, "_parts": None}  # quicker to lay out again than to send
-
-
-def lower_limit(limit: int) -> int:
-    """Of the lower bound's cliques, where those of the upper one have this limit."""
-    return min(limit, LOWER_LIMIT)
 
 
 def may_have_parts(model: Model) -> bool:

@@ -15,7 +15,7 @@ from clampz.bracketing.bracket import Point
 from clampz.bracketing.frontier import NODE_BYTES
 from clampz.bracketing.kept import Kept, digest
 from clampz.bracketing.options import LARGEST_LIMIT, LARGEST_SEED, BoundOptions
-from clampz.bracketing.regions import LeafState, Regions
+from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.bracketing.sealed import UnsoundError
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import Node, Submodel
@@ -77,12 +77,14 @@ class _Pieces(Generic[Number]):
 
 def _submodels(kept: Kept, root: Submodel, most_bytes: float) -> list[Submodel]:
     """All submodels, the root's first, whose model is there already."""
-    numbers = kept.first_limit, kept.limit, kept.seed, kept.too_wide
+    numbers = kept.first_limit, kept.limit, kept.seed, kept.below_limit, kept.below_seed, kept.too_wide
     _same_length(*numbers, kept.num_main, kept.num_labels)
     _expect(len(kept.limit) == len(kept.num_variables) + 1, "a model for every submodel but the first")
-    for limits in (kept.first_limit, kept.limit):
+    for limits in (kept.first_limit, kept.limit, kept.below_limit):
         _expect(((limits == 0) | ((limits >= 2) & (limits <= LARGEST_LIMIT))).all(), "limits of regions")
-    _expect(((kept.seed >= 0) & (kept.seed <= LARGEST_SEED)).all(), "seeds of at most 62 bits")
+    _expect(((kept.limit == 0) == (kept.below_limit == 0)).all(), "regions of both ends")
+    for seeds in (kept.seed, kept.below_seed):
+        _expect(((seeds >= 0) & (seeds <= LARGEST_SEED)).all(), "seeds of at most 62 bits")
     _expect((kept.too_wide >= -3).all(), "clamps that are not negative")
     models = list(_models(kept))
     out = [root, *(Submodel(model, int(limit)) for model, limit in zip(models, kept.first_limit[1:], strict=True))]
@@ -92,12 +94,13 @@ def _submodels(kept: Kept, root: Submodel, most_bytes: float) -> list[Submodel]:
         sizes = int(kept.num_main[k]), int(kept.num_labels[k])
         _expect(set(sizes) <= {0, n} and (kept.limit[k] > 0 or sizes == (0, 0)), "regions of all variables")
         if kept.limit[k]:
-            limit, seed = int(kept.limit[k]), int(kept.seed[k])
+            above = Shape(int(kept.limit[k]), int(kept.seed[k]))
+            below = Shape(int(kept.below_limit[k]), int(kept.below_seed[k]))
             own = main.take(sizes[0]), labels.take(sizes[1])
             _expect((own[0] >= 0).all(), "main cliques that are there")
             _expect(((own[1] >= 0) & (own[1] < n)).all(), "labels of parts that are there")
             _expect(np.bincount(own[1]).all(), "parts that have variables")
-            submodel.ladder.end_with(Regions(submodel.model, limit, seed, most_bytes, *own))
+            submodel.ladder.end_with(Regions(submodel.model, above, below, most_bytes, *own))
     main.end()
     labels.end()
     return out
