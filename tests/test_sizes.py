@@ -75,6 +75,18 @@ NO_SIZES = {
     "mini_buckets.tables:BLOCK": "tests/mini_buckets/test_passes.py",
     "mini_buckets.proposals:BLOCK_NUMBERS": "tests/mini_buckets/test_proposals.py",
     "mini_buckets.proposals:MOST_IN_BLOCK": "tests/mini_buckets/test_proposals.py",
+    "sampling.proposing:BLOCK_STATES": "tests/sampling/test_sampling.py",
+    "sampling.proposing:ENTRIES_PER_LIMIT": "an estimate of a size",
+    "sampling.proposing:ENTRY_BYTES": "an estimate of a size",
+    "sampling.proposing:LARGEST_LIMIT": "tests/sampling/test_sampling.py",
+    "sampling.proposing:MOST_EVALUATIONS": "evaluations",
+    "sampling.proposing:SMALLEST_LIMIT": "tests/sampling/test_sampling.py",
+    "sampling.request:NUMBER_BYTES": "an estimate of a size",
+    "sampling.request:SAMPLE_BYTES": "an estimate of a size",
+    "sampling.chains:STEPS_BEFORE": "steps",
+    "sampling.call:STATES_IN_BLOCK": "tests/sampling/test_sampling.py",
+    "sampling.ways:HOPELESS_DRAWS": "tests/sampling/test_sampling.py",
+    "sampling.ways:LONGEST_SECONDS": "seconds",
     "io.potentials:LARGEST_PLAIN": "how a number is written",
 }
 

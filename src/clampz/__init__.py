@@ -29,6 +29,7 @@ from clampz.interop import (
     from_pgmpy,
     from_pyagrum,
     to_dimod,
+    to_dimod_sampleset,
     to_networkx,
     to_pgmpy,
     to_pyagrum,
@@ -40,6 +41,7 @@ from clampz.model.results import Estimate, Estimates
 from clampz.model.topology import Topology
 from clampz.options import Options
 from clampz.plotting import plot_clamped, plot_model
+from clampz.sampling import Samples, sample, sample_blocks
 from clampz.simplifying import Simplified, simplify
 from clampz.solution import Solution
 from clampz.summing.exact import exact
@@ -60,6 +62,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "from_pgmpy",
     "from_pyagrum",
     "to_dimod",
+    "to_dimod_sampleset",
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
@@ -80,6 +83,9 @@ __all__ = [  # noqa: RUF022 (grouped)
     "selectors",
     # what to use when
     "solve",
+    # samples
+    "sample",
+    "sample_blocks",
     # certified brackets
     "bound",
     "bound_marginals",
@@ -94,6 +100,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "Estimates",
     "MarginalBounds",
     "Progress",
+    "Samples",
     "Simplified",
     "Solution",
     "Step",

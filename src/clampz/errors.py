@@ -5,6 +5,8 @@ Only input raises.  Running out of iterations or time is data (`Estimate.converg
 
 from collections.abc import Collection
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 
 class ClampzError(Exception):
@@ -34,6 +36,21 @@ class TooWideError(ClampzError, RuntimeError):
         super().__init__(message)
         self.width = width
         self.num_bytes = num_bytes
+
+
+class MissingLibraryError(ClampzError, ImportError):
+    """An optional library that is not installed; the message says how to install it."""
+
+
+def library(module: str) -> Any:
+    """An optional library, or the line that says how to get it."""
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise MissingLibraryError(f"{package} is not installed: pip install {package}", name=package) from None
 
 
 def unknown_name(what: str, name: object, known: Collection[str], *, most: int = 3) -> OptionError:

@@ -12,7 +12,20 @@ import clampz as cz
 from clampz import cli
 from clampz.cli import demo, exits
 
-COMMANDS = ("solve", "bound", "info", "scores", "plot", "convert", "generate", "uai", "demo", "paper", "completion")
+COMMANDS = (
+    "solve",
+    "bound",
+    "sample",
+    "info",
+    "scores",
+    "plot",
+    "convert",
+    "generate",
+    "uai",
+    "demo",
+    "paper",
+    "completion",
+)
 # Those that can be held to some memory.
 MEASURED = ("solve grid.uai", "bound grid.uai", "info grid.uai", "uai grid.uai - - PR")
 

@@ -102,6 +102,7 @@ def walk() -> None:
         walk_simplifications(name, model)
         walk_planar(name, model)
         walk_regions(name, model)
+        walk_samples(model)
     walk_regions("K9", cz.generators.complete(9, rng=0))
     walk_circuits()
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
@@ -179,6 +180,13 @@ def walk_simplifications(name: str, model: cz.Model) -> None:
         found = simplify(model, operation=operation)
         if not found.contradiction:
             found.states(np.zeros((2, found.model.num_variables), dtype=np.int64), rng=0)
+
+
+def walk_samples(model: cz.Model) -> None:
+    """Of every kind; a model without configurations has none."""
+    for method in ("auto", "weighted", "gibbs"):
+        with suppress(cz.ModelError):
+            assert np.isfinite(cz.sample(model, 20, method=method, limit=4, threads=1).scores).all()
 
 
 def walk_brackets(name: str, model: cz.Model) -> None:

@@ -326,3 +326,8 @@ def test_a_factor_of_twelve_variables_and_a_long_chain():
     np.testing.assert_allclose(found.marginals(np.empty(0)), exact.marginals.flat, atol=1e-10)
     pairs, _ = found.factor_marginals(np.empty(0), None)
     np.testing.assert_allclose(pairs, exact.pairwise_marginals.flat, atol=1e-10)
+
+
+def test_nothing_is_left_of_a_model_with_names():
+    model = cz.Model([[0.0, 1.0]], names=["a"], state_names=[["no", "yes"]])
+    assert simplify(model, marginals=False).model.num_variables == 0

@@ -8,8 +8,9 @@ loses at each variable: Hölder's inequality at one bucket is an equality where 
 
 order     (n,)     variables as they are eliminated
 scope              of the cliques' tables, an entry per axis
-uniform   (N, n)   numbers from [0, 1), one for each draw and variable
-states    (N, n)   the configurations drawn; of a draw that ran into no possible state, as far as it came
+uniform   (n, N)   numbers from [0, 1), one for each variable, in order of elimination, and draw
+states    (n, N)   the configurations drawn, zeros to begin with; of a draw that ran into no possible state, as far as
+                   it came
 log_q     (N,)     log q of each; inf of one that ran into no possible state
 losses    (n,)     added up over the draws; empty: not asked for
 """
@@ -23,6 +24,8 @@ from clampz._kernels.mini_buckets_passes import fill_psi
 
 # What a draw that runs into no possible state is taken to lose, in nats; it loses everything.
 LOSS_IF_IMPOSSIBLE = 50.0
+# Draws that are made together: a clique is looked up once for all of them, and what they need stays in the cache.
+TOGETHER = 128
 # In place of a probability: the state is impossible, and no underflow.
 IMPOSSIBLE = -1.0
 
@@ -46,46 +49,56 @@ def fill_proposal(layout, theta, x, lane, flag):
 
 @kernel
 def draw(layout, order, scope, lane, uniform, states, log_q, losses, most_states):
-    share, log_product = np.empty(most_states), np.empty(most_states)
-    for d in range(uniform.shape[0]):
-        x = states[d]
-        log_q[d] = 0.0
+    num_draws = uniform.shape[1]
+    share, log_product = np.empty((most_states, TOGETHER)), np.empty((most_states if losses.size else 0, TOGETHER))
+    place, total = np.empty(TOGETHER, dtype=np.int64), np.empty(TOGETHER)
+    log_q[:] = 0.0
+    for first in range(0, num_draws, TOGETHER):
+        number = min(TOGETHER, num_draws - first)
         for t in range(order.size - 1, -1, -1):
             begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
             K = layout.sizes[layout.scope_start[begin]]
-            share[:K] = 0.0
-            log_product[:K] = 0.0
+            share[:K, :number] = 0.0
+            if losses.size:
+                log_product[:K, :number] = 0.0
             for c in range(begin, end):
-                place, stride = layout.table_start[c], 1
+                place[:number] = layout.table_start[c]
+                stride, weight = 1, lane.weight[c]
                 for a in range(layout.scope_start[c + 1] - 1, layout.scope_start[c], -1):
-                    place += x[scope[a]] * stride
+                    x = states[scope[a], first : first + number]
+                    for d in range(number):
+                        place[d] += x[d] * stride
                     stride *= layout.sizes[a]
                 for k in range(K):
-                    p = lane.table[place + k * stride]
-                    share[k] = share[k] + lane.weight[c] * p if p >= 0.0 and share[k] >= 0.0 else IMPOSSIBLE
-                    if losses.size:
-                        log_product[k] += lane.weight[c] * math.log(p) if p > 0.0 else -np.inf
-            total = 0.0
+                    for d in range(number):
+                        p = lane.table[place[d] + k * stride]
+                        share[k, d] = share[k, d] + weight * p if p >= 0.0 and share[k, d] >= 0.0 else IMPOSSIBLE
+                        if losses.size:
+                            log_product[k, d] += weight * math.log(p) if p > 0.0 else -np.inf
+            total[:number] = 0.0
             for k in range(K):
-                total += max(share[k], 0.0)
-            if not total > 0.0:
-                log_q[d] = np.inf
-                break
-            left = uniform[d, t] * total
-            chosen, last = -1, -1
-            while chosen < K - 1 and (last < 0 or left >= 0.0):
-                chosen += 1
-                if share[chosen] > 0.0:
-                    left -= share[chosen]
-                    last = chosen
-            x[order[t]] = last
-            log_q[d] += math.log(share[last] / total)
-            if losses.size and end > begin + 1:
-                agreed = 0.0
-                for k in range(K):
-                    agreed += math.exp(log_product[k])
-                loss = -math.log(agreed) if agreed > 0.0 else LOSS_IF_IMPOSSIBLE
-                losses[order[t]] += min(max(loss, 0.0), LOSS_IF_IMPOSSIBLE)
+                for d in range(number):
+                    total[d] += max(share[k, d], 0.0)
+            for d in range(number):
+                if not total[d] > 0.0:
+                    log_q[first + d] = np.inf
+                if log_q[first + d] == np.inf:
+                    continue
+                left = uniform[t, first + d] * total[d]
+                chosen, last = -1, -1
+                while chosen < K - 1 and (last < 0 or left >= 0.0):
+                    chosen += 1
+                    if share[chosen, d] > 0.0:
+                        left -= share[chosen, d]
+                        last = chosen
+                states[order[t], first + d] = last
+                log_q[first + d] += math.log(share[last, d] / total[d])
+                if losses.size and end > begin + 1:
+                    agreed = 0.0
+                    for k in range(K):
+                        agreed += math.exp(log_product[k, d])
+                    loss = -math.log(agreed) if agreed > 0.0 else LOSS_IF_IMPOSSIBLE
+                    losses[order[t]] += min(max(loss, 0.0), LOSS_IF_IMPOSSIBLE)
 
 
 @kernel

@@ -11,11 +11,11 @@ meant in the other library: the variable labelled 7 is "7" then.
 Potentials.  pgmpy and pyAgrum keep values, clampz their logarithms: a value of zero is a log potential of -inf, and the
 way there and back rounds.
 
-May import: the model, and what every room may; the libraries only when they are asked for.
+May import: the model, samples, and what every room may; the libraries only when they are asked for.
 """
 
-from clampz.interop.common import MissingLibraryError
-from clampz.interop.dimod import from_dimod, to_dimod
+from clampz.errors import MissingLibraryError
+from clampz.interop.dimod import from_dimod, to_dimod, to_dimod_sampleset
 from clampz.interop.networkx import from_networkx, to_networkx
 from clampz.interop.pgmpy import from_pgmpy, to_pgmpy
 from clampz.interop.pyagrum import from_pyagrum, to_pyagrum
@@ -27,6 +27,7 @@ __all__ = [
     "from_pgmpy",
     "from_pyagrum",
     "to_dimod",
+    "to_dimod_sampleset",
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",

@@ -1,32 +1,16 @@
-"""What the libraries have in common: their import, labels as names, evidence in their labels, values as logarithms."""
+"""What the libraries have in common: labels as names, evidence in their labels, values as logarithms."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import ClampzError, EvidenceError, ModelError
+from clampz.errors import EvidenceError, ModelError
 from clampz.model import Evidence, Model
 from clampz.numerics import LARGEST_LOG, Floats
 from clampz.options import is_whole
 from clampz.wording import some
-
-
-class MissingLibraryError(ClampzError, ImportError):
-    """An optional library that is not installed; the message says how to install it."""
-
-
-def library(module: str) -> Any:
-    """An optional library, or the line that says how to get it."""
-    package = module.partition(".")[0]
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise MissingLibraryError(f"{package} is not installed: pip install {package}", name=package) from None
 
 
 def is_numbering(labels: Sequence[Hashable]) -> bool:

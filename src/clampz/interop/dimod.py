@@ -1,15 +1,18 @@
-"""dimod's BinaryQuadraticModel, which has energies: p(x) is proportional to exp(-beta E(x)), and so score = -beta E."""
+"""dimod's BinaryQuadraticModel, which has energies: p(x) is proportional to exp(-beta E(x)), and so score = -beta E;
+its SampleSet, and a sampler that dimod's own tools can use: `clampz.interop.dimod.ClampzSampler()`."""
 
 import math
-from typing import Any, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from clampz.errors import ModelError, OptionError
-from clampz.interop.common import as_names, conditioned, in_order, library
+from clampz.errors import ModelError, OptionError, library
+from clampz.interop.common import as_names, conditioned, in_order
 from clampz.model import Evidence, Model
 from clampz.model.checks import as_log_potentials
 from clampz.options import check_option, is_number
+from clampz.sampling import Samples, sample
 from clampz.wording import counted
 
 VALUES = {"SPIN": (-1, 1), "BINARY": (0, 1)}
@@ -54,13 +57,7 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
     """
     dimod = library("dimod")
     check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)
-    n = model.num_variables
-    if vartype is None:
-        vartype = "SPIN" if n and model.state_names == (SPIN_NAMES,) * n else "BINARY"
-    try:
-        spin = dimod.as_vartype(vartype) is dimod.SPIN
-    except TypeError:
-        raise OptionError(f"vartype: expected 'SPIN' or 'BINARY', found {vartype!r}") from None
+    n, spin = model.num_variables, _is_spin(model, vartype)
     if model.binary is None:
         raise ModelError(
             "a BinaryQuadraticModel has finite energies of pairs of binary variables; "
@@ -78,6 +75,99 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
         variable_order=model.names or range(n),
     )
     return bqm.change_vartype("SPIN", inplace=False) if spin else bqm
+
+
+def to_dimod_sampleset(samples: Samples, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"] | Any = None) -> Any:
+    """The SampleSet of samples of a binary model, with energies -score / beta, labelled as `to_dimod` labels the model.
+
+    `info` says what the samples are ("kind", "reason"); weighted ones have a vector "log_weight" beside their energies.
+    """
+    dimod, model = library("dimod"), samples.model
+    check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)
+    if (model.num_states != 2).any():
+        raise ModelError(f"a SampleSet has binary variables; this model has {_obstacle(model)}")
+    kind = "SPIN" if _is_spin(model, vartype) else "BINARY"
+    return dimod.SampleSet.from_samples(
+        (np.array(VALUES[kind], dtype=np.int8)[samples.states], list(model.names or range(model.num_variables))),
+        kind,
+        -samples.scores / beta,
+        info=_info(samples),
+        sort_labels=False,
+        **_weights(samples),
+    )
+
+
+@cache
+def _sampler_class() -> type:
+    """The class of samplers: made when it is asked for, since it is a dimod.Sampler."""
+    dimod = library("dimod")
+
+    class ClampzSampler(dimod.Sampler):  # type: ignore[misc, name-defined]
+        """A dimod.Sampler that draws from exp(-beta E(x)): exactly where the model is narrow enough, and else as
+        `clampz.sample` does; `info` of the SampleSet says which.
+
+        Parameters of `sample`: num_reads, beta (inverse temperature), seed, and method, time, memory and threads of
+        `clampz.sample`.
+        """
+
+        parameters: ClassVar[dict[str, Any]] = {
+            name: [] for name in ("num_reads", "beta", "seed", "method", "time", "memory", "threads")
+        }
+        properties: ClassVar[dict[str, Any]] = {
+            "description": "samples of exp(-beta E), exact where the model is narrow enough"
+        }
+
+        def sample(
+            self,
+            bqm: Any,
+            *,
+            num_reads: int = 1,
+            beta: float = 1.0,
+            seed: int | None = None,
+            method: str = "auto",
+            time: float | None = None,
+            memory: int | str | None = None,
+            threads: int | None = None,
+            **others: Any,
+        ) -> Any:
+            """Configurations of a BinaryQuadraticModel, in the order in which they were drawn."""
+            self.remove_unknown_kwargs(**others)
+            labels = list(bqm.variables)
+            numbered = bqm.relabel_variables({label: i for i, label in enumerate(labels)}, inplace=False)
+            model = from_dimod(numbered, beta)
+            found = sample(model, num_reads, method=method, time=time, memory=memory, threads=threads, rng=seed)
+            values = np.array(VALUES[bqm.vartype.name], dtype=np.int8)[found.states]
+            return dimod.SampleSet.from_samples_bqm(
+                (values, labels), bqm, info=_info(found), sort_labels=False, **_weights(found)
+            )
+
+    ClampzSampler.__module__, ClampzSampler.__qualname__ = __name__, "ClampzSampler"
+    return ClampzSampler
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ClampzSampler":
+        return _sampler_class()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _info(samples: Samples) -> dict[str, Any]:
+    return {"kind": samples.kind, "reason": samples.reason, "num_drawn": samples.num_drawn}
+
+
+def _weights(samples: Samples) -> dict[str, Any]:
+    return {"log_weight": samples.log_weights} if samples.kind == "weighted" else {}
+
+
+def _is_spin(model: Model, vartype: Any) -> bool:
+    """Whether values are -1 and 1: as asked for, or where the states are named so."""
+    dimod, n = library("dimod"), model.num_variables
+    if vartype is None:
+        return bool(n) and model.state_names == (SPIN_NAMES,) * n
+    try:
+        return dimod.as_vartype(vartype) is dimod.SPIN
+    except TypeError:
+        raise OptionError(f"vartype: expected 'SPIN' or 'BINARY', found {vartype!r}") from None
 
 
 def _obstacle(model: Model) -> str:

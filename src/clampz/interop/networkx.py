@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import ModelError
-from clampz.interop.common import as_names, as_state_names, conditioned, in_order, library
+from clampz.errors import ModelError, library
+from clampz.interop.common import as_names, as_state_names, conditioned, in_order
 from clampz.model import Evidence, Model
 from clampz.model.checks import as_log_potentials
 from clampz.numerics import Floats

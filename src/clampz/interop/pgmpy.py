@@ -4,8 +4,8 @@ of its older releases."""
 from itertools import combinations
 from typing import Any, Literal
 
-from clampz.errors import ModelError
-from clampz.interop.common import from_values, in_order, library, value_factors
+from clampz.errors import ModelError, library
+from clampz.interop.common import from_values, in_order, value_factors
 from clampz.model import Evidence, Model
 from clampz.options import check_option
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from clampz.errors import ModelError
-from clampz.interop.common import from_values, library, value_factors
+from clampz.errors import ModelError, library
+from clampz.interop.common import from_values, value_factors
 from clampz.model import Evidence, Model
 from clampz.wording import name_of
 

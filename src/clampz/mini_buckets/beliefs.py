@@ -81,11 +81,11 @@ def _losses(state: State, work: Pass, num_draws: int, seed: int, watch: Watch) -
     tables = state.tables
     n = tables.model.num_variables
     rng, out = np.random.default_rng(seed), np.zeros(n)
-    states, log_q = np.zeros((1, n), dtype=np.int32), np.empty(1)
+    states, log_q = np.zeros((n, 1), dtype=np.int32), np.empty(1)
     most = int(tables.model.num_states.max(initial=1))
     done = 0
     while done < num_draws and not (done and watch.must_stop()):
-        numbers = rng.random((1, n))
+        numbers = rng.random((n, 1))
         mini_buckets_draws.draw(
             tables.layout, tables.structure.order, tables.structure.scope, work, numbers, states, log_q, out, most
         )

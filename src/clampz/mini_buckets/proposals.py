@@ -77,16 +77,18 @@ class Proposal:
         """Draws in a block: as many for every block of a model of so many variables."""
         return max(1, min(MOST_IN_BLOCK, BLOCK_NUMBERS // max(1, self.model.num_variables)))
 
-    def draw(self, seed: int, block: int) -> Draws:
-        """A block of draws, always the same for the same seed and number."""
+    def draw(self, seed: int, block: int, size: int | None = None) -> Draws:
+        """A block of draws, as many as usual or fewer, always the same for the same seed, number and size."""
         n, structure = self.model.num_variables, self.tables.structure
+        size = self.block_size if size is None else min(size, self.block_size)
         rng = np.random.Generator(np.random.Philox(key=seed, counter=block << 64))
-        uniform = rng.random((self.block_size, n))
-        states = np.zeros((self.block_size, n), dtype=np.int32)
-        log_q = np.empty(self.block_size)
+        uniform = rng.random((n, size))
+        drawn = np.zeros((n, size), dtype=np.int32)
+        log_q = np.empty(size)
         most = int(self.model.num_states.max(initial=1))
         mini_buckets_draws.draw(
-            self.tables.layout, structure.order, structure.scope, self._pass, uniform, states, log_q, NO_LOSSES, most
+            self.tables.layout, structure.order, structure.scope, self._pass, uniform, drawn, log_q, NO_LOSSES, most
         )
+        states = np.ascontiguousarray(drawn.T)
         log_weights = np.minimum(self.model.scores(states) - log_q, self.bound)  # rounding aside, it is
         return Draws(states, log_weights)

@@ -15,9 +15,11 @@ from clampz.plotting.brackets import plot_bracket
 from clampz.plotting.closing import plot_closing
 from clampz.plotting.graphs import FADED, plot_model
 from clampz.plotting.positions import Layout, layout
+from clampz.plotting.samples import plot_samples
 from clampz.plotting.steps import plot_clamped
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, PALE, REPULSIVE, SOFT
 from clampz.plotting.summary import plot_marginals, plot_summary
+from clampz.sampling import Samples
 
 __all__ = [
     "ATTRACTIVE",
@@ -35,8 +37,10 @@ __all__ = [
     "plot_closing",
     "plot_marginals",
     "plot_model",
+    "plot_samples",
     "plot_summary",
 ]
 
 draws(Clamped, plot_clamped)
 draws(Bracket, plot_closing)
+draws(Samples, plot_samples)

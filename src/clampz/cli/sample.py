@@ -1,0 +1,180 @@
+"""`clampz sample`: configurations drawn from a model, in a file, as JSON and as a picture.
+
+Files: .csv has a line for each sample, names of variables in the first (and log_weight in the last column where
+samples are weighted), states by name where they have names; .json has what the samples are, with states by index; .npz
+the arrays states and log_weights.
+"""
+
+import argparse
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clampz.cli.arguments import (
+    add_command,
+    add_json,
+    add_memory,
+    add_model,
+    add_out,
+    add_threads,
+    positive,
+    read_model,
+    whole_number,
+)
+from clampz.cli.exits import INTERRUPTED, OK, CommandError, need
+from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
+from clampz.cli.tables import facts, model_fact, new_table, show
+from clampz.cli.watching import Listener, watched
+from clampz.files import written_whole
+from clampz.io import files
+from clampz.sampling import Samples, sample
+from clampz.sampling.request import METHODS
+from clampz.sampling.samples import KINDS
+from clampz.watch import Progress
+from clampz.wording import counted, name_of
+
+SUFFIXES = (".csv", ".json", ".npz")
+# Variables that are printed: those that are least certain.
+MOST_PRINTED = 10
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "sample",
+        run,
+        summary="draw configurations, exactly where that is possible",
+        description="Draw configurations from the model: exactly by elimination where it is narrow enough, exactly by\n"
+        "rejection where enough draws are accepted, and else with weights.  It says which.  Ctrl-C stops it with the\n"
+        "samples that there are.",
+        examples="  clampz sample model.uai --num 10000 --out samples.csv\n"
+        "  clampz sample model.uai --evidence model.uai.evid --seed 7 --plot samples.png\n"
+        "  clampz sample model.uai --method weighted --time 60 --out samples.npz\n\n"
+        "JSON: kind, reason, num_samples, num_drawn, effective_size, log_z, interrupted, names, marginals,\n"
+        "standard_errors; in a file the states and log_weights too",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--num", type=whole_number(1), default=1000, metavar="N", help="how many (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="auto",
+        help="auto takes the best that is possible; others are forced; gibbs is never exact (default: %(default)s)",
+    )
+    parser.add_argument("--limit", type=whole_number(2), metavar="N", help="table entries of a clique at most")
+    parser.add_argument(
+        "--seed", type=whole_number(0), default=0, metavar="N", help="of the draws (default: %(default)s)"
+    )
+    parser.add_argument("--time", type=positive, metavar="SECONDS", help="time at most (default: as long as it takes)")
+    add_memory(parser, "memory at most")
+    add_threads(parser)
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw marginals and scores: .png, .svg or .pdf")
+    add_json(parser, ": what the samples are, and their marginals")
+    add_out(parser, "write the samples to a file: .csv, .json or .npz")
+
+
+class _Drawing(Listener):
+    """Says how many samples there are."""
+
+    def text(self, what: str, taken: float) -> str:
+        progress = self.latest
+        if isinstance(progress, Progress) and progress.num_finished:
+            what += f" · {progress.num_finished:,} of {progress.num_lanes:,} after {progress.num_iter:,} draws"
+        return f"{what} · {'stopping' if self.stop else f'{taken:.0f} s, Ctrl-C stops'}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw, and print, write and draw what came of it."""
+    if args.out is not None:
+        if args.out.suffix.lower() not in SUFFIXES:
+            found = args.out.suffix or "no suffix"
+            raise CommandError(f"--out {args.out}: expected a name that ends in {', '.join(SUFFIXES)}, found {found!r}")
+        check_file(args.out)
+    if args.plot is not None:
+        check_picture_path(args.plot, "--plot")
+        need("matplotlib")
+    if not args.json:
+        need("rich")
+    model, listener = read_model(args), _Drawing()
+
+    def work() -> Samples:
+        limits = {"limit": args.limit, "time": args.time, "memory": args.memory, "threads": args.threads}
+        return sample(model, args.num, method=args.method, rng=args.seed, progress=listener, **limits)
+
+    samples, stopped = watched(work, "sampling", listener)
+    if args.out is not None:
+        write_samples(samples, args.model, args.out)
+    if args.json:
+        give_json(sample_data(samples, args.model))
+    else:
+        print_samples(samples, args.model)
+    if args.plot is not None:
+        save_picture(samples.plot().figure, args.plot)
+    return INTERRUPTED if stopped else OK
+
+
+def write_samples(samples: Samples, path: Path, out: Path) -> None:
+    """To a file, by its suffix."""
+    weighted = samples.kind == "weighted"
+    if out.suffix.lower() == ".npz":
+        with written_whole(out) as beside:
+            np.savez_compressed(beside, states=samples.states, log_weights=samples.log_weights)
+    elif out.suffix.lower() == ".json":
+        arrays = {"states": samples.states.tolist(), "log_weights": samples.log_weights.tolist()}
+        give_json(sample_data(samples, path) | arrays, out)
+    else:
+        model, text = samples.model, io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        names = [name_of(model.names, i) for i in range(model.num_variables)]
+        writer.writerow(names + ["log_weight"] * weighted)
+        for k, row in enumerate(samples.states.tolist()):
+            states = row if model.state_names is None else [model.state_names[i][a] for i, a in enumerate(row)]
+            writer.writerow(states + [repr(float(samples.log_weights[k]))] * weighted)
+        files.replace(out, text.getvalue().encode())
+
+
+def sample_data(samples: Samples, path: Path) -> dict[str, Any]:
+    """What they are, as JSON can hold it."""
+    model = samples.model
+    return {
+        "model": str(path),
+        "kind": samples.kind,
+        "reason": samples.reason,
+        "num_samples": len(samples),
+        "num_drawn": samples.num_drawn,
+        "effective_size": samples.effective_size,
+        "log_z": as_number(samples.log_z),
+        "interrupted": samples.stopped_by in ("interrupt", "callback"),
+        "names": [name_of(model.names, i) for i in range(model.num_variables)],
+        "marginals": [[as_number(p) for p in table.tolist()] for table in samples.marginals],
+        "standard_errors": [[as_number(p) for p in table.tolist()] for table in samples.standard_errors],
+    }
+
+
+def print_samples(samples: Samples, path: Path) -> None:
+    """What they are, and the variables that are least certain."""
+    model = samples.model
+    rows = [model_fact(path, model), ("samples", f"{len(samples):,}, {KINDS[samples.kind]}"), ("how", samples.reason)]
+    if not samples.is_exact:
+        rows.append(("worth", f"{samples.effective_size:,.1f} independent samples, about"))
+    if samples.num_drawn != len(samples):
+        rows.append(("drawn", counted(samples.num_drawn, "draw")))
+    if np.isfinite(samples.log_z):
+        rows.append(("log Z", f"{samples.log_z:.6f}" if samples.kind == "exact" else f"about {samples.log_z:.4f}"))
+    show(facts(rows))
+    if not len(samples) or not model.num_variables:
+        return
+    unsure = np.argsort([table.max() for table in samples.marginals], kind="stable")[:MOST_PRINTED]
+    table = new_table("variable", "marginal", "± at most", left=("marginal",))
+    for i in unsure.tolist():
+        shares = "  ".join(f"{p:.4f}" for p in samples.marginals[i])
+        table.add_row(name_of(model.names, i), shares, f"{samples.standard_errors[i].max():.4f}")
+    show()
+    show(table)
+    if len(unsure) < model.num_variables:
+        show(f"[dim]The {len(unsure)} least certain of {model.num_variables:,} variables; ± is a standard error.[/dim]")

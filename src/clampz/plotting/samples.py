@@ -1,0 +1,71 @@
+"""The picture of samples: what they say of the variables that are least certain, and how their scores spread."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clampz.plotting.style import FAINT, INK, SOFT, new_axes
+from clampz.sampling.samples import KINDS, Samples
+from clampz.wording import name_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Variables that are shown; characters of a name.
+MOST_SHOWN, MOST_CHARACTERS = 20, 14
+FILL = "#cfd8e6"
+
+
+def plot_samples(samples: Samples, ax: "Axes | None" = None) -> "Axes":
+    """Draw the share of each variable's likeliest state, with two standard errors to both sides, least certain
+    variables first; and beside it a histogram of the scores.
+
+    On axes that are given, the variables alone.
+    """
+    alone, ax = ax is not None, new_axes(ax, (7.0, 3.6))
+    if not len(samples):
+        ax.text(0.5, 0.5, "no samples", ha="center", va="center", transform=ax.transAxes, color=SOFT)
+        return ax
+    if not alone:
+        grid = ax.figure.add_gridspec(1, 2, width_ratios=(1.5, 1.0))
+        ax.set_subplotspec(grid[0])
+        _draw_scores(samples, ax.figure.add_subplot(grid[1]))
+    means, errors = samples.marginals, samples.standard_errors
+    likeliest = [int(np.argmax(table)) for table in means]
+    share = np.array([means[i][a] for i, a in enumerate(likeliest)])
+    error = np.array([errors[i][a] for i, a in enumerate(likeliest)])
+    shown = np.argsort(share, kind="stable")[:MOST_SHOWN]
+    place = np.arange(len(shown))
+    bars: dict[str, Any] = {"fmt": "o", "markersize": 3.5, "color": INK, "elinewidth": 1.2, "capsize": 2.0}
+    low, high = np.minimum(2 * error, share)[shown], np.minimum(2 * error, 1.0 - share)[shown]
+    ax.errorbar(share[shown], place, xerr=np.stack([low, high]), **bars)
+    model = samples.model
+    labels = [f"{_short(name_of(model.names, i))} = {_state(samples, i, likeliest[i])}" for i in shown.tolist()]
+    ax.set_yticks(place, labels)
+    ax.tick_params(axis="y", labelsize=7, length=0, colors=INK)
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.grid(axis="x", color=FAINT, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.set_xlabel("share of the likeliest state, two standard errors")
+    number = f"{len(samples):,} samples" + ("" if samples.is_exact else f", worth {samples.effective_size:,.0f}")
+    ax.set_title(f"{number}: {KINDS[samples.kind]}", loc="left", fontsize=9, color=INK)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
+
+
+def _draw_scores(samples: Samples, ax: "Axes") -> None:
+    scores, (low, high) = samples.scores, (float(samples.scores.min()), float(samples.scores.max()))
+    low, high = (low, high) if high - low > 1e-9 * max(1.0, abs(low), abs(high)) else (low - 0.5, high + 0.5)
+    ax.hist(scores, bins=30, range=(low, high), weights=samples.weights, color=FILL, edgecolor=INK, linewidth=0.6)
+    ax.set(xlabel="score", ylabel="share of the samples")
+    ax.set_title(f"best {high:.6g}", loc="left", fontsize=9, color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MOST_CHARACTERS else f"{name[: MOST_CHARACTERS - 1]}…"
+
+
+def _state(samples: Samples, i: int, a: int) -> str:
+    names = samples.model.state_names
+    return str(a) if names is None else _short(names[i][a])

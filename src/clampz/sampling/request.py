@@ -1,0 +1,100 @@
+"""What is asked for: checked before any work begins."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+import numpy as np
+
+from clampz.errors import OptionError, unknown_name
+from clampz.generators import Seed, as_generator
+from clampz.model import Evidence, Model
+from clampz.model.fixing import given
+from clampz.options import Options, bytes_in_words, check_option, check_whole, is_whole, memory_allowed
+from clampz.sampling.proposing import BLOCK_STATES
+from clampz.sampling.samples import Kind
+from clampz.watch import Progress, Watch
+from clampz.wording import counted
+
+METHODS: tuple[str, ...] = ("auto", *get_args(Kind))
+# Share of the memory that samples may take; the rest is for what they are drawn from.
+SAMPLES_SHARE = 0.5
+# Bytes of a sample beside its states; of a number of a block of draws, with all that is made of it.
+SAMPLE_BYTES, NUMBER_BYTES = 32, 32
+
+
+@dataclass(frozen=True, eq=False)
+class SampleRequest:
+    """What `sample` and `sample_blocks` are given.
+
+    Attributes
+    ----------
+    num_at_once
+        Samples that are in memory together.
+    model
+        As the user knows it.
+    """
+
+    model: Model
+    num_at_once: int
+    evidence: Evidence | None
+    method: str
+    limit: int | None
+    time: float | None
+    memory: int | str | None
+    threads: int | None
+    rng: Seed
+    progress: Callable[[Progress], object] | None
+
+    def __post_init__(self) -> None:
+        check_option(isinstance(self.model, Model), "model", "a Model", self.model)
+        check_whole("num_samples", self.num_at_once, 0)
+        if self.method not in METHODS:
+            raise unknown_name("method", self.method, METHODS)
+        check_whole("limit", self.limit, 2, or_none=True)
+        _ = self.options, self.seed
+        if self.samples_bytes > SAMPLES_SHARE * self.allowed:
+            raise OptionError(
+                f"{counted(self.num_at_once, 'sample')} of {counted(self.model.num_variables, 'variable')} take "
+                f"{bytes_in_words(self.samples_bytes)}, and {bytes_in_words(SAMPLES_SHARE * self.allowed)} are allowed "
+                "for them: ask for fewer, allow more with memory=, or take them block by block with cz.sample_blocks"
+            )
+
+    @cached_property
+    def options(self) -> Options:
+        return Options(time=math.inf if self.time is None else self.time, threads=self.threads)
+
+    @cached_property
+    def seed(self) -> int:
+        """The same for the same `rng`, also for none; a generator has another one every time it is asked."""
+        if self.rng is None:
+            return 0
+        if is_whole(self.rng) and 0 <= self.rng < 2**63:
+            return int(self.rng)
+        return int(as_generator(self.rng).integers(2**63))
+
+    @cached_property
+    def allowed(self) -> int:
+        """Bytes, in all."""
+        return memory_allowed(self.memory)
+
+    @property
+    def samples_bytes(self) -> int:
+        return self.num_at_once * (4 * self.model.num_variables + SAMPLE_BYTES)
+
+    @property
+    def bytes_left(self) -> int:
+        """For what is drawn from, beside the samples, blocks of draws under way, and copies of the model."""
+        blocks = self.options.num_threads * NUMBER_BYTES * max(BLOCK_STATES, self.model.num_variables)
+        blocks = min(blocks, self.allowed // 4)  # (fewer threads are busy where memory is short)
+        copies = 2 * sum(array.nbytes for array in self.model.contents if isinstance(array, np.ndarray))
+        return max(0, self.allowed - self.samples_bytes - blocks - copies)
+
+    def given(self) -> Model:
+        """The model with its evidence."""
+        return self.model if self.evidence is None else given(self.model, self.evidence)
+
+    def watch(self) -> Watch:
+        return Watch(self.options.time, self.progress)

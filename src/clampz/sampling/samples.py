@@ -1,0 +1,191 @@
+"""Samples: configurations drawn from a model, what they are worth, and what follows from them."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz.drawing import Drawable
+from clampz.errors import library
+from clampz.model import Model
+from clampz.model.fixing import states_left
+from clampz.model.tables import Listed, UnaryTables, read_only
+from clampz.numerics import Floats, Integers
+from clampz.watch import StoppedBy
+from clampz.wording import counted
+
+States = NDArray[np.int32]
+Kind = Literal["exact", "rejection", "weighted", "gibbs"]
+
+# What samples are, for people.
+KINDS: dict[Kind, str] = {
+    "exact": "exact",
+    "rejection": "exact, by rejection",
+    "weighted": "weighted",
+    "gibbs": "of Markov chains, not exact",
+}
+# States that are counted at once.
+AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Samples(Drawable, Listed[dict[Any, Any]]):
+    """Configurations drawn from a model.  `samples[k]` is the k-th as `{variable: state}`, by name where there are
+    names.
+
+    Attributes
+    ----------
+    states
+        (N, n) states by index, a configuration in a row.
+    log_weights
+        (N,) how much each counts, up to a constant: zeros unless they are weighted, and then log f(x) / q(x) of the
+        proposal q they are drawn from.
+    kind
+        "exact": drawn from the model by elimination.  "rejection": so too, by accepting some draws of a proposal.
+        "weighted": drawn from a proposal; averages are to be weighted.  "gibbs": along Markov chains, sample k from
+        chain `k % num_chains`; they follow the model only in the long run.
+    reason
+        Why they are of this kind, in a sentence; and why they are fewer than asked for, if so.
+    num_drawn
+        Draws that were made for them, with those that were not accepted or not possible.
+    log_z
+        log Z given the evidence: exact (but for rounding) if they are, else log of the mean weight of all draws, an
+        estimate; nan for chains.
+    stopped_by
+        "tol" if all samples asked for are there, else what ended the run before.
+    """
+
+    model: Model
+    states: States
+    log_weights: Floats
+    kind: Kind
+    reason: str
+    num_drawn: int
+    log_z: float
+    num_chains: int = 1
+    stopped_by: StoppedBy = "tol"
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def item(self, k: int) -> dict[Any, Any]:
+        names, states = self.model.names, self.model.state_names
+        row = self.states[k].tolist()
+        return {i if names is None else names[i]: a if states is None else states[i][a] for i, a in enumerate(row)}
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every sample follows the model itself."""
+        return self.kind in ("exact", "rejection")
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(N,) how much each counts; they add up to 1."""
+        shifted = np.exp(self.log_weights - self.log_weights.max(initial=-np.inf)) if len(self) else np.empty(0)
+        return read_only(shifted / shifted.sum() if len(self) else shifted)
+
+    @cached_property
+    def effective_size(self) -> float:
+        """How many independent samples of the model tell as much, about: (sum w)^2 / sum w^2 with weights, and for
+        chains by how much the means of chains differ."""
+        if not len(self):
+            return 0.0
+        if self.kind != "gibbs":
+            return 1.0 / float((self.weights**2).sum())
+        p, variance = self.marginals.flat, self._chain_errors**2
+        unsure = (p > 0.0) & (p < 1.0)
+        if not unsure.any() or self._num_means < 2:
+            return float(self._num_means)
+        return min(float(len(self)), float((p * (1.0 - p))[unsure].sum() / max(variance[unsure].sum(), 1e-300)))
+
+    @cached_property
+    def marginals(self) -> UnaryTables:
+        """`marginals[i][a]`: the share of samples with state a of variable i, weighted; nan where there are none."""
+        start = self.model.unary.start
+        flat = _counts(self.states, self.weights, start)
+        if len(flat):  # nan where there are no samples
+            with np.errstate(invalid="ignore"):
+                flat /= np.repeat(np.add.reduceat(flat, start[:-1]), np.diff(start))
+        return UnaryTables(read_only(flat), start)
+
+    @cached_property
+    def standard_errors(self) -> UnaryTables:
+        """Of the marginals, an estimate; for chains by how much the means of chains differ.
+
+        A state that was never seen, or always, may still have the probability of one sample more or less: that much is
+        added.  What is certain has none.
+        """
+        start, p = self.model.unary.start, self.marginals.flat
+        if not len(self):
+            return UnaryTables(read_only(np.full(len(p), np.nan)), start)
+        if self.kind == "gibbs":
+            variance = self._chain_errors**2
+        else:
+            # sum w^2 ([x = a] - p)^2 = sum w^2 [x = a] (1 - 2p) + p^2 sum w^2
+            squares = _counts(self.states, self.weights**2, start)
+            variance = np.maximum(squares * (1.0 - 2.0 * p) + p**2 * float((self.weights**2).sum()), 0.0)
+        errors = np.sqrt(variance + (self.effective_size + 2.0) ** -2.0)
+        possible = self.model.unary.flat > -np.inf
+        errors[~possible | np.repeat(states_left(possible, start) == 1, np.diff(start))] = 0.0
+        return UnaryTables(read_only(errors), start)
+
+    @cached_property
+    def scores(self) -> Floats:
+        """(N,) log potentials of the configurations."""
+        return read_only(self.model.scores(self.states))
+
+    @property
+    def best(self) -> dict[Any, Any]:
+        """The configuration of highest score among them."""
+        return self[int(np.argmax(self.scores))]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each sample and a column for each variable, of state names where there are
+        names; weighted samples have a last column "log_weight"."""
+        pd, model = library("pandas"), self.model
+        columns: dict[Any, Any] = {}
+        for i in range(model.num_variables):
+            column = self.states[:, i]
+            if model.state_names is not None:
+                column = pd.Categorical.from_codes(column, categories=list(model.state_names[i]))
+            columns[i if model.names is None else model.names[i]] = column
+        if self.kind == "weighted":
+            columns["log_weight"] = self.log_weights
+        return pd.DataFrame(columns, index=range(len(self)))
+
+    def __repr__(self) -> str:
+        worth = "" if self.is_exact else f", worth about {self.effective_size:.3g}"
+        return (
+            f"Samples({len(self):,} of {counted(self.model.num_variables, 'variable')}, {KINDS[self.kind]}{worth}; "
+            f"{self.reason})"
+        )
+
+    @property
+    def _num_means(self) -> int:
+        return min(self.num_chains, len(self))
+
+    @cached_property
+    def _chain_errors(self) -> Floats:
+        """Standard errors of marginals from the means of chains, which are independent of each other."""
+        number, start = self._num_means, self.model.unary.start
+        total = square = np.zeros(len(self.model.unary.flat))
+        for chain in range(number):
+            own = self.states[chain :: self.num_chains]
+            mean = _counts(own, np.full(len(own), 1.0 / len(own)), start)
+            total, square = total + mean, square + mean**2
+        spread = np.maximum(square / number - (total / number) ** 2, 0.0)
+        return np.sqrt(spread / (number - 1)) if number > 1 else np.full(len(total), math.inf)
+
+
+def _counts(states: States, weights: Floats, start: Integers) -> Floats:
+    """(S,) the weight of the samples in each state of each variable."""
+    out = np.zeros(int(start[-1]))
+    rows = max(1, AT_ONCE // max(1, states.shape[1]))
+    for begin in range(0, len(states), rows):
+        some = states[begin : begin + rows] + start[:-1]
+        of_each = np.repeat(weights[begin : begin + rows], states.shape[1])
+        out += np.bincount(some.ravel(), of_each, len(out))
+    return out

@@ -1,0 +1,220 @@
+"""`sample` and `sample_blocks`: what comes back, seeds and threads, limits, and what is refused."""
+
+import math
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.sampling import call, chains, proposing, ways
+from clampz.simplifying.simplified import unchanged
+
+GRID = cz.generators.grid(5, 5, rng=0)
+NAMED = cz.Model(
+    [[0.0, 1.0], [0.0, 0.0, 0.5]],
+    {(0, 1): [[1.0, 0.0, -np.inf], [0.0, 1.0, 2.0]]},
+    names=["a", "b"],
+    state_names=[["no", "yes"], ["x", "y", "z"]],
+)
+# Every kind, and what it takes to have it on a model that is narrow.
+WAYS = [("exact", {}), ("rejection", {"limit": 8}), ("weighted", {"limit": 8}), ("gibbs", {"limit": 8})]
+
+
+def drawn(kind, options, num_samples=500, **more):
+    return cz.sample(GRID, num_samples, method=kind, **options, **more)
+
+
+@pytest.mark.parametrize(("kind", "options"), WAYS)
+def test_the_same_seed_on_any_number_of_threads(kind, options, monkeypatch):
+    monkeypatch.setattr(proposing, "BLOCK_STATES", 1000)  # several blocks
+    one, three, none = (drawn(kind, options, threads=threads, rng=seed) for threads, seed in ((1, 7), (3, 7), (3, 8)))
+    assert one.kind == kind and len(one) == 500
+    assert np.array_equal(one.states, three.states) and np.array_equal(one.log_weights, three.log_weights)
+    assert one.num_drawn == three.num_drawn and (one.log_z == three.log_z or kind == "gibbs")
+    assert not np.array_equal(one.states, none.states)
+
+
+def test_seeds():
+    default, zero = drawn("exact", {}), drawn("exact", {}, rng=0)
+    assert np.array_equal(default.states, zero.states)
+    rng = np.random.default_rng(3)
+    first, second = drawn("exact", {}, rng=rng), drawn("exact", {}, rng=rng)
+    assert not np.array_equal(first.states, second.states)
+    assert np.array_equal(first.states, drawn("exact", {}, rng=np.random.default_rng(3)).states)
+    assert len(drawn("exact", {}, rng=2**100)) == 500
+    for wrong in (-1, 1.5, "x"):
+        with pytest.raises(cz.OptionError, match="rng: expected"):
+            drawn("exact", {}, rng=wrong)
+
+
+@pytest.mark.parametrize(("kind", "options"), WAYS)
+def test_blocks_are_the_same_samples(kind, options, monkeypatch):
+    monkeypatch.setattr(proposing, "BLOCK_STATES", 1000)
+    whole = drawn(kind, options)
+    blocks = list(cz.sample_blocks(GRID, 500, block_size=96, method=kind, **options))
+    assert [len(block) for block in blocks] == [96] * 5 + [20]
+    assert np.array_equal(np.concatenate([block.states for block in blocks]), whole.states)
+    assert sum(block.num_drawn for block in blocks) == whole.num_drawn
+
+
+def test_blocks_without_end(monkeypatch):
+    monkeypatch.setattr(call, "STATES_IN_BLOCK", 100)
+    blocks = cz.sample_blocks(GRID)
+    assert [len(next(blocks)) for _ in range(3)] == [4, 4, 4]
+    blocks.close()
+
+
+def test_names_and_evidence():
+    found = cz.sample(NAMED, 200, evidence={"b": "z"})
+    assert all(found[k] == {"a": "yes", "b": "z"} for k in range(200))
+    assert found.marginals[1].tolist() == [0.0, 0.0, 1.0] and found.best == {"a": "yes", "b": "z"}
+    free = cz.sample(NAMED, 200)
+    assert set(map(str, free)) <= {str({"a": a, "b": b}) for a in ("no", "yes") for b in "xyz"} - {
+        "{'a': 'no', 'b': 'z'}"
+    }
+    assert free.log_z == pytest.approx(cz.exact(NAMED).log_z)
+    np.testing.assert_allclose(free.scores, [NAMED.score(free[k]) for k in range(200)])
+    assert cz.sample(GRID, 1)[0].keys() == set(range(25))
+
+
+def test_frames():
+    pd = pytest.importorskip("pandas")
+    frame = cz.sample(NAMED, 10).to_frame()
+    assert list(frame.columns) == ["a", "b"] and len(frame) == 10 and set(frame["a"]) <= {"no", "yes"}
+    weighted = cz.sample(GRID, 10, method="weighted", limit=8)
+    assert isinstance(weighted.to_frame(), pd.DataFrame)
+    assert weighted.to_frame()["log_weight"].tolist() == weighted.log_weights.tolist()
+
+
+def test_what_the_samples_say_of_themselves():
+    exact = drawn("exact", {})
+    assert "exact" in repr(exact) and exact.effective_size == pytest.approx(500) and "elimination" in exact.reason
+    rejected = drawn("auto", {"limit": 8})
+    assert rejected.kind == "rejection" and "of the draws are accepted" in rejected.reason
+    assert rejected.num_drawn > 500
+    weighted = drawn("weighted", {"limit": 8})
+    assert 1 < weighted.effective_size < 500 and "worth about" in repr(weighted)
+    assert weighted.log_z == pytest.approx(cz.exact(GRID).log_z, abs=0.5)
+    markov = drawn("gibbs", {"limit": 8})
+    assert "not exact" in repr(markov) and math.isnan(markov.log_z) and markov.effective_size <= 500
+
+
+def test_weights_where_rejection_would_take_too_long(monkeypatch):
+    monkeypatch.setattr(ways, "SENSIBLE_SECONDS", 1e-9)
+    found = drawn("auto", {"limit": 8})
+    assert found.kind == "weighted" and "would be accepted" in found.reason
+    monkeypatch.setattr(ways, "LONGEST_SECONDS", 1e-9)
+    with pytest.raises(cz.OptionError, match=r"rejection would take .* limit=.*method=\"weighted\""):
+        drawn("rejection", {"limit": 8})
+
+
+def test_little_weight_is_said(monkeypatch):
+    monkeypatch.setattr(call, "LITTLE", 1.0)
+    assert "carry all the weight" in drawn("weighted", {"limit": 8}).reason
+
+
+def test_too_wide_is_refused_before_work_begins():
+    wide = cz.generators.grid(40, 40, rng=0)
+    with pytest.raises(cz.TooWideError, match=r"exact samples need .*memory=.*method=\"auto\""):
+        cz.sample(wide, 10, method="exact", memory="50MB")
+    with pytest.raises(cz.OptionError, match=r"1,000,000 samples of 1,600 variables take 6.4 GB.*cz.sample_blocks"):
+        cz.sample(wide, 1_000_000, memory="1GB")
+    with pytest.raises(cz.TooWideError, match="lower limit="):
+        cz.sample(wide, 1, limit=2**20, memory="200MB")
+
+
+@pytest.mark.parametrize("memory", ["60MB", "200MB", None])
+def test_limits_follow_from_memory(memory):
+    """Whatever it is: samples, of a structure that fits; the truth is in all of them."""
+    wide = cz.generators.grid(14, 14, weights=(-1, 1), rng=0)
+    found = cz.sample(wide, 200, time=3, memory=memory)
+    assert 0 < len(found) <= 200 and found.kind != "gibbs"
+
+
+def test_smallest_and_largest_limits(monkeypatch):
+    for limit in (2, 2**4):
+        monkeypatch.setattr(proposing, "SMALLEST_LIMIT", limit)
+        monkeypatch.setattr(proposing, "LARGEST_LIMIT", limit)
+        monkeypatch.setattr(proposing, "EXACT_SHARE", 0.0)
+        assert cz.sample(GRID, 50, time=5).kind in ("rejection", "weighted")
+
+
+def test_time_and_callbacks():
+    assert len(drawn("exact", {}, time=60.0)) == 500
+    found = drawn("exact", {}, time=0.0)
+    assert len(found) == 0 and found.stopped_by == "time" and "stopped before" in found.reason
+    assert np.isnan(found.marginals.flat).all() and np.isnan(found.standard_errors.flat).all()
+    assert found.effective_size == 0 and "0 of 25" in repr(found)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        raise StopIteration
+
+    few = drawn("rejection", {"limit": 8}, 10**5, progress=stop, threads=1)
+    assert 0 < len(few) < 10**5 and few.stopped_by == "callback" and "stopped by its callback" in few.reason
+    assert seen[0].num_finished == len(few) and seen[0].num_lanes == 10**5
+
+
+def test_ctrl_c_returns_what_there_is():
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    found = drawn("rejection", {"limit": 8}, 10**6, time=60.0)
+    assert 0 < len(found) < 10**6 and found.stopped_by == "interrupt" and "interrupted after" in found.reason
+
+
+def test_chains_that_are_stopped_early_say_where_they_are(monkeypatch):
+    monkeypatch.setattr(chains, "STEPS_BEFORE", 10**9)
+    found = drawn("gibbs", {"limit": 8}, time=1.0)
+    assert len(found) == 16 and "time was over after 16 of 500" in found.reason and np.isfinite(found.scores).all()
+
+
+def test_nothing_to_draw():
+    differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
+    none = cz.Model(np.zeros((3, 2)), {(0, 1): differ, (1, 2): differ, (0, 2): differ})
+    with pytest.raises(cz.ModelError, match="Z = 0: no configuration is possible"):
+        cz.sample(none)
+    with pytest.raises(cz.EvidenceError):
+        cz.sample(NAMED, evidence={"a": "no", "b": "z"})
+
+
+def test_draws_none_of_which_is_possible(monkeypatch):
+    """Z = 0 that no bound shows: there is an end, and it is said."""
+    differ = np.where(np.eye(3) > 0, -np.inf, 0.0)
+    none = cz.Model(np.zeros((4, 3)), {(i, j): differ for i in range(4) for j in range(i)})
+    monkeypatch.setattr(ways, "simplify", lambda model, **_: unchanged(model, "sum"))
+    monkeypatch.setattr(ways, "HOPELESS_DRAWS", 1000)
+    found = cz.sample(none, 10, limit=9, method="weighted")
+    assert len(found) == 0 and "no more could be had after 0 of 10" in found.reason
+    with pytest.raises(cz.ModelError, match="chains need one to begin at"):
+        cz.sample(none, 10, limit=9, method="gibbs")
+
+
+def test_bad_input():
+    for options, message in (
+        ({"num_samples": -1}, "num_samples: expected a whole number >= 0"),
+        ({"method": "exakt"}, "unknown method 'exakt'; did you mean 'exact'"),
+        ({"limit": 1}, "limit: expected None or a whole number >= 2"),
+        ({"time": -1.0}, "time: expected seconds >= 0"),
+        ({"threads": 0}, "threads: expected None or a whole number >= 1"),
+        ({"memory": "lots"}, "memory: expected bytes"),
+    ):
+        with pytest.raises(cz.OptionError, match=message):
+            cz.sample(GRID, **options)
+    with pytest.raises(cz.OptionError, match="block_size: expected None or a whole number >= 1"):
+        cz.sample_blocks(GRID, block_size=0)
+    with pytest.raises(cz.EvidenceError):
+        cz.sample(GRID, evidence={99: 0})
+
+
+def test_models_of_every_size():
+    assert cz.sample(cz.Model([]), 3).states.shape == (3, 0)
+    assert cz.sample(cz.Model([[0.5]]), 3).states.tolist() == [[0], [0], [0]]
+    assert len(cz.sample(GRID, 0)) == 0
+    strong = cz.Model(np.zeros((2, 2)), {(0, 1): [[1e15, 0.0], [0.0, 1e15]]})
+    assert (np.diff(cz.sample(strong, 100).states, axis=1) == 0).all()
+    chain = cz.generators.from_graph(30_000, [(i, i + 1) for i in range(29_999)], rng=0)
+    found = cz.sample(chain, 20)
+    assert found.kind == "exact" and np.isfinite(found.scores).all()
