@@ -15,6 +15,7 @@ import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.counting import ganak
 from clampz.counting.encoding import encode
+from clampz.maximising import parts
 from clampz.planar.sums import planar_sum
 from clampz.simplifying.call import simplify
 from clampz.watch import Watch
@@ -466,6 +467,22 @@ def of_constants(size: float) -> None:
 
 
 # -- simplifying -------------------------------------------------------------------------------------------------------
+
+
+def modes() -> list[float]:
+    """Where an exact maximum is not tried."""
+    K = [cz.generators.complete(12, weights=(-6, 6), rng=seed) for seed in range(2)]
+    two = {(i + 12 * k, j + 12 * k): each.pairwise[i, j] for k, each in enumerate(K) for i, j in each.pairwise}
+    models = [hard_model(), cz.generators.grid(6, 6, labels=3, rng=0), cz.Model(np.zeros((24, 2)), two)]
+    out = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "EXACT_SHARE", 0.0)
+        for model in models:
+            found = cz.mode(model, threads=1, time=60.0)
+            assert found.is_optimal and found.upper - found.lower <= EXACT
+            out += [found.score, found.upper]
+            out.append(cz.mode(model, num_best=3, threads=1, time=60.0, gap=0.0).best[2].score)
+    return out
 
 
 def simplified() -> list[float]:

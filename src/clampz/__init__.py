@@ -35,6 +35,7 @@ from clampz.interop import (
     to_pyagrum,
 )
 from clampz.io import read, write
+from clampz.maximising import Mode, Moment, mode
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
@@ -90,6 +91,8 @@ __all__ = [  # noqa: RUF022 (grouped)
     "bound",
     "bound_marginals",
     "bounds",
+    # the best configuration
+    "mode",
     # pictures
     "plot_clamped",
     "plot_model",
@@ -99,6 +102,8 @@ __all__ = [  # noqa: RUF022 (grouped)
     "Estimate",
     "Estimates",
     "MarginalBounds",
+    "Mode",
+    "Moment",
     "Progress",
     "Samples",
     "Simplified",

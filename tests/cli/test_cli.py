@@ -142,7 +142,7 @@ def test_exit_codes_are_in_the_help(capsys):
         ("generate grid --size 3 --weights a -o x.uai", "expected a number or two, as in -6,6"),
         ("generate barbell --weights 1,2 -o x.uai", "barbell has one weight"),
         ("generate regular --size 5 --degree 3 -o x.uai", "expected n * degree to be even"),
-        ("uai grid.uai - - MPE", "invalid choice: 'MPE'"),
+        ("uai grid.uai - - MMAP", "invalid choice: 'MMAP'"),
         ("uai grid.uai bad.evid - PR", "bad.evid, line 1"),
         ("completion csh", "invalid choice: 'csh'"),
     ],

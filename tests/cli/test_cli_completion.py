@@ -34,7 +34,7 @@ def test_completion_knows_every_command_option_and_selector(shell, capsys, tmp_p
         (["clampz", "solve", "gr"], {"grid.uai"}),
         (["clampz", "solve", "grid.uai", "--evidence", "so"], {"some.evid"}),
         (["clampz", "solve", "grid.uai", "--select", "pseudo"], {"pseudo-greedy"}),
-        (["clampz", "uai", "grid.uai", "some.evid", "-", "M"], {"MAR"}),
+        (["clampz", "uai", "grid.uai", "some.evid", "-", "MA"], {"MAR", "MAP"}),
     ],
 )
 def test_bash_completes(words, expected, folder, capsys):

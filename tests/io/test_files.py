@@ -25,6 +25,7 @@ READERS = [
     fg.read,
     results.read_pr,
     results.read_mar,
+    results.read_mpe,
     lambda path: evidence_files.read(path, cz.Model([[0.0, 0.0]])),
 ]
 

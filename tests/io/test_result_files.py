@@ -5,7 +5,7 @@ import pytest
 
 import clampz as cz
 from clampz import io
-from clampz.errors import FormatError
+from clampz.errors import FormatError, ModelError
 from clampz.io import results
 
 CLOSE = 1e-9
@@ -106,3 +106,27 @@ def test_results_that_are_no_numbers(tmp_path):
     with pytest.raises(cz.ModelError, match="marginals of variable 1: expected a probability per state"):
         results.write_mar([[1.0], [0.5, 1.5]], tmp_path / "model.MAR")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_states_of_the_best_configuration(tmp_path):
+    path = tmp_path / "model.MPE"
+    for states in ([], [2], [1, 0, 3]):
+        results.write_mpe(np.array(states, dtype=np.int32), path)
+        assert path.read_text() == f"MPE\n{' '.join(map(str, [len(states), *states]))}\n"
+        assert results.read_mpe(path).tolist() == states
+    for text in ("MPE\n1\n3 1 0 3\n", "MPE\n-BEGIN-\n2 0 0\n-BEGIN-\n3 1 0 3\n"):  # of 2010, and of several
+        path.write_text(text)
+        assert results.read_mpe(path).tolist() == [1, 0, 3]
+
+
+@pytest.mark.parametrize("text", ["PR\n1\n", "MPE\n", "MPE\n3 1 0\n", "MPE\n2 1 0 1\n", "MPE\n1 0.5\n", "MPE\n1 -1\n"])
+def test_files_that_hold_no_configuration(tmp_path, text):
+    (tmp_path / "model.MPE").write_text(text)
+    with pytest.raises(FormatError, match=r"model\.MPE"):
+        results.read_mpe(tmp_path / "model.MPE")
+
+
+def test_states_that_are_none(tmp_path):
+    for states in ([-1], [0.5], [[0]]):
+        with pytest.raises(ModelError, match="states"):
+            results.write_mpe(states, tmp_path / "model.MPE")

@@ -13,6 +13,8 @@ import clampz as cz
 from clampz import _kernels
 from clampz.counting import circuits
 from clampz.counting.encoding import encode
+from clampz.maximising.heuristics import heuristic
+from clampz.maximising.parts import Limits, Part
 from clampz.mini_buckets.beliefs import beliefs, losses
 from clampz.mini_buckets.descent import State, optimise
 from clampz.mini_buckets.proposals import Proposal
@@ -103,7 +105,11 @@ def walk() -> None:
         walk_planar(name, model)
         walk_regions(name, model)
         walk_samples(model)
+        for num_best in (1, 3):
+            found = cz.mode(model, num_best=num_best)
+            assert found.is_optimal and found.lower <= found.upper, name
     walk_regions("K9", cz.generators.complete(9, rng=0))
+    walk_modes()
     walk_circuits()
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
     with suppress(cz.TooWideError):  # of a graph as large a part is looked at first
@@ -115,6 +121,16 @@ def walk() -> None:
     large = cz.generators.grid(120, 120, rng=0)  # ranges of slots, a thread for each
     for method in (cz.mean_field, cz.bethe, cz.trw):
         method(large, max_iter=2, threads=2)
+
+
+def walk_modes() -> None:
+    """Where buckets are split: a search that has open nodes, and configurations that climb."""
+    model = cz.generators.complete(9, weights=(-6, 6), rng=0)
+    whole = Part.of(model, np.arange(9), Limits(gap=1e-9, num_best=1, num_bytes=1e8, seed=1))
+    whole.climb(Watch(), 20)
+    whole.search_by(heuristic(model, Watch(), 1.0, Structure.of(model, 4)))
+    whole.search(Watch(), 10**6)
+    assert whole.is_done and whole.lower <= whole.upper
 
 
 def walk_circuits() -> None:

@@ -210,6 +210,13 @@ def test_names_and_states_stay_with_what_is_left():
 # -- contradictions ----------------------------------------------------------------------------------------------------
 
 
+def test_names_of_a_model_of_which_nothing_is_left():
+    pairs = {(0, 1): np.eye(2), (1, 2): np.eye(2)}
+    model = cz.Model(np.zeros((3, 2)), pairs, names=["a", "b", "c"], state_names=[["no", "yes"]] * 3)
+    rest = simplify(model).model
+    assert rest.num_variables == 0 and rest.names == rest.state_names == ()
+
+
 def test_a_contradiction_names_its_factors():
     differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
     base = torus()

@@ -16,6 +16,7 @@ from typing import Any
 
 from clampz import choosing
 from clampz.bracketing import Bracket
+from clampz.cli import modes
 from clampz.cli.arguments import (
     SELECTORS,
     add_command,
@@ -39,7 +40,7 @@ from clampz.solution import Solution
 from clampz.wording import counted, name_of, round_outward, title
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
-TASKS = ("PR", "MAR")
+TASKS = ("PR", "MAR", *modes.TASKS)
 # Variables up to which marginals are printed on a terminal, and states up to which they have a column each.
 MAX_ROWS, MAX_COLUMNS = 60, 12
 DIGITS = 6
@@ -52,7 +53,7 @@ def add(commands: Any) -> None:
         commands,
         "solve",
         run,
-        summary="log Z, bounds on it, and marginals",
+        summary="log Z, bounds on it, and marginals; or the best configuration",
         description="Compute log Z of a model, prove bounds on it, and print them with the reason for the method\n"
         "chosen: exact inference if the model is narrow enough, otherwise an estimate inside a bracket that clamping\n"
         "tightens while there is time (see clampz bound).  Logarithms are natural ones.  Without --time it takes 4 to\n"
@@ -60,13 +61,26 @@ def add(commands: Any) -> None:
         examples="  clampz solve model.uai\n"
         "  clampz solve model.uai --evidence model.uai.evid --task MAR\n"
         "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
-        "  clampz solve model.uai --time 60 --json | jq .log_z\n\n"
+        "  clampz solve model.uai --time 60 --json | jq .log_z\n"
+        "  clampz solve model.uai --task MPE --out model.uai.MPE\n\n"
         "JSON: log_z, lower, upper, bound, method, reason, converged, interrupted, seconds, clamped, select, leaves,\n"
-        'marginals, marginals_by and marginals_are (MAR); infinities are "inf", "-inf"',
+        "marginals, marginals_by and marginals_are (MAR); with MPE score, lower, upper, optimal, stopped_by, seconds,\n"
+        'configuration, states and best (--num-best); infinities are "inf", "-inf"',
     )
     add_model(parser)
     parser.add_argument(
-        "--task", choices=TASKS, default="PR", help="PR: log Z alone; MAR: the marginals too (default: %(default)s)"
+        "--task",
+        choices=TASKS,
+        default="PR",
+        help="PR: log Z alone; MAR: the marginals too; MPE, or MAP: the best configuration of all variables "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--num-best",
+        type=whole_number(1),
+        default=1,
+        metavar="K",
+        help="with MPE: the best K configurations (default: %(default)s)",
     )
     parser.add_argument(
         "--method",
@@ -111,6 +125,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         need("rich")
     model = read_model(args)
+    if args.task in modes.TASKS:
+        return modes.run(args, model)
     if args.clamp is not None and args.clamp > model.num_variables:
         raise CommandError(f"--clamp {args.clamp}: expected at most {model.num_variables}, the number of variables")
 

@@ -2,9 +2,10 @@
 
     solver model evidence query task
 
-The result goes to a file in the working directory with the model's name and the task: model.uai.PR, model.uai.MAR.  The
-query is for tasks that clampz does not have, and is not looked at.  The limits of the competitions are taken from the
-environment, in their units: INF_TIME in seconds, INF_MEMORY in gigabytes; --memory is written as everywhere.
+The result goes to a file in the working directory with the model's name and the task: model.uai.PR, model.uai.MAR,
+model.uai.MPE.  The query is for tasks that clampz does not have, and is not looked at: MAP is of all variables, as MPE.
+The limits of the competitions are taken from the environment, in their units: INF_TIME in seconds, INF_MEMORY in
+gigabytes; --memory is written as everywhere.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clampz import choosing
+from clampz.cli import modes
 from clampz.cli.arguments import add_command, add_memory
 from clampz.cli.exits import INTERRUPTED, OK, CommandError
 from clampz.cli.outputs import check_file
@@ -37,17 +39,16 @@ def add(commands: Any) -> None:
         run,
         summary="solve a model as the UAI competitions ask for it",
         description="Solve a model and write the result to a file in the working directory that has the model's name\n"
-        "and the task: model.uai.PR has log10 Z, model.uai.MAR the marginals.  The environment may limit it, in the\n"
-        "competitions' units: INF_TIME in seconds, INF_MEMORY in gigabytes.",
+        "and the task: model.uai.PR has log10 Z, model.uai.MAR the marginals, model.uai.MPE the best\n"
+        "configuration.  The environment may limit it, in the competitions' units: INF_TIME in seconds, INF_MEMORY in\n"
+        "gigabytes.",
         examples="  clampz uai Nets/grid.uai Evid/grid.uai.evid Query/grid.uai.query PR     writes ./grid.uai.PR\n"
         "  INF_TIME=60 clampz uai model.uai - - MAR                                no evidence, no query",
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a UAI file")
     parser.add_argument("evidence", type=Path, metavar="EVIDENCE", help="a file, or - for none")
-    parser.add_argument(
-        "query", type=Path, metavar="QUERY", help="a file, or -: not looked at, as neither task has a query"
-    )
-    parser.add_argument("task", metavar="TASK", choices=TASKS, help="PR or MAR")
+    parser.add_argument("query", type=Path, metavar="QUERY", help="a file, or -: not looked at, as no task has a query")
+    parser.add_argument("task", metavar="TASK", choices=TASKS, help="PR, MAR or MPE; MAP is MPE")
     add_memory(parser, "memory that exact sums may use, whatever INF_MEMORY says")
 
 
@@ -60,10 +61,17 @@ def run(args: argparse.Namespace) -> int:
         memory = int(gigabytes * TIME_SHARE * 2**30)
     model, listener = read(args.model, str(args.evidence)), Listener()
 
+    seconds = None if time is None else max(TIME_SHARE * time - TIME_BEFORE, 0.1)
+    if args.task in modes.TASKS:
+        found, interrupted = modes.best(model, seconds, memory)
+        modes.write_mode(found, args.task, out)
+        print(f"{out}: score {found.score:.6f}, at most {found.upper:.6f}{' (optimal)' if found.is_optimal else ''}")
+        return INTERRUPTED if interrupted else OK
+
     def work() -> Solution:
         return choosing.solve(
             model,
-            time=None if time is None else max(TIME_SHARE * time - TIME_BEFORE, 0.1),
+            time=seconds,
             memory=memory,
             marginals=args.task == "MAR",
             progress=listener,

@@ -10,6 +10,7 @@ from typing import TypeVar
 from clampz._kernels.jit import compiling_anew
 from clampz.bracketing import Bracket
 from clampz.cli.exits import GivenUpError
+from clampz.maximising import Moment
 from clampz.watch import Progress, Watch, on_ctrl_c
 from clampz.wording import counted, round_outward, title
 
@@ -26,11 +27,11 @@ class Listener:
     becomes of the work."""
 
     def __init__(self) -> None:
-        self.latest: Progress | Bracket | None = None
+        self.latest: Progress | Bracket | Moment | None = None
         self.bracket: Bracket | None = None
         self.grace: Watch | None = None
 
-    def __call__(self, progress: Progress | Bracket) -> None:
+    def __call__(self, progress: Progress | Bracket | Moment) -> None:
         self.latest = progress
         if isinstance(progress, Bracket):
             self.bracket = progress
@@ -56,6 +57,9 @@ class Listener:
             lower, upper = round_outward(progress.lower, "lower", 3), round_outward(progress.upper, "upper", 3)
             words += [f"log Z in [{lower}, {upper}]", f"gap {progress.gap:.3g} nats"]
             words.append(counted(progress.num_leaves, "leaf", "leaves"))
+        elif isinstance(progress, Moment):
+            lower, upper = round_outward(progress.lower, "lower", 3), round_outward(progress.upper, "upper", 3)
+            words.append(f"best score in [{lower}, {upper}]")
         elif progress is not None:
             words.append(f"{title(progress.method)}, {progress.num_iter:,} sweeps")
             if progress.num_lanes > 1:

@@ -1,9 +1,10 @@
 r"""Result files of the UAI competitions: a task on the first line, then its solution.
 
-    PR              MAR
-    -0.2008         3  2 0.1 0.9  2 0.3 0.7  3 0.2 0.2 0.6
+    PR              MAR                                        MPE
+    -0.2008         3  2 0.1 0.9  2 0.3 0.7  3 0.2 0.2 0.6     3  1 0 2
 
-PR is log10 Z.  MAR has the number of variables, and for each its number of states and their probabilities.  In 2010 the
+PR is log10 Z.  MAR has the number of variables, and for each its number of states and their probabilities.  MPE has the
+number of variables and the state of each in the best configuration; as MAP, the same of all variables.  In 2010 the
 number of samples of evidence came before the solution, always 1 where it is read here; numbers never fit both ways.  Of
 several solutions, each after `-BEGIN-`, the last one counts.
 """
@@ -18,7 +19,7 @@ from clampz.errors import ModelError
 from clampz.io import files
 from clampz.io.potentials import count
 from clampz.io.tokens import Tokens
-from clampz.numerics import Floats
+from clampz.numerics import Floats, Integers
 
 BEGIN = b"-BEGIN-"
 
@@ -80,6 +81,26 @@ def read_mar(path: files.AnyPath) -> list[Floats]:
         at += 1 + size
     tokens.end(at, count(num_variables, "variable"))
     return rows
+
+
+def write_mpe(states: ArrayLike, path: files.AnyPath, task: str = "MPE") -> None:
+    """Write an MPE file: the state of each variable in turn; or the same as the answer to another task."""
+    found = np.asarray(states)
+    if found.ndim != 1 or (found.size and not np.issubdtype(found.dtype, np.integer)) or (found < 0).any():
+        raise ModelError(f"states: expected a whole number >= 0 for each variable, found {found!r:.80}")
+    files.replace(path, f"{task}\n{' '.join(map(str, [len(found), *found.tolist()]))}\n".encode())
+
+
+def read_mpe(path: files.AnyPath, task: str = "MPE") -> Integers:
+    """The state of each variable from an MPE file."""
+    tokens = _solution(path, task)
+    numbers = tokens.numbers
+    dialect_2010 = len(numbers) > 1 and numbers[0] == 1 and len(numbers) != 2 and numbers[1] == len(numbers) - 2
+    at = 1 if dialect_2010 else 0
+    num_variables = int(tokens.whole(at, 1, 0, "the number of variables")[0])
+    states = tokens.whole(at + 1, num_variables, 0, "a state of each variable")
+    tokens.end(at + 1 + num_variables, count(num_variables, "variable"))
+    return states.astype(np.int64)
 
 
 def _end(tokens: Tokens, at: int) -> int:

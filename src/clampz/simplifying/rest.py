@@ -43,7 +43,7 @@ def rest_of(pools: Pools, original: Model, variables: Integers) -> Left:
     larger_start, scopes = _scopes(pools, larger)
     tables = FactorTables(num_states, larger_start, number[scopes], _tables(pools, larger, larger_start, scopes))
     names, state_names = original.names, original.state_names
-    chosen = np.split(states, np.cumsum(num_states)[:-1]) if state_names and len(variables) else []
+    chosen = np.split(states, np.cumsum(num_states))[:-1] if state_names else []
     contents = Contents(
         num_states,
         unary,

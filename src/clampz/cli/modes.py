@@ -1,0 +1,120 @@
+"""`clampz solve --task MPE`: the best configuration of a model in a file, as a table or as JSON.
+
+The JSON has score, lower and upper (natural logarithms), optimal, stopped_by, seconds, configuration (by the names that
+the file has, or by number), states (by number), and with several configurations `best`, a list of states and score
+each.  Where no configuration was found, these are null.
+"""
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from clampz.cli.exits import INTERRUPTED, OK, CommandError
+from clampz.cli.outputs import as_number, give_json
+from clampz.cli.tables import facts, model_fact, new_table, show
+from clampz.cli.watching import Listener, watched
+from clampz.errors import EvidenceError
+from clampz.io import results
+from clampz.maximising import Mode, mode
+from clampz.model import Model
+from clampz.wording import counted, name_of, round_outward
+
+# The most probable explanation: the best configuration of all variables; MAP, without a query, is another name for it.
+TASKS = ("MPE", "MAP")
+# Variables up to which a configuration is printed on a terminal.
+MAX_ROWS = 60
+DIGITS = 6
+
+
+def run(args: argparse.Namespace, model: Model) -> int:
+    """Find the best configuration and print or write it."""
+    for option, value, usual in (("--method", args.method, "auto"), ("--clamp", args.clamp, None)):
+        if value != usual:
+            raise CommandError(f"{option} {value}: a choice of tasks PR and MAR, and {args.task} has none")
+    found, interrupted = best(model, args.time, args.memory, args.threads, args.num_best)
+    if args.json or (args.out is not None and args.out.suffix.lower() == ".json"):
+        give_json(mode_data(found, args.model, args.task, args.num_best), args.out)
+    elif args.out is not None:
+        write_mode(found, args.task, args.out)
+    if not args.json:
+        print_mode(found, args.model)
+    return INTERRUPTED if interrupted else OK
+
+
+def best(
+    model: Model, time: float | None, memory: int | None, threads: int | None = None, num_best: int = 1
+) -> tuple[Mode, bool]:
+    """The best configurations, and whether Ctrl-C ended the search for them."""
+    listener = Listener()
+
+    def work() -> Mode:
+        return mode(model, num_best=num_best, time=time, memory=memory, threads=threads, progress=listener)
+
+    return watched(work, "maximising", listener)
+
+
+def write_mode(found: Mode, task: str, path: Path) -> None:
+    """A result file as the UAI competitions have them."""
+    if found.states is None:
+        raise EvidenceError(why_none(found))
+    results.write_mpe(found.states, path, task)
+
+
+def why_none(found: Mode) -> str:
+    if found.upper == -math.inf:
+        return "Z = 0: every configuration has probability zero, so there is no best one"
+    return "no possible configuration was found: more time may help (--time)"
+
+
+def mode_data(found: Mode, path: Path, task: str, num_best: int) -> dict[str, Any]:
+    """The result as JSON can hold it."""
+    configuration = found.configuration
+    data: dict[str, Any] = {
+        "model": str(path),
+        "task": task,
+        "score": as_number(found.score),
+        "lower": as_number(found.lower),
+        "upper": as_number(found.upper),
+        "optimal": found.is_optimal,
+        "stopped_by": found.stopped_by,
+        "seconds": round(found.seconds, 6),
+        "configuration": None if configuration is None else {str(name): a for name, a in configuration.items()},
+        "states": None if found.states is None else found.states.tolist(),
+    }
+    if num_best > 1:
+        data["best"] = [{"states": each.states.tolist(), "score": each.score} for each in found.best]
+    return data
+
+
+def print_mode(found: Mode, path: Path) -> None:
+    """The result as a table, and the configuration."""
+    upper = round_outward(found.upper, "upper", DIGITS)
+    proven = "nothing is better" if found.is_optimal else f"nothing is better than {upper}, {found.gap:.3g} nats more"
+    stopped = {"interrupt": "; stopped by Ctrl-C: this is what there was"}
+    stopped["callback"] = stopped["interrupt"]
+    rows = [
+        model_fact(path, found.model),
+        ("best score", f"{found.score:.{DIGITS}f}" if found.best else why_none(found)),
+        *([("proven", proven)] if found.best or math.isfinite(found.upper) else []),
+        *([("found", counted(len(found.best), "configuration"))] if len(found.best) > 1 else []),
+        ("seconds", f"{found.seconds:.2f}{stopped.get(found.stopped_by, '')}"),
+    ]
+    show(facts(rows))
+    if found.best:
+        print_configurations(found)
+
+
+def print_configurations(found: Mode) -> None:
+    """A row for each variable, a column for each configuration."""
+    model = found.model
+    shown = model.num_variables if not sys.stdout.isatty() else min(model.num_variables, MAX_ROWS)
+    scores = [f"{each.score:.{DIGITS}f}" for each in found.best] if len(found.best) > 1 else ["state"]
+    table = new_table("variable", *scores)
+    for i in range(shown):
+        names = model.state_names[i] if model.state_names else None
+        table.add_row(name_of(model.names, i), *(name_of(names, int(each.states[i])) for each in found.best))
+    show(table)
+    if shown < model.num_variables:
+        show("[dim]All of them: --json, or --out FILE[/dim]")

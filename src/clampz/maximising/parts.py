@@ -1,0 +1,221 @@
+"""A connected part of a model on its way to its maximum: a configuration from below, a bound from above, and a search
+through what is between."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.errors import TooWideError
+from clampz.maximising.heuristics import EVALUATIONS, SECONDS_PER_ENTRY, STRENGTHS, Heuristic, heuristic
+from clampz.maximising.searching import BestFirst
+from clampz.maximising.terms import States, Terms, first_states, largest_sum, num_bytes, score_of
+from clampz.mini_buckets.structure import ENDLESS, Structure
+from clampz.model import Model
+from clampz.numerics import Integers
+from clampz.watch import Overdue, Watch
+from clampz.workers import Workers
+
+# Table entries of the first limit, how many times more each after it has, and at most.
+FIRST_LIMIT, GROWTH, LARGEST_LIMIT = 2**8, 8, 2**26
+# Structures of each limit.
+NUM_STRUCTURES = 2
+# Seconds that building a structure takes for each variable, tables for each entry, and terms for each number; the
+# shares of the time left that structures and terms may take, the bounds of one limit, and an exact maximum at first.
+BUILDING_SECONDS, TABLE_SECONDS, TERM_SECONDS = 1.5e-5, 1e-7, 1.5e-8
+BUILDING_SHARE, TERMS_SHARE, BOUNDS_SHARE, EXACT_SHARE = 0.25, 0.5, 0.3, 0.05
+# Shares of the memory: of terms at most, and of what they leave, of structures with their tables and of open nodes.
+TERMS_MEMORY, TABLES_MEMORY, NODES_MEMORY = 0.5, 0.5, 0.25
+# Seconds of a node of a search; nodes after each limit at least, and at a time.
+NODE_SECONDS, LEAST_NODES, NODES_AT_A_TIME = 5e-7, 2**12, 2**15
+# Kicks for each variable after a limit, and at most; those of one turn beside a search, every so many turns of it.
+KICKS_PER_VARIABLE, MOST_KICKS, KICKS_OF_A_TURN, CLIMBS_EVERY = 20, 10_000, 1_000, 4
+
+
+class Limits(NamedTuple):
+    """What a part is held to: nats between its ends that are as good as none, how many configurations are asked for,
+    bytes, and a seed."""
+
+    gap: float
+    num_best: int
+    num_bytes: float
+    seed: int
+
+
+@dataclass(eq=False)
+class Part:
+    """A part, without the model's constant unless it is all of it.
+
+    Attributes
+    ----------
+    variables
+        Which variables of the whole its own are.
+    found
+        The best configurations so far with their scores, best first: none where none was possible.
+    upper
+        Certified: no configuration scores more.
+    is_done
+        Nothing is left that is better by more than the gap, but for rounding.
+    lacks_memory
+        More could be done about it with more memory.
+    """
+
+    model: Model
+    variables: Integers
+    limits: Limits
+    found: list[tuple[float, States]]
+    upper: float
+    is_done: bool = False
+    lacks_memory: bool = False
+    _terms: Terms | None = None
+    _search: BestFirst | None = None
+    _num_climbs: int = 0
+
+    @classmethod
+    def of(cls, model: Model, variables: Integers, limits: Limits) -> "Part":
+        part = cls(model, variables, limits, [], largest_sum(model))
+        if limits.num_best == 1 or not model.num_variables:
+            part.take(first_states(model))
+        part._bound_by(part.upper)
+        part.is_done = part.is_done or not model.num_variables
+        return part
+
+    @property
+    def lower(self) -> float:
+        return self.found[0][0] if self.found else -math.inf
+
+    @property
+    def gap(self) -> float:
+        return 0.0 if self.is_done or self.upper <= self.lower else self.upper - self.lower
+
+    def try_exactly(self, watch: Watch) -> None:
+        """The maximum, or the best few, where no bucket need be split."""
+        if self._too_late(watch):
+            return
+        try:
+            structure = self._structure(ENDLESS, 0, 1, watch.share(BUILDING_SHARE))
+            if TABLE_SECONDS * structure.num_entries < watch.left(EXACT_SHARE):
+                self.search_by(heuristic(self.model, watch, 1.0, structure))
+                self.search(watch, NODES_AT_A_TIME + 2 * self.model.num_variables)
+        except (TooWideError, Overdue):
+            pass  # buckets will be split
+
+    def climb(self, watch: Watch, num_kicks: int) -> None:
+        """Local search from the best so far."""
+        if self.is_done or self.limits.num_best > 1 or not self._has_terms(watch):
+            return
+        assert self._terms is not None
+        begin = self.found[0][1] if self.found else first_states(self.model)
+        rng = np.random.default_rng([self.limits.seed, self._num_climbs])
+        self._num_climbs += 1
+        self.take(self._terms.climb(begin, num_kicks, rng, watch))
+
+    def bound(self, watch: Watch, workers: Workers, tell: Callable[[], object]) -> None:
+        """Bounds of one limit after another, each with a search of about as long, as far as time and memory allow."""
+        limit, best = FIRST_LIMIT, self._search.heuristic if self._search is not None else None
+        while not self.is_done and limit <= LARGEST_LIMIT and not self._too_late(watch):
+            self._search = None
+            try:
+                structures = [self._structure(limit, k, NUM_STRUCTURES, watch) for k in range(NUM_STRUCTURES)]
+                seconds = sum(self._seconds(each) for each in structures)
+                share = min(1.0, watch.left(BOUNDS_SHARE) / seconds)
+                if limit > FIRST_LIMIT and share < 1.0:
+                    break
+                bounds = workers.map(partial(heuristic, self.model, watch, share), structures)
+            except (TooWideError, Overdue) as error:
+                self.lacks_memory = self.lacks_memory or isinstance(error, TooWideError)
+                break
+            newest = min(bounds, key=lambda each: each.upper)
+            if best is None or newest.upper < best.upper:
+                best = newest
+            self.search_by(best)
+            tell()
+            num_nodes = max(LEAST_NODES, int(seconds / NODE_SECONDS)) + 2 * self.model.num_variables
+            self.search(watch, num_nodes, tell)
+            self.climb(watch, min(KICKS_PER_VARIABLE * self.model.num_variables, MOST_KICKS))
+            tell()
+            if newest.is_exact:
+                return
+            limit *= GROWTH
+        if self._search is None and best is not None:
+            self.search_by(best)
+
+    def search(self, watch: Watch, num_nodes: int, tell: Callable[[], object] = lambda: None) -> None:
+        """So many nodes more of the search that is under way."""
+        search = self._search
+        while search is not None and not self.is_done and num_nodes > 0 and not watch.must_stop():
+            some = min(num_nodes, NODES_AT_A_TIME)
+            lower = self.lower if self.limits.num_best == 1 else -math.inf
+            search.go_on(some, self.limits.gap, watch, lower=lower)
+            num_nodes -= some
+            self._take_from(search)
+            self._bound_by(search.upper)
+            self.is_done = self.is_done or search.is_done
+            tell()
+
+    def go_on(self, watch: Watch, num_turns: int) -> bool:
+        """A little more of what can be done without end, in turns: mostly search.  False where there is nothing."""
+        if self._search is not None and num_turns % CLIMBS_EVERY:
+            self.search(watch, NODES_AT_A_TIME)
+            return True
+        self.climb(watch, KICKS_OF_A_TURN)
+        return self._search is not None or self._terms is not None
+
+    def _bound_by(self, upper: float) -> None:
+        """No configuration that was not found scores more."""
+        self.upper = min(self.upper, max(upper, self.lower))
+        closed = self.limits.num_best == 1 and self.upper - self.lower <= self.limits.gap
+        self.is_done = self.is_done or closed or self.upper == -math.inf
+
+    def search_by(self, bound: Heuristic) -> None:
+        """Begin a search that goes by a bound."""
+        self._bound_by(bound.upper)
+        if math.isfinite(bound.error) and not self.is_done:
+            self._search = BestFirst.of(bound, self.limits.num_best, NODES_MEMORY * self._room)
+
+    def _structure(self, limit: int, number: int, of: int, watch: Watch) -> Structure:
+        seed = self.limits.seed + number if number else 0
+        most_bytes = int(TABLES_MEMORY * self._room / of)
+        return Structure.of(self.model, limit, seed=seed, most_bytes=most_bytes, watch=watch)
+
+    def _seconds(self, structure: Structure) -> float:
+        """That the bound of a structure takes, about."""
+        passes = 1 if structure.num_cliques == self.model.num_variables else len(STRENGTHS) * EVALUATIONS
+        return structure.num_entries * (TABLE_SECONDS + SECONDS_PER_ENTRY * passes)
+
+    def _too_late(self, watch: Watch) -> bool:
+        return BUILDING_SECONDS * self.model.num_variables > watch.left(BUILDING_SHARE) or watch.must_stop()
+
+    def _has_terms(self, watch: Watch) -> bool:
+        """Whether there is memory and time for local search."""
+        if self._terms is None:
+            size = num_bytes(self.model)
+            self.lacks_memory = self.lacks_memory or size > TERMS_MEMORY * self.limits.num_bytes
+            if not self.lacks_memory and TERM_SECONDS * size / 8 <= watch.left(TERMS_SHARE):
+                self._terms = Terms.of(self.model)
+        return self._terms is not None
+
+    @property
+    def _room(self) -> float:
+        """Bytes for tables and nodes."""
+        return self.limits.num_bytes - (0 if self._terms is None else num_bytes(self.model))
+
+    def _take_from(self, search: BestFirst) -> None:
+        """What a search has found: all of the best few, which nothing else looks for."""
+        if self.limits.num_best == 1:
+            for states in search.found:
+                self.take(states.copy())
+            return
+        scores = self.model.scores(search.found)
+        best = np.argsort(-scores, kind="stable").tolist()
+        self.found = [(float(scores[k]), search.found[k]) for k in best]
+
+    def take(self, states: States) -> None:
+        """A configuration that was found, if it is possible, and better than what there was."""
+        score = score_of(self.model, states)
+        if score > self.lower:
+            self.found = [(score, states)]
+            self._bound_by(self.upper)
