@@ -56,6 +56,8 @@ NO_SIZES = {
     "counting.circuits:BYTES_PER_TOKEN": "an estimate of a size",
     "counting.encoding:MOST_LITERALS": "tests/counting/test_encoding.py",
     "counting.programs:RESERVED_BYTES": "what a program reserves and does not use",
+    "sweeping.call:LARGEST_EXPONENT": "of a limit of regions, which have tests of their own",
+    "sweeping.call:LEAST_LIMIT": "tests/sweeping/test_sweep.py",
     "elimination.contraction:MOST_SEGMENTS": "cuts, tried one after another",
     "elimination.orders:SECONDS_PER_WORD": "a rate",
     "elimination.orders:WORK_IF_HUGE": "effort for an error message",

@@ -46,6 +46,7 @@ from clampz.sampling import Samples, sample, sample_blocks
 from clampz.simplifying import Simplified, simplify
 from clampz.solution import Solution
 from clampz.summing.exact import exact
+from clampz.sweeping import Sweep, sweep
 from clampz.watch import Progress
 
 __all__ = [  # noqa: RUF022 (grouped)
@@ -87,6 +88,8 @@ __all__ = [  # noqa: RUF022 (grouped)
     # samples
     "sample",
     "sample_blocks",
+    # temperatures
+    "sweep",
     # certified brackets
     "bound",
     "bound_marginals",
@@ -109,6 +112,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "Simplified",
     "Solution",
     "Step",
+    "Sweep",
     # options
     "BetheOptions",
     "BoundOptions",

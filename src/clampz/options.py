@@ -34,6 +34,10 @@ class Changeable:
             raise OptionError(f"options {changes!r}: {error}") from None
 
 
+# The tolerance of results whose differences matter.
+FINE = 1e-9
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(Changeable):
     """Limits that every approximation takes.
@@ -68,6 +72,10 @@ class Options(Changeable):
     def in_branches(self) -> Self:
         """For sub-models that also start from the solution of the model they come from."""
         return self
+
+    def finely(self) -> Self:
+        """For results that are told apart by small differences."""
+        return replace(self, tol=min(self.tol, FINE))
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -11,11 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Self, TypeVar, overload
 
+import numpy as np
+
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
-from clampz.model.results import EndState, Estimate, Estimates, nothing
+from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, nothing
+from clampz.model.several_runs import SeveralRuns, in_their_order
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
@@ -62,6 +65,10 @@ class Approximation(Generic[OptionsT]):
         A Model or a Batch.
     evidence
         `{variable: state}`, or a list of such sets: then all of them are solved as one batch.
+    beta
+        Inverse temperatures >= 0 that the whole score is multiplied by, hard zeros staying what they are: one, or
+        several, which make a lane each, and with a list of evidence sets one for each of these.  The result has
+        `energy` (minus the mean score), `entropy` and `heat_capacity` too.
     start
         Where to start from, one per lane or one for all: an earlier estimate of the same graph, by whatever method, or
         marginals, as an array with a row per state of each variable in turn.
@@ -78,6 +85,7 @@ class Approximation(Generic[OptionsT]):
         self.takes_factors = takes_factors
         self.options_type = options_type
         self._solve = solve
+        SOLVED_BY[name] = self.solve
         self.__doc__ = described(solve.__doc__ or "", type(self), options_type)
         self.__name__ = self.__qualname__ = solve.__name__
         self.__module__ = solve.__module__
@@ -94,6 +102,7 @@ class Approximation(Generic[OptionsT]):
         model: Model,
         *,
         evidence: Evidence | None = None,
+        beta: float | None = None,
         start: Start | None = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
@@ -105,6 +114,7 @@ class Approximation(Generic[OptionsT]):
         model: Batch,
         *,
         evidence: None = None,
+        beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
@@ -116,6 +126,19 @@ class Approximation(Generic[OptionsT]):
         model: Model,
         *,
         evidence: Sequence[Evidence],
+        beta: float | Sequence[float] | Floats | None = None,
+        start: Start | None = None,
+        progress: Callable[[Progress], object] | None = None,
+        options: OptionsT | None = None,
+        **changes: Any,
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self,
+        model: Model,
+        *,
+        evidence: Evidence | None = None,
+        beta: Sequence[float] | Floats,
         start: Start | None = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
@@ -126,6 +149,7 @@ class Approximation(Generic[OptionsT]):
         model: Model | Batch,
         *,
         evidence: Evidence | Sequence[Evidence] | None = None,
+        beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
@@ -142,6 +166,8 @@ class Approximation(Generic[OptionsT]):
                 single = evidence is None or not isinstance(evidence, Sequence)
                 sets = [evidence or {}] if single else evidence
                 batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
+            if beta is not None:
+                batch, single = batch.at(beta), single and np.ndim(beta) == 0
             estimates = self._solved(batch, chosen, start, watch, {})
             return estimates[0] if single else estimates
 
@@ -165,6 +191,8 @@ class Approximation(Generic[OptionsT]):
         self, batch: Batch, options: OptionsT, start: Start | None, watch: Watch, given: dict[str, ForestWeights]
     ) -> Estimates:
         """What there is when the watch says stop, which may be nothing."""
+        if batch.beta is not None:
+            return self._at_temperatures(batch, batch.beta, options, start, watch, given)
         try:
             watch.check_overdue()
             if self.takes_factors or not batch.model.factors:
@@ -179,6 +207,41 @@ class Approximation(Generic[OptionsT]):
         except Overdue:
             return nothing(self.name, batch.model, batch.num_lanes, options, watch.stopped_by or "time")
 
+    def _at_temperatures(
+        self,
+        batch: Batch,
+        beta: Floats,
+        options: OptionsT,
+        start: Start | None,
+        watch: Watch,
+        given: dict[str, ForestWeights],
+    ) -> Estimates:
+        """Lanes of the same inverse temperature are a batch of the model at that, solved as it would be alone, in an
+        even share of the time; bounds are widened by what rounding has changed in the potentials."""
+        model, values = batch.model, np.unique(beta)
+        groups = [np.flatnonzero(beta == value) for value in values]
+        if start is not None and not isinstance(start, Estimate | Estimates):
+            start = start_marginals(batch, start)
+        num_finished = 0
+
+        def tell(progress: Progress) -> None:
+            done = num_finished + progress.num_finished
+            if not watch.must_stop():
+                watch.report(replace(progress, num_lanes=batch.num_lanes, num_finished=done, seconds=watch.seconds))
+            if watch.must_stop():
+                raise StopIteration
+
+        parts = []
+        for g, (value, lanes) in enumerate(zip(values, groups, strict=True)):
+            callback = tell if watch.listening else None
+            share = Watch(watch.left(1.0 / (len(values) - g)), callback, within=watch, grace=_grace(model))
+            own = {name: weights.take(lanes) for name, weights in given.items()}
+            some = batch.take(lanes)
+            part = self._solved(some.scaled(), options, _start_of(start, lanes, len(beta)), share, own)
+            parts.append(part.widened(some.sizes.rounding(float(value))))
+            num_finished += len(lanes)
+        return replace(in_their_order(parts, groups), model=model, batch=batch)
+
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
         """The options of a call: those given, or the defaults, with some of them changed."""
         chosen = self.options_type() if options is None else options
@@ -192,6 +255,16 @@ class Approximation(Generic[OptionsT]):
 
     def __repr__(self) -> str:
         return f"<approximation {self.name}>"
+
+
+def _start_of(start: Start | None, lanes: Integers, num_lanes: int) -> Start | None:
+    """The start of some of the lanes: their own, or the one for all."""
+    if start is None or isinstance(start, Estimate) or (isinstance(start, Estimates) and len(start) != num_lanes):
+        return start
+    if not isinstance(start, Estimates):
+        return columns(start, lanes)
+    taken = start.take(lanes)
+    return replace(taken, state=taken.state.of_one()) if isinstance(taken.state, SeveralRuns) else taken
 
 
 def is_small(model: Model) -> bool:

@@ -16,6 +16,7 @@ COMMANDS = (
     "solve",
     "bound",
     "sample",
+    "sweep",
     "info",
     "scores",
     "plot",

@@ -53,8 +53,14 @@ def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, w
     """
     if free is None and topology in _WHOLE_GRAPHS:
         return _WHOLE_GRAPHS[topology]
-    rho = _uniform_weights(topology, free, watch)
-    if free is None and not watch.must_stop():
+    rho = None
+    if topology.num_core <= QUICKLY_DENSE or not watch.must_stop():
+        rho = _resistances_of_all(topology, free)
+    is_whole = rho is not None
+    if rho is None:
+        rho = sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
+        is_whole = not watch.must_stop()
+    if free is None and is_whole:  # however long that took: runs in short shares of one time would compute it each anew
         _WHOLE_GRAPHS[topology] = read_only(rho)
     return rho
 
@@ -63,9 +69,8 @@ def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, w
 _WHOLE_GRAPHS: WeakKeyDictionary[Topology, Floats] = WeakKeyDictionary()
 
 
-def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None, watch: Watch) -> Floats:
-    if topology.num_core > QUICKLY_DENSE and watch.must_stop():
-        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
+def _resistances_of_all(topology: Topology, free: NDArray[np.bool_] | None) -> Floats | None:
+    """(m,) effective resistances, or None where the graph is too large for them."""
     chosen = topology.core if free is None else topology.core & free
     variables = np.flatnonzero(chosen)
     rho = np.ones(topology.num_edges)
@@ -78,7 +83,7 @@ def _uniform_weights(topology: Topology, free: NDArray[np.bool_] | None, watch: 
     labels = graph.component_labels(len(variables), read_only(edges.astype(np.int32)))
     sizes = np.bincount(labels)
     if float((sizes.astype(np.float64) ** 3).sum()) > MAX_DENSE**3:
-        return sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
+        return None
     order = np.argsort(labels, kind="stable")
     place = np.empty(len(variables), dtype=np.int64)  # of each variable in its component
     place[order] = np.arange(len(variables)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ from clampz.model.results import NOTHING, Estimates
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns, lane_sums
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option, check_whole
+from clampz.options import FINE, Options, check_option, check_whole
 from clampz.signature import approximation
 from clampz.watch import UNLIMITED, Watch
 from clampz.workers import Workers, cut
@@ -65,6 +65,10 @@ class MeanFieldOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_whole("num_starts", self.num_starts, 0)
+
+    def finely(self) -> "MeanFieldOptions":
+        """What the bound gains is of the second order in what the marginals change."""
+        return replace(self, tol=min(self.tol, FINE**2))
 
 
 @approximation("mean_field", MeanFieldOptions, takes_factors=True)

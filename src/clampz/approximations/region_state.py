@@ -2,6 +2,7 @@
 beliefs that follow from them when somebody asks."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -89,6 +90,11 @@ class RegionsState:
 
     lanes: tuple[Lane, ...]
     rho: ClassVar[None] = None
+
+    def __copy__(self) -> "RegionsState":
+        """The same without tables: they are laid out again when they are asked for."""
+        layouts = {id(lane.layout): copy(lane.layout) for lane in self.lanes}
+        return RegionsState(tuple(lane._replace(layout=layouts[id(lane.layout)]) for lane in self.lanes))
 
     def take(self, lanes: Integers) -> "RegionsState":
         return RegionsState(tuple(self.lanes[b] for b in lanes))

@@ -15,12 +15,12 @@ from io import TextIOWrapper
 
 from clampz._starting import imported
 from clampz._version import __version__
-from clampz.cli import bound, completion, convert, demo, generate, info, paper, plot, sample, scores, solve, uai
+from clampz.cli import bound, completion, convert, demo, generate, info, paper, plot, sample, scores, solve, sweep, uai
 from clampz.cli.arguments import Parser, with_negative_values
 from clampz.cli.exits import BAD_INPUT, CUT_OFF, EXIT_CODES, INTERRUPTED, TOO_LARGE, CommandError, GivenUpError
 from clampz.errors import ClampzError, TooWideError
 
-COMMANDS = (solve, bound, sample, info, scores, plot, convert, generate, uai, demo, paper, completion)
+COMMANDS = (solve, bound, sample, sweep, info, scores, plot, convert, generate, uai, demo, paper, completion)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,23 +1,25 @@
 """Batch: B lanes over one topology.
 
 Clamping, evidence, restarts and candidates are all the same thing: one model's graph and pairwise potentials under many
-unary tables.  A lane is one such table.  -inf in it rules a state out, so a clamped variable is one with a single state
-left: it keeps its place in the topology, and the solvers see to it that value, bounds and marginals are those of the
-model without it.
+unary tables.  A lane is one such table, perhaps at an inverse temperature of its own.  -inf in it rules a state out, so
+a clamped variable is one with a single state left: it keeps its place in the topology, and the solvers see to it that
+value, bounds and marginals are those of the model without it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clampz.errors import EvidenceError, ModelError
+from clampz.errors import EvidenceError, ModelError, OptionError
 from clampz.model.checks import LARGEST_POTENTIAL, as_floats
+from clampz.model.contents import scaled
 from clampz.model.fixing import keep_only, states_left
 from clampz.model.model import Model
 from clampz.model.tables import columns, piece_of, read_only
+from clampz.model.temperatures import Sizes, as_betas
 from clampz.model.variables import Evidence
 from clampz.numerics import Floats, Integers
 from clampz.wording import counted
@@ -34,10 +36,17 @@ class Batch:
     unary
         (S, B) log potentials with the states of all variables one after another, S in all; or (n, L, B) where all have
         L states.
+
+    Attributes
+    ----------
+    beta
+        (B,) the inverse temperature of each lane, which all of its potentials are to be multiplied by; None for 1: see
+        `at`.
     """
 
     model: Model
     unary: Floats
+    beta: Floats | None = None
 
     def __init__(self, model: Model, unary: ArrayLike) -> None:
         array = as_floats(unary, "unary of a batch")
@@ -58,7 +67,7 @@ class Batch:
                 f"unary of a batch, {place}: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, or -inf, "
                 f"found {array[row, lane]}"
             )
-        self.__dict__.update(model=model, unary=read_only(array))
+        self.__dict__.update(model=model, unary=read_only(array), beta=None)
 
     @classmethod
     def of(cls, model: Model) -> "Batch":
@@ -115,13 +124,55 @@ class Batch:
 
     def take(self, lanes: Integers) -> "Batch":
         """Some of the lanes, in this order; a lane may be taken several times."""
-        taken = object.__new__(Batch)
-        taken.__dict__.update(model=self.model, unary=read_only(columns(self.unary, lanes)))
-        return taken
+        beta = None if self.beta is None else self.beta[lanes]
+        return self._with(self.model, columns(self.unary, lanes), beta)
+
+    def join(self, others: Sequence["Batch"]) -> "Batch":
+        """These lanes followed by those of others, of the same model."""
+        parts = [self, *others]
+        betas = [part.beta for part in parts if part.beta is not None]
+        unary = np.concatenate([part.unary for part in parts], axis=1)
+        return self._with(self.model, unary, np.concatenate(betas) if len(betas) == len(parts) else None)
+
+    def at(self, beta: ArrayLike) -> "Batch":
+        """The same lanes at inverse temperatures: one for all, or one for each; a single lane may have many, and is
+        then as many lanes.
+
+        >>> Batch.of(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])).at([0.0, 0.5, 1.0]).num_lanes
+        3
+        """
+        betas = np.atleast_1d(as_betas(beta, self.sizes))
+        num_lanes = max(self.num_lanes, len(betas))
+        if not {self.num_lanes, len(betas)} <= {1, num_lanes}:
+            raise OptionError(
+                f"beta: expected one inverse temperature, or one for each of {self.num_lanes} lanes, found {len(betas)}"
+            )
+        unary = self.unary if self.num_lanes == num_lanes else np.repeat(self.unary, num_lanes, axis=1)
+        return self._with(self.model, unary, read_only(np.repeat(betas, num_lanes // len(betas))))
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """How large the potentials are, in the lane where they are largest."""
+        return self.model.sizes.with_unary(self.unary, self.model.num_states)
+
+    def scaled(self) -> "Batch":
+        """Lanes that all have the same inverse temperature, as those of the model at it."""
+        assert self.beta is not None
+        beta = float(self.beta[0])
+        unary = scaled(self.model.contents._replace(unary=self.unary), beta).unary
+        return self._with(self.model.at(beta), unary, None)
+
+    @classmethod
+    def _with(cls, model: Model, unary: Floats, beta: Floats | None) -> "Batch":
+        """Of what is known to be sound."""
+        batch = object.__new__(cls)
+        batch.__dict__.update(model=model, unary=read_only(unary), beta=beta)
+        return batch
 
     def lane(self, b: int) -> Model:
         """The model of one lane, clamped variables and all."""
-        return Model.from_contents(self.model.contents._replace(unary=self.unary[:, b]))
+        model = Model.from_contents(self.model.contents._replace(unary=self.unary[:, b]))
+        return model if self.beta is None else model.at(float(self.beta[b]))
 
     def __repr__(self) -> str:
         return f"Batch({counted(self.num_lanes, 'lane')} of {self.model!r})"

@@ -162,6 +162,22 @@ def fixed(contents: Contents, known: Mapping[int, int], said: Evidence) -> Conte
     )
 
 
+def scaled(contents: Contents, beta: float) -> Contents:
+    """Every log potential times beta; a hard zero stays one, whatever beta."""
+
+    def times(table: Floats) -> Floats:
+        out = np.full(table.shape, -np.inf)
+        np.multiply(table, beta, out=out, where=table > -np.inf)
+        return out
+
+    return contents._replace(
+        unary=times(contents.unary),
+        pairwise=times(contents.pairwise),
+        factors=contents.factors.with_flat(times(contents.factors.flat)),
+        constant=beta * contents.constant,
+    )
+
+
 def _of_one(num_states: Integers, variables: NDArray[Any], values: Floats) -> FactorTables:
     """Factors of these variables, one each."""
     return FactorTables(num_states, np.arange(len(variables) + 1), variables.astype(np.int64), values)

@@ -171,15 +171,10 @@ class Equivalent:
     def back(self, whole: Model, estimates: Estimates) -> Estimates:
         """Estimates of the pairwise model as those of the user's: of its variables and edges only, bounds widened by
         what folding may have changed."""
-        lower, upper = estimates.lower - self.rounding, estimates.upper + self.rounding
-        log_z = {"lower": lower, "upper": upper}.get(estimates.bound or "", estimates.log_z)
         num_rows = len(whole.unary.flat)
         return replace(
-            estimates,
+            estimates.widened(self.rounding),
             model=whole,
-            log_z=log_z,
-            lower=lower,
-            upper=upper,
             marginals_flat=np.ascontiguousarray(estimates.marginals_flat[:num_rows]),
             state=EquivalentState(self, estimates),
         )

@@ -32,12 +32,14 @@ from clampz.model.checks import (
     check_counts,
     two,
 )
-from clampz.model.contents import Contents, among, fixed, fold, in_edge_order, smaller_first
+from clampz.model.contents import Contents, among, fixed, fold, in_edge_order, scaled, smaller_first
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
+from clampz.model.temperatures import Sizes, as_betas
 from clampz.model.topology import Topology
 from clampz.model.variables import Evidence, State, Variables
 from clampz.numerics import Floats
+from clampz.options import check_option
 from clampz.wording import counted
 
 
@@ -279,7 +281,26 @@ class Model(Variables):
     @cached_property
     def topology(self) -> Topology:
         """The graph as index arrays, with its core, colours and components."""
-        return Topology.from_edges(self.num_variables, self.edges)
+        other = self.__dict__.get("_graph_of")
+        return Topology.from_edges(self.num_variables, self.edges) if other is None else other.topology
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """How large the potentials of edges and factors and the constant are."""
+        return Sizes.of_contents(self.contents)
+
+    def at(self, beta: float) -> "Model":
+        """The model at an inverse temperature: its whole score times beta >= 0, hard zeros as they are.  It shares this
+        model's topology.
+
+        >>> Model.from_binary([0.5, -0.5], [2.0], [(0, 1)], constant=1.0).at(0.5).score([1, 1])
+        1.0
+        """
+        check_option(np.ndim(beta) == 0, "beta", "one number", beta)
+        as_betas(beta, self.sizes.with_unary(self.unary.flat[:, None], self.num_states))
+        other = Model.from_contents(scaled(self.contents, float(beta)))
+        other.__dict__["_graph_of"] = self
+        return other
 
     def __repr__(self) -> str:
         low, high = (int(self.num_states.min()), int(self.num_states.max())) if self.num_variables else (0, 0)

@@ -5,7 +5,7 @@ estimate.  `lower` and `upper` always hold, widened by the rounding error made i
 where the method proves nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -13,14 +13,16 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.errors import EvidenceError
+from clampz.errors import EvidenceError, OptionError
+from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
 from clampz.model.model import Model
 from clampz.model.tables import Listed, PairTables, UnaryTables, columns, read_only
+from clampz.model.temperatures import mean_score
 from clampz.model.variables import Variable
 from clampz.numerics import Floats, Integers
 from clampz.options import Options
-from clampz.watch import StoppedBy
+from clampz.watch import StoppedBy, Watch
 from clampz.wording import KINDS, Bound, counted
 
 # The note of a lane that a run had no time for.
@@ -138,6 +140,9 @@ class Estimate(HasMarginals):
         `model.factors`; `marginal(variables)` finds any of them.
     converged, num_iter, residual, stopped_by
         Whether the tolerance was met, after how many sweeps, what is left of it in nats, and why the run ended.
+    batch
+        Of a run that was asked for an inverse temperature, the lane at that: all of the above is about
+        `batch.lane(0)`, and `energy`, `entropy` and `heat_capacity` are known.
     """
 
     method: str
@@ -156,6 +161,7 @@ class Estimate(HasMarginals):
     note: str = ""
     state: EndState = field(repr=False)
     lane: int = field(default=0, repr=False)
+    batch: Batch | None = field(default=None, repr=False)
 
     @cached_property
     def pairwise_marginals(self) -> PairTables:
@@ -166,6 +172,29 @@ class Estimate(HasMarginals):
     def factor_marginals(self) -> FactorTables:
         """`factor_marginals[f].table[a, b, c]`, over `factor_marginals[f].scope`: computed when first asked for."""
         return self.model.factors.with_flat(self.state.factors(self.lane))
+
+    @property
+    def beta(self) -> float:
+        """The inverse temperature."""
+        return 1.0 if self.batch is None or self.batch.beta is None else float(self.batch.beta[0])
+
+    @cached_property
+    def energy(self) -> float:
+        """Minus the mean score, constant and all, under these marginals: -d log Z / d beta where they are the method's
+        own optimum."""
+        contents = _batch_of(self).model.contents._replace(unary=_batch_of(self).unary[:, 0])
+        return -mean_score(contents, self.marginals.flat, self.pairwise_marginals.flat, self.factor_marginals.flat)
+
+    @property
+    def entropy(self) -> float:
+        """log Z + beta energy, with the method's own log Z."""
+        return self.log_z + self.beta * self.energy
+
+    @cached_property
+    def heat_capacity(self) -> float:
+        """beta^2 times the variance of the score, by what the energy changes with beta; nan where that did not
+        converge.  Asking for it solves twice more."""
+        return float(heat_capacities(self)[0])
 
     def __repr__(self) -> str:
         kind = KINDS[self.bound] if self.bound else "no bound"
@@ -199,6 +228,7 @@ class Estimates(Listed[Estimate]):
     options: Options
     notes: Sequence[str] = ()
     state: EndState = field(repr=False)
+    batch: Batch | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.log_z)
@@ -215,8 +245,29 @@ class Estimates(Listed[Estimate]):
             note=self.notes[k] if self.notes else "",
             state=self.state,
             lane=k,
+            batch=None if self.batch is None else self.batch.take(np.array([k])),
             **numbers,
         )
+
+    @property
+    def beta(self) -> Floats:
+        """(B,) the inverse temperatures."""
+        return np.ones(len(self)) if self.batch is None or self.batch.beta is None else self.batch.beta
+
+    @cached_property
+    def energy(self) -> Floats:
+        """(B,) minus the mean score of each lane: see `Estimate.energy`."""
+        return np.array([lane.energy for lane in self])
+
+    @property
+    def entropy(self) -> Floats:
+        """(B,) log Z + beta energy."""
+        return self.log_z + self.beta * self.energy
+
+    @cached_property
+    def heat_capacity(self) -> Floats:
+        """(B,) beta^2 times the variance of the score: see `Estimate.heat_capacity`."""
+        return heat_capacities(self)
 
     def take(self, lanes: Integers) -> "Estimates":
         """The estimates of some lanes, in this order; a lane may be taken several times."""
@@ -227,6 +278,7 @@ class Estimates(Listed[Estimate]):
             stopped_by=[self.stopped_by[b] for b in lanes],
             notes=[self.notes[b] for b in lanes] if self.notes else (),
             state=self.state.take(lanes),
+            batch=None if self.batch is None else self.batch.take(lanes),
             **arrays,
         )
 
@@ -235,14 +287,22 @@ class Estimates(Listed[Estimate]):
         parts = [self, *others]
         arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_LANE}
         none = any(isinstance(part.state, NoState) for part in parts)
+        batches = [part.batch for part in parts if part.batch is not None]
         return replace(
             self,
             marginals_flat=np.concatenate([part.marginals_flat for part in parts], axis=1),
             stopped_by=[reason for part in parts for reason in part.stopped_by],
             notes=[note for part in parts for note in (part.notes or [""] * len(part))],
             state=NoState(self.model) if none else self.state.join([part.state for part in others]),
+            batch=batches[0].join(batches[1:]) if len(batches) == len(parts) else None,
             **arrays,
         )
+
+    def widened(self, rounding: float) -> "Estimates":
+        """Bounds that hold also for potentials which were changed by rounding, by so much in any score."""
+        lower, upper = self.lower - rounding, self.upper + rounding
+        log_z = {"lower": lower, "upper": upper}.get(self.bound or "", self.log_z)
+        return replace(self, log_z=np.where(np.isnan(self.log_z), np.nan, log_z), lower=lower, upper=upper)
 
     def __repr__(self) -> str:
         done = int(np.count_nonzero(self.converged))
@@ -270,3 +330,32 @@ def nothing(method: str, model: Model, num_lanes: int, options: Options, stopped
         notes=[NOTHING] * num_lanes,
         state=NoState(model),
     )
+
+
+# -- temperatures ------------------------------------------------------------------------------------------------------
+
+# How lanes are solved again, by the name of the method: each puts itself here.
+SOLVED_BY: dict[str, Callable[..., Estimates]] = {}
+# Steps up and down in beta, relative to it, for the difference of two energies: those of exact sums are good to a dozen
+# digits, those of other methods to as many as they converge to.
+EXACT_STEP, STEP = 1e-4, 3e-3
+
+
+def heat_capacities(found: Estimate | Estimates, within: Watch | None = None) -> Floats:
+    """(B,) beta^2 d <score> / d beta, by a central difference: the lanes are solved at a slightly lower and a slightly
+    higher beta, from where they are.  0 where beta is, and nan where that does not converge."""
+    batch = _batch_of(found)
+    beta = np.ones(batch.num_lanes) if batch.beta is None else batch.beta
+    if not beta.any():
+        return np.zeros(len(beta))
+    step = EXACT_STEP if found.bound == "exact" else STEP
+    solve, options = SOLVED_BY[found.method], found.options.finely()
+    low, high = (solve(batch.at(beta * (1.0 + way * step)), options, found, within=within) for way in (-1, 1))
+    out: Floats = np.where(low.converged & high.converged, beta * (low.energy - high.energy) / (2 * step), np.nan)
+    return np.where(beta == 0.0, 0.0, out)
+
+
+def _batch_of(found: Estimate | Estimates) -> Batch:
+    if found.batch is None:
+        raise OptionError("energy, entropy and heat capacity: solve at an inverse temperature, such as beta=1.0")
+    return found.batch

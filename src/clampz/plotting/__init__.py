@@ -19,6 +19,8 @@ from clampz.plotting.samples import plot_samples
 from clampz.plotting.steps import plot_clamped
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, PALE, REPULSIVE, SOFT
 from clampz.plotting.summary import plot_marginals, plot_summary
+from clampz.plotting.sweeps import plot_sweep
+from clampz.sweeping import Sweep
 from clampz.sampling import Samples
 
 __all__ = [
@@ -39,8 +41,10 @@ __all__ = [
     "plot_model",
     "plot_samples",
     "plot_summary",
+    "plot_sweep",
 ]
 
 draws(Clamped, plot_clamped)
 draws(Bracket, plot_closing)
 draws(Samples, plot_samples)
+draws(Sweep, plot_sweep)
