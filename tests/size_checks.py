@@ -186,6 +186,19 @@ def starts_of_mean_field() -> list[float]:
     return []
 
 
+def learned() -> list[float]:
+    """Rows with missing values and with inputs, some at a time, and with nothing kept to go on from."""
+    model, rng = cz.generators.grid(3, 3, weights=(-1, 1), rng=0), np.random.default_rng(0)
+    rows = np.where(rng.random((9, 9)) < 0.3, -1, rng.integers(2, size=(9, 9)))
+    out = []
+    for method in ("exact", "trw"):
+        for inputs in (None, rng.normal(size=(9, 9, 2))):
+            found = cz.fit(model, rows, method=method, inputs=inputs, l2=0.1, max_iter=5)
+            assert found.lower <= found.log_likelihood <= found.upper
+            out.append(found.log_likelihood)
+    return out
+
+
 def written_and_read() -> list[float]:
     out = []
     factors = [((0, 1, 2), np.random.default_rng(0).normal(size=(2, 2, 2)))]

@@ -13,6 +13,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = {
     "bayesian_network.py": (["pgmpy", "matplotlib"], ["bayesian_network.png"], "= 0.000988227 exactly"),
     "denoising.py": (["matplotlib"], ["denoising.png"], "wrong pixels: 1.3%"),
+    "random_field.py": (["matplotlib"], ["random_field.png"], "neighbours, exactly: -7.50 nats a picture"),
     "spin_glass.py": (["dimod", "matplotlib"], ["spin_glass_clamps.png", "spin_glass_lattice.png"], "exactly    41.29"),
 }
 

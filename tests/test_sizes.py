@@ -167,6 +167,8 @@ SET = {
     "elimination.slice_plans:MOST_VARIABLES": Setting((0, 24, 25), checks.brackets),
     "elimination.slice_plans:MOST_SLICES": Setting((0, 2, 4), checks.brackets),
     "elimination.slice_plans:MOST_ENTRIES": Setting((0.0, 2.0**6), checks.brackets),
+    "learning.likelihood:LANE_ENTRIES": Setting((1, 200), checks.learned, 1e-6),
+    "learning.likelihood:KEPT_ENTRIES": Setting((0,), checks.learned, 1e-3),
     "io.tokens:PIECE": Setting((1, 2, 7, 64), checks.written_and_read),
     "maximising.call:MOST_PARTS": Setting((1, 2), checks.modes),
     "maximising.parts:FIRST_LIMIT": Setting((2, 2**11), checks.modes),

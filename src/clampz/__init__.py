@@ -7,7 +7,7 @@ True
 """
 
 from clampz import _starting as _starting  # before all that takes time
-from clampz import generators
+from clampz import generators, torch
 from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
@@ -35,6 +35,7 @@ from clampz.interop import (
     to_pyagrum,
 )
 from clampz.io import read, write
+from clampz.learning import Fit, FitStep, Likelihood, fit, tie
 from clampz.maximising import Mode, Moment, mode
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
@@ -68,6 +69,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
+    "torch",
     # approximations
     "bethe",
     "exact",
@@ -96,6 +98,9 @@ __all__ = [  # noqa: RUF022 (grouped)
     "bounds",
     # the best configuration
     "mode",
+    # learning
+    "fit",
+    "tie",
     # pictures
     "plot_clamped",
     "plot_model",
@@ -104,6 +109,9 @@ __all__ = [  # noqa: RUF022 (grouped)
     "Clamped",
     "Estimate",
     "Estimates",
+    "Fit",
+    "FitStep",
+    "Likelihood",
     "MarginalBounds",
     "Mode",
     "Moment",

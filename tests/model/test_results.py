@@ -31,3 +31,23 @@ def test_the_edge_weights_of_trw_are_in_its_state(model):
     rho = cz.trw(model).state.rho
     assert rho.shape[1] == 1 and (rho > 0).all() and (rho <= 1).all()
     assert cz.exact(model).state.rho is None and cz.mean_field(model).state.rho is None
+
+
+@pytest.mark.parametrize("method", cz.methods())
+@pytest.mark.parametrize("model", [PAIRWISE, FACTORS], ids=["pairwise", "factors"])
+def test_marginals_of_every_lane(model, method):
+    found = cz.methods()[method](model, evidence=[{}, {0: 0}, {1: 1}])
+    for name in ("marginals", "pairwise_marginals", "factor_marginals"):
+        lanes = getattr(found, name)
+        assert len(lanes) == 3 and repr(lanes) == "PerLane(3 lanes)"
+        for ours, one in zip(lanes, found, strict=True):
+            assert type(ours) is type(getattr(one, name))
+            np.testing.assert_array_equal(ours.flat, getattr(one, name).flat)
+    assert found.marginals[1][0].tolist() == pytest.approx([1.0, 0.0], abs=1e-14)
+    assert found.marginals[-1][1][1] == pytest.approx(1.0, abs=1e-14)
+    with pytest.raises(IndexError):
+        found.pairwise_marginals[3]
+
+
+def test_marginals_of_lanes_as_one_array():
+    assert np.asarray(cz.exact(PAIRWISE, evidence=[{}, {0: 1}]).marginals).shape == (2, 4, 2)

@@ -244,6 +244,15 @@ class Model(Variables):
         pairwise[:, 0, 0] = pairwise[:, 1, 1] = weights / 2
         return cls.from_arrays(unary, edge_array, pairwise, constant=constant, names=names)
 
+    def with_tables(self, unary: Floats, pairwise: Floats, factors: Floats) -> "Model":
+        """The same variables, edges and larger factors with other potentials, which are known to be sound, laid out as
+        `unary.flat`, `pairwise.flat` and `factors.flat`."""
+        tables = self.factors.with_flat(factors)
+        model = Model.from_contents(self.contents._replace(unary=unary, pairwise=pairwise, factors=tables))
+        if "topology" in self.__dict__:
+            model.__dict__["topology"] = self.topology
+        return model
+
     def _set(self, contents: Contents) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
         num_states, unary, edges, flat, factors, constant, *_ = contents

@@ -8,7 +8,7 @@ where the method proves nothing.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from clampz.numerics import Floats, Integers
 from clampz.options import Options
 from clampz.watch import StoppedBy, Watch
 from clampz.wording import KINDS, Bound, counted
+
+TablesT = TypeVar("TablesT")
 
 # The note of a lane that a run had no time for.
 NOTHING = "stopped before there was anything to say: no bound, no marginals"
@@ -208,7 +210,7 @@ class Estimate(HasMarginals):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates(Listed[Estimate]):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
-    b.
+    b, `estimates.marginals[b]` its marginals.
 
     `bound` is that of every lane with a log Z; where that is nan, because the run ended before, the lane has none.
     """
@@ -232,6 +234,21 @@ class Estimates(Listed[Estimate]):
 
     def __len__(self) -> int:
         return len(self.log_z)
+
+    @property
+    def marginals(self) -> "PerLane[UnaryTables]":
+        """`marginals[b]` of each lane, as those of its Estimate."""
+        return PerLane(len(self), lambda k: self.item(k).marginals)
+
+    @property
+    def pairwise_marginals(self) -> "PerLane[PairTables]":
+        """`pairwise_marginals[b]` of each lane, as those of its Estimate: computed when asked for."""
+        return PerLane(len(self), lambda k: self.item(k).pairwise_marginals)
+
+    @property
+    def factor_marginals(self) -> "PerLane[FactorTables]":
+        """`factor_marginals[b]` of each lane, as those of its Estimate: computed when asked for."""
+        return PerLane(len(self), lambda k: self.item(k).factor_marginals)
 
     def item(self, k: int) -> Estimate:
         numbers: dict[str, Any] = {name: getattr(self, name)[k].item() for name in PER_LANE}
@@ -308,6 +325,25 @@ class Estimates(Listed[Estimate]):
         done = int(np.count_nonzero(self.converged))
         values = f"log Z {self.log_z.min():.6g} to {self.log_z.max():.6g}"
         return f"Estimates({self.method}: {len(self)} lanes, {values}, {done} converged)"
+
+
+class PerLane(Listed[TablesT]):
+    """Tables of the lanes of a batch, each made when it is asked for."""
+
+    __slots__ = ("_num_lanes", "_of_lane")
+
+    def __init__(self, num_lanes: int, of_lane: Callable[[int], TablesT]) -> None:
+        self._num_lanes = num_lanes
+        self._of_lane = of_lane
+
+    def __len__(self) -> int:
+        return self._num_lanes
+
+    def item(self, k: int) -> TablesT:
+        return self._of_lane(k)
+
+    def __repr__(self) -> str:
+        return f"PerLane({counted(len(self), 'lane')})"
 
 
 def nothing(method: str, model: Model, num_lanes: int, options: Options, stopped_by: StoppedBy) -> Estimates:

@@ -20,8 +20,8 @@ from clampz.plotting.steps import plot_clamped
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, PALE, REPULSIVE, SOFT
 from clampz.plotting.summary import plot_marginals, plot_summary
 from clampz.plotting.sweeps import plot_sweep
-from clampz.sweeping import Sweep
 from clampz.sampling import Samples
+from clampz.sweeping import Sweep
 
 __all__ = [
     "ATTRACTIVE",

@@ -1,0 +1,359 @@
+"""The mean log-likelihood of rows of data, its gradient, and bounds on it.
+
+    log p(row) = log Z(given what the row has) - log Z
+
+where the first term of a row without missing values is its score.  Both terms are lanes: evidence rules states out, and
+inputs of a row are added to its unary potentials.  The gradient is marginals given the row minus marginals.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clampz.approximations.mean_field import mean_field
+from clampz.approximations.trw import trw
+from clampz.errors import EvidenceError, ModelError, OptionError
+from clampz.learning.parameters import tables_of
+from clampz.learning.rows import MISSING, Rows
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.checks import LARGEST_POTENTIAL
+from clampz.model.results import Estimates
+from clampz.numerics import EPS, ROUNDINGS, Floats, Integers, largest_size
+from clampz.options import Options
+from clampz.signature import Approximation
+from clampz.watch import Overdue, Watch
+from clampz.wording import Bound, counted
+
+# Entries of the tables of all lanes that are solved together, and of those whose results are kept to go on from.
+LANE_ENTRIES, KEPT_ENTRIES = 2**21, 2**24
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Likelihood:
+    """The mean log-likelihood of rows of data, in nats per row.
+
+    Attributes
+    ----------
+    log_likelihood
+        By the method's log Z; where that is a bound, the certified one.
+    bound
+        What `log_likelihood` is: "lower", "upper", "exact" or None.
+    lower, upper
+        Certified: lower <= mean log-likelihood <= upper.
+    """
+
+    method: str
+    num_rows: int
+    log_likelihood: float
+    bound: Bound | None
+    lower: float
+    upper: float
+
+    def __repr__(self) -> str:
+        ends = f"from {self.lower:.6g} to {self.upper:.6g}"
+        return (
+            f"{type(self).__name__}({self.method}: log-likelihood {self.log_likelihood:.6g} per row "
+            f"of {counted(self.num_rows, 'row')}, certified {ends})"
+        )
+
+
+class LaneSums(NamedTuple):
+    """LaneSums of log Z over lanes, of its lower and upper ends, and of the absolute values."""
+
+    log_z: float = 0.0
+    lower: float = 0.0
+    upper: float = 0.0
+    size: float = 0.0
+
+
+class ObjectiveValue(NamedTuple):
+    """What the objective is for some parameters: means over rows, before any penalty; and derivatives, by the tables
+    end to end and by the weights of inputs."""
+
+    log_likelihood: float
+    lower: float
+    upper: float
+    by_tables: Floats
+    by_inputs: Floats | None
+
+
+class Inputs:
+    """What is known of each row beside its states: unary potentials (N, S) to be added, or covariates (N, n, D) whose
+    weights (D, L) all variables share."""
+
+    def __init__(self, model: Model, values: Any, num_rows: int) -> None:
+        try:
+            self.values = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise OptionError(f"inputs: expected numbers in a rectangular array, found {values!r:.80}") from None
+        shape, n, num_states = self.values.shape, model.num_variables, len(model.unary.flat)
+        self.has_weights = len(shape) == 3
+        if not (shape == (num_rows, num_states) or (self.has_weights and shape[:2] == (num_rows, n))):
+            raise OptionError(
+                f"inputs: expected shape ({num_rows}, {num_states}), potentials of every state for each row, or "
+                f"({num_rows}, {n}, covariates), found {shape}"
+            )
+        if not np.isfinite(self.values).all():
+            raise OptionError("inputs: expected finite numbers, found nan or inf")
+        if self.has_weights and len(set(model.num_states.tolist())) > 1:
+            raise OptionError("inputs: covariates need variables with the same number of states; these differ")
+        self.shape = (shape[2], int(model.num_states[0])) if self.has_weights and n else (0, 0)
+
+    def potentials(self, rows: Integers, weights: Floats | None) -> Floats:
+        """(rows, S) what is added to the unary potentials of these rows."""
+        values = self.values[rows]
+        return values if weights is None else (values @ weights).reshape(len(rows), -1)
+
+    def by_weights(self, rows: Integers, marginals: Floats) -> Floats:
+        """(D, L) the derivative by the weights, from marginals (S, rows)."""
+        per_variable = marginals.T.reshape(len(rows), self.values.shape[1], self.shape[1])
+        derivative: Floats = np.einsum("rid,ria->da", self.values[rows], per_variable)
+        return derivative
+
+
+class Cases:
+    """Rows of data: the same ones together where nothing else is known of them.
+
+    Attributes
+    ----------
+    rows, weight
+        (U, n) different rows, and (U,) how often each is there.
+    whole, partial
+        Those without missing values, and the others.
+    counts, chosen
+        (E,) how often each entry of the tables is chosen by rows without missing values; and which ones are at all.
+    """
+
+    def __init__(self, model: Model, rows: Rows, inputs: Inputs | None) -> None:
+        self.num_rows, self.inputs = len(rows), inputs
+        self.rows, self.weight, number = rows, np.ones(len(rows)), np.arange(len(rows))
+        if inputs is None and rows.size:
+            # (each row as one lump of bytes: along an axis, NumPy makes a field of every variable)
+            lumps = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
+            _, number, count = np.unique(lumps.ravel(), return_index=True, return_counts=True)
+            self.rows, self.weight = rows[number], count.astype(np.float64)
+        self.number = number
+        has_missing = (self.rows == MISSING).any(axis=1)
+        self.whole, self.partial = np.flatnonzero(~has_missing), np.flatnonzero(has_missing)
+        impossible = np.flatnonzero(model.scores(self.rows[self.whole]) == -np.inf)
+        if impossible.size:
+            self.refuse(self.whole[impossible])
+        self.model = model
+        self.of_entry = np.repeat(np.arange(model.num_variables), model.num_states)
+        self.state_of_entry = np.arange(len(self.of_entry)) - model.unary.start[self.of_entry]
+        self.never_seen = bool((self.rows == MISSING).all(axis=0).any())
+
+    @cached_property
+    def counts(self) -> Floats:
+        return chosen_entries(self.model, self.rows[self.whole], self.weight[self.whole])
+
+    @cached_property
+    def chosen(self) -> Integers:
+        return np.flatnonzero(self.counts)
+
+    def refuse(self, cases: Integers) -> None:
+        raise EvidenceError(
+            f"data, row {self.number[cases].min()}: the model gives it probability zero, and hard zeros stay hard zeros"
+        )
+
+    def allowed(self, cases: Integers) -> Any:
+        """(S, cases) the states that rows leave possible."""
+        states = self.rows[cases][:, self.of_entry]
+        return ((states == MISSING) | (states == self.state_of_entry)).T
+
+
+def chosen_entries(model: Model, rows: Rows, weight: Floats) -> Floats:
+    """(E,) how often each entry of the tables is chosen by configurations (N, n) that count so often."""
+    counts = [np.zeros(len(flat)) for flat in tables_of(model)]
+    larger, (i, j) = model.factors, model.edges.T
+    num_tables = model.num_variables + model.num_edges + len(larger.variables)
+    for some in in_blocks(np.arange(len(rows)), num_tables):
+        x = rows[some].astype(np.int64)
+        places = [model.unary.start[:-1] + x, model.pairwise.start[:-1] + x[:, i] * model.num_states[j] + x[:, j]]
+        if larger:
+            inside = np.add.reduceat(x[:, larger.variables] * larger.strides, larger.scope_start[:-1], axis=1)
+            places.append(larger.start[:-1] + inside)
+        for count, place in zip(counts, places, strict=False):
+            if place.size:
+                count += np.bincount(place.ravel(), np.repeat(weight[some], place.shape[1]), len(count))
+    return np.concatenate(counts)
+
+
+def in_blocks(numbers: Integers, num_entries: int) -> Iterator[Integers]:
+    """Some at a time, of which each has so many entries."""
+    step = max(1, LANE_ENTRIES // max(1, num_entries))
+    yield from (numbers[begin : begin + step] for begin in range(0, len(numbers), step))
+
+
+class Objective:
+    """The mean log-likelihood of some rows as a function of a model's tables and of the weights of inputs.
+
+    The model is one without a constant, which counts for nothing.  `method` is the one for log Z; for log Z given a
+    row, which counts with the other sign, it is mean field where the method is an upper bound, so that the whole is a
+    certified lower one.
+    """
+
+    def __init__(self, model: Model, cases: Cases, method: Approximation[Any], options: Options, watch: Watch) -> None:
+        self.model, self.cases, self.watch = model, cases, watch
+        self.num_entries = sum(map(len, tables_of(model)))
+        self.method, self.options = method, options
+        self.below: Approximation[Any] = method
+        self.below_options: Options = options
+        if is_upper(method):
+            self.below, self.below_options = mean_field, mean_field.options(None, {"threads": options.threads})
+        self.starts: dict[tuple[str, int], Estimates] = {}
+
+    @property
+    def bound(self) -> Bound | None:
+        """What the value is."""
+        if self.method.name == "exact":
+            return "exact"
+        if is_upper(self.method):
+            return "lower"
+        return "upper" if self.method.name == "mean_field" and not len(self.cases.partial) else None
+
+    def at(self, model: Model, weights: Floats | None, *, gradient: bool = True, both: bool = False) -> ObjectiveValue:
+        """The value for a model's tables and weights of inputs; with `both`, bounds that the method does not give are
+        asked of others.  Raises Overdue where the watch says stop before it is there."""
+        cases, inputs = self.cases, self.cases.inputs
+        by_tables = cases.counts.copy()
+        by_inputs = np.zeros(inputs.shape) if inputs is not None and inputs.has_weights else None
+        whole = self._scores(model, weights, by_inputs)
+        gradients = (by_tables, by_inputs) if gradient else None
+        given = self._summed("given", model, weights, gradients, both)
+        all_of = self._summed("all", model, weights, gradients, both)
+        size = 2 * ROUNDINGS * EPS * (whole.size + given.size + all_of.size)
+        N = cases.num_rows
+        return ObjectiveValue(
+            (whole.log_z + given.log_z - all_of.log_z) / N,
+            (whole.lower + given.lower - all_of.upper - size) / N,
+            # (probabilities of states are at most 1)
+            min(0.0, (whole.upper + given.upper - all_of.lower + size) / N),
+            by_tables / N,
+            None if by_inputs is None else by_inputs / N,
+        )
+
+    def _scores(self, model: Model, weights: Floats | None, by_inputs: Floats | None) -> LaneSums:
+        """Of rows without missing values."""
+        cases, inputs = self.cases, self.cases.inputs
+        terms = cases.counts[cases.chosen] * np.concatenate(tables_of(model))[cases.chosen]
+        total, size = float(terms.sum()), float(np.abs(terms).sum())
+        if inputs is not None:
+            for block in in_blocks(cases.whole, self.num_entries):
+                states = cases.allowed(block)
+                added = np.where(states, inputs.potentials(block, weights).T, 0.0)
+                total, size = total + float(added.sum()), size + float(np.abs(added).sum())
+                if by_inputs is not None:
+                    by_inputs += inputs.by_weights(block, states.astype(np.float64))
+        return LaneSums(total, total, total, size)
+
+    def _lanes(self, what: str, model: Model, weights: Floats | None) -> Iterator[tuple[Integers, Floats, Batch]]:
+        """Lanes of log Z given rows with missing values, or of log Z itself: their cases, how often they count, and a
+        batch."""
+        cases, inputs = self.cases, self.cases.inputs
+        if what == "all" and inputs is None:
+            yield np.zeros(0, dtype=np.int64), np.array([float(cases.num_rows)]), Batch.of(model)
+            return
+        for block in in_blocks(cases.partial if what == "given" else np.arange(len(cases.rows)), self.num_entries):
+            unary = np.repeat(model.unary.flat[:, None], len(block), axis=1)
+            if inputs is not None:
+                unary += inputs.potentials(block, weights).T
+            if what == "given":
+                unary[~cases.allowed(block)] = -np.inf
+            yield block, cases.weight[block], Batch(model, unary)
+
+    def _summed(
+        self,
+        what: str,
+        model: Model,
+        weights: Floats | None,
+        gradients: tuple[Floats, Floats | None] | None,
+        both: bool,
+    ) -> LaneSums:
+        """LaneSums over lanes, whose marginals are added to the derivatives, or taken from them."""
+        method, options = (self.below, self.below_options) if what == "given" else (self.method, self.options)
+        sums, sign = LaneSums(), 1.0 if what == "given" else -1.0
+        for b, (block, weight, batch) in enumerate(self._lanes(what, model, weights)):
+            found = self._solved(method, options, batch, (what, b), keep=gradients is not None)
+            if (found.log_z == -np.inf).any() and block.size:
+                self.cases.refuse(block[found.log_z == -np.inf])
+            lower, upper = self._ends(found, batch, both)
+            of_block = [float((weight * ends).sum()) for ends in (found.log_z, lower, upper, np.abs(found.log_z))]
+            sums = LaneSums(*(old + new for old, new in zip(sums, of_block, strict=True)))
+            if gradients is not None:
+                self._add_marginals(found, sign * weight, block, *gradients)
+        return sums
+
+    def _solved(
+        self, method: Approximation[Any], options: Options, batch: Batch, key: tuple[str, int], keep: bool
+    ) -> Estimates:
+        self.watch.check_stop()
+        found = method.solve(batch, options, self.starts.get(key), within=self.watch)
+        # (what a bound is worth shows at once; an estimate that has not converged may seem better than it is)
+        enough = ~np.isnan(found.log_z) if is_upper(self.method) else found.converged
+        if self.watch.must_stop() and not enough.all():
+            raise Overdue
+        if keep and method.name != "exact" and len(self.cases.rows) * self.num_entries <= KEPT_ENTRIES:
+            self.starts[key] = found
+        return found
+
+    def _ends(self, found: Estimates, batch: Batch, both: bool) -> tuple[Floats, Floats]:
+        """Certified ends of each lane, those that are missing from mean field and TRW if there is time."""
+        lower, upper = found.lower, found.upper
+        limits = {"threads": self.options.threads}
+        if both and (lower == -np.inf).any() and not self.watch.must_stop():
+            lower = np.maximum(
+                lower, mean_field.solve(batch, mean_field.options(None, limits), within=self.watch).lower
+            )
+        if both and (upper == np.inf).any() and not self.watch.must_stop():
+            upper = np.minimum(upper, trw.solve(batch, trw.options(None, limits), within=self.watch).upper)
+        return lower, upper
+
+    def _add_marginals(
+        self, found: Estimates, weight: Floats, block: Integers, by_tables: Floats, by_inputs: Floats | None
+    ) -> None:
+        unary, pairs, factors = (len(flat) for flat in tables_of(self.model))
+        by_tables[:unary] += (found.marginals_flat * weight).sum(axis=1)
+        for lane, times in enumerate(weight):
+            if pairs:
+                by_tables[unary : unary + pairs] += times * found.pairwise_marginals[lane].flat
+            if factors:
+                by_tables[unary + pairs :] += times * found.factor_marginals[lane].flat
+        if by_inputs is not None and self.cases.inputs is not None:
+            by_inputs += self.cases.inputs.by_weights(block, found.marginals_flat * weight)
+
+
+def is_upper(method: Approximation[Any]) -> bool:
+    """Whether a method's log Z is an upper bound."""
+    return method.name in ("trw", "regions")
+
+
+def checked(model: Model) -> Model:
+    """A model whose potentials are not too large to be computed with."""
+    if not max(largest_size(flat) for flat in tables_of(model)) <= LARGEST_POTENTIAL:
+        raise ModelError(
+            f"parameters: potentials beyond {LARGEST_POTENTIAL:g}; features are too large, or l2 too small"
+        )
+    return model
+
+
+def likelihood_of(objective: Objective, point: ObjectiveValue) -> dict[str, Any]:
+    """The fields of a `Likelihood`."""
+    ends = {"lower": point.lower, "upper": point.upper}
+    bound = None if np.isnan(point.log_likelihood) else objective.bound
+    return {
+        "method": objective.method.name,
+        "num_rows": objective.cases.num_rows,
+        "log_likelihood": ends.get(bound or "", point.log_likelihood),
+        "bound": bound,
+        **ends,
+    }
+
+
+def without_marginals(options: Options) -> Options:
+    """The same options, where marginals are not asked for and the method can do without."""
+    return replace(options, marginals=False) if hasattr(options, "marginals") else options  # type: ignore[call-arg]

@@ -1,0 +1,130 @@
+"""Data as rows of states: arrays, tables with named columns, or evidence sets; -1 where a value is missing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz.errors import EvidenceError
+from clampz.model import Model
+from clampz.numerics import Integers
+
+Rows = NDArray[np.int32]
+
+MISSING = -1
+
+
+def as_rows(model: Model, data: Any) -> Rows:
+    """(N, n) states by index, MISSING where there is none, from
+
+    - an (N, n) array: states by index or name; -1, nan and None are missing;
+    - a pandas DataFrame, a column per variable by name (or index); variables without a column are missing throughout;
+    - a list of evidence sets `{variable: state}`, one per row.
+
+    >>> as_rows(Model([[0.0, 0.0], [0.0, 0.0]]), [[0, 1], [None, 1]]).tolist()
+    [[0, 1], [-1, 1]]
+    """
+    if hasattr(data, "columns") and hasattr(data, "iloc"):
+        rows = _of_frame(model, data)
+    elif isinstance(data, Sequence) and len(data) and all(isinstance(row, Mapping) for row in data):
+        rows = _of_evidence(model, data)
+    else:
+        rows = _of_array(model, data)
+    if not len(rows):
+        raise EvidenceError("data: expected at least one row, found none")
+    return rows
+
+
+def _of_array(model: Model, data: Any) -> Rows:
+    n = model.num_variables
+    try:
+        array = np.asarray(data)
+        if array.dtype.kind not in "iuf":
+            array = np.array(data, dtype=object)
+    except (TypeError, ValueError):
+        raise EvidenceError(f"data: expected rows of {n} states, found {data!r:.80}") from None
+    if array.ndim != 2 or array.shape[1] != n:
+        raise EvidenceError(
+            f"data: expected shape (rows, {n}), a state of each variable in a row, found {array.shape}; "
+            "data of some of the variables may come as a DataFrame or as evidence sets"
+        )
+    if array.dtype != object:
+        return _numbers(model, np.arange(n), array)
+    rows = np.empty(array.shape, dtype=np.int32)
+    for i in range(n):
+        rows[:, i] = _named(model, i, array[:, i])
+    return rows
+
+
+def _of_frame(model: Model, frame: Any) -> Rows:
+    rows = np.full((len(frame), model.num_variables), MISSING, dtype=np.int32)
+    column_of: dict[int, Any] = {}
+    for k, label in enumerate(frame.columns):
+        try:
+            i = model.variable_index(label)
+        except EvidenceError as error:
+            raise EvidenceError(f"data, column {label!r}: {error}") from None
+        if i in column_of:
+            raise EvidenceError(f"data: columns {column_of[i]!r} and {label!r} are both variable {i}")
+        column_of[i] = label
+        values = frame.iloc[:, k].to_numpy()
+        numeric = values.dtype.kind in "iuf"
+        rows[:, i] = (
+            _numbers(model, np.array([i]), values[:, None])[:, 0]
+            if numeric
+            else _named(model, i, values.astype(object))
+        )
+    return rows
+
+
+def _of_evidence(model: Model, sets: Sequence[Mapping[Any, Any]]) -> Rows:
+    rows = np.full((len(sets), model.num_variables), MISSING, dtype=np.int32)
+    for r, row in enumerate(sets):
+        try:
+            known = model.as_evidence({variable: state for variable, state in row.items() if not _is_missing(state)})
+        except EvidenceError as error:
+            raise EvidenceError(f"data, row {r}: {error}") from None
+        rows[r, list(known)] = list(known.values())
+    return rows
+
+
+def _numbers(model: Model, variables: Integers, values: NDArray[Any]) -> Rows:
+    """States of some variables, a column each, given by index."""
+    known = np.where(np.isnan(values), MISSING, values) if values.dtype.kind == "f" else values
+    bad = (known < MISSING) | (known >= model.num_states[variables])
+    if values.dtype.kind == "f":
+        bad |= known != np.floor(known)
+    if bad.any():
+        r, k = np.argwhere(bad)[0]
+        i = variables[k]
+        called = repr(model.names[i]) if model.names else str(i)
+        raise EvidenceError(
+            f"data, row {r}, variable {called}: expected a state from 0 to {model.num_states[i] - 1}, "
+            f"or -1 or nan where it is missing, found {values[r, k]}"
+        )
+    return known.astype(np.int32)
+
+
+def _named(model: Model, i: int, values: NDArray[Any]) -> Rows:
+    """States of one variable, given one by one by index or name."""
+    out = np.empty(len(values), dtype=np.int32)
+    for r, value in enumerate(values):
+        if _is_missing(value):
+            out[r] = MISSING
+            continue
+        whole = int(value) if isinstance(value, float | np.floating) and value == np.floor(value) else value
+        try:
+            out[r] = model.state_index(i, whole)
+        except EvidenceError as error:
+            raise EvidenceError(f"data, row {r}: {error}") from None
+    return out
+
+
+def _is_missing(value: object) -> bool:
+    """None, nan, pandas' own nothings, and -1."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value)) or value == MISSING
+    return isinstance(value, int | np.integer) and value == MISSING
