@@ -16,7 +16,7 @@ def test_the_signature_is_that_of_the_call(name):
     method = METHODS[name]
     parameters = inspect.signature(method).parameters
     options = {field.name: field.default for field in fields(method.options_type)}
-    assert list(parameters) == ["model", "evidence", "beta", "start", "progress", "options", *options]
+    assert list(parameters) == ["model", "evidence", "beta", "start", "rng", "progress", "options", *options]
     assert {name: parameters[name].default for name in options} == options
     inspect.signature(method).bind(None, evidence={}, **options)
 

@@ -23,6 +23,7 @@ WITHOUT = ("paper", "plotting", "cli", "interop")
 
 # Named alike, and no limit of size.
 NO_SIZES = {
+    "wording:MOST_DECIMALS": "decimals that are shown",
     "_kernels.jit:KEPT_STATES": "folders on disk",
     "_kernels.elimination_forwards:OUT_OF_RANGE": "a status",
     "_kernels.simd_math:EXP_LIMIT": "tests/kernels/test_simd_math.py",
@@ -36,8 +37,12 @@ NO_SIZES = {
     "bracketing.parts:MAX_SWEEPS": "sweeps",
     "bracketing.regions:LARGEST_LOSS": "nats",
     "bracketing.options:LARGEST_LIMIT": "tests/bracketing/test_running.py",
-    "bracketing.options:LARGEST_SEED": "tests/bracketing/test_running.py",
+    "generators:LARGEST_SEED": "tests/bracketing/test_running.py",
     "bracketing.search:MOST_IDLE_DIVES": "rounds",
+    "bracketing.estimating:PIECE_SHARE": "a share of the time",
+    "bracketing.estimating:LONGEST": "seconds",
+    "bracketing.estimating:KEPT_SHARE": "tests/bracketing/test_estimating.py",
+    "bracketing.estimating:KEPT_BYTES": "an estimate of a size",
     "bracketing.ladder:ENTRIES_PER_LIMIT": "an estimate of a size",
     "bracketing.dives:LARGEST_SUM": "tests/bracketing/test_dives.py",
     "bracketing.dives:LARGEST_PER_VARIABLE": "tests/bracketing/test_dives.py",

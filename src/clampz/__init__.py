@@ -14,6 +14,7 @@ from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.regions import RegionsOptions, regions
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
+from clampz.asking import LogRatio, Probability, log_ratio, probability
 from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound, bound_marginals, bounds
 from clampz.choosing import solve
 from clampz.clamping.branches import Clamped, Step, branches
@@ -101,6 +102,9 @@ __all__ = [  # noqa: RUF022 (grouped)
     # learning
     "fit",
     "tie",
+    # questions
+    "log_ratio",
+    "probability",
     # pictures
     "plot_clamped",
     "plot_model",
@@ -112,9 +116,11 @@ __all__ = [  # noqa: RUF022 (grouped)
     "Fit",
     "FitStep",
     "Likelihood",
+    "LogRatio",
     "MarginalBounds",
     "Mode",
     "Moment",
+    "Probability",
     "Progress",
     "Samples",
     "Simplified",

@@ -1,15 +1,15 @@
 """Solve a model by the method that suits it: the practical recommendations of [WD16], and the reasons for each choice.
 
-Narrow models are solved exactly.  On all others `bound` brackets log Z, and an estimate is held inside the bracket:
-Bethe as a rule, mean field where a mixed model is dense and strong.  Clamping improves both, by pseudo-greedy if there
-is time for it and by maxW+TRE if not.  Where a number of clamps is asked for, mean field and TRW with these clamps are
-the bracket.
+Narrow models are solved exactly.  On all others `bound` brackets log Z, and an estimate is held inside the bracket: by
+draws from its upper bound where these have a small error by their own account, and else Bethe as a rule, mean field
+where a mixed model is dense and strong.  Clamping improves both, by pseudo-greedy if there is time for it and by
+maxW+TRE if not.  Where a number of clamps is asked for, mean field and TRW with these clamps are the bracket.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from clampz.approximations.mean_field import mean_field
 from clampz.approximations.regions import regions
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw
-from clampz.bracketing import Bracket, bound
+from clampz.bracketing import BoundOptions, Bracket, bound
 from clampz.bracketing.bracket import ROUNDING
+from clampz.bracketing.drawn_marginals import DrawnMarginals, draw_marginals
 from clampz.clamping.branches import Clamped
 from clampz.clamping.call import clamp, clamp_on
 from clampz.clamping.cost import affordable
@@ -30,7 +31,8 @@ from clampz.elimination.cost import WITH_MARGINALS
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.plans import ExactPlan
 from clampz.elimination.slice_plans import SlicedPlan, Slicer
-from clampz.errors import OptionError
+from clampz.errors import EvidenceError, OptionError
+from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import given
@@ -51,6 +53,8 @@ PLANNING_SHARE, EXACT_SHARE = 0.15, 0.75
 # Shares of the time left for mean field, for Bethe without clamps, for the bracket, and for TRW where that is needed;
 # Bethe with clamps has the rest.
 MEAN_FIELD_SHARE, BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.1, 0.3, 0.8, 0.5
+# And for marginals by draws, of what the bracket leaves.
+DRAWS_SHARE = 0.8
 # And for a count of what is nearly all constraints, before anything else.
 COUNTING_SHARE = 0.4
 # Seconds beyond which exact inference is done in slices, on all threads, if that is quicker.
@@ -65,6 +69,7 @@ FoundT = TypeVar("FoundT", Estimate, Clamped)
 Listener = Callable[[Progress | Bracket], object]
 
 
+@overload
 def solve(
     model: Model,
     *,
@@ -72,18 +77,49 @@ def solve(
     method: str = "auto",
     k: int | None = None,
     select: str | None = None,
+    marginals: bool = True,
     time: float | None = None,
     memory: int | str | None = None,
-    marginals: bool = True,
     threads: int | None = None,
+    rng: Seed = None,
     progress: Listener | None = None,
-) -> Solution:
+) -> Solution: ...
+@overload
+def solve(
+    model: Model,
+    *,
+    evidence: Sequence[Evidence],
+    method: str = "auto",
+    k: int | None = None,
+    select: str | None = None,
+    marginals: bool = True,
+    time: float | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Listener | None = None,
+) -> list[Solution]: ...
+def solve(
+    model: Model,
+    *,
+    evidence: Evidence | Sequence[Evidence] | None = None,
+    method: str = "auto",
+    k: int | None = None,
+    select: str | None = None,
+    marginals: bool = True,
+    time: float | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Listener | None = None,
+) -> Solution | list[Solution]:
     """log Z, bounds on it, and marginals, by a method that suits the model, and the reason for the choice.
 
     Parameters
     ----------
     evidence
-        `{variable: state}`.
+        `{variable: state}`, as `Model.condition` takes it; or a list of such sets, which are solved one after another,
+        each in its share of the time: then a list of solutions is returned.
     method
         "auto", or "exact", "mf", "bethe", "trw" or "regions" for one method alone: then the bounds are only what it
         proves itself.
@@ -98,6 +134,11 @@ def solve(
     marginals
         False if only log Z matters: exact inference is quicker without.  Otherwise they are exact where there is time
         for that, and `Solution.marginals_by` says whose they are.
+    threads
+        To work with; None for all cores.
+    rng
+        A whole number, or a numpy Generator whose next number is taken, for what has chance in it.  Without it the same
+        is done every time.
     progress
         Called now and then with a `Progress`, or with the `Bracket` as it closes; StopIteration from it ends the run
         with what there is.
@@ -111,13 +152,36 @@ def solve(
         check_option(is_whole(k) and 0 <= k <= model.num_variables, "k", expected, k)
     limits = Options(time=math.inf if time is None else time, threads=threads)
     memory_allowed(memory)  # refuses what it cannot read
-    if evidence is not None:
-        model = given(model, evidence)
-    run = _Run(whole := Watch(limits.time), whole, threads, memory, marginals, progress)
-    with whole.interruptible():
+    seed, whole = as_seed(rng), Watch(limits.time)
+
+    def solved(known: Evidence | None, seconds: float | None) -> Solution:
+        watch = Watch(math.inf if seconds is None else seconds, within=whole)
+        run = _Run(watch, watch, threads, memory, marginals, progress, seed)
+        under = given(model, known)
         if str(method).lower() != "auto":
-            return _by_one(model, method, run, k, select or QUICK)
-        return _by_what_suits(model, run, time, k, select)
+            return _by_one(under, method, run, k, select or QUICK)
+        return _by_what_suits(under, run, seconds, k, select)
+
+    with whole.interruptible():
+        if not isinstance(evidence, Sequence):
+            return solved(evidence, time)
+        _check_sets(model, evidence)
+        shares = range(len(evidence), 0, -1)
+        return [
+            solved(known, None if time is None else whole.left(1 / share))
+            for known, share in zip(evidence, shares, strict=True)
+        ]
+
+
+def _check_sets(model: Model, sets: Sequence[Evidence]) -> None:
+    """Refuse what is no evidence, or seen to be impossible, before any of it is solved."""
+    if not sets:
+        raise EvidenceError("evidence: expected at least one evidence set, found none")
+    for number, known in enumerate(sets):
+        try:
+            given(model, known)
+        except EvidenceError as error:
+            raise EvidenceError(f"evidence set {number}: {error}") from None
 
 
 def _by_what_suits(model: Model, run: "_Run", time: float | None, k: int | None, select: str | None) -> Solution:
@@ -155,6 +219,7 @@ class _Run:
     memory: int | str | None
     marginals: bool
     progress: Listener | None
+    seed: int
 
     def share(self, share: float) -> "_Run":
         """The same with a share of the time left."""
@@ -165,7 +230,7 @@ class _Run:
         return replace(self, watch=Watch(min(seconds, self.watch.left()), within=self.watch))
 
     def options(self, share: float = 1.0) -> dict[str, Any]:
-        return {"time": self.watch.left(share), "threads": self.threads, "progress": self.tell}
+        return {"time": self.watch.left(share), "threads": self.threads, "progress": self.tell, "rng": self.seed}
 
     def tell(self, progress: Progress | Bracket) -> None:
         """Tell the callback, and whoever is at work whether to stop: Ctrl-C is heard by the run as a whole."""
@@ -177,8 +242,9 @@ class _Run:
     def by(self, method: Approximation[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
         """What a method makes of a model in a share of the time left."""
         start, limits = own.pop("start", None), self.options(share)
-        progress = limits.pop("progress")
-        found = method.solve(Batch.of(model), method.options(None, limits | own), start, progress, within=self.watch)
+        progress, rng = limits.pop("progress"), limits.pop("rng")
+        options = method.options(None, method.with_rng(limits | own, rng))
+        found = method.solve(Batch.of(model), options, start, progress, within=self.watch)
         return self.heard(found[0])
 
     def heard(self, found: FoundT) -> FoundT:
@@ -227,15 +293,24 @@ def _has_all(found: Estimate, run: _Run) -> bool:
 
 
 def _with_other_marginals(solution: Solution, run: _Run) -> Solution:
-    """The same log Z, with the marginals of the method that suits the model: there was no time for exact ones."""
+    """The same log Z, with marginals by draws, or else of the method that suits the model: there was no time for exact
+    ones."""
     model = solution.model
-    strong = dense_and_strong(model)
+    drawn, strong = _drawn(model, run), dense_and_strong(model)
     below = run.by(mean_field, model, MEAN_FIELD_SHARE)
     first = None if strong else run.by(bethe, model, tol=BETHE_TOL)
     found, _ = _estimate(solution.upper, below, None, first, strong)
-    reason = f"{solution.reason} {_named(found.method)} is for the marginals, as there was no time for exact ones."
-    other = run.solution(found, reason, lower=solution.lower, upper=solution.upper)
+    whose = f"{_named(found.method)} is" if drawn is None else "Draws are"
+    reason = f"{solution.reason} {whose} for the marginals, as there was no time for exact ones."
+    other = run.solution(found, reason, lower=solution.lower, upper=solution.upper, drawn=drawn)
     return replace(other, log_z=solution.log_z, bound=solution.bound)
+
+
+def _drawn(model: Model, run: _Run) -> DrawnMarginals | None:
+    """Marginals by draws, if they are wanted and there is time for enough of them."""
+    if not run.marginals:
+        return None
+    return draw_marginals(model, BoundOptions(memory=run.memory, threads=run.threads), run.watch.share(DRAWS_SHARE))
 
 
 def _slices(cost: ExactCost, options: ExactOptions, watch: Watch) -> SlicedPlan | None:
@@ -290,13 +365,21 @@ def _bracketed(
         above = run.by(trw, model, TRW_SHARE, edge_weights="optimized")
         upper = min(upper, above.upper)
     found, choice = _estimate(upper, below, above, _gone_on(first, run), strong)
-    if upper - lower > NARROW and found.method != "trw":
+    estimate = bracket.estimate if bracket.standard_error is not None else None
+    drawn = None if estimate is None else _drawn(model, run)
+    is_done = drawn is not None or (estimate is not None and not run.marginals)
+    if upper - lower > NARROW and found.method != "trw" and not is_done:
         found = _clamped(found, run, 1.0, None, select, None, **({"tol": BETHE_TOL} if found.method == "bethe" else {}))
         choice = _unless_outside(found, choice, lower, upper)
     if bracket.estimate_by == "counting" and bracket.estimate is not None:
         reason = f"{why}, so clamping brackets log Z ({leaves}); it was counted, which is right with high probability."
         solution = run.solution(found, reason, lower=lower, upper=upper, bracket=bracket)
         return replace(solution, log_z=min(max(bracket.estimate, lower), upper), bound=None)
+    if estimate is not None:
+        how = f"draws from the upper bound estimate it, ± {bracket.standard_error:.2g} (standard error)"
+        reason = f"{why}, so clamping brackets log Z ({leaves}); {how}.{_clamps_in_words(found, select)}"
+        solution = run.solution(found, reason, lower=lower, upper=upper, bracket=bracket, drawn=drawn)
+        return replace(solution, log_z=min(max(estimate, lower), upper), bound=None)
     if worth_counting(model, math.inf) and not is_available():
         choice = f"{choice}; {MISSING}"
     reason = f"{why}, so clamping brackets log Z ({leaves}); {choice}.{_clamps_in_words(found, select)}"
@@ -311,19 +394,22 @@ def _closed(
     # a bracket of one leaf is one sum, and how long that took on this machine is known
     expected = min(cost.seconds, WITH_MARGINALS * bracket.seconds) if bracket.num_leaves == 1 else cost.seconds
     found = _exactly(model, cost, run, expected, run.watch.left())[0] if run.marginals else None
+    drawn = None
     if found is not None and _has_all(found, run):
         choice = "there was time left for exact marginals"
     else:
+        drawn = _drawn(model, run)
         found, _ = _estimate(bracket.upper, below, None, _gone_on(first, run), first is None)
-        choice = f"log Z is exact but for rounding, and {_named(found.method)} is for the marginals"
+        whose = f"{_named(found.method)} is" if drawn is None else "draws are"
+        choice = f"log Z is exact but for rounding, and {whose} for the marginals"
     lower, upper = max(below.lower, bracket.lower), bracket.upper
-    solution = run.solution(found, f"{start}; {choice}.", lower=lower, upper=upper, bracket=bracket)
+    solution = run.solution(found, f"{start}; {choice}.", lower=lower, upper=upper, bracket=bracket, drawn=drawn)
     return replace(solution, log_z=solution.lower + (solution.upper - solution.lower) / 2, bound="exact")
 
 
 def _closing(model: Model, run: _Run, seconds: float) -> Bracket:
     """The bracket that `bound` reaches in this time; without exact sums where memory is too short for any."""
-    options: dict[str, Any] = {"gap": NARROW, "time": seconds, "threads": run.threads, "progress": run.tell}
+    options: dict[str, Any] = {"gap": NARROW, **run.options(), "time": seconds}
     options["stop"] = lambda: run.interrupted
     try:
         found = bound(model, memory=run.memory, **options)

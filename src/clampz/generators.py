@@ -13,7 +13,7 @@ Seeds.  `rng` is an integer, a numpy Generator, or None for a new model each tim
 unary potentials in the order of the variables, then the weights in the order of the model's edges.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -32,6 +32,9 @@ Potentials = Literal["potts", "table"]
 
 THETA: Range = (-2.0, 2.0)
 WEIGHTS: Range = (-6.0, 6.0)
+
+# Seeds of a run are below this: checkpoints keep them.
+LARGEST_SEED = 2**62
 
 # Swaps tried before a random pairing that cannot be mended is thrown away; each succeeds with probability about 1/4 or
 # more.
@@ -215,6 +218,28 @@ def as_generator(rng: Seed) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
         raise OptionError(f"rng: expected a whole number >= 0, a numpy Generator or None, found {rng!r:.80}") from None
+
+
+def as_seed(rng: Seed) -> int:
+    """The seed that `rng` means to a run: the same every time for None, a number as it is, and of a Generator its next
+    one.
+
+    >>> as_seed(None), as_seed(7)
+    (0, 7)
+    """
+    if rng is None:
+        return 0
+    drawn = int(as_generator(rng).integers(LARGEST_SEED))  # refuses what is neither
+    return rng if is_whole(rng) and rng < LARGEST_SEED else drawn
+
+
+def with_rng(changes: Mapping[str, Any], rng: Seed) -> dict[str, Any]:
+    """Options of a call with the seed that its `rng` means, if it is given one."""
+    if rng is None:
+        return dict(changes)
+    if "seed" in changes:
+        raise OptionError(f"rng: expected either rng or the option seed, found both: {rng!r:.80}, {changes['seed']!r}")
+    return {**changes, "seed": as_seed(rng)}
 
 
 def _pair_stubs(n: int, degree: int, rng: np.random.Generator) -> Integers | None:

@@ -52,18 +52,24 @@ class Options(Changeable):
         Seconds at most.
     threads
         Threads to use; None for all cores.  No result depends on it.
+    memory
+        What it may use, in bytes or as text such as "2GB"; a model for which that is not enough is refused before
+        anything is allocated.  None for half of what is free.
     """
 
     tol: float = 1e-6
     max_iter: int = 10_000
     time: float = math.inf
     threads: int | None = None
+    memory: int | str | None = None
 
     def __post_init__(self) -> None:
         check_option(is_number(self.tol) and self.tol >= 0, "tol", "a number of nats >= 0", self.tol)
         check_whole("max_iter", self.max_iter, 1)
         check_option(is_number(self.time) and self.time >= 0, "time", "seconds >= 0", self.time)
         check_whole("threads", self.threads, 1, or_none=True)
+        if self.memory is not None:
+            as_bytes(self.memory)
 
     @property
     def num_threads(self) -> int:

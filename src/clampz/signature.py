@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 import numpy as np
 
 from clampz.errors import OptionError
+from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
@@ -22,13 +23,17 @@ from clampz.model.several_runs import SeveralRuns, in_their_order
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option
+from clampz.options import Options, as_bytes, check_option
 from clampz.watch import GRACE, Overdue, Progress, Watch
+from clampz.wording import counted
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
 # Table entries of a small model.
 SMALL_MODEL = 50_000
+# Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
+# run will need.
+ARRAYS_PER_LANE = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +69,8 @@ class Approximation(Generic[OptionsT]):
     model
         A Model or a Batch.
     evidence
-        `{variable: state}`, or a list of such sets: then all of them are solved as one batch.
+        `{variable: state}`, as `Model.condition` takes it, or a list of such sets: then all of them are solved as one
+        batch.
     beta
         Inverse temperatures >= 0 that the whole score is multiplied by, hard zeros staying what they are: one, or
         several, which make a lane each, and with a list of evidence sets one for each of these.  The result has
@@ -72,6 +78,9 @@ class Approximation(Generic[OptionsT]):
     start
         Where to start from, one per lane or one for all: an earlier estimate of the same graph, by whatever method, or
         marginals, as an array with a row per state of each variable in turn.
+    rng
+        A whole number, or a numpy Generator whose next number is taken: the option `seed` by another name.  The result
+        is the same every time without it, and a method without chance does not look at it.
     progress
         Called now and then with a `Progress`; it may raise StopIteration to stop the run.
     options
@@ -79,10 +88,15 @@ class Approximation(Generic[OptionsT]):
     """
 
     def __init__(
-        self, name: str, options_type: type[OptionsT], solve: Callable[..., Estimates], takes_factors: bool
+        self,
+        name: str,
+        options_type: type[OptionsT],
+        solve: Callable[..., Estimates],
+        takes_factors: bool,
+        plans_memory: bool,
     ) -> None:
         self.name = name
-        self.takes_factors = takes_factors
+        self.takes_factors, self.plans_memory = takes_factors, plans_memory
         self.options_type = options_type
         self._solve = solve
         SOLVED_BY[name] = self.solve
@@ -104,6 +118,7 @@ class Approximation(Generic[OptionsT]):
         evidence: Evidence | None = None,
         beta: float | None = None,
         start: Start | None = None,
+        rng: Seed = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
         **changes: Any,
@@ -116,6 +131,7 @@ class Approximation(Generic[OptionsT]):
         evidence: None = None,
         beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
+        rng: Seed = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
         **changes: Any,
@@ -128,6 +144,7 @@ class Approximation(Generic[OptionsT]):
         evidence: Sequence[Evidence],
         beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
+        rng: Seed = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
         **changes: Any,
@@ -140,6 +157,7 @@ class Approximation(Generic[OptionsT]):
         evidence: Evidence | None = None,
         beta: Sequence[float] | Floats,
         start: Start | None = None,
+        rng: Seed = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
         **changes: Any,
@@ -151,11 +169,12 @@ class Approximation(Generic[OptionsT]):
         evidence: Evidence | Sequence[Evidence] | None = None,
         beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
+        rng: Seed = None,
         progress: Callable[[Progress], object] | None = None,
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimate | Estimates:
-        chosen = self.options(options, changes)
+        chosen = self.options(options, self.with_rng(changes, rng))
         watch = Watch(chosen.time, progress, grace=_grace(model.model if isinstance(model, Batch) else model))
         with watch.interruptible():
             if isinstance(model, Batch):
@@ -163,13 +182,18 @@ class Approximation(Generic[OptionsT]):
                     raise OptionError("evidence goes with a model; a batch has its evidence in its lanes")
                 batch, single = model, False
             else:
-                single = evidence is None or not isinstance(evidence, Sequence)
-                sets = [evidence or {}] if single else evidence
+                single = not isinstance(evidence, Sequence)
+                sets = [{} if evidence is None else evidence] if single else evidence
                 batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
             if beta is not None:
                 batch, single = batch.at(beta), single and np.ndim(beta) == 0
             estimates = self._solved(batch, chosen, start, watch, {})
             return estimates[0] if single else estimates
+
+    def with_rng(self, changes: dict[str, Any], rng: Seed) -> dict[str, Any]:
+        """Single options with the seed that `rng` means, where the method has one."""
+        seeded = with_rng(changes, rng)
+        return seeded if hasattr(self.options_type, "seed") else changes
 
     def solve(
         self,
@@ -195,6 +219,8 @@ class Approximation(Generic[OptionsT]):
             return self._at_temperatures(batch, batch.beta, options, start, watch, given)
         try:
             watch.check_overdue()
+            if not self.plans_memory:
+                _check_memory(batch, options.memory)
             if self.takes_factors or not batch.model.factors:
                 return self._solve(batch, options, start, watch, **given)
             # the pairwise model that a model with larger factors is equivalent to
@@ -267,6 +293,25 @@ def _start_of(start: Start | None, lanes: Integers, num_lanes: int) -> Start | N
     return replace(taken, state=taken.state.of_one()) if isinstance(taken.state, SeveralRuns) else taken
 
 
+def bytes_per_lane(model: Model) -> int:
+    """Memory that a lane of a model takes while it is solved: of its pairwise equivalent, where it has larger factors,
+    as if they had no hard zeros."""
+    larger, num_states = model.factors, model.num_states
+    rows, arity = np.diff(larger.start), np.diff(larger.scope_start)
+    ends = num_states[model.edges].sum() + num_states[larger.variables].sum() + (arity * rows).sum()
+    return 8 * ARRAYS_PER_LANE * (len(model.unary.flat) + int(rows.sum()) + 2 * int(ends))
+
+
+def _check_memory(batch: Batch, memory: int | str | None) -> None:
+    """Refuse, before any work, more lanes than fit into the memory that was given."""
+    needed = batch.num_lanes * bytes_per_lane(batch.model)
+    if memory is not None and needed > (allowed := as_bytes(memory)):
+        raise OptionError(
+            f"memory: expected at least {needed:,} bytes for {counted(batch.num_lanes, 'lane')} of this size, "
+            f"found {allowed:,}"
+        )
+
+
 def is_small(model: Model) -> bool:
     """Whether a first sweep over a model takes a few milliseconds at most."""
     return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat) <= SMALL_MODEL
@@ -298,12 +343,13 @@ def described(doc: str, *types: type) -> str:
 
 
 def approximation(
-    name: str, options_type: type[OptionsT], *, takes_factors: bool = False
+    name: str, options_type: type[OptionsT], *, takes_factors: bool = False, plans_memory: bool = False
 ) -> Callable[[Callable[..., Estimates]], Approximation[OptionsT]]:
     """Make a function (batch, options, start, watch) -> Estimates, for TRW with an argument `weights`, into an
-    `Approximation`; with `takes_factors` it works on factors of any size itself."""
+    `Approximation`; with `takes_factors` it works on factors of any size itself, with `plans_memory` it sees to
+    its memory itself."""
 
     def wrap(solve: Callable[..., Estimates]) -> Approximation[OptionsT]:
-        return Approximation(name, options_type, solve, takes_factors)
+        return Approximation(name, options_type, solve, takes_factors, plans_memory)
 
     return wrap

@@ -7,6 +7,7 @@ import numpy as np
 
 from clampz.approximations.regions import RegionsOptions
 from clampz.bracketing import Bracket
+from clampz.bracketing.drawn_marginals import DrawnMarginals
 from clampz.clamping.branches import Clamped
 from clampz.elimination.exact import ExactOptions
 from clampz.model import Model
@@ -31,9 +32,14 @@ class Solution(HasMarginals):
     marginals, pairwise_marginals, factor_marginals
         `marginals[i][a]`, `pairwise_marginals[i, j][a, b]` and `factor_marginals[f].table`, those of edges and factors
         computed when asked for.
+    marginal_errors
+        Of marginals by sampling their standard errors, state by state: statistical, not certified.  Otherwise None.
     marginals_by, marginals_are
-        Whose they are: "exact", or the name of the method that estimates them, or "" where there are
-        none; and the same in words, as in "Bethe's with 4 variables clamped, converged".
+        Whose they are: "exact", "sampling" (with weights, those of the variables alone), or the name of the method that
+        estimates them, or "" where there are none; and the same in words, as in "Bethe's with 4 variables clamped,
+        converged".
+    standard_error
+        Of `log_z`, where it is by sampling; otherwise None.  See `interval`.
     method, reason
         The method of `estimate`, and why it was chosen, in a sentence or two.  Where clamping closes the bracket,
         `log_z` is its, and only the marginals are the method's.
@@ -64,6 +70,7 @@ class Solution(HasMarginals):
     seconds: float
     estimate: Found = field(repr=False)
     bracket: Bracket | None = field(default=None, repr=False)
+    marginal_errors: UnaryTables | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -76,8 +83,10 @@ class Solution(HasMarginals):
         lower: float = -math.inf,
         upper: float = math.inf,
         bracket: Bracket | None = None,
+        drawn: DrawnMarginals | None = None,
     ) -> "Solution":
-        """A method's result, its estimate held inside the bounds; where it has none, the bound that there is."""
+        """A method's result, its estimate held inside the bounds; where it has none, the bound that there is.
+        Marginals that were drawn are in place of its own."""
         lower, upper = max(lower, found.lower), min(upper, found.upper)
         if math.isnan(found.log_z) and (lower > -math.inf or upper < math.inf):
             log_z = lower if lower > -math.inf else upper
@@ -95,7 +104,7 @@ class Solution(HasMarginals):
             bound=bound,
             lower=lower,
             upper=upper,
-            marginals=found.marginals,
+            marginals=found.marginals if drawn is None else drawn.marginals,
             method=found.method,
             reason=reason,
             variables=variables,
@@ -105,6 +114,7 @@ class Solution(HasMarginals):
             seconds=seconds,
             estimate=found,
             bracket=bracket,
+            marginal_errors=None if drawn is None else drawn.errors,
         )
 
     @property
@@ -116,6 +126,24 @@ class Solution(HasMarginals):
         return self.estimate.factor_marginals
 
     @property
+    def standard_error(self) -> float | None:
+        return None if self.bound is not None or self.bracket is None else self.bracket.standard_error
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """*Statistical*, not certified: ends, inside the bounds, that log Z is between with this probability at least.
+        See `Bracket.interval`; where nothing was drawn, the bounds.
+
+        >>> from clampz import generators, solve
+        >>> solution = solve(generators.grid(4, 4, rng=0))
+        >>> solution.interval() == (solution.lower, solution.upper)
+        True
+        """
+        if self.bracket is None:
+            return self.lower, self.upper
+        low, high = self.bracket.interval(confidence)
+        return min(max(low, self.lower), self.upper), max(min(high, self.upper), self.lower)
+
+    @property
     def kind(self) -> str:
         """What `log_z` is, in a word or two: a bound, exact, counted (right with high probability) or an estimate."""
         bracket = self.bracket
@@ -124,6 +152,8 @@ class Solution(HasMarginals):
 
     @property
     def marginals_by(self) -> str:
+        if self.marginal_errors is not None:
+            return "sampling"
         return "" if self.upper == -math.inf or np.isnan(self.marginals.flat).any() else self.method
 
     @property
@@ -132,6 +162,8 @@ class Solution(HasMarginals):
             return f"none: {'Z = 0' if self.upper == -math.inf else self._why_none}"
         if self.marginals_by == "exact":
             return "exact"
+        if self.marginal_errors is not None:
+            return f"by sampling, each ± {self.marginal_errors.flat.max(initial=0.0):.2g} at most (standard error)"
         clamps = f" with {counted(len(self.variables), 'variable')} clamped" if self.variables else ""
         name = title(self.marginals_by)
         whose = f"{name}'" if name.endswith("s") else f"{name}'s"
@@ -150,7 +182,10 @@ class Solution(HasMarginals):
         if self.bound == "exact" and by != "exact":
             by = "exact" if self.bracket is None else "clamping"
         clamps = f", {len(self.variables)} clamped by {self.select}" if self.variables else ""
+        error = ""
+        if self.standard_error is not None:
+            by, error = "sampling", f" ± {self.standard_error:.2g}"
         return (
-            f"Solution({by}: log Z = {self.log_z:.10g} ({self.kind}) in [{self.lower:.10g}, {self.upper:.10g}]"
+            f"Solution({by}: log Z = {self.log_z:.10g}{error} ({self.kind}) in [{self.lower:.10g}, {self.upper:.10g}]"
             f"{clamps}; marginals: {self.marginals_are}; {self.seconds:.2g} s)"
         )

@@ -8,6 +8,8 @@ Bound = Literal["lower", "upper", "exact"]
 
 # Methods as a sentence names them.
 TITLES = {"exact": "exact", "mean_field": "mean field", "bethe": "Bethe", "trw": "TRW", "regions": "regions"}
+# Decimals that doubles of a few hundred have.
+MOST_DECIMALS = 12
 # What a log Z is.
 KINDS: dict[Bound | None, str] = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "estimate"}
 
@@ -36,6 +38,35 @@ def round_outward(value: float, bound: Bound | None, digits: int) -> str:
         scaled = value * 10**digits
         value = (math.floor(scaled) if bound == "lower" else math.ceil(scaled)) / 10**digits
     return f"{value:.{digits}f}"
+
+
+def digits_of_error(error: float) -> int:
+    """Decimals that show two digits of a standard error, six where it is none.
+
+    >>> digits_of_error(0.0034), digits_of_error(25.0), digits_of_error(0.0)
+    (4, 0, 6)
+    """
+    return max(0, min(1 - math.floor(math.log10(error)), MOST_DECIMALS)) if error > 0.0 else 6
+
+
+def with_error(value: float, error: float) -> str:
+    """An estimate with its standard error, as many decimals as that tells.
+
+    >>> with_error(586.56412, 0.0034)
+    '586.5641 ± 0.0034'
+    """
+    digits = digits_of_error(error)
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def as_interval(ends: tuple[float, float], error: float) -> str:
+    """Ends rounded outwards, to the decimals that a standard error tells.
+
+    >>> as_interval((586.54587, 586.58444), 0.0034)
+    '[586.5458, 586.5845]'
+    """
+    digits = digits_of_error(error)
+    return f"[{round_outward(ends[0], 'lower', digits)}, {round_outward(ends[1], 'upper', digits)}]"
 
 
 def name_of(names: Sequence[str] | None, variable: int) -> str:

@@ -128,6 +128,10 @@ class Crew:
         self._beside = self._beside or ThreadPoolExecutor()
         return Job(self, function, args, (), self._beside)
 
+    def at_home(self, function: Callable[..., T], *args: object) -> Job[T]:
+        """Let one of its own threads call function(*args), as they are: for what is too large to send elsewhere."""
+        return Job(self, function, args, (), None)
+
     def submit(self, function: Callable[..., T], *args: object, here: tuple[object, ...] = ()) -> Job[T]:
         """Let someone compute function(*args), or function(*args, *here) if it is done in this process."""
         return Job(self, function, args, here, self.executor)

@@ -86,7 +86,7 @@ def test_a_ladder_begins_many_and_ends_one(monkeypatch):
     ladder, asked = Ladder(), []
     while (step := ladder.next(model, options, 1.0 if len(asked) < 10 else 0.0)) is not None:
         asked.append(step)
-        shape = step.regions.above
+        shape = step.regions.above if step.ends == "upper" else step.regions.below
         tightness = shape.seed + step.num_evaluations / 100 + math.log2(shape.limit)
         ladder.take(step, (tightness, 100.0 - tightness), step.state, step.regions, 1e-3)
     assert ladder.finished and not ladder.is_busy

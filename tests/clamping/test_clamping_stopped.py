@@ -13,9 +13,9 @@ import pytest
 import clampz as cz
 from clampz._kernels import cycles
 from clampz.clamping import call, growth
-from clampz.clamping.branches import bytes_per_lane
 from clampz.clamping.selectors import scores_of_all
 from clampz.model.equivalent import Equivalent
+from clampz.signature import bytes_per_lane
 from clampz.watch import Overdue, Watch
 from watches import Asked
 

@@ -121,7 +121,7 @@ def test_dimod_energies_and_log_z(dimod, vartype, beta, seed):
     model = cz.from_dimod(bqm, beta)
     sampled = dimod.ExactSolver().sample(bqm)
     for sample, energy in sampled.data(["sample", "energy"]):
-        assert model.score({str(label): int(value > 0) for label, value in sample.items()}) == pytest.approx(
+        assert model.score({str(label): int(value) for label, value in sample.items()}) == pytest.approx(
             -beta * energy, abs=CLOSE
         )
     estimate = cz.exact(model)
@@ -161,7 +161,7 @@ def test_dimod_numbers_are_indices(dimod):
     model = cz.from_dimod(bqm)
     assert model.names is None and model.unary[2].tolist() == [5.0, -5.0]
     assert model.state_names == (("-1", "1"),) * 3
-    assert cz.from_dimod(bqm, evidence={2: -1}) == model.condition({2: 0})
+    assert cz.from_dimod(bqm, evidence={2: -1}) == model.condition({2: -1}) == model.condition({2: "-1"})
 
 
 def test_dimod_evidence_is_in_its_labels(dimod):
@@ -267,7 +267,8 @@ def test_networkx_labels_and_states(nx):
     nx.set_edge_attributes(graph, 1.0, "W")
     graph.nodes[0, 1]["states"] = [True, False]
     model = cz.from_networkx(graph, evidence={(0, 1): True})
-    assert model.names == ("(0, 0)", "(1, 0)", "(1, 1)")
+    assert model.names == ("(0, 0)", "(0, 1)", "(1, 0)", "(1, 1)")
+    assert model.unary[1].tolist() == [0.0, -np.inf]
     assert model == cz.from_networkx(graph).condition({"(0, 1)": "True"})
     assert cz.from_networkx(nx.Graph([])).num_variables == 0
     alone = nx.Graph()

@@ -7,6 +7,7 @@ import pytest
 
 import clampz as cz
 from clampz.errors import EvidenceError, OptionError
+from clampz.model.fixing import without_known
 from clampz.simplifying.call import simplify
 from clampz.watch import Watch
 from simplifiable import Enumerated, random_model
@@ -303,7 +304,7 @@ def test_of_a_large_model_more_than_its_corners_must_go(monkeypatch):
     monkeypatch.setattr("clampz.simplifying.call.LARGE_MODEL", 1000)
     monkeypatch.setattr("clampz.simplifying.call.LEAST_SHARE", 0.01)
     assert simplify(model).is_trivial
-    assert not simplify(model.condition(dict.fromkeys(np.diagonal(at).tolist(), 0))).is_trivial
+    assert not simplify(without_known(model, dict.fromkeys(np.diagonal(at).tolist(), 0))).is_trivial
 
 
 def test_wrong_arguments_are_refused():
@@ -335,6 +336,8 @@ def test_a_factor_of_twelve_variables_and_a_long_chain():
     np.testing.assert_allclose(pairs, exact.pairwise_marginals.flat, atol=1e-10)
 
 
-def test_nothing_is_left_of_a_model_with_names():
-    model = cz.Model([[0.0, 1.0]], names=["a"], state_names=[["no", "yes"]])
-    assert simplify(model, marginals=False).model.num_variables == 0
+def test_names_of_states_are_no_obstacle_where_all_variables_go():
+    model = cz.Model([[0.0, 1.0], [0.5, 0.0]], {(0, 1): [[1.0, 0.0], [0.0, 2.0]]}, state_names=[["no", "yes"]] * 2)
+    found = simplify(model)
+    assert found.model.num_variables == 0 and found.model.constant == pytest.approx(cz.exact(model).log_z, abs=1e-12)
+    assert simplify(model, keep=[1]).model.state_names == (("no", "yes"),)

@@ -21,7 +21,7 @@ from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
 from clampz.model.starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, as_bytes, bytes_in_words, check_option, check_whole, is_whole, memory_allowed
+from clampz.options import Options, bytes_in_words, check_option, check_whole, is_whole, memory_allowed
 from clampz.signature import approximation
 from clampz.watch import Overdue, Progress, StoppedBy, Watch
 from clampz.workers import Workers
@@ -67,7 +67,6 @@ class RegionsOptions(Options):
     limit: int = 2**14
     num_structures: int = 1
     seed: int = 0
-    memory: int | str | None = None
     marginals: bool = True
 
     def __post_init__(self) -> None:
@@ -75,11 +74,9 @@ class RegionsOptions(Options):
         check_whole("limit", self.limit, 2)
         check_whole("num_structures", self.num_structures, 1)
         check_option(is_whole(self.seed) and self.seed >= 0, "seed", "a whole number >= 0", self.seed)
-        if self.memory is not None:
-            as_bytes(self.memory)
 
 
-@approximation("regions", RegionsOptions, takes_factors=True)
+@approximation("regions", RegionsOptions, takes_factors=True, plans_memory=True)
 def regions(batch: Batch, options: RegionsOptions, start: Start | None, watch: Watch) -> Estimates:
     """Weighted mini-buckets: `log_z` is an upper bound on log Z, and `lower` a lower one, at every evaluation.
 

@@ -6,12 +6,13 @@ from typing import Literal, NamedTuple
 
 from clampz.drawing import Drawable
 from clampz.model import Model
+from clampz.sampling.statistics import Sampled, interval
 from clampz.wording import counted
 
 BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "left"]
-# Who says what an estimate is: Bethe with a few variables clamped, a count that is right with high probability, or the
-# bounds, where only rounding is between them.
-EstimateBy = Literal["Bethe", "counting", "bounds"]
+# Who says what an estimate is: Bethe with a few variables clamped, draws with weights, a count that is right with high
+# probability, or the bounds, where only rounding is between them.
+EstimateBy = Literal["Bethe", "sampling", "counting", "bounds"]
 # Nats outside a bracket up to which a value is held inside it: what is further off is no estimate.
 NEAR = 1.0
 # Nats: a bracket as narrow is log Z but for rounding.
@@ -24,6 +25,7 @@ class Guess(NamedTuple):
     value: float | None
     why_none: str = ""
     by: EstimateBy = "Bethe"
+    standard_error: float | None = None
 
     def within(self, lower: float, upper: float, *, closed: bool = False) -> "Guess":
         """The same as bounds allow it: held inside them if it is near; the middle where nothing but rounding is between
@@ -38,6 +40,8 @@ class Guess(NamedTuple):
             return Guess(lower + (upper - lower) / 2, by="bounds")
         if self.value is None:
             return self
+        if self.by == "sampling":  # chance may take it outside
+            return self._replace(value=min(max(self.value, lower), upper))
         # a count is right or it is wrong: only rounding may take a right one outside
         near = NEAR if self.by == "Bethe" else ROUNDING * (1.0 + abs(self.value))
         if not lower - near <= self.value <= upper + near:
@@ -62,9 +66,14 @@ class Bracket(Drawable):
     Attributes
     ----------
     estimate, estimate_by, why_no_estimate
-        A value inside the bracket, and whose it is: "Bethe" (with a few variables clamped), "counting" (right with high
-        probability, not proven), or "bounds" (of a closed bracket its middle, which is log Z).  Or None, and why, in a
-        sentence: Bethe did not settle in its share of the time, say, or is far outside.
+        A value inside the bracket, and whose it is: "sampling" (the mean weight of draws from an upper bound), "Bethe"
+        (with a few variables clamped), where that has the smaller error by all that is known, "counting" (right with
+        high probability, not proven), or "bounds" (of a closed bracket its middle, which is log Z).  Or None, and why,
+        in a sentence: Bethe did not settle in its share of the time, say, or is far outside.
+    standard_error
+        Of the estimate, where it is by sampling: statistical, not certified; otherwise None.
+    sampled
+        What was drawn, proposal by proposal, dead draws counted; see `interval`.
     trace
         How the bracket closed.
     stopped_by
@@ -78,6 +87,8 @@ class Bracket(Drawable):
     estimate: float | None
     estimate_by: EstimateBy = "Bethe"
     why_no_estimate: str = ""
+    standard_error: float | None = None
+    sampled: tuple[Sampled, ...] = ()
     trace: tuple[Point, ...]
     stopped_by: BracketStop
     num_leaves: int
@@ -87,9 +98,28 @@ class Bracket(Drawable):
     def gap(self) -> float:
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """*Statistical*, not certified: ends, inside the bracket, that log Z is between with this probability at least.
+
+        By the weights of draws from upper bounds, which these bounds limit: the empirical-Bernstein inequality at
+        doublings of their number, so that it holds whenever the run was stopped (`sampling/statistics.py`).  Where
+        nothing was drawn, the certified ends.
+
+        >>> from clampz import bound, generators
+        >>> closed = bound(generators.grid(4, 4, rng=0))
+        >>> closed.interval(0.99) == (closed.lower, closed.upper)
+        True
+        """
+        low, high = interval(self.sampled, confidence)
+        if low > high or low > self.upper or high < self.lower:  # those that chance has led astray say nothing
+            return self.lower, self.upper
+        return max(low, self.lower), min(high, self.upper)
+
     def __repr__(self) -> str:
         kind = "counted" if self.estimate_by == "counting" else "estimate"
         estimate = "no estimate" if self.estimate is None else f"{kind} {self.estimate:.10g}"
+        if self.standard_error is not None:
+            estimate += f" ± {self.standard_error:.2g} (statistical)"
         return (
             f"Bracket({self.lower:.10g} <= log Z <= {self.upper:.10g}, gap {self.gap:.3g}, {estimate}; "
             f"{counted(self.num_leaves, 'leaf', 'leaves')}, {self.seconds:.2g} s, stopped by {self.stopped_by})"

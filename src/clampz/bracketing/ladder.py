@@ -89,6 +89,11 @@ class Ladder:
         self.regions, self.limit, self.finished = regions, regions.above.limit, True
 
     @property
+    def upper(self) -> float:
+        """What the best upper bound has come to; infinite before there is one."""
+        return self._best["upper"]
+
+    @property
     def is_busy(self) -> bool:
         """Whether something is under way."""
         return self._num_under_way > 0

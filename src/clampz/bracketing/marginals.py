@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,17 @@ from clampz.bracketing.leaves import LeafWork, Solved, solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.bracketing.search import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS, Search, bytes_needed
-from clampz.clamping.branches import bytes_per_lane, checked_variables
+from clampz.clamping.branches import checked_variables
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.slice_plans import Slicer
 from clampz.elimination.slices import sum_in_slices
 from clampz.errors import TooWideError
-from clampz.model import Model, Variable
-from clampz.model.fixing import keep_only
+from clampz.generators import Seed, with_rng
+from clampz.model import Evidence, Model, Variable
+from clampz.model.fixing import given, keep_only
 from clampz.model.tables import offsets, piece_of, ranges, read_only
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
+from clampz.signature import bytes_per_lane
 from clampz.watch import Overdue, Watch
 from clampz.wording import counted
 from clampz.workers import Crew, Job, finished
@@ -81,7 +83,8 @@ class MarginalBounds:
     """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by number;
     `interval` takes names too.
 
-    `stopped_by` is "gap" where every interval is narrow enough, "exact", "time", "memory" or "interrupt".
+    `stopped_by` is "gap" where every interval is narrow enough, "exact", "time", "memory", "interrupt" or "callback";
+    "left" while it runs.
     """
 
     model: Model
@@ -111,22 +114,27 @@ def bound_marginals(
     model: Model,
     variables: Sequence[Variable] | None = None,
     *,
+    evidence: Evidence | None = None,
     executor: Executor | None = None,
+    rng: Seed = None,
+    progress: Callable[[MarginalBounds], object] | None = None,
     options: BoundOptions | None = None,
     **changes: Any,
 ) -> MarginalBounds:
     """An interval for every state of some variables (all by default), certified; `gap` is the width in probability that
     is narrow enough.
 
-    Options are those of `bound`.
+    `progress` is called with the intervals so far as they close, and may raise StopIteration to stop.  All else,
+    options included, is as for `bound`.
 
     >>> from clampz import generators
     >>> bool(bound_marginals(generators.grid(3, 3, rng=0), [4]).widest < 1e-9)
     True
     """
-    chosen = (options or BoundOptions()).with_changes(changes)
+    chosen = (options or BoundOptions()).with_changes(with_rng(changes, rng))
     watch = Watch(chosen.time)
     with watch.interruptible():
+        model = given(model, evidence)
         asked = np.arange(model.num_variables)
         if variables is not None:
             asked = np.array(checked_variables(model, variables), dtype=np.int64)
@@ -135,7 +143,7 @@ def bound_marginals(
             return found
         with Crew(executor, chosen.num_threads) as crew:
             try:
-                return _by_bounds(model, asked, chosen, watch, crew)
+                return _by_bounds(model, asked, chosen, watch, crew, progress)
             finally:
                 watch.end()
 
@@ -178,7 +186,14 @@ def _marginal_bounds(
     )
 
 
-def _by_bounds(model: Model, asked: Integers, options: BoundOptions, watch: Watch, crew: Crew) -> MarginalBounds:
+def _by_bounds(
+    model: Model,
+    asked: Integers,
+    options: BoundOptions,
+    watch: Watch,
+    crew: Crew,
+    progress: Callable[[MarginalBounds], object] | None,
+) -> MarginalBounds:
     possible = model.unary.flat > -np.inf
     low, high = np.full(len(possible), -np.inf), np.where(possible, np.inf, -np.inf)
 
@@ -187,21 +202,33 @@ def _by_bounds(model: Model, asked: Integers, options: BoundOptions, watch: Watc
 
     start = model.unary.start
     rows = ranges(start[asked], model.num_states[asked])
-    _all_at_once(model, rows[possible[rows]], options, watch.share(LANES_SHARE), crew, learn)
+    lanes_of = partial(_lanes, model)
+    bound_lanes(model, rows[possible[rows]], lanes_of, options, watch.share(LANES_SHARE), crew, learn)
     ends = _Intervals(model.num_states[asked], rows)
-    reason = _widest_first(model, asked, options, watch, crew, (low, high), ends, learn)
+
+    def tell() -> None:
+        if progress is not None:
+            try:
+                progress(_marginal_bounds(model, asked, *ends.of(low, high), "left", watch))
+            except StopIteration:
+                watch.stop("callback")
+
+    tell()
+    reason = _widest_first(model, asked, options, watch, crew, (low, high), ends, learn, tell)
     return _marginal_bounds(model, asked, *ends.of(low, high), reason, watch)
 
 
-def _all_at_once(
+def bound_lanes(
     base: Model,
     rows: Integers,
+    lanes_of: Callable[[Integers], Floats],
     options: BoundOptions,
     watch: Watch,
     crew: Crew,
     learn: Callable[[int, float, float], None],
 ) -> None:
-    """Bounds with the variable of each row in its state, a block of rows at a time, as far as time goes."""
+    """Bounds on lanes of a model that rule out states of it, `lanes_of` some rows (S, B), a block of rows at a time, as
+    far as time goes; `learn` is told of each row."""
     regions, state = _shared(base, len(rows), options, watch)
     room = int(options.worker_bytes / bytes_per_lane(base))
     size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
@@ -212,7 +239,7 @@ def _all_at_once(
         while block is not None and len(pending) < crew.num_at_once and not watch.must_stop():
             work = LeafWork(
                 model=base,
-                unary=_lanes(base, block),
+                unary=lanes_of(block),
                 options=options,
                 seconds=watch.left(),
                 regions=regions,
@@ -238,6 +265,7 @@ def _widest_first(
     ends: tuple[Floats, Floats],
     intervals: "_Intervals",
     learn: Callable[[int, float, float], None],
+    tell: Callable[[], None],
 ) -> str:
     """A search for each state of the variable whose interval is widest, again and again; returns why it ended."""
     low, high = ends
@@ -252,7 +280,7 @@ def _widest_first(
         if widths[at] <= options.gap:
             break
         if watch.must_stop() or watch.left() < least:
-            return "interrupt" if watch.stopped_by == "interrupt" else "time"
+            return watch.stopped_by if watch.stopped_by in ("interrupt", "callback") else "time"
         if not most:
             return "memory"
         widths[at], widest = -1.0, int(asked[at])
@@ -271,6 +299,7 @@ def _widest_first(
                 learn(row, bracket.lower, bracket.upper)
                 lower, upper = intervals_of(low[None, own], high[None, own])
                 widths[at] = np.nan_to_num((upper - lower).max(), nan=-1.0)
+        tell()
     return "gap"
 
 

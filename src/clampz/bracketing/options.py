@@ -5,13 +5,14 @@ from functools import cached_property
 
 from clampz.clamping.selectors import selectors
 from clampz.errors import unknown_name
+from clampz.generators import LARGEST_SEED
 from clampz.options import Changeable, Options, check_option, check_whole, is_number, is_whole, memory_allowed
 
 # The selector of its own that a search has.
 CUTS = "cuts"
 CRITERIA = ("gap", "upper", "lower")
-# Table entries of a region, and seeds, which checkpoints keep.
-LARGEST_LIMIT, LARGEST_SEED = 2**24, 2**62
+# Table entries of a region.
+LARGEST_LIMIT = 2**24
 # Sweeps of mean field and TRW at a leaf.
 SWEEPS = 300
 # Shares of the memory: of the sum of a whole model, of all that workers do beside it, and of what the tree keeps.

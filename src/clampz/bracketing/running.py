@@ -11,7 +11,9 @@ from clampz.bracketing.checkpoints import REMEDY, resumed, save
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import ContradictionError, Search
 from clampz.errors import OptionError
-from clampz.model import Model
+from clampz.generators import Seed, with_rng
+from clampz.model import Evidence, Model
+from clampz.model.fixing import given
 from clampz.watch import Watch
 from clampz.workers import Crew
 
@@ -19,7 +21,9 @@ from clampz.workers import Crew
 def bound(
     model: Model,
     *,
+    evidence: Evidence | None = None,
     executor: Executor | None = None,
+    rng: Seed = None,
     progress: Callable[[Bracket], object] | None = None,
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
@@ -30,9 +34,13 @@ def bound(
 
     Parameters
     ----------
+    evidence
+        `{variable: state}`, as `Model.condition` takes it: then Z is that of the evidence.
     executor
         Where leaves are solved: any concurrent.futures.Executor, of threads, processes or a cluster.  By default
         threads of this process.
+    rng
+        A whole number, or a numpy Generator whose next number is taken: the option `seed` by another name.
     progress
         Called with each new bracket; it may raise StopIteration to stop.
     stop
@@ -48,7 +56,8 @@ def bound(
     'exact'
     """
     last = None
-    for last in bounds(model, executor=executor, stop=stop, checkpoint=checkpoint, options=options, **changes):
+    more: dict[str, Any] = {"executor": executor, "stop": stop, "checkpoint": checkpoint, "options": options}
+    for last in bounds(model, evidence=evidence, rng=rng, **more, **changes):
         if progress is not None:
             try:
                 progress(last)
@@ -62,7 +71,9 @@ def bound(
 def bounds(
     model: Model,
     *,
+    evidence: Evidence | None = None,
     executor: Executor | None = None,
+    rng: Seed = None,
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
     options: BoundOptions | None = None,
@@ -75,18 +86,19 @@ def bounds(
     ...     if bracket.gap < 0.5:
     ...         break
     """
-    chosen = (options or BoundOptions()).with_changes(changes)
-    return _running(model, chosen, executor, stop, None if checkpoint is None else Path(checkpoint))
+    chosen = (options or BoundOptions()).with_changes(with_rng(changes, rng))
+    watch = Watch(chosen.time, stop=stop)
+    model = given(model, evidence)
+    return _running(model, chosen, executor, watch, None if checkpoint is None else Path(checkpoint))
 
 
 def _running(
     model: Model,
     options: BoundOptions,
     executor: Executor | None,
-    stop: Callable[[], bool] | None,
+    watch: Watch,
     checkpoint: Path | None,
 ) -> Iterator[Bracket]:
-    watch = Watch(options.time, stop=stop)
     orderly = gone_on = False
     try:
         with watch.interruptible(), Crew(executor, options.num_threads) as crew:

@@ -14,7 +14,9 @@ from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
 from clampz.bracketing.dives import Dives, dive
+from clampz.bracketing.estimating import Estimator
 from clampz.bracketing.frontier import Expand, Frontier, Refine
+from clampz.bracketing.ladder import Ladder
 from clampz.bracketing.leaves import FINISH_SECONDS, by_mean_field, by_trees, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
@@ -30,7 +32,7 @@ from clampz.mini_buckets.tables import has_zeros
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
-from clampz.signature import is_small
+from clampz.signature import bytes_per_lane, is_small
 from clampz.simplifying import simplify
 from clampz.summing.whole import WholeSum, count_on, plan_whole, quick_sum
 from clampz.watch import Overdue, Watch
@@ -65,6 +67,9 @@ class ContradictionError(RuntimeError):
 
 
 Asked = Refine | Expand | Whole
+DRAWS = Whole("draws")
+# Nats: a bracket as narrow needs no draws at its end.
+WORTH_DRAWING = 1e-2
 
 
 class Search:
@@ -91,6 +96,7 @@ class Search:
         self.guess = Guess(None, "Bethe was not run.")
         self._summed = False
         self._dives: Dives | None = None
+        self._estimator: Estimator | None = None
         self._idle_dives = 0  # rounds of dives in a row that the lower end is not better for
         self._frontier: Frontier | None = None
         if simplified:
@@ -123,6 +129,22 @@ class Search:
         return 1 if self._frontier is None else self._frontier.num_leaves
 
     @property
+    def _ladder(self) -> Ladder | None:
+        """Of the model as a whole, if that is bounded as one."""
+        root = self.frontier.root
+        return root.submodel.ladder if root.submodel.ladder.state is not None or not root.children else None
+
+    def _news(self) -> tuple[float, float, int]:
+        """What somebody who looks on wants to see."""
+        return *self._ends(), 0 if self._estimator is None else self._estimator.num_doublings
+
+    @property
+    def _takes_methods(self) -> bool:
+        """Whether there is memory for mean field, Bethe and TRW: on larger factors they work on an equivalent several
+        times as large, which regions do without."""
+        return not self.rest.factors or bytes_per_lane(self.rest) <= self.options.num_bytes
+
+    @property
     def simplified(self) -> bool:
         return self.rest is not self.user_model
 
@@ -150,23 +172,28 @@ class Search:
         if self.settled:
             yield self._bracket("exact")
             return
-        frontier, last = self.frontier, self._ends()
+        frontier, last = self.frontier, self._news()
+        estimator = self._estimator = Estimator(self.rest, self.options, self.error)
         full = False
         while (reason := self._reason()) is None:
             while (begun := self.whole.next(crew, _num_busy(pending))) is not None:
                 pending[begun[0]] = begun[1]
-            while self._has_room(pending, crew) and not full:
+            if (drawing := estimator.next(self._ladder, crew, self.watch)) is not None:
+                pending[drawing] = DRAWS
+            none_left = full
+            while self._has_room(pending, crew) and not none_left:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
+                    none_left = True
                     break
                 more = frontier.num_leaves + frontier.promised + asked.num_more
                 if asked.num_more and more > (self.options.leaves or math.inf):
                     frontier.push(asked.node)
-                    full = True
+                    full = none_left = True
                     break
                 pending[crew.submit(solve_leaves, asked.work, here=(self.watch,))] = asked
                 frontier.promised += asked.num_more
-            if not pending:
+            if none_left and all(asked == DRAWS for asked in pending.values()):
                 reason = "leaves" if full else "memory" if frontier.pruned else "exact"
                 break
             for job in self._finished(pending):
@@ -174,9 +201,12 @@ class Search:
                 frontier.promised -= done.num_more
                 self._take(done, job.result(), crew)
             self._begin_dives(crew)
-            if self._ends() != last:
-                last = self._ends()
+            if self._news() != last:
+                last = self._news()
                 yield self._bracket("left")
+        lower, upper = self._ends()
+        if reason in ("gap", "leaves", "memory") and upper - lower > WORTH_DRAWING:
+            self._draw_last(pending, crew)
         self.watch.end()
         for job, left in list(pending.items()):
             if isinstance(left, Refine | Expand):
@@ -189,6 +219,17 @@ class Search:
                 self._take(pending.pop(job), job.result(), crew)
         frontier.promised = 0
         yield self._bracket(reason)
+
+    def _draw_last(self, pending: dict[Job[Any], Asked], crew: Crew) -> None:
+        """The draws that are being made, or else a few: there is time for them."""
+        assert self._estimator is not None
+        under_way = [job for job, asked in pending.items() if asked == DRAWS]
+        job = under_way[0] if under_way else self._estimator.last(self._ladder, crew, self.watch)
+        while job is not None and not self.watch.must_stop():
+            if finished([job], PATIENCE):
+                pending.pop(job, None)
+                self._estimator.take(job.result())
+                return
 
     def _has_room(self, pending: dict[Job[Any], Asked], crew: Crew) -> bool:
         """Whether to ask for more work on leaves; where the plan is fixed, so much at once, whatever else is done."""
@@ -216,6 +257,10 @@ class Search:
             return
         if asked.by == "dives":
             self._take_dives(found, crew)
+            return
+        if asked.by == "draws":
+            assert self._estimator is not None
+            self._estimator.take(found)
             return
         if asked.by == "plan":
             if found is not None and not self.settled:
@@ -326,7 +371,7 @@ class Search:
             self.whole.add(
                 lambda: crew.submit(by_mean_field, self.rest, start, options, watch.left(half * longest), here=(watch,))
             )
-        if not watch.must_stop():
+        if self._takes_methods and not watch.must_stop():
             self.whole.add(lambda: crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
 
@@ -367,7 +412,7 @@ class Search:
         """Mean field and TRW, for a moment each, so many seconds at most, and Bethe's estimate; returns mean field's
         marginals and whether it has settled."""
         model, options, root = self.rest, self.options, self.frontier.root
-        if self.watch.must_stop() and not is_small(model):
+        if not self._takes_methods or (self.watch.must_stop() and not is_small(model)):
             return np.full(len(model.unary.flat), np.nan), True  # not even for the first sweeps is there time
         batch = Batch.of(model)
         share = QUICK_SHARE if is_small(model) else LARGE_SHARE
@@ -388,6 +433,8 @@ class Search:
         seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE), most)
         if not seconds:
             return Guess(None, "There was no time for Bethe.")
+        if not self._takes_methods:
+            return Guess(None, "There was not memory enough for Bethe.")
         largest = np.sort(self.rest.num_states)[::-1]
         most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
         most = clamps_that_fit(self.rest, most, limit=self.options.num_bytes)
@@ -413,7 +460,10 @@ class Search:
         if self.trace:
             lower, upper = max(lower, self.trace[-1].lower), min(upper, self.trace[-1].upper)
         self.trace.append(Point(seconds, lower, upper, num_leaves))
-        estimate = self.guess.within(lower, upper, closed=reason == "exact")
+        guess, sampled = self.guess, () if self._estimator is None else tuple(self._estimator.sampled)
+        if self._estimator is not None and guess.by != "counting":
+            guess = self._estimator.guess(lower, upper) or guess
+        estimate = guess.within(lower, upper, closed=reason == "exact")
         return Bracket(
             model=self.user_model,
             lower=lower,
@@ -421,6 +471,8 @@ class Search:
             estimate=estimate.value,
             estimate_by=estimate.by,
             why_no_estimate=estimate.why_none,
+            standard_error=estimate.standard_error,
+            sampled=sampled,
             trace=tuple(self.trace),
             stopped_by=reason,
             num_leaves=num_leaves,

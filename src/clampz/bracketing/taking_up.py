@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from clampz.bracketing.bracket import Point
 from clampz.bracketing.frontier import NODE_BYTES
 from clampz.bracketing.kept import Kept, digest
-from clampz.bracketing.options import LARGEST_LIMIT, LARGEST_SEED, BoundOptions
+from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
 from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.bracketing.sealed import UnsoundError
 from clampz.bracketing.search import Search
 from clampz.bracketing.tree import Node, Submodel
+from clampz.generators import LARGEST_SEED
 from clampz.model import Model
 from clampz.model.checks import LARGEST_POTENTIAL, as_log_potentials
 from clampz.model.factors import FactorTables

@@ -6,11 +6,11 @@ from typing import Any, Literal, NamedTuple
 
 from clampz.bracketing.leaves import solve_by_methods
 from clampz.bracketing.options import BoundOptions
-from clampz.clamping.branches import bytes_per_lane
 from clampz.elimination.slices import Slices, SliceSums, sum_slices
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.planar.plans import PlanarPlan
+from clampz.signature import bytes_per_lane
 from clampz.summing.whole import WholeSum
 from clampz.watch import Watch
 from clampz.workers import Crew, Job
@@ -25,12 +25,12 @@ SOON = 0.7
 MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
 
 
-WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count", "dives"]
+WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count", "dives", "draws"]
 
 
 class Whole(NamedTuple):
     """The ends of log Z are asked for: by a method on all of the model, by a sum in one go, by summing some slices, by
-    bounds on slices, by dives, or by counting; or a plan of that sum is."""
+    bounds on slices, by dives, or by counting; or a plan of that sum is, or an estimate by draws."""
 
     by: WholeBy
 

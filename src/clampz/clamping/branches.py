@@ -23,12 +23,9 @@ from clampz.model.results import Estimates, HasMarginals
 from clampz.model.tables import PairTables, UnaryTables, columns, read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
+from clampz.signature import bytes_per_lane
 from clampz.watch import StoppedBy
 from clampz.wording import KINDS, Bound, counted
-
-# Numbers kept per lane and per message or state while a batch is solved, with the copies on the way: for the memory a
-# clamping will need.
-ARRAYS_PER_LANE = 12
 
 
 def branches(model: Model, variables: Sequence[Variable]) -> Batch:
@@ -81,15 +78,6 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
     return chosen
 
 
-def bytes_per_lane(model: Model) -> int:
-    """Memory that a lane of a model takes while it is solved: of its pairwise equivalent, where it has larger factors,
-    as if they had no hard zeros."""
-    larger, num_states = model.factors, model.num_states
-    rows, arity = np.diff(larger.start), np.diff(larger.scope_start)
-    ends = num_states[model.edges].sum() + num_states[larger.variables].sum() + (arity * rows).sum()
-    return 8 * ARRAYS_PER_LANE * (len(model.unary.flat) + int(rows.sum()) + 2 * int(ends))
-
-
 def clamps_that_fit(model: Model, most: int, *, tries: int = 1, limit: int | None = None) -> int:
     """How many variables, `most` at the most, can be clamped in memory, whichever they are; -1 if not even the model
     itself can be solved in it."""
@@ -98,7 +86,7 @@ def clamps_that_fit(model: Model, most: int, *, tries: int = 1, limit: int | Non
     return int(np.count_nonzero(branches <= room)) - 1
 
 
-def check_memory(model: Model, num_lanes: int, what: str, limit: int | None = None) -> None:
+def check_memory(model: Model, num_lanes: int, what: str, limit: int | str | None = None) -> None:
     """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
     needed, allowed = num_lanes * bytes_per_lane(model), memory_allowed(limit)
     if needed > allowed:

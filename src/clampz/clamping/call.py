@@ -15,7 +15,9 @@ from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import selectors
 from clampz.clamping.selectors.registry import check_defined
 from clampz.errors import OptionError, unknown_name
-from clampz.model import Model, Variable
+from clampz.generators import Seed
+from clampz.model import Evidence, Model, Variable
+from clampz.model.fixing import given
 from clampz.model.results import Estimate
 from clampz.options import Options, check_option, is_whole
 from clampz.watch import Progress, Watch
@@ -35,6 +37,7 @@ def clamp(
     model: Model,
     method: str = "trw",
     *,
+    evidence: Evidence | None = None,
     variables: Sequence[Variable] | None = None,
     k: int | None = None,
     select: str = "maxW+TRE",
@@ -45,6 +48,7 @@ def clamp(
     every_step: bool = True,
     memo: Memo | None = None,
     executor: Executor | None = None,
+    rng: Seed = None,
     progress: Callable[[Progress], object] | None = None,
     options: Options | None = None,
     **changes: Any,
@@ -55,6 +59,8 @@ def clamp(
     ----------
     method
         "trw", "bethe", "mf", "regions" or "exact".
+    evidence
+        `{variable: state}`, as `Model.condition` takes it: then Z is that of the evidence.
     variables
         What to clamp, in this order; or else
     k, select
@@ -83,6 +89,11 @@ def clamp(
     executor
         Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
         default threads of this process; the result does not depend on it.
+    rng
+        A whole number, or a numpy Generator whose next number is taken: the method's option `seed` by another name,
+        where it has one.
+    progress
+        Called now and then with a `Progress`; it may raise StopIteration to stop.
     options, changes
         Of the method: whole ones, which are taken as they are, or single ones by name.  TRW has defaults of its own
         here, `edge_weights="optimized"` and `num_steps=10`; `edge_weights="uniform"` is the paper's way, the uniform
@@ -94,15 +105,19 @@ def clamp(
     True
     """
     approximation = method_named(method)
+    if evidence is not None and memo is not None:
+        raise OptionError("memo: expected no evidence beside it; clamp model.condition(evidence), with a memo of that")
     _check_starts(model, warm_starts, every_step, memo, per_branch)
     if options is None and memo is not None:
         options = memo.options(approximation.name)
+    changes = approximation.with_rng(changes, rng)
     if options is None and warm_starts:
         changes = _own_defaults(approximation.name) | changes
     chosen = approximation.options(options, changes)
     watch = Watch(chosen.time)
     with watch.interruptible():
-        fixed, num_clamps = _checked_choice(model, variables, k, select)
+        model = given(model, evidence)
+        fixed, num_clamps = _checked_choice(model, variables, k, select, chosen.memory)
         if criterion is not None and criterion not in CRITERIA:
             raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
         if not warm_starts and not per_branch and memo is None:
@@ -139,11 +154,11 @@ def clamp_on(
     Not for everyone: edge weights of an estimate with evidence are those of a smaller graph, and would prove nothing.
     """
     method = METHODS[found.method]
-    progress = own.pop("progress", None)
+    progress, own = own.pop("progress", None), method.with_rng(own, own.pop("rng", None))
     options = method.options(None, _own_defaults(method.name) | own)
     watch = Watch(options.time, within=within)
     with watch.interruptible():
-        fixed, num_clamps = _checked_choice(found.model, variables, k, select)
+        fixed, num_clamps = _checked_choice(found.model, variables, k, select, options.memory)
         growth = Growth(
             model=found.model,
             method=method,
@@ -174,7 +189,7 @@ def _driven(growth: Growth, fixed: list[int], num_clamps: int, select: str, per_
 
 
 def _checked_choice(
-    model: Model, variables: Sequence[Variable] | None, k: int | None, select: str
+    model: Model, variables: Sequence[Variable] | None, k: int | None, select: str, memory: int | str | None
 ) -> tuple[list[int], int]:
     """The variables given, or none, and how many to clamp; refused with a selector that is unknown or not defined for
     the model, and where memory does not allow it."""
@@ -182,7 +197,8 @@ def _checked_choice(
         raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
     if variables is not None:
         fixed = checked_variables(model, variables)
-        check_memory(model, math.prod(int(model.num_states[i]) for i in fixed), f"{len(fixed)} clamped variables")
+        num_lanes = math.prod(int(model.num_states[i]) for i in fixed)
+        check_memory(model, num_lanes, f"{len(fixed)} clamped variables", memory)
         return fixed, len(fixed)
     if select not in (known := [*selectors(), *META_SELECTORS]):
         raise unknown_name("selector", select, known)
@@ -199,7 +215,7 @@ def _checked_choice(
         "optimal": math.comb(model.num_variables, k),
     }.get(select, 1)
     widest = math.prod(np.sort(model.num_states)[model.num_variables - k :].tolist())
-    check_memory(model, (tries if k else 1) * widest, f"{k} variables to be clamped by {select}")
+    check_memory(model, (tries if k else 1) * widest, f"{k} variables to be clamped by {select}", memory)
     return [], int(k)
 
 

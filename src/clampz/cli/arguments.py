@@ -10,6 +10,7 @@ import clampz
 from clampz.clamping.call import META_SELECTORS
 from clampz.clamping.selectors import selectors
 from clampz.cli.exits import BAD_INPUT
+from clampz.cli.states import one_state_each
 from clampz.cli.watching import completed
 from clampz.model import Model
 from clampz.options import as_bytes
@@ -57,13 +58,24 @@ def add_model(parser: Parser) -> None:
     """The model that a command reads."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file: .uai or libDAI's .fg, also compressed (.gz)")
     parser.add_argument(
-        "--evidence", type=Path, metavar="FILE", help="what is known of some variables, in the UAI competitions' format"
+        "--evidence",
+        type=Path,
+        metavar="FILE",
+        help="what is known of some variables: a file in the UAI competitions' format, or states, as in 3=1,7=0",
     )
 
 
 def read_model(args: argparse.Namespace) -> Model:
-    """The model that a command was given, with its evidence."""
-    return completed(lambda: clampz.read(args.model, args.evidence), f"reading {args.model}")
+    """The model that a command was given, with its evidence, from a file or as it is said."""
+    said: Path | None = args.evidence
+
+    def read() -> Model:
+        if said is None or "=" not in said.name or said.exists():
+            return clampz.read(args.model, said)
+        model = clampz.read(args.model)
+        return model.condition(one_state_each(model, str(said), "--evidence"))
+
+    return completed(read, f"reading {args.model}")
 
 
 def add_memory(parser: Parser, what: str) -> None:

@@ -2,9 +2,9 @@
 for marginals.
 
 The JSON has lower, upper, gap, estimate (natural logarithms; null where there is none, and why_no_estimate says why),
-leaves, seconds, stopped_by, interrupted, and the trace: every bracket on the way.  With --marginals it has widest,
-seconds, stopped_by, interrupted, and for every variable the lower and upper ends of its states.  Infinities are "-inf",
-"inf".
+estimate_by, of an estimate by sampling its standard_error and statistical_interval_95 (else null), leaves, seconds,
+stopped_by, interrupted, and the trace: every bracket on the way.  With --marginals it has widest, seconds, stopped_by,
+interrupted, and for every variable the lower and upper ends of its states.  Infinities are "-inf", "inf".
 """
 
 import argparse
@@ -24,9 +24,10 @@ from clampz.cli.arguments import (
     read_model,
     whole_number,
 )
-from clampz.cli.brackets import DIGITS, REASONS, Closing, live, print_bracket, rounded_up
+from clampz.cli.brackets import DIGITS, REASONS, Closing, live, print_bracket, rounded_up, statistical_data
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
 from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
+from clampz.cli.states import variable_in
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import progress_line, watched
 from clampz.errors import ClampzError
@@ -49,8 +50,9 @@ def add(commands: Any) -> None:
         "  clampz bound model.uai --time 3600 --checkpoint model.bounds          the same again goes on from there\n"
         "  clampz bound model.uai --marginals 3,7 --gap 0.05                     intervals for P(X = state)\n"
         "  clampz bound model.uai --json | jq '.lower, .upper'\n\n"
-        "JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, leaves, seconds, stopped_by,\n"
-        'interrupted, trace; infinities are "inf", "-inf"',
+        "JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, standard_error and\n"
+        "statistical_interval_95 (of an estimate by sampling), leaves, seconds, stopped_by, interrupted, trace;\n"
+        ' infinities are "inf", "-inf"',
     )
     add_model(parser)
     for name, unit, default, text in (
@@ -158,6 +160,7 @@ def bracket_data(bracket: Bracket, path: Path) -> dict[str, Any]:
         "estimate": None if bracket.estimate is None else as_number(bracket.estimate),
         "estimate_by": bracket.estimate_by if bracket.estimate is not None else None,
         "why_no_estimate": bracket.why_no_estimate,
+        **statistical_data(bracket),
         "leaves": bracket.num_leaves,
         "seconds": round(bracket.seconds, 6),
         "stopped_by": bracket.stopped_by,
@@ -198,14 +201,8 @@ def named(model: Model, text: str) -> list[int]:
     """Variables by number or name, with commas between them; "all" for all."""
     if text == "all":
         return list(range(model.num_variables))
-    found = []
-    for word in (word.strip() for word in text.split(",")):
-        known = model.names is not None and word in model.names
-        if not known and not (word.isdecimal() and int(word) < model.num_variables):
-            expected = f"variables from 0 to {model.num_variables - 1} or their names"
-            raise CommandError(f"--marginals {text}: expected {expected}, found {word!r}")
-        found.append(model.variable_index(word if known else int(word)))
-    return list(dict.fromkeys(found))
+    words = (word.strip() for word in text.split(","))
+    return list(dict.fromkeys(variable_in(model, word, f"--marginals {text}") for word in words))
 
 
 def marginal_data(found: MarginalBounds, path: Path) -> dict[str, Any]:

@@ -5,13 +5,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clampz._kernels.jit import compiling
 from clampz.bracketing import BoundOptions, Bracket
+from clampz.cli.outputs import as_number
 from clampz.cli.tables import facts, model_fact, show
 from clampz.cli.watching import Listener, Show, compiling_in_words, somebody_looks_on
-from clampz.wording import round_outward
+from clampz.solution import Solution
+from clampz.wording import as_interval, round_outward, with_error
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,13 +54,31 @@ def ends(bracket: Bracket) -> list[tuple[str, str]]:
         ("upper", round_outward(bracket.upper, "upper", digits)),
         ("gap", f"{rounded_up(bracket.gap)} nats"),
         ("estimate", in_words(bracket, digits)),
+        *statistical(bracket),
     ]
+
+
+def statistical(found: Bracket | Solution) -> list[tuple[str, str]]:
+    """The interval of an estimate by sampling, for a row of its own: it is not proven."""
+    if found.standard_error is None:
+        return []
+    return [("95% interval", f"{as_interval(found.interval(), found.standard_error)}, statistical")]
+
+
+def statistical_data(found: Bracket | Solution) -> dict[str, Any]:
+    """The same as JSON can hold it."""
+    if found.standard_error is None:
+        return {"standard_error": None, "statistical_interval_95": None}
+    ends = [as_number(end) for end in found.interval()]
+    return {"standard_error": as_number(found.standard_error), "statistical_interval_95": ends}
 
 
 def in_words(bracket: Bracket, digits: int) -> str:
     """The estimate, or why there is none."""
     if bracket.estimate is None:
         return f"none. {bracket.why_no_estimate}"
+    if bracket.standard_error is not None:
+        return f"{with_error(bracket.estimate, bracket.standard_error)} (sampling)"
     is_counted = bracket.estimate_by == "counting"
     return f"{bracket.estimate:.{digits}f}" + (", counted: right with high probability" if is_counted else "")
 

@@ -1,9 +1,11 @@
 """`clampz solve`: log Z, bounds and marginals of a model in a file, as a table or as JSON.
 
-The JSON has log_z, lower and upper (natural logarithms), bound, method, reason, converged, interrupted, seconds,
-clamped, select, leaves (of the bracket's tree, null where there is none), and with MAR the marginals, marginals_by
-("exact", or the method that estimates them) and marginals_are (the same in words).  What JSON has no numbers for are
-strings that float() understands: "-inf", "inf"; marginals where Z = 0 are null.
+The JSON has log_z, lower and upper (natural logarithms), bound, standard_error and statistical_interval_95 (where log_z
+is an estimate by sampling, else null), method, reason, converged, interrupted, seconds, clamped, select, leaves (of the
+bracket's tree, null where there is none), and with MAR the marginals, marginals_by ("exact", "sampling", or the method
+that estimates them), marginals_are (the same in words) and marginal_errors (standard errors; null where there are
+none).  With --event it is what `cli/events` says.  What JSON has no numbers for are strings that float()
+understands: "-inf", "inf"; marginals where Z = 0 are null.
 """
 
 import argparse
@@ -29,6 +31,8 @@ from clampz.cli.arguments import (
     read_model,
     whole_number,
 )
+from clampz.cli.brackets import statistical, statistical_data
+from clampz.cli.events import solve_event
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
 from clampz.cli.outputs import as_number, check_file, give_json
 from clampz.cli.tables import facts, model_fact, new_table, show
@@ -37,7 +41,7 @@ from clampz.errors import EvidenceError
 from clampz.io import results
 from clampz.model import Model
 from clampz.solution import Solution
-from clampz.wording import counted, name_of, round_outward, title
+from clampz.wording import counted, name_of, round_outward, title, with_error
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
 TASKS = ("PR", "MAR", *modes.TASKS)
@@ -60,12 +64,14 @@ def add(commands: Any) -> None:
         "10 seconds on models that are not solved exactly, and up to about a minute on those that are.",
         examples="  clampz solve model.uai\n"
         "  clampz solve model.uai --evidence model.uai.evid --task MAR\n"
+        "  clampz solve model.uai --event 3=1,7=0|2                            the probability of that\n"
         "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
         "  clampz solve model.uai --time 60 --json | jq .log_z\n"
         "  clampz solve model.uai --task MPE --out model.uai.MPE\n\n"
-        "JSON: log_z, lower, upper, bound, method, reason, converged, interrupted, seconds, clamped, select, leaves,\n"
-        "marginals, marginals_by and marginals_are (MAR); with MPE score, lower, upper, optimal, stopped_by, seconds,\n"
-        'configuration, states and best (--num-best); infinities are "inf", "-inf"',
+        "JSON: log_z, lower, upper, bound, standard_error, statistical_interval_95, method, reason, converged,\n"
+        "interrupted, seconds, clamped, select, leaves; MAR: marginals, marginals_by, marginals_are, marginal_errors;\n"
+        "MPE: score, lower, upper, optimal, stopped_by, seconds, configuration, states and best (--num-best);\n"
+        'infinities are "inf", "-inf"',
     )
     add_model(parser)
     parser.add_argument(
@@ -81,6 +87,11 @@ def add(commands: Any) -> None:
         default=1,
         metavar="K",
         help="with MPE: the best K configurations (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--event",
+        metavar="STATES",
+        help="instead of log Z, the probability that variables are in some states, by number or name, as in 3=1,7=0|2",
     )
     parser.add_argument(
         "--method",
@@ -127,6 +138,8 @@ def run(args: argparse.Namespace) -> int:
     model = read_model(args)
     if args.task in modes.TASKS:
         return modes.run(args, model)
+    if args.event is not None:
+        return solve_event(args, model)
     if args.clamp is not None and args.clamp > model.num_variables:
         raise CommandError(f"--clamp {args.clamp}: expected at most {model.num_variables}, the number of variables")
 
@@ -202,6 +215,7 @@ def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
         "lower": as_number(solution.lower),
         "upper": as_number(solution.upper),
         "bound": solution.bound,
+        **statistical_data(solution),
         "method": solution.method,
         "reason": solution.reason,
         "converged": solution.converged,
@@ -213,6 +227,8 @@ def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
     }
     if task == "MAR":
         data["marginals_by"], data["marginals_are"] = solution.marginals_by, solution.marginals_are
+        errors = solution.marginal_errors
+        data["marginal_errors"] = None if errors is None else [row.tolist() for row in errors]
         data["marginals"] = [[None if math.isnan(p) else p for p in row.tolist()] for row in solution.marginals]
     return data
 
@@ -222,11 +238,15 @@ def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
 
 def print_solution(solution: Solution, path: Path, task: str) -> None:
     """The result as a table, and the marginals if they were asked for."""
-    log_z = round_outward(solution.log_z, solution.bound, DIGITS)
+    log_z, error = round_outward(solution.log_z, solution.bound, DIGITS), solution.standard_error
+    kind = solution.kind
+    if error is not None:
+        log_z, kind = with_error(solution.log_z, error), f"{kind} by sampling"
     stopped = "; stopped by Ctrl-C: this is what there was" if solution.interrupted else ""
     rows = [
         model_fact(path, solution.model),
-        ("log Z", f"{log_z}  ({solution.kind}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
+        ("log Z", f"{log_z}  ({kind}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
+        *statistical(solution),
         ("proven", proven(solution)),
         ("method", method_text(solution)),
         ("why", solution.reason),

@@ -12,7 +12,7 @@ from clampz.bracketing import Bracket
 from clampz.cli.exits import GivenUpError
 from clampz.maximising import Moment
 from clampz.watch import Progress, Watch, on_ctrl_c
-from clampz.wording import counted, round_outward, title
+from clampz.wording import counted, round_outward, title, with_error
 
 T = TypeVar("T")
 # What shows how far some work has come, in words.
@@ -56,6 +56,8 @@ class Listener:
         if isinstance(progress, Bracket):
             lower, upper = round_outward(progress.lower, "lower", 3), round_outward(progress.upper, "upper", 3)
             words += [f"log Z in [{lower}, {upper}]", f"gap {progress.gap:.3g} nats"]
+            if progress.estimate is not None and progress.standard_error is not None:
+                words.append(f"about {with_error(progress.estimate, progress.standard_error)} (statistical)")
             words.append(counted(progress.num_leaves, "leaf", "leaves"))
         elif isinstance(progress, Moment):
             lower, upper = round_outward(progress.lower, "lower", 3), round_outward(progress.upper, "upper", 3)

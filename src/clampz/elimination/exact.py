@@ -17,7 +17,7 @@ from clampz.errors import OptionError, unknown_name
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, Integers
-from clampz.options import Options, as_bytes, memory_allowed
+from clampz.options import Options, memory_allowed
 from clampz.watch import Overdue, Progress, Watch
 from clampz.workers import Workers
 
@@ -52,7 +52,6 @@ class ExactOptions(Options):
         models full of hard zeros, whose count is exact only where it is proven: `bound` says so.
     """
 
-    memory: int | str | None = None
     marginals: bool = True
     engine: str = "auto"
 
@@ -60,8 +59,6 @@ class ExactOptions(Options):
         super().__post_init__()
         if self.engine not in ENGINES:
             raise unknown_name("engine", self.engine, ENGINES)
-        if self.memory is not None:
-            as_bytes(self.memory)
 
 
 class _Lanes:

@@ -1,6 +1,6 @@
 """What the libraries have in common: labels as names, evidence in their labels, values as logarithms."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Evidence, Model
+from clampz.model.variables import as_mapping
 from clampz.numerics import LARGEST_LOG, Floats
 from clampz.options import is_whole
 from clampz.wording import some
@@ -50,20 +51,23 @@ def as_state_names(states: Sequence[Sequence[Hashable]], labels: Sequence[Hashab
 def conditioned(
     model: Model, evidence: Evidence | None, labels: Sequence[Any], states: Sequence[Sequence[Any]]
 ) -> Model:
-    """The model given evidence in the other library's labels of variables and states."""
+    """The model given evidence in the other library's labels of variables and states, or likelihoods of these states;
+    all variables stay."""
     if evidence is None:
         return model
-    if not isinstance(evidence, Mapping):
-        raise EvidenceError(f"evidence: expected a mapping {{variable: state}}, found {type(evidence).__name__}")
     index_of = {label: i for i, label in enumerate(labels)}
-    given = {}
-    for label, state in evidence.items():
+    given: dict[int, Any] = {}
+    for label, state in as_mapping(evidence).items():
         if label not in index_of:
             raise EvidenceError(f"evidence: unknown variable {label!r}; there are {some(labels)}")
-        known = list(states[index_of[label]])
-        if state not in known:
+        i, known = index_of[label], list(states[index_of[label]])
+        if isinstance(state, Hashable) and state in known:
+            a = known.index(state)
+            given[i] = model.state_names[i][a] if model.state_names is not None else a
+        elif isinstance(state, list | np.ndarray):
+            given[i] = state
+        else:
             raise EvidenceError(f"evidence: unknown state {state!r} of variable {label!r}; it has {some(known)}")
-        given[index_of[label]] = known.index(state)
     return model.condition(given)
 
 

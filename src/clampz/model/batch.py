@@ -6,7 +6,7 @@ a clamped variable is one with a single state left: it keeps its place in the to
 value, bounds and marginals are those of the model without it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError, OptionError
 from clampz.model.checks import LARGEST_POTENTIAL, as_floats
-from clampz.model.contents import scaled
+from clampz.model.contents import log_of, scaled
 from clampz.model.fixing import keep_only, states_left
 from clampz.model.model import Model
 from clampz.model.tables import columns, piece_of, read_only
 from clampz.model.temperatures import Sizes, as_betas
-from clampz.model.variables import Evidence
+from clampz.model.variables import Evidence, is_evidence
 from clampz.numerics import Floats, Integers
 from clampz.wording import counted
 
@@ -80,12 +80,13 @@ class Batch:
 
     @classmethod
     def from_evidence(cls, model: Model, evidence: Iterable[Evidence]) -> "Batch":
-        """One lane per evidence set `{variable: state}`: everything else of the named variables is ruled out.
+        """One lane per evidence set, as `Model.condition` takes it: all other states of the variables that are certain
+        are ruled out.
 
         >>> Batch.from_evidence(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)]), [{0: 0}, {0: 1}, {}]).num_lanes
         3
         """
-        if isinstance(evidence, Mapping):
+        if is_evidence(evidence):
             raise EvidenceError("evidence: expected a list of evidence sets {variable: state}, found one set")
         evidence = list(evidence)
         if not evidence:
@@ -95,7 +96,7 @@ class Batch:
         for lane, given in enumerate(evidence):
             where = f"evidence set {lane}: " if len(evidence) > 1 else ""
             try:
-                found = model.as_evidence(given)
+                found, likelihoods = model.findings(given)
             except EvidenceError as error:
                 raise EvidenceError(f"{where}{error}") from None
             for i, a in found.items():
@@ -105,6 +106,14 @@ class Batch:
                         "the model gives that state probability zero, so Z = 0"
                     )
                 keep_only(unary[:, lane], model.unary.start, i, [a])
+            for i, likelihood in likelihoods.items():
+                own = unary[model.unary.start[i] : model.unary.start[i + 1], lane]
+                own += log_of(likelihood)
+                if own.max() == -np.inf:
+                    raise EvidenceError(
+                        f"{where}variable {i} is left no state by its likelihoods: "
+                        "the model gives those of them that are not 0 probability zero, so Z = 0"
+                    )
             _refuse_forbidden_pairs(model, hard, found, where)
         return cls(model, unary)
 

@@ -11,7 +11,7 @@ from clampz._kernels.sums import add_up
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.factors import Factor, FactorTables, sliced
 from clampz.model.tables import PairTables, offsets, ranges
-from clampz.model.variables import Evidence
+from clampz.model.variables import Evidence, Findings
 from clampz.numerics import Floats, Integers
 
 
@@ -120,6 +120,34 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
     into = offsets(sizes[kept])[:-1][(np.cumsum(new) - 1)[~new]]
     values = flat[ranges(start[extra], sizes[extra])]
     return edges[kept], added_up(merged, ranges(into, sizes[extra]), values)
+
+
+def under(contents: Contents, found: Findings, said: Evidence) -> Contents:
+    """Given what is known of some variables, which keep their places: those whose state is certain are in no edge and
+    no factor, and likelihoods multiply the potentials of others.
+
+    `said` is the same in the user's words, for the error where that is seen to be impossible.
+    """
+    start, left = offsets(contents.num_states), fixed(contents, found.states, said) if found.states else contents
+    unary = left.unary.copy()
+    for i, likelihoods in found.likelihoods.items():
+        unary[start[i] : start[i + 1]] += log_of(likelihoods)
+    if len(contents.num_states):
+        before, after = (np.maximum.reduceat(flat, start[:-1]) for flat in (contents.unary, unary))
+        gone = np.flatnonzero((after == -np.inf) & (before > -np.inf))
+        if gone.size:
+            raise EvidenceError(
+                f"evidence {dict(said)!r:.200} is impossible: it leaves no state for variable {gone[0]}, "
+                "so Z = 0 under it"
+            )
+    return left._replace(unary=unary)
+
+
+def log_of(likelihoods: Floats) -> Floats:
+    """Logarithms, -inf of 0."""
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(likelihoods)
+    return logs
 
 
 def fixed(contents: Contents, known: Mapping[int, int], said: Evidence) -> Contents:

@@ -1,6 +1,7 @@
 """What is left of a model when variables are fixed, or some of their states ruled out; and its connected components.
 
-Fixed variables either go (`Model.condition`, `without_fixed`) or keep their place (`given`, `keep_only`).
+Fixed variables either go (`without_known`, `without_fixed`) or keep their place (`Model.condition`, `keep_only`), as
+they do in all that users see.
 """
 
 from collections.abc import Sequence
@@ -46,22 +47,17 @@ def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[in
     unary[rows] = kept
 
 
-def given(model: Model, evidence: Evidence) -> Model:
-    """The model with every variable in its place, those of the evidence in their states for certain; its Z is the
-    probability of the evidence times Z.
+def given(model: Model, evidence: Evidence | None) -> Model:
+    """The model under the evidence of a call, if there is any: see `Model.condition`."""
+    return model if evidence is None else model.condition(evidence)
 
-    Evidence variables are in no edge and no larger factor: tables over them shrink.
-    """
+
+def without_known(model: Model, evidence: Evidence) -> Model:
+    """The model of the other variables, given evidence `{variable: state}`; its Z is the probability of the evidence
+    times Z."""
     known = model.as_evidence(evidence)
-    if not known:
-        return model
-    contents = fixed(model.contents, known, known)
-    for i in np.flatnonzero(states_left(contents.unary > -np.inf, model.unary.start) == 0).tolist():
-        if model.unary[i].max() > -np.inf:
-            raise EvidenceError(
-                f"evidence {known!r:.200} is impossible: it leaves no state for variable {i}, so Z = 0 under it"
-            )
-    return Model.from_contents(contents)
+    others = np.delete(np.arange(model.num_variables), list(known))
+    return Model.from_contents(among(fixed(model.contents, known, evidence), others))
 
 
 def without_fixed(model: Model, unary: Floats) -> Model | None:
@@ -77,7 +73,7 @@ def without_fixed(model: Model, unary: Floats) -> Model | None:
     known = {int(i): int(np.argmax(possible[start[i] : start[i + 1]])) for i in np.flatnonzero(left == 1)}
     whole = Model.from_contents(model.contents._replace(unary=unary, names=None, state_names=None))
     try:
-        return whole.condition(known) if known else whole
+        return without_known(whole, known) if known else whole
     except EvidenceError:
         return None
 

@@ -32,12 +32,12 @@ from clampz.model.checks import (
     check_counts,
     two,
 )
-from clampz.model.contents import Contents, among, fixed, fold, in_edge_order, scaled, smaller_first
+from clampz.model.contents import Contents, fold, in_edge_order, scaled, smaller_first, under
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.model.topology import Topology
-from clampz.model.variables import Evidence, State, Variables
+from clampz.model.variables import Evidence, State, Variables, as_mapping
 from clampz.numerics import Floats
 from clampz.options import check_option
 from clampz.wording import counted
@@ -405,7 +405,8 @@ class Model(Variables):
     # -- configurations and evidence -----------------------------------------------------------------------------------
 
     def score(self, configuration: Sequence[State] | Evidence | ArrayLike) -> float:
-        """Log potential of one configuration: a state for every variable, in order or as `{variable: state}`."""
+        """Log potential of one configuration: a state for every variable as `{variable: state}`, or in order, whole
+        numbers being indices then."""
         expected = f"configuration: expected a state for each of {self.num_variables} variables"
         if isinstance(configuration, Mapping):
             given = self.as_evidence(configuration)
@@ -416,8 +417,10 @@ class Model(Variables):
         states = np.asarray(configuration)
         if states.shape != (self.num_variables,):
             raise EvidenceError(f"{expected}, found shape {states.shape}")
-        if not np.issubdtype(states.dtype, np.integer) or ((states < 0) | (states >= self.num_states)).any():
+        if not np.issubdtype(states.dtype, np.integer):
             states = np.array([self.state_index(i, s) for i, s in enumerate(configuration)])  # type: ignore[arg-type]
+        elif (wrong := np.flatnonzero((states < 0) | (states >= self.num_states))).size:
+            self._checked_index(int(wrong[0]), int(wrong[0]), states.tolist()[wrong[0]])
         return float(self.scores(states.astype(np.int32)[None])[0])
 
     def scores(self, configurations: NDArray[np.integer[Any]]) -> Floats:
@@ -449,12 +452,18 @@ class Model(Variables):
         return out + self.constant
 
     def condition(self, evidence: Evidence) -> "Model":
-        """The model of the other variables, given evidence `{variable: state}`; its Z is the probability of the
-        evidence times Z.
+        """The model given evidence: `{variable: state}`, or a likelihood for each state of a variable in place of a
+        state; its Z is the probability of the evidence times Z.
 
-        >>> Model.from_binary([0.0, 0.0], [2.0], [(0, 1)], names=["a", "b"]).condition({"a": 1}).unary[0].tolist()
-        [0.0, 1.0]
+        Every variable keeps its place and its states.  Those whose state is certain have no other possible one, and are
+        in no edge and no larger factor: tables over them shrink.
+
+        >>> model = Model.from_binary([0.0, 0.0], [2.0], [(0, 1)], names=["a", "b"])
+        >>> [table.tolist() for table in model.condition({"a": 1}).unary]
+        [[-inf, 0.0], [0.0, 1.0]]
+        >>> model.condition({"a": [1.0, 0.5]}).num_edges
+        1
         """
-        known = self.as_evidence(evidence)
-        others = np.delete(np.arange(self.num_variables), list(known))
-        return Model.from_contents(among(fixed(self.contents, known, evidence), others))
+        said = as_mapping(evidence)
+        found = self.findings(said)
+        return Model.from_contents(under(self.contents, found, said)) if any(found) else self

@@ -1,21 +1,42 @@
-"""Variables: how many states each has, and names that may stand wherever an index may."""
+"""Variables: how many states each has, names that may stand wherever an index may, and what evidence may be.
 
+Evidence is `{variable: state}`, or a row of a pandas frame, whose missing values say nothing.  A state is given
+
+- by its name;
+- by its index; where a variable's states are named by whole numbers other than 0, 1, ... in this order (spins: "-1" and
+  "1"), a number is a name and never an index;
+- by True or False, of a variable of two states without names, or named by a pair such as "no" and "yes";
+
+and in place of a state there may be a likelihood for each: soft evidence, which multiplies the variable's potentials.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.tables import read_only
-from clampz.numerics import Integers
+from clampz.numerics import Floats, Integers
 from clampz.options import is_whole
 from clampz.wording import some
 
 Variable = int | str
 State = int | str
 Evidence = Mapping[Any, Any]
+
+# Names of two states, in lower case, that say which of them is False and which is True.
+FALSE_AND_TRUE = ("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"), ("0", "1")
+
+
+class Findings(NamedTuple):
+    """Evidence by index: the states that are certain, and the likelihoods (K,) of the states of other variables."""
+
+    states: dict[int, int]
+    likelihoods: dict[int, Floats]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -64,35 +85,134 @@ class Variables:
         return int(variable)
 
     def state_index(self, variable: Variable, state: State) -> int:
-        """The index of a state given by index or name."""
+        """The index of a state given by index or name, or by True or False where that is clear."""
         i = self.variable_index(variable)
+        known = self.state_names[i] if self.state_names is not None else ()
         if isinstance(state, str):
-            known = self.state_names[i] if self.state_names is not None else ()
             if state not in known:
                 there = some(known) if known else "no state names"
                 raise EvidenceError(f"unknown state {state!r} of variable {variable!r}; it has {there}")
             return known.index(state)
-        if not isinstance(state, int | np.integer | np.bool_) or not 0 <= state < self.num_states[i]:
+        if isinstance(state, bool | np.bool_):
+            return self._state_of_truth(variable, i, bool(state))
+        numbers = _numbers(known)
+        if numbers is not None:
+            if not is_whole(state) or state not in numbers:
+                raise EvidenceError(
+                    f"unknown state {state!r} of variable {variable!r}: its states are named by numbers, "
+                    f"{some(known)}, so a number is a name, not an index"
+                )
+            return numbers.index(state)
+        return self._checked_index(variable, i, state)
+
+    def _checked_index(self, variable: Variable, i: int, state: object) -> int:
+        if not is_whole(state) or not 0 <= state < self.num_states[i]:
             raise EvidenceError(
                 f"unknown state {state!r} of variable {variable!r}: "
                 f"expected an index from 0 to {self.num_states[i] - 1}"
             )
         return int(state)
 
+    def _state_of_truth(self, variable: Variable, i: int, truth: bool) -> int:
+        """The state that a truth value means."""
+        known = self.state_names[i] if self.state_names is not None else ("0", "1")
+        named = tuple(name.lower() for name in known)
+        pair = next((pair for pair in FALSE_AND_TRUE if set(pair) == set(named)), None)
+        if self.num_states[i] != 2 or pair is None:
+            names = f", which are {some(known)}" if self.state_names is not None else ""
+            raise EvidenceError(
+                f"{truth} does not say which of the {self.num_states[i]} states of variable {variable!r} is "
+                f"meant{names}: give a name or an index"
+            )
+        return named.index(pair[truth])
+
     @cached_property
     def _index_of_name(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names or ())}
 
     def as_evidence(self, evidence: Evidence) -> dict[int, int]:
-        """Evidence by index: `{variable: state}` with every name looked up, contradictions refused."""
-        if not isinstance(evidence, Mapping):
-            raise EvidenceError(f"evidence: expected a mapping {{variable: state}}, found {type(evidence).__name__}")
-        found: dict[int, int] = {}
-        for variable, state in evidence.items():
-            i, a = self.variable_index(variable), self.state_index(variable, state)
-            if found.setdefault(i, a) != a:
-                raise EvidenceError(f"evidence gives variable {variable!r} two states, {found[i]} and {a}")
+        """Evidence by index where all of it is certain: `{variable: state}` with every name looked up, contradictions
+        and likelihoods refused."""
+        found = self.findings(evidence)
+        if found.likelihoods:
+            i = next(iter(found.likelihoods))
+            raise EvidenceError(f"variable {i}: expected a state, found likelihoods of {self.num_states[i]}")
+        return found.states
+
+    def findings(self, evidence: Evidence) -> Findings:
+        """Evidence by index, in any of the forms that it may have; contradictions are refused.
+
+        >>> spins = Variables(np.array([2, 2]), ["a", "b"], [["-1", "1"]] * 2)
+        >>> spins.findings({"a": -1, "b": [0.2, 0.8]})
+        Findings(states={0: 0}, likelihoods={1: array([0.2, 0.8])})
+        """
+        found = Findings({}, {})
+        for variable, said in as_mapping(evidence).items():
+            i = self.variable_index(variable)
+            if i in found.likelihoods or (i in found.states and _is_soft(said)):
+                raise EvidenceError(f"evidence is about variable {variable!r} twice, with likelihoods: give them once")
+            if _is_soft(said):
+                found.likelihoods[i] = self._as_likelihoods(variable, i, said)
+                continue
+            a = self.state_index(variable, said)
+            if found.states.setdefault(i, a) != a:
+                raise EvidenceError(f"evidence gives variable {variable!r} two states, {found.states[i]} and {a}")
         return found
+
+    def _as_likelihoods(self, variable: Variable, i: int, said: Sequence[Any]) -> Floats:
+        try:
+            array = np.array(said, dtype=np.float64)
+        except (TypeError, ValueError):
+            array = np.empty(0)
+        if array.shape != (self.num_states[i],) or not ((array >= 0) & (array < np.inf)).all() or not array.any():
+            raise EvidenceError(
+                f"likelihoods of variable {variable!r}: expected {self.num_states[i]} finite numbers >= 0, "
+                f"one per state and not all 0, found {said!r:.80}"
+            )
+        return array
+
+
+def is_evidence(evidence: object) -> bool:
+    """Whether this is one evidence set: a mapping, or a row (or a frame of one) of pandas."""
+    return isinstance(evidence, Mapping) or hasattr(evidence, "iloc")
+
+
+def as_mapping(evidence: object) -> Evidence:
+    """Evidence as a mapping; of a row of pandas what is not missing, where missing values turn whole numbers into
+    others."""
+    if isinstance(evidence, Mapping):
+        return evidence
+    if not hasattr(evidence, "iloc"):
+        raise EvidenceError(f"evidence: expected a mapping {{variable: state}}, found {type(evidence).__name__}")
+    row: Any = evidence
+    if hasattr(row, "columns"):
+        if len(row) != 1:
+            raise EvidenceError(f"evidence: expected a row, or a frame of one, found a frame of {len(row)}")
+        row = row.iloc[0]
+    said = {variable: _of_a_row(value) for variable, value in row.items()}
+    return {variable: value for variable, value in said.items() if value is not None}
+
+
+def _of_a_row(value: Any) -> Any:
+    """None where it is missing, and a whole number again where others in the row are missing."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, float | np.floating):
+        return None if np.isnan(value) else int(value) if value == np.floor(value) else value
+    return value
+
+
+def _is_soft(said: object) -> bool:
+    """Whether this is a likelihood for each state, in place of a state."""
+    return isinstance(said, list | tuple) or (not isinstance(said, str) and getattr(said, "ndim", 0) > 0)
+
+
+def _numbers(names: tuple[str, ...]) -> list[int] | None:
+    """The whole numbers that states are named by, where these are not their indices."""
+    if not names or not all(re.fullmatch(r"[+-]?\d+", name, re.ASCII) for name in names):
+        return None
+    numbers = [int(name) for name in names]
+    return None if numbers == list(range(len(names))) or len(set(numbers)) < len(numbers) else numbers
 
 
 def _as_names(num_states: Integers, names: Sequence[str] | None) -> tuple[str, ...] | None:

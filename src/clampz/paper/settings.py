@@ -51,13 +51,13 @@ class Settings:
         return chosen.with_changes({"threads": threads})
 
     def described(self) -> dict[str, Any]:
-        """For the record, as JSON has it; limits on time and threads, which change no number, are left out.
+        """For the record, as JSON has it; limits on time, threads and memory, which change no number, are left out.
 
         Files call the experiments "parts".
         """
         found = asdict(self)
         for method in METHODS:
-            for limit in ("time", "threads"):
+            for limit in ("time", "threads", "memory"):
                 del found[method][limit]
         return found | {"heuristics": list(self.heuristics), "parts": list(found.pop("experiments"))}
 

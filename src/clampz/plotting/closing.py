@@ -4,8 +4,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from clampz.bracketing.bracket import Bracket
-from clampz.plotting.style import INK, SOFT, new_axes, num_digits
-from clampz.wording import counted, round_outward
+from clampz.plotting.style import ATTRACTIVE, INK, SOFT, new_axes, num_digits
+from clampz.wording import as_interval, counted, round_outward, with_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,10 @@ FIRST_MOMENT = 1e-3
 
 
 def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
-    """Draw both bounds over time (log axis), the estimate between them if there is one, and what is left of the gap."""
+    """Draw both bounds over time (log axis), the estimate between them if there is one, and what is left of the gap.
+
+    Of an estimate by sampling the interval is a band: it is statistical, not proven.
+    """
     ax = new_axes(ax, (6.0, 3.4))
     points = [point for point in bracket.trace if math.isfinite(point.lower) and math.isfinite(point.upper)]
     if not points:
@@ -34,6 +37,8 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     if bracket.estimate is not None:
         marker: dict[str, Any] = {"marker": "o", "markersize": 5, "color": INK, "markerfacecolor": "white"}
         ax.plot([end], [bracket.estimate], zorder=4, clip_on=False, **marker)
+    if bracket.standard_error is not None:
+        ax.axhspan(*bracket.interval(), color=ATTRACTIVE, alpha=0.35, linewidth=0.8, zorder=2)
     ax.set_xscale("log")
     ax.set_xlim(moments[0], end)
     # early bounds may be many times wider than what matters in the end
@@ -44,15 +49,20 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
         ax.set_ylim(below - 0.05 * room, above + 0.05 * room)
     digits = num_digits(gap) if gap > 1e-9 else 9
     low, high = ax.get_ylim()
-    apart = 0.07 * (high - low)
+    estimate = None if bracket.estimate is None else f"estimate {bracket.estimate:.{digits}f}"
+    lines = 1
+    if bracket.estimate is not None and (error := bracket.standard_error) is not None:
+        band = f"{as_interval(bracket.interval(), error)}\n95% (statistical)"
+        estimate, lines = f"estimate {with_error(bracket.estimate, error)}\n{band}", 3
+    apart = (0.035 + 0.035 * lines) * (high - low)
     middle = lower[-1] + gap / 2
     place = middle if bracket.estimate is None else min(max(bracket.estimate, lower[-1]), upper[-1])
     labels = [
         (max(upper[-1], place + apart), f"upper {round_outward(upper[-1], 'upper', digits)}", INK),
         (min(lower[-1], place - apart), f"lower {round_outward(lower[-1], 'lower', digits)}", INK),
     ]
-    if bracket.estimate is not None:
-        labels.insert(1, (place, f"estimate {bracket.estimate:.{digits}f}", SOFT))
+    if estimate is not None:
+        labels.insert(1, (place, estimate, SOFT if lines == 1 else ATTRACTIVE))
     style: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
     for height, text, colour in labels:
         ax.annotate(text, (1.0, height), (8, 0), fontsize=8, color=colour, **style)

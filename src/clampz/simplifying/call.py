@@ -1,5 +1,6 @@
 """`simplify`: a smaller model with the same log Z, or the same maximum."""
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,9 +11,10 @@ from clampz._kernels.simplifying_pools import Pools
 from clampz._kernels.simplifying_sums import FULL
 from clampz._kernels.simplifying_sums import simplify as apply_rules
 from clampz._kernels.simplifying_tables import NEARLY
-from clampz.model import Model
+from clampz.model import Evidence, Model
+from clampz.model.fixing import given
 from clampz.model.variables import Variable
-from clampz.options import check_option, fits_into
+from clampz.options import check_option, fits_into, is_number
 from clampz.simplifying.layout import laid_out, left_over, num_bytes, with_room
 from clampz.simplifying.rest import Left, rest_of
 from clampz.simplifying.simplified import Operation, Simplified, simplified, unchanged
@@ -33,8 +35,10 @@ def simplify(
     keep: Iterable[Variable] = (),
     operation: Operation = "sum",
     *,
+    evidence: Evidence | None = None,
     marginals: bool = True,
     pairwise: bool = False,
+    time: float = math.inf,
     memory: int | str | None = None,
     watch: Watch | None = None,
 ) -> Simplified:
@@ -51,22 +55,29 @@ def simplify(
         Variables that stay, with all of their states, by index or name: for evidence to come, clamps, joint queries.
     operation
         "sum" keeps log Z, "max" the largest score.
+    evidence
+        `{variable: state}`, as `Model.condition` takes it: variables that are certain go, unless they are kept.
     marginals
         Whether marginals of all variables will be asked for.  Then the scope of what a sum leaves stays in one table of
         the rest, even where that is constant; without, more can go.
     pairwise
         For methods on pairwise models: sums leave tables of at most two variables, unless they make one smaller.
+    time
+        Seconds at most: the rules end then, wherever they are.  They know no chance, and one thread follows them.
     memory
         What it may use, in bytes or as text such as "2GB"; None for half of what is free.  A model for which that is
         not enough stays as it is.
     watch
-        The clock of a run: the rules end with it, wherever they are.
+        The clock of the run that this is a part of, in place of `time`.
 
     >>> model = Model.from_binary([0.5, 0.0, 1.0], [1.0, 1.0], [(0, 1), (1, 2)])
     >>> simplify(model).model.num_variables
     0
     """
     check_option(operation in ("sum", "max"), "operation", '"sum" or "max"', operation)
+    check_option(is_number(time) and time >= 0, "time", "seconds >= 0", time)
+    watch = Watch(time) if watch is None and time < math.inf else watch
+    model = given(model, evidence)
     kept = np.zeros(model.num_variables, dtype=np.bool_)
     kept[[model.variable_index(v) for v in keep]] = True
     maximum = operation == "max"

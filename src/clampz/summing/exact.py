@@ -19,7 +19,7 @@ from clampz.watch import Overdue, Watch
 COUNTED = "counted: right with high probability, not proven"
 
 
-@approximation("exact", ExactOptions, takes_factors=True)
+@approximation("exact", ExactOptions, takes_factors=True, plans_memory=True)
 def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
     """log Z and all marginals, exactly: the model is simplified, and what is left summed over.
 

@@ -17,6 +17,7 @@ from clampz.clamping.selectors import choose, registry, scores, scores_of_all, s
 from clampz.clamping.selectors.strength import MAX_TANH, Remaining
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model
+from clampz.model.fixing import without_known
 from random_models import random_tables, relabelled
 
 EXACT = 1e-12
@@ -53,7 +54,7 @@ def test_clamping_scores_as_the_model_without_the_variables():
     for _ in range(30):
         model, _ = random_model(rng, "moderate")
         clamped = rng.choice(model.num_variables, size=3, replace=False)
-        smaller = model.condition(dict.fromkeys(clamped.tolist(), 0))
+        smaller = without_known(model, dict.fromkeys(clamped.tolist(), 0))
         free = np.delete(np.arange(model.num_variables), clamped)
         for name in PLAIN:
             found = scores(model, name, clamped=clamped)

@@ -5,6 +5,7 @@ to gain from clamping it.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,13 +47,14 @@ def entropies(model: Model, marginals: Floats) -> Floats:
     return np.maximum(np.add.reduceat(terms, model.unary.start[:-1], axis=0), 0.0)
 
 
-def trw_entropies(model: Model, clamped: Sequence[Variable] = ()) -> Floats:
-    """(n,) by a run of TRW on the model, or on the branches that some clamps make."""
+def trw_entropies(model: Model, clamped: Sequence[Variable] = (), **limits: Any) -> Floats:
+    """(n,) by a run of TRW on the model, or on the branches that some clamps make, under these limits."""
     if clamped:
-        return singleton_entropies(trw(branches(model, clamped)))
+        return singleton_entropies(trw(branches(model, clamped), **limits))
     if model.num_variables == 0:
         return np.zeros(0)
-    return singleton_entropies(trw(model, tol=max(1e-4, TOL_PER_VARIABLE * model.num_variables), max_iter=MAX_SWEEPS))
+    tol = max(1e-4, TOL_PER_VARIABLE * model.num_variables)
+    return singleton_entropies(trw(model, tol=tol, max_iter=MAX_SWEEPS, **limits))
 
 
 def as_entropies(entropy: ArrayLike, model: Model) -> Floats:

@@ -1,19 +1,22 @@
 """The selectors by name: a new one is a function of the remaining graph in a file of its own, and one line here."""
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clampz.approximations.trw import trw
 from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
 from clampz.clamping.selectors.strength import Remaining, m_power, max_w
 from clampz.errors import ModelError, OptionError, unknown_name
-from clampz.model import Model, Variable
-from clampz.model.fixing import states_left
+from clampz.generators import Seed, with_rng
+from clampz.model import Evidence, Model, Variable
+from clampz.model.fixing import given, states_left
 from clampz.numerics import Floats, Integers
-from clampz.watch import UNLIMITED, Watch
+from clampz.watch import UNLIMITED, Overdue, Progress, Watch
 
 TRE = "+TRE"
 # Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.
@@ -78,7 +81,16 @@ def selectors() -> dict[str, str]:
 
 
 def scores(
-    model: Model, selector: str, *, clamped: Collection[Variable] = (), entropy: ArrayLike | None = None
+    model: Model,
+    selector: str,
+    *,
+    evidence: Evidence | None = None,
+    clamped: Collection[Variable] = (),
+    entropy: ArrayLike | None = None,
+    time: float = math.inf,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Floats:
     """(n,) a score for every variable, by one of the heuristics of appendix A of [WD16]; higher is better to clamp.
 
@@ -89,12 +101,16 @@ def scores(
     ----------
     selector
         One of `selectors()`.
+    evidence
+        `{variable: state}`, as `Model.condition` takes it; variables that are certain score 0.
     clamped
         Variables clamped before, by index or name.
     entropy
         (n,) singleton entropies for the +TRE selectors; the others do not look at them.  By default those of TRW on the
         whole model.  With clamped variables there is no default: where all branches share a sequence of clamps, pass
         `singleton_entropies(trw(model, evidence=branches))`.
+    time, threads, rng, progress
+        Limits, chance and the listener of that run of TRW; scores that there was no time for are nan.
 
     >>> from clampz import generators
     >>> lamp = generators.lamp(weights=2.0)
@@ -103,7 +119,20 @@ def scores(
     >>> scores(lamp, "maxW").tolist()
     [6.0, 6.0, 6.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
-    return scores_of_all(model, [selector], clamped=clamped, entropy=entropy)[selector]
+    limits = with_rng({"time": time, "threads": threads}, rng)
+    trw.options(None, limits)  # refuses what it does not take
+    watch = Watch(time)
+    with watch.interruptible():
+        model = given(model, evidence)
+        if _selector(selector).entropy and entropy is None and not clamped:
+            check_defined(model, selector)
+            entropy = trw_entropies(model, progress=progress, **limits | {"time": watch.left()})
+            if np.isnan(entropy).any():
+                return np.full(model.num_variables, np.nan)
+        try:
+            return scores_of_all(model, [selector], clamped=clamped, entropy=entropy, watch=watch)[selector]
+        except Overdue:
+            return np.full(model.num_variables, np.nan)
 
 
 def check_defined(model: Model, name: str) -> None:

@@ -1,0 +1,70 @@
+"""Marginals with standard errors, by draws from an upper bound on the user's own model."""
+
+from typing import NamedTuple
+
+from clampz.bracketing.estimating import seconds_per_block
+from clampz.bracketing.ladder import BUILDING_SECONDS, fitting_limit
+from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
+from clampz.bracketing.regions import Regions, Shape
+from clampz.errors import TooWideError
+from clampz.mini_buckets.descent import State, optimise
+from clampz.mini_buckets.proposals import Proposal
+from clampz.model import Model
+from clampz.model.tables import UnaryTables, read_only
+from clampz.sampling.statistics import LEAST_EFFECTIVE, MarginalTally
+from clampz.watch import Overdue, Watch
+from clampz.workers import Workers
+
+# The share of the time that the bound may take, and evaluations of it; the draws have the rest.
+BOUND_SHARE, EVALUATIONS = 0.4, 40
+# Draws of equal weight that are enough: errors are then two thousandths at most.
+ENOUGH = 100_000.0
+# The share that building may take, which cannot be stopped.
+BUILDING_SHARE = 0.25
+
+
+class DrawnMarginals(NamedTuple):
+    """Estimates of marginals, their standard errors, and the draws of equal weight that they are worth."""
+
+    marginals: UnaryTables
+    errors: UnaryTables
+    effective: float
+
+
+def draw_marginals(model: Model, options: BoundOptions, watch: Watch) -> DrawnMarginals | None:
+    """Marginals by as many draws as there is time for, or as are enough; None where these are worth too few."""
+    if not model.num_variables or BUILDING_SECONDS * model.num_variables > watch.left(BUILDING_SHARE):
+        return None
+    until = watch.share(BOUND_SHARE)
+    limit = fitting_limit(model, options, until.left() / EVALUATIONS, LARGEST_LIMIT)
+    unary = model.unary.flat
+    try:
+        shape = Shape(limit, options.seed)
+        tables = Regions(model, shape, shape, options.worker_bytes).tables_above(until)
+        state = State.upper(tables, unary)
+        optimise(state, EVALUATIONS, until)
+        proposal = Proposal.of(state, unary, watch)
+    except (Overdue, TooWideError):
+        return None
+    if proposal is None or seconds_per_block(proposal) > watch.left():
+        return None
+    tally = _tally(proposal, options, watch)
+    if tally is None or tally.tally.effective < LEAST_EFFECTIVE:
+        return None
+    marginals, errors = (UnaryTables(read_only(flat), model.unary.start) for flat in tally.marginals())
+    return DrawnMarginals(marginals, errors, tally.tally.effective)
+
+
+def _tally(proposal: Proposal, options: BoundOptions, watch: Watch) -> MarginalTally | None:
+    """Of blocks in their order, as many at once as there are threads."""
+
+    def drawn(block: int) -> MarginalTally:
+        return MarginalTally.of(proposal.model, proposal.draw(options.seed, block), proposal.bound)
+
+    tally, number = None, 0
+    with Workers(options.num_threads) as workers:
+        while not (watch.must_stop() or (tally is not None and tally.tally.effective >= ENOUGH)):
+            for found in workers.map(drawn, list(range(number, number + options.num_threads))):
+                tally = found if tally is None else tally.plus(found)
+            number += options.num_threads
+    return tally

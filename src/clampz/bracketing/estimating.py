@@ -1,0 +1,177 @@
+"""An estimate of log Z with an error bar, by draws that are made beside a search: from its own upper bound on the
+whole, and from a better one whenever that has come down enough."""
+
+import math
+from typing import NamedTuple
+
+from clampz.bracketing.bracket import Guess
+from clampz.bracketing.ladder import BUILDING_SECONDS, FIRST_LIMIT, Ladder, fitting_limit
+from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
+from clampz.bracketing.regions import Regions, Shape
+from clampz.errors import TooWideError
+from clampz.mini_buckets.descent import State, optimise
+from clampz.mini_buckets.proposals import Proposal
+from clampz.model import Model
+from clampz.numerics import Floats
+from clampz.sampling.statistics import Sampled, best, score_rounding
+from clampz.watch import Overdue, Watch
+from clampz.workers import Crew, Job
+
+# The share of all threads' time that draws may take, and that of one piece of them, in seconds at least and at most.
+SHARE, PIECE_SHARE, SHORTEST, LONGEST = 0.2, 0.03, 0.02, 0.5
+# A bound that has come nearer to the estimate by this share is worth a proposal of its own.
+NEARER = 0.15
+# Where the search has no bound on the whole as one: shares of the time for proposals of our own, one after another, and
+# evaluations of each.
+OWN_SHARES, OWN_EVALUATIONS = (0.02, 0.1), 40
+# Blocks of draws where the plan is fixed, or there is nothing else left to do.
+LAST_BLOCKS = 16
+# The share of a worker's memory that a proposal may keep, and bytes of that for each entry of its tables, about.
+KEPT_SHARE, KEPT_BYTES = 0.5, 24
+# Seconds that a draw takes for each entry of the tables that it looks at, and each axis of those.
+SECONDS_PER_LOOK = 10e-9
+# Bits of the caller's seed: proposals are numbered beyond.
+SEED_BITS = 62
+
+
+class Origin(NamedTuple):
+    """What a proposal is made of: regions, and where their upper bound has got to, or how many evaluations it is to
+    have."""
+
+    regions: Regions
+    x: Floats | None
+    num_evaluations: int = 0
+
+
+class Drawn(NamedTuple):
+    """What came of draws: their proposal (None where there is none to be had), what they say, and the seconds taken."""
+
+    proposal: Proposal | None
+    sampled: Sampled | None
+    seconds: float
+
+
+class Estimator:
+    """The draws of a search.
+
+    Attributes
+    ----------
+    sampled
+        What was drawn, proposal by proposal.
+    """
+
+    def __init__(self, model: Model, options: BoundOptions, error: float) -> None:
+        self.model, self.options = model, options
+        self.sampled: list[Sampled] = []
+        self._rounding = error + score_rounding(model)
+        self._proposal: Proposal | None = None
+        self._is_busy = False
+        self._upper = math.inf  # of the last origin
+        self._num_origins = 0
+        self._seconds = 0.0
+
+    @property
+    def num_doublings(self) -> int:
+        """Grows whenever there is something new to say."""
+        return sum(len(each.doublings) for each in self.sampled)
+
+    def next(self, ladder: Ladder | None, crew: Crew, watch: Watch) -> Job[Drawn] | None:
+        """More draws, begun, if it is time for them.  The ladder is that of the whole; None where that is
+        not bounded as one."""
+        if self.options.in_order or self._seconds > SHARE * crew.num_threads * watch.used:
+            return None
+        seconds = min(max(SHORTEST, watch.left(PIECE_SHARE)), LONGEST)
+        return self._begin(ladder, crew, watch, seconds, math.inf)
+
+    def last(self, ladder: Ladder | None, crew: Crew, watch: Watch) -> Job[Drawn] | None:
+        """The same where nothing else is left to do: so many draws, whatever they take, as long as there is time."""
+        return self._begin(ladder, crew, watch, math.inf, LAST_BLOCKS)
+
+    def _begin(self, ladder: Ladder | None, crew: Crew, watch: Watch, seconds: float, most: float) -> Job[Drawn] | None:
+        if self._is_busy or watch.must_stop():
+            return None
+        origin = self._origin(ladder, watch)
+        if origin is None and self._proposal is None:
+            return None
+        self._is_busy = True
+        if origin is not None:
+            self._num_origins += 1
+            return crew.at_home(self._draw_from, origin, self._num_origins, seconds, most, watch)
+        return crew.at_home(self._draw, self._proposal, self.sampled[-1], self._num_origins, seconds, most, watch)
+
+    def take(self, drawn: Drawn) -> None:
+        """What came of draws."""
+        self._is_busy = False
+        self._seconds += drawn.seconds
+        if drawn.sampled is None:
+            return
+        if drawn.proposal is self._proposal:
+            self.sampled.pop()
+        self._proposal = drawn.proposal
+        self.sampled.append(drawn.sampled)
+
+    def guess(self, lower: float, upper: float) -> Guess | None:
+        """The estimate, if its error is smaller than that of any number between these ends."""
+        found = best(self.sampled)
+        if found is None or not found.standard_error < (upper - lower) / math.sqrt(12.0):
+            return None
+        return Guess(found.log_z, by="sampling", standard_error=found.standard_error)
+
+    def _origin(self, ladder: Ladder | None, watch: Watch) -> Origin | None:
+        """What is worth a new proposal, if there is anything."""
+        if ladder is None:
+            return self._own(watch)
+        if ladder.regions is None or ladder.state is None:
+            return None
+        known = self.sampled[-1].log_z if self.sampled else -math.inf
+        reach = NEARER * (self._upper - known) if math.isfinite(self._upper - known) else NEARER
+        if not ladder.upper < self._upper - reach:
+            return None
+        self._upper = ladder.upper
+        return Origin(ladder.regions, ladder.state.above)
+
+    def _own(self, watch: Watch) -> Origin | None:
+        """Regions of our own, small at first."""
+        model, options = self.model, self.options
+        if self._num_origins >= len(OWN_SHARES) or BUILDING_SECONDS * model.num_variables > watch.left(OWN_SHARES[-1]):
+            return None
+        seconds = watch.left(OWN_SHARES[self._num_origins]) / OWN_EVALUATIONS
+        limit = fitting_limit(model, options, seconds, LARGEST_LIMIT if self._num_origins else FIRST_LIMIT)
+        shape = Shape(limit, options.seed)
+        return Origin(Regions(model, shape, shape, options.worker_bytes), None, OWN_EVALUATIONS)
+
+    def _draw_from(self, origin: Origin, number: int, seconds: float, most: float, watch: Watch) -> Drawn:
+        """Draws from a new proposal."""
+        began, nothing = Watch(), Drawn(None, None, 0.0)
+        unary = self.model.unary.flat
+        try:
+            tables = origin.regions.tables_above(watch)
+            if KEPT_BYTES * len(tables.theta) > KEPT_SHARE * self.options.worker_bytes:
+                return nothing
+            state = State.upper(tables, unary, origin.x)
+            optimise(state, origin.num_evaluations, watch)
+            proposal = Proposal.of(state, unary, watch)
+        except (Overdue, TooWideError):
+            return nothing._replace(seconds=began.used)
+        if proposal is None or seconds_per_block(proposal) > watch.left():
+            return nothing._replace(seconds=began.used)
+        drawn = self._draw(proposal, Sampled(proposal.bound, self._rounding), number, seconds, most, watch)
+        return drawn._replace(seconds=began.used)
+
+    def _draw(
+        self, proposal: Proposal, sampled: Sampled, number: int, seconds: float, most: float, watch: Watch
+    ) -> Drawn:
+        """Blocks in their order, for so many seconds or until there are so many; one at least."""
+        until = Watch(seconds, within=watch)
+        seed = self.options.seed | number << SEED_BITS
+        while sampled.num_blocks == 0 or not (until.must_stop() or sampled.num_blocks >= most):
+            sampled = sampled.with_block(proposal.draw(seed, sampled.num_blocks).log_weights)
+        return Drawn(proposal, sampled, until.used)
+
+
+def seconds_per_block(proposal: Proposal) -> float:
+    """What a block of draws takes, about: it cannot be stopped half way."""
+    structure = proposal.tables.structure
+    first = structure.scope[structure.scope_start[:-1]]
+    num_looks = len(structure.scope) + int(proposal.model.num_states[first].sum())
+    return SECONDS_PER_LOOK * proposal.block_size * num_looks

@@ -1,0 +1,76 @@
+"""`clampz solve --event`: the probability that variables are in some states, between proven ends.
+
+The JSON has lower, upper and estimate of the probability, log_lower and log_upper (natural logarithms; "-inf" where it
+is 0), the event with its states by number, seconds, stopped_by and interrupted.
+"""
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+from clampz.asking import Probability, probability
+from clampz.choosing import DEFAULT_TIME
+from clampz.cli.brackets import REASONS
+from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError
+from clampz.cli.outputs import as_number, give_json
+from clampz.cli.states import states_in
+from clampz.cli.tables import facts, model_fact, show
+from clampz.cli.watching import progress_line
+from clampz.model import Model
+from clampz.wording import name_of, round_outward
+
+# Width of an interval that is narrow enough, and decimals.
+GAP, DIGITS = 1e-4, 6
+
+
+def solve_event(args: argparse.Namespace, model: Model) -> int:
+    """Bound the probability of the event, and print or write the interval."""
+    for option, default in (("method", "auto"), ("clamp", None), ("select", None), ("task", "PR")):
+        if getattr(args, option) != default:
+            raise CommandError(f"--{option}: expected none with --event, found {getattr(args, option)}")
+    event = states_in(model, args.event, "--event")
+    seconds = DEFAULT_TIME if args.time is None else args.time
+    try:
+        with progress_line() as say:
+            say(f"bounding the probability: {seconds:g} s at most, Ctrl-C stops")
+            found = probability(model, event, gap=GAP, time=seconds, memory=args.memory, threads=args.threads)
+    except KeyboardInterrupt:
+        raise GivenUpError from None
+    if args.json or args.out is not None:
+        give_json(event_data(found, args.model), args.out)
+    if not args.json:
+        print_event(found, args.model, args.event)
+    return INTERRUPTED if found.stopped_by == "interrupt" else OK
+
+
+def event_data(found: Probability, path: Path) -> dict[str, Any]:
+    """The interval as JSON can hold it."""
+    return {
+        "model": str(path),
+        "event": {name_of(found.model.names, i): list(states) for i, states in found.event.items()},
+        "lower": found.lower,
+        "upper": found.upper,
+        "estimate": found.estimate,
+        "log_lower": as_number(found.log_lower),
+        "log_upper": as_number(found.log_upper),
+        "seconds": round(found.seconds, 6),
+        "stopped_by": found.stopped_by,
+        "interrupted": found.stopped_by == "interrupt",
+    }
+
+
+def print_event(found: Probability, path: Path, text: str) -> None:
+    """The interval as a table."""
+    lower, upper = round_outward(found.lower, "lower", DIGITS), round_outward(found.upper, "upper", DIGITS)
+    ends = [round_outward(found.log_lower, "lower", DIGITS), round_outward(found.log_upper, "upper", DIGITS)]
+    rows = [
+        model_fact(path, found.model),
+        ("event", text),
+        ("proven", f"{lower} <= P <= {upper}"),
+        ("estimate", f"{found.estimate:.{DIGITS}g}"),
+        *([("log P", f"{ends[0]} <= log P <= {ends[1]}")] if found.log_upper > -math.inf else []),
+        ("seconds", f"{found.seconds:.2f}"),
+        ("stopped by", REASONS[found.stopped_by]),
+    ]
+    show(facts(rows))

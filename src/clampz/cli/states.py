@@ -1,0 +1,49 @@
+"""Variables and their states as words: `a=yes,b=0|1`."""
+
+from clampz.cli.exits import CommandError
+from clampz.errors import EvidenceError
+from clampz.model import Model, State
+from clampz.wording import name_of
+
+
+def states_in(model: Model, text: str, option: str) -> dict[int, list[State]]:
+    """States of variables, each by number or name: with commas between variables, and strokes between states."""
+    found: dict[int, list[State]] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        variable, equals, states = (word.strip() for word in part.partition("="))
+        if not equals or not variable or not states:
+            raise CommandError(f"{option} {text}: expected variable=state or variable=state|state, found {part!r}")
+        i = variable_in(model, variable, f"{option} {text}")
+        if i in found:
+            raise CommandError(f"{option} {text}: expected each variable once, found {variable!r} again")
+        found[i] = [_state_in(model, i, word.strip(), f"{option} {text}") for word in states.split("|")]
+    return found
+
+
+def variable_in(model: Model, word: str, where: str) -> int:
+    """A variable by name or number."""
+    known = model.names is not None and word in model.names
+    if not known and not (word.isdecimal() and int(word) < model.num_variables):
+        expected = f"variables from 0 to {model.num_variables - 1} or their names"
+        raise CommandError(f"{where}: expected {expected}, found {word!r}")
+    return model.variable_index(word if known else int(word))
+
+
+def _state_in(model: Model, i: int, word: str, where: str) -> State:
+    """A state by name or number."""
+    state = int(word) if word.isdecimal() and model.state_names is None else word
+    try:
+        model.state_index(i, state)
+    except EvidenceError as error:
+        raise CommandError(f"{where}: {error}") from None
+    return state
+
+
+def one_state_each(model: Model, text: str, option: str) -> dict[int, State]:
+    """Evidence in words: a state for each variable."""
+    found = states_in(model, text, option)
+    for i, states in found.items():
+        if len(states) > 1:
+            known = name_of(model.names, i)
+            raise CommandError(f"{option} {text}: expected one state of variable {known}, found {len(states)}")
+    return {i: states[0] for i, states in found.items()}
