@@ -79,24 +79,35 @@ def test_regions_travel_without_their_tables():
 
 
 def test_a_ladder_begins_many_and_ends_one(monkeypatch):
-    """Two structures of the first limit, and one of the lower bound; of a larger one six and two, the best three of
-    them and the better one, the best ones; and so on, while there is time."""
+    """One structure of the first limit for each bound; of a larger one six and two, the best three of them and the
+    better one, the best ones; and so on, while there is time."""
     monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
     model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
     ladder, asked = Ladder(), []
-    while (step := ladder.next(model, options, 1.0 if len(asked) < 10 else 0.0)) is not None:
+    while (step := ladder.next(model, options, 1.0 if len(asked) < 9 else 0.0)) is not None:
         asked.append(step)
         shape = step.regions.above if step.ends == "upper" else step.regions.below
         tightness = shape.seed + step.num_evaluations / 100 + math.log2(shape.limit)
         ladder.take(step, (tightness, 100.0 - tightness), step.state, step.regions, 1e-3)
     assert ladder.finished and not ladder.is_busy
-    first, second = asked[:3], asked[3:]
-    assert [(*step.regions.above, step.ends) for step in first] == [(8, 0, "upper"), (8, 0, "lower"), (8, 1, "upper")]
+    first, second = asked[:2], asked[2:]
+    assert [(*step.regions.above, step.ends) for step in first] == [(8, 0, "upper"), (8, 0, "lower")]
     assert len({step.regions.above.limit for step in second}) == 1 and second[0].regions.above.limit >= 16
     assert [step.regions.above.seed for step in second if step.ends == "upper"] == [0, 1, 2, 3, 4, 5, 5, 4, 3, 5]
     assert [step.regions.below.seed for step in second if step.ends == "lower"] == [0, 1, 1, 1]
     limit = second[0].regions.above.limit
     assert ladder.regions.above == (limit, 5) and ladder.regions.below == (limit, 1)
+
+
+def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
+    monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
+    model, options, asked = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(), []
+    ladder = Ladder()
+    while (step := ladder.next(model, options, 0.08)) is not None and len(asked) < 4:
+        asked.append(step)
+        ladder.take(step, (0.0, 1.0), step.state, step.regions, 2e-3)
+    assert [step.ends for step in asked] == ["upper", "lower"] * 2
+    assert asked[2].regions.above.limit >= 16 and asked[2].num_evaluations == 40
 
 
 def test_a_limit_that_is_given_is_the_only_one():

@@ -21,8 +21,9 @@ SECONDS_PER_VARIABLE, SECONDS_PER_ENTRY, ENTRIES_PER_LIMIT = 1.5e-6, 1e-8, 0.25
 # take: it cannot be stopped half way.
 BUILDING_SECONDS, BUILDING_SHARE = 1.5e-5, 0.25
 
-# Shares of the time that is left: of the first limit, and of each after it, which is larger by this factor at least.
-FIRST_SHARE, SHARE, LEAST_GROWTH = 0.15, 0.45, 2.0
+# Shares of the time that is left: of the first limit, of each after it, which is larger by this factor at least, and of
+# one without a choice between structures.
+FIRST_SHARE, SHARE, LEAST_GROWTH, SHARE_WITHOUT_CHOICE = 0.1, 0.45, 2.0, 0.7
 # Table entries of the first limit, at least and at most.
 SMALLEST_LIMIT, FIRST_LIMIT = 2**3, 2**12
 
@@ -38,8 +39,10 @@ class Round(NamedTuple):
 # Structures that are begun, gone on with, and gone on with to the end; those of the first limit, which shows how fast
 # all this is, and those of the branches that were cut out, which are many.
 ROUNDS = (Round(6, 2, 15), Round(3, 1, 30), Round(1, 1, 60))
-FIRST_ROUNDS = (Round(2, 1, 30),)
+FIRST_ROUNDS = (Round(1, 1, 20),)
 OF_A_BRANCH = (Round(1, 1, 30),)
+# Where there is no time for a choice: one of each.
+WITHOUT_CHOICE = (Round(1, 1, 40),)
 
 
 class Try(NamedTuple):
@@ -77,7 +80,7 @@ class Ladder:
         self.limit = 0
         self.finished = False
         self._best: dict[Ends, float] = {"upper": math.inf, "lower": math.inf}
-        self._rounds: tuple[Round, ...] = OF_A_BRANCH if first_limit else FIRST_ROUNDS
+        self._rounds: tuple[Round, ...] = ()
         self._round = 0
         self._seconds, self._num_evaluations = 0.0, 0  # that this limit has taken
         self._num_under_way = 0
@@ -157,17 +160,16 @@ class Ladder:
             best = above[: now.above] + [each for each in below[: now.below] if each.slack < math.inf]
             self._waiting = [each._replace(num_evaluations=now.evaluations) for each in best]
         else:
-            limit = self._next_limit(model, options, seconds)
             too_late = BUILDING_SECONDS * model.num_variables > BUILDING_SHARE * seconds / options.num_threads
+            limit, rounds = self._next(model, options, seconds)
             if too_late or limit < LEAST_GROWTH * self.limit:
                 self.finished = True
             else:
-                self._begin(model, limit, options)
+                self._begin(model, limit, rounds, options)
 
-    def _begin(self, model: Model, limit: int, options: BoundOptions) -> None:
+    def _begin(self, model: Model, limit: int, rounds: tuple[Round, ...], options: BoundOptions) -> None:
         """A new limit."""
-        if options.limit is not None or self.limit:
-            self._rounds = OF_A_BRANCH if self.first_limit else ROUNDS
+        self._rounds = rounds
         self.limit, self._round, self._seconds, self._num_evaluations = limit, 0, 0.0, 0
         state, now = self.state or LeafState.even(model), self._rounds[0]
         plain = Shape(limit)
@@ -179,15 +181,23 @@ class Ladder:
         tries[1:1] = [Try(regions, state, now.evaluations, "lower") for regions in below]
         self._waiting = tries
 
-    def _next_limit(self, model: Model, options: BoundOptions, seconds: float) -> int:
-        """As large as its share of the time allows, by what the limit before has taken."""
+    def _next(self, model: Model, options: BoundOptions, seconds: float) -> tuple[int, tuple[Round, ...]]:
+        """A limit as large as its share of the time allows, by what the one before has taken, and its rounds."""
         if self.first_limit:
-            return self.limit or self.first_limit
+            return self.limit or self.first_limit, OF_A_BRANCH
+        if options.limit is not None:
+            return options.limit, ROUNDS
         if not self.limit:
-            return fitting_limit(model, options, FIRST_SHARE * seconds / _num_evaluations(FIRST_ROUNDS), FIRST_LIMIT)
+            seconds *= FIRST_SHARE / _num_evaluations(FIRST_ROUNDS)
+            return fitting_limit(model, options, seconds, FIRST_LIMIT), FIRST_ROUNDS
         expected = self._num_evaluations * evaluation_seconds(model, self.limit)
         pace = max(self._seconds, 1e-3) / expected
-        return fitting_limit(model, options, SHARE * seconds / _num_evaluations(ROUNDS) / pace, LARGEST_LIMIT)
+        for rounds, share in ((ROUNDS, SHARE), (WITHOUT_CHOICE, SHARE_WITHOUT_CHOICE)):
+            each = share * seconds / _num_evaluations(rounds) / pace
+            limit = fitting_limit(model, options, each, LARGEST_LIMIT)
+            if limit >= LEAST_GROWTH * self.limit:
+                break
+        return limit, rounds
 
 
 def _num_evaluations(rounds: tuple[Round, ...]) -> int:
