@@ -121,6 +121,19 @@ def test_certain_and_impossible_events():
         cz.probability(model, {"b": 0}, evidence={"a": 0, "b": 1})
 
 
+def test_models_without_configurations_are_not_the_fault_of_evidence():
+    """Hard zeros of three pairs leave a triangle no colouring, which no variable shows alone."""
+    differ = [[-math.inf, 0.0], [0.0, -math.inf]]
+    triangle = cz.Model([[0.0, 0.0]] * 3, {(0, 1): differ, (1, 2): differ, (0, 2): differ}, names=["a", "b", "c"])
+    with pytest.raises(cz.EvidenceError, match="Z = 0, every configuration being impossible"):
+        cz.probability(triangle, {"a": 0})
+    with pytest.raises(cz.EvidenceError, match=r"evidence \{'b': 1\} is impossible"):
+        cz.probability(triangle, {"a": 0}, evidence={"b": 1})
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(cz.EvidenceError, match=r"evidence \{'b': 1\} is impossible"):
+        cz.probability(triangle, {"a": 0}, evidence=pandas.Series({"b": 1, "c": None}))
+
+
 def test_what_is_nearly_certain_is_not_called_certain():
     model = cz.Model([[0.0, 1e15], [0.0, 800.0], [0.0, 0.0]])
     for event in ({0: 1}, {1: 1}):
@@ -143,7 +156,8 @@ def test_events_by_name_and_sets_of_states():
         assert found.event == {0: (0, 2)} and found.estimate == pytest.approx(weights[0] + weights[2], abs=EXACT)
     both = cz.probability(model, {"colour": "blue", "wet": True})
     assert both.estimate == pytest.approx(weights[2] / (1 + math.exp(-0.5)), abs=EXACT)
-    assert "P(colour, wet)" in repr(both) and "stopped by exact" in repr(both)
+    assert "P(colour = blue, wet = yes)" in repr(both) and "stopped by exact" in repr(both)
+    assert "P(0 = 0 or 2)" in repr(cz.probability(cz.Model([[0.0, 1.0, 2.0]]), {0: [0, 2]}))
     assert as_event(model, {"colour": [0, 1], 0: [1, 2]}) == {0: (1,)}
 
 

@@ -65,3 +65,14 @@ def test_nothing_is_known_without_time():
     model = cz.generators.grid(40, 40, rng=0)
     found = cz.log_ratio(model, model.condition({0: 0}), time=0.0)
     assert found.lower <= found.upper and found.stopped_by in ("time", "exact")
+
+
+def test_an_estimate_that_the_ends_refute_is_given_up():
+    """Bethe's value may be inside at first, and far outside later: then it is no estimate, let alone at an end."""
+    side = sides.Side(cz.Model([[0.0, 0.0]]), guess=311.0)
+    side.learn(188.0, 427.0)
+    assert side.value == 311.0
+    side.learn(188.0, 310.5)
+    assert side.value == 310.5
+    side.learn(188.0, 220.0)
+    assert side.value == 204.0

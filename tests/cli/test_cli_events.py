@@ -75,5 +75,14 @@ def test_what_is_no_event_is_refused(text, message):
 def test_what_does_not_go_together_is_refused(capsys):
     assert run("solve", "grid.uai", "--event", "0=1", "--task", "MAR") == 2
     assert "--task: expected none with --event, found MAR" in capsys.readouterr().err
+    for task in ("MPE", "MAP"):
+        assert run("solve", "grid.uai", "--event", "0=1", "--task", task) == 2
+        assert f"--task: expected none with --event, found {task}" in capsys.readouterr().err
+    assert run("solve", "grid.uai", "--event", "0=1", "--num-best", "3") == 2
+    assert "--num-best: expected none with --event, found 3" in capsys.readouterr().err
+    assert run("solve", "grid.uai", "--num-best", "3") == 2
+    assert "--num-best 3: a choice of task MPE, and PR has none" in capsys.readouterr().err
+    assert run("solve", "grid.uai", "--event", "") == 2
+    assert "--event: expected states of at least one variable" in capsys.readouterr().err
     assert run("solve", "grid.uai", "--evidence", "0=0|1") == 2
     assert "expected one state of variable 0, found 2" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import pytest
 from running import PNG, answer, extras_imported_by, run
 
 import clampz as cz
+from clampz.cli.exits import in_options
 
 
 def test_sample_prints_what_the_samples_are(folder, capsys):
@@ -66,3 +67,12 @@ def test_sample_refuses(folder, capsys):
 
 def test_json_needs_no_extras(folder):
     assert extras_imported_by("sample", "grid.uai", "--num", "5", "--json").strip() == "set()"
+
+
+def test_remedies_are_options_of_the_command(folder, capsys):
+    assert run("sample", "grid.uai", "--num", str(10**12)) == 2
+    assert "allow more with --memory, or" in capsys.readouterr().err
+    assert run("solve", "grid.uai", "--task", "MPE", "--num-best", str(10**12), "--memory", "1MB") == 3
+    assert "lower --num-best, or allow more with --memory" in capsys.readouterr().err
+    said = 'raise limit=, allow more memory=, or take method="weighted"; {"time=5"} stays'
+    assert in_options(said) == 'raise --limit, allow more --memory, or take --method weighted; {"time=5"} stays'

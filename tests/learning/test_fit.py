@@ -179,6 +179,9 @@ def test_a_conditional_random_field_with_held_out_rows():
     bounds = found.evaluate(rows[40:], inputs=covariates[40:], method="trw")
     assert bounds.lower <= held_out.log_likelihood <= bounds.upper and np.isfinite([bounds.lower, bounds.upper]).all()
     assert "certified from" in repr(held_out) and repr(found).startswith("Fit(exact: log-likelihood ")
+    assert repr(found).endswith(", converged)")
+    short = cz.fit(found.model, rows[:40], max_iter=1, start=np.ones(len(cz.fit(found.model, rows[:40]).parameters)))
+    assert "1 step, not converged, stopped by max_iter" in repr(short)
     with pytest.raises(cz.OptionError, match="inputs: expected 1 covariates per variable, as in the fit"):
         found.evaluate(rows[40:])
     with pytest.raises(cz.OptionError, match="inputs: expected 1 covariates"):
@@ -198,6 +201,29 @@ def test_rows_come_in_many_forms():
         assert as_rows(NAMED, form).tolist() == wanted
 
 
+def test_spins_are_states_and_not_missing():
+    """-1 is what a spin is called: two rows that differ have probability one half each at best."""
+    spins = cz.Model([[0, 0]] * 3, {(0, 1): [[0, 0]] * 2, (1, 2): [[0, 0]] * 2}, state_names=[["-1", "1"]] * 3)
+    wanted = [[0, 1, 1], [1, 1, 0]]
+    said = [[-1, 1, 1], [1, 1, -1]]
+    for form in (said, np.array(said, dtype=float), [[str(s) for s in row] for row in said]):
+        assert as_rows(spins, form).tolist() == wanted
+    assert as_rows(spins, [dict(enumerate(row)) for row in said]).tolist() == wanted
+    assert as_rows(spins, [[np.nan, 1, -1], [None, -1, 1.0]]).tolist() == [[-1, 1, 0], [-1, 0, 1]]
+    assert as_rows(spins, np.array([[np.nan, 1, -1]])).tolist() == [[-1, 1, 0]]
+    assert cz.fit(spins, [[-1, -1, -1], [1, 1, 1]]).log_likelihood == pytest.approx(np.log(0.5), abs=1e-3)
+    drawn = cz.sample(spins, 5, rng=0)
+    assert as_rows(spins, drawn).tolist() == drawn.states.tolist()
+    with pytest.raises(cz.EvidenceError, match="row 0, variable 0: its states are named by numbers, -1, 1"):
+        as_rows(spins, np.array([[0, 1, 1]]))
+    tens = cz.Model([[0, 0, 0]], state_names=[["30", "10", "20"]])
+    assert as_rows(tens, np.array([[10], [20], [-1], [30]], dtype=np.int64)).tolist() == [[1], [2], [-1], [0]]
+    assert as_rows(tens, np.array([[10], [30]], dtype=np.uint8)).tolist() == [[1], [0]]
+    for wrong in (0, 40, 10.5, -2):
+        with pytest.raises(cz.EvidenceError, match="its states are named by numbers"):
+            as_rows(tens, np.array([[wrong]]))
+
+
 def test_rows_of_a_frame():
     pandas = pytest.importorskip("pandas")
     frames = [
@@ -207,6 +233,12 @@ def test_rows_of_a_frame():
     for frame in frames:
         assert as_rows(NAMED, frame).tolist() == [[0, 1, -1], [1, -1, 0]]
     assert as_rows(NAMED, pandas.DataFrame({"b": [1, 0]})).tolist() == [[-1, 1, -1], [-1, 0, -1]]
+    spins = cz.Model([[0, 0]] * 2, names=["a", "b"], state_names=[["-1", "1"]] * 2)
+    assert as_rows(spins, pandas.DataFrame({"b": [-1, 1, None], "a": [1, -1, -1]})).tolist() == [
+        [1, 0],
+        [0, 1],
+        [0, -1],
+    ]
     with pytest.raises(cz.EvidenceError, match="data, column 'x': unknown variable 'x'"):
         as_rows(NAMED, pandas.DataFrame({"x": [1]}))
 

@@ -256,3 +256,10 @@ def test_ctrl_c_ends_a_run_with_what_it_has():
     found = cz.mode(model, time=60.0)
     timer.join()
     assert found.stopped_by == "interrupt" and found.lower < found.upper and found.states is not None
+
+
+def test_all_of_the_best_have_names():
+    model = cz.Model([[0.0, 1.0], [0.5, 0.0]], names=["a", "b"], state_names=[["no", "yes"], ["off", "on"]])
+    found = cz.mode(model, num_best=2)
+    assert found.configurations == [{"a": "yes", "b": "off"}, {"a": "yes", "b": "on"}]
+    assert found.configurations[0] == found.configuration

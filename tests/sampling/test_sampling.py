@@ -95,6 +95,9 @@ def test_what_the_samples_say_of_themselves():
     rejected = drawn("auto", {"limit": 8})
     assert rejected.kind == "rejection" and "of the draws are accepted" in rejected.reason
     assert rejected.num_drawn > 500
+    assert drawn("exact", {}).reason.endswith("entries in all")
+    assert cz.sample(NAMED, 5).reason == "by elimination"  # nothing was left of it
+    assert "all draws would be accepted" in cz.sample(NAMED, 5, method="weighted").reason
     weighted = drawn("weighted", {"limit": 8})
     assert 1 < weighted.effective_size < 500 and "worth about" in repr(weighted)
     assert weighted.log_z == pytest.approx(cz.exact(GRID).log_z, abs=0.5)

@@ -110,6 +110,20 @@ def test_where_exact_sums_do_not_fit_log_z_is_bracketed(monkeypatch):
         assert other.gap[0] < 1.0
 
 
+def test_what_the_ends_refute_is_not_shown(monkeypatch):
+    """On a frustrated complete graph Bethe's mean score is far above the largest one."""
+    model = cz.generators.complete(16, weights=(-8, 8), rng=0)
+    monkeypatch.setattr(call, "EXACT_TIME", 0.0)
+    monkeypatch.setattr(call, "DEFAULT_TIME", 4.0)
+    found = cz.sweep(model, [0.0, 0.3, 1.0, 2.0])
+    assert found.by == ("bracket",) * 4
+    shown = ~np.isnan(found.energy)
+    assert shown[0] and not shown[-1]
+    assert (found.entropy[shown] >= -1.0).all()
+    assert (np.isnan(found.heat_capacity) | shown).all()
+    assert -cz.bethe(model, beta=2.0).energy > cz.mode(model).upper
+
+
 def test_evidence_and_one_beta():
     model = cz.Model([[0.0, 1.0], [0.0, 0.0, 2.0]], {(0, 1): [[0, 0, 1], [1, 0, -np.inf]]}, names=["a", "b"])
     found = cz.sweep(model, 0.5, evidence={"a": 1})

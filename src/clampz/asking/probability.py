@@ -19,6 +19,7 @@ from clampz.errors import EvidenceError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given, keep_only
+from clampz.model.variables import as_mapping
 from clampz.numerics import EPS, ROUNDINGS, Floats
 from clampz.watch import Watch
 from clampz.wording import name_of
@@ -63,12 +64,18 @@ class Probability:
         return self.upper - self.lower
 
     def __repr__(self) -> str:
-        about = ", ".join(name_of(self.model.names, i) for i in list(self.event)[:4])
+        about = ", ".join(self._said(i) for i in list(self.event)[:4])
         more = f" and {len(self.event) - 4} more" if len(self.event) > 4 else ""
         return (
             f"Probability({self.lower:.10g} <= P({about}{more}) <= {self.upper:.10g}, estimate {self.estimate:.10g}; "
             f"{self.seconds:.2g} s, stopped by {self.stopped_by})"
         )
+
+    def _said(self, i: int) -> str:
+        """What the event says of a variable."""
+        known = self.model.state_names[i] if self.model.state_names is not None else range(self.model.num_states[i])
+        more = " or ..." if len(self.event[i]) > 4 else ""
+        return f"{name_of(self.model.names, i)} = {' or '.join(str(known[a]) for a in self.event[i][:4])}{more}"
 
 
 def probability(
@@ -121,8 +128,11 @@ def probability(
         tell = telling(progress, found, watch)
         reason = close_both((inside, other), shared, options, watch, lambda: found().gap <= options.gap, tell)
         if other.is_impossible and (inside.is_impossible or not is_outside):
+            known = {} if evidence is None else dict(as_mapping(evidence))
+            if not known:
+                raise EvidenceError("Z = 0, every configuration being impossible: nothing has a probability")
             raise EvidenceError(
-                f"evidence {dict(evidence or {})!r:.200} is impossible: the model gives it probability zero, "
+                f"evidence {known!r:.200} is impossible: the model gives it probability zero, "
                 "so that nothing has a probability under it"
             )
         return found("exact" if found().gap == 0.0 else reason)

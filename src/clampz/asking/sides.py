@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from clampz.bracketing.bracket import NEAR
 from clampz.bracketing.marginals import bound_lanes
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
@@ -75,8 +76,9 @@ class Side:
 
     @property
     def value(self) -> float:
-        """What log Z is taken for: the estimate, or the middle, or the end that there is; nan for nothing."""
-        if self.guess is not None:
+        """What log Z is taken for: the estimate, unless the ends have refuted it since; or the middle, or the end that
+        there is; nan for nothing."""
+        if self.guess is not None and self.lower - NEAR <= self.guess <= self.upper + NEAR:
             return min(max(self.guess, self.lower), self.upper)
         if self.lower == self.upper or math.isinf(self.upper):
             return self.lower if self.lower > -math.inf or self.is_impossible else math.nan

@@ -17,7 +17,16 @@ from clampz._starting import imported
 from clampz._version import __version__
 from clampz.cli import bound, completion, convert, demo, generate, info, paper, plot, sample, scores, solve, sweep, uai
 from clampz.cli.arguments import Parser, with_negative_values
-from clampz.cli.exits import BAD_INPUT, CUT_OFF, EXIT_CODES, INTERRUPTED, TOO_LARGE, CommandError, GivenUpError
+from clampz.cli.exits import (
+    BAD_INPUT,
+    CUT_OFF,
+    EXIT_CODES,
+    INTERRUPTED,
+    TOO_LARGE,
+    CommandError,
+    GivenUpError,
+    in_options,
+)
 from clampz.errors import ClampzError, TooWideError
 
 COMMANDS = (solve, bound, sample, sweep, info, scores, plot, convert, generate, uai, demo, paper, completion)
@@ -43,13 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except TooWideError as error:
-        say(error)
+        say(in_options(error))
         return TOO_LARGE
     except MemoryError:
         say("the model does not fit in memory")
         return TOO_LARGE
     except (CommandError, ClampzError) as error:
-        say(error)
+        say(in_options(error))
         return BAD_INPUT
     except GivenUpError:
         say("stopped before there was anything to show")

@@ -26,10 +26,13 @@ GAP, DIGITS = 1e-4, 6
 
 def solve_event(args: argparse.Namespace, model: Model) -> int:
     """Bound the probability of the event, and print or write the interval."""
-    for option, default in (("method", "auto"), ("clamp", None), ("select", None), ("task", "PR")):
-        if getattr(args, option) != default:
-            raise CommandError(f"--{option}: expected none with --event, found {getattr(args, option)}")
+    for option, default in (("method", "auto"), ("clamp", None), ("select", None), ("task", "PR"), ("num_best", 1)):
+        value = getattr(args, option)
+        if value != default:
+            raise CommandError(f"--{option.replace('_', '-')}: expected none with --event, found {value}")
     event = states_in(model, args.event, "--event")
+    if not event:
+        raise CommandError("--event: expected states of at least one variable, as in 3=1,7=0|2, found none")
     seconds = DEFAULT_TIME if args.time is None else args.time
     try:
         with progress_line() as say:

@@ -1,5 +1,6 @@
 """How commands end: exit codes, errors of one line, and extras that are not there."""
 
+import re
 from importlib import import_module
 
 from clampz._starting import INTERRUPTED as INTERRUPTED
@@ -19,6 +20,13 @@ class CommandError(Exception):
 
 class GivenUpError(KeyboardInterrupt):
     """Ctrl-C, and the work goes on in a thread that cannot be stopped."""
+
+
+def in_options(text: object) -> str:
+    """What the library says of its arguments, `memory=` or `method="auto"`, in options of the command line."""
+    named = re.sub(r'\bmethod="(\w+)"', r"--method \1", str(text))
+    named = re.sub(r"\bnum_best=(?!\w)", "--num-best", named)
+    return re.sub(r"\b(time|memory|limit|threads|gap)=(?![\w\"'])", r"--\1", named)
 
 
 def need(*modules: str) -> None:

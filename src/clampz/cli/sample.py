@@ -24,7 +24,7 @@ from clampz.cli.arguments import (
     read_model,
     whole_number,
 )
-from clampz.cli.exits import INTERRUPTED, OK, CommandError, need
+from clampz.cli.exits import INTERRUPTED, OK, CommandError, in_options, need
 from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import Listener, watched
@@ -159,7 +159,11 @@ def sample_data(samples: Samples, path: Path) -> dict[str, Any]:
 def print_samples(samples: Samples, path: Path) -> None:
     """What they are, and the variables that are least certain."""
     model = samples.model
-    rows = [model_fact(path, model), ("samples", f"{len(samples):,}, {KINDS[samples.kind]}"), ("how", samples.reason)]
+    rows = [
+        model_fact(path, model),
+        ("samples", f"{len(samples):,}, {KINDS[samples.kind]}"),
+        ("how", in_options(samples.reason)),
+    ]
     if not samples.is_exact:
         rows.append(("worth", f"{samples.effective_size:,.1f} independent samples, about"))
     if samples.num_drawn != len(samples):

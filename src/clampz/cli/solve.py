@@ -136,10 +136,12 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         need("rich")
     model = read_model(args)
-    if args.task in modes.TASKS:
-        return modes.run(args, model)
     if args.event is not None:
         return solve_event(args, model)
+    if args.task in modes.TASKS:
+        return modes.run(args, model)
+    if args.num_best != 1:
+        raise CommandError(f"--num-best {args.num_best}: a choice of task MPE, and {args.task} has none")
     if args.clamp is not None and args.clamp > model.num_variables:
         raise CommandError(f"--clamp {args.clamp}: expected at most {model.num_variables}, the number of variables")
 

@@ -41,6 +41,7 @@ from clampz.options import (
 )
 from clampz.signature import Approximation
 from clampz.watch import Overdue, StoppedBy, Watch
+from clampz.wording import counted
 
 # Of the parameters at the start, where a variable is never seen: at zero its states are all alike, and stay so.
 NOISE = 0.1
@@ -99,6 +100,10 @@ class Fit(Likelihood):
     trace: tuple[FitStep, ...]
     options: Options
     note: str = ""
+
+    def __repr__(self) -> str:
+        ended = "converged" if self.converged else f"not converged, stopped by {self.stopped_by}"
+        return f"{super().__repr__()[:-1]}; {counted(self.num_iter, 'step')}, {ended})"
 
     @cached_property
     def model(self) -> Model:
@@ -180,7 +185,8 @@ def fit(
     ----------
     data
         (N, n) states by index or name, with -1, nan or None where they are missing; a DataFrame with a column per
-        variable, those without one being hidden; or a list of evidence sets, one per row.
+        variable, those without one being hidden; or a list of evidence sets, one per row, or `Samples`.  Spins, and
+        other states that are named by numbers, are given by these: there -1 is a state.
     method, options
         How log Z is computed: any of `clampz.methods()`, and its options, whole.
     parameters

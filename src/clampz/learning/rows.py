@@ -1,4 +1,7 @@
-"""Data as rows of states: arrays, tables with named columns, or evidence sets; -1 where a value is missing."""
+"""Data as rows of states: arrays, tables with named columns, or evidence sets; -1 where a value is missing.
+
+States that are named by numbers (spins: "-1" and "1") are given by these, as in evidence: there -1 is a state.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 from clampz.errors import EvidenceError
 from clampz.model import Model
 from clampz.numerics import Integers
+from clampz.wording import some
 
 Rows = NDArray[np.int32]
 
@@ -18,7 +22,7 @@ MISSING = -1
 def as_rows(model: Model, data: Any) -> Rows:
     """(N, n) states by index, MISSING where there is none, from
 
-    - an (N, n) array: states by index or name; -1, nan and None are missing;
+    - an (N, n) array: states by index or name; nan and None are missing, and -1 where no state is named so;
     - a pandas DataFrame, a column per variable by name (or index); variables without a column are missing throughout;
     - a list of evidence sets `{variable: state}`, one per row.
 
@@ -82,7 +86,8 @@ def _of_evidence(model: Model, sets: Sequence[Mapping[Any, Any]]) -> Rows:
     rows = np.full((len(sets), model.num_variables), MISSING, dtype=np.int32)
     for r, row in enumerate(sets):
         try:
-            known = model.as_evidence({variable: state for variable, state in row.items() if not _is_missing(state)})
+            is_missing = {v: _is_missing(model, model.variable_index(v), state) for v, state in row.items()}
+            known = model.as_evidence({v: state for v, state in row.items() if not is_missing[v]})
         except EvidenceError as error:
             raise EvidenceError(f"data, row {r}: {error}") from None
         rows[r, list(known)] = list(known.values())
@@ -90,8 +95,14 @@ def _of_evidence(model: Model, sets: Sequence[Mapping[Any, Any]]) -> Rows:
 
 
 def _numbers(model: Model, variables: Integers, values: NDArray[Any]) -> Rows:
-    """States of some variables, a column each, given by index."""
+    """States of some variables, a column each, given by index, or by the numbers that they are named by."""
     known = np.where(np.isnan(values), MISSING, values) if values.dtype.kind == "f" else values
+    if model.state_names is not None:
+        known = known.astype(np.result_type(known, np.int8))
+        for k, i in enumerate(variables.tolist()):
+            numbers = model.numbers_of(i)
+            if numbers is not None:
+                known[:, k] = _named_by_number(model, i, numbers, values[:, k])
     bad = (known < MISSING) | (known >= model.num_states[variables])
     if values.dtype.kind == "f":
         bad |= known != np.floor(known)
@@ -106,11 +117,27 @@ def _numbers(model: Model, variables: Integers, values: NDArray[Any]) -> Rows:
     return known.astype(np.int32)
 
 
+def _named_by_number(model: Model, i: int, numbers: list[int], values: NDArray[Any]) -> Rows:
+    """States of one variable, given by the numbers that they are named by."""
+    order = np.argsort(numbers)
+    place = np.minimum(np.searchsorted(numbers, values, sorter=order), len(numbers) - 1)
+    found = order[place].astype(np.int32)
+    for r in np.flatnonzero(np.array(numbers)[found] != values):
+        if not _is_missing(model, i, values[r]):
+            called = repr(model.names[i]) if model.names else str(i)
+            raise EvidenceError(
+                f"data, row {r}, variable {called}: its states are named by numbers, {some(numbers)}, so a number is a "
+                f"name, not an index, found {values[r]}; indices of states that were drawn come by name from to_frame()"
+            )
+        found[r] = MISSING
+    return found
+
+
 def _named(model: Model, i: int, values: NDArray[Any]) -> Rows:
     """States of one variable, given one by one by index or name."""
     out = np.empty(len(values), dtype=np.int32)
     for r, value in enumerate(values):
-        if _is_missing(value):
+        if _is_missing(model, i, value):
             out[r] = MISSING
             continue
         whole = int(value) if isinstance(value, float | np.floating) and value == np.floor(value) else value
@@ -121,10 +148,11 @@ def _named(model: Model, i: int, values: NDArray[Any]) -> Rows:
     return out
 
 
-def _is_missing(value: object) -> bool:
-    """None, nan, pandas' own nothings, and -1."""
+def _is_missing(model: Model, i: int, value: object) -> bool:
+    """None, nan, pandas' own nothings, and -1, unless a state of the variable is named so."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value)) or value == MISSING
-    return isinstance(value, int | np.integer) and value == MISSING
+    if isinstance(value, float | np.floating) and np.isnan(value):
+        return True
+    is_minus_one = isinstance(value, int | float | np.integer | np.floating) and value == MISSING
+    return is_minus_one and MISSING not in (model.numbers_of(i) or ())

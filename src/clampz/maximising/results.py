@@ -43,6 +43,8 @@ class Mode:
     states, configuration, score
         The first of them: its states by index (n,), by name, and its score, which is attained and so a lower bound.
         None and -inf where none was found.
+    configurations
+        All of them by name.
     lower, upper
         `score`, and what no configuration exceeds, rounding charged; -inf where no configuration is possible: Z = 0.
     is_optimal
@@ -82,6 +84,10 @@ class Mode:
     def configuration(self) -> dict[Variable, State] | None:
         """`{variable: state}`, by name where the model has names."""
         return None if self.states is None else named(self.model, self.states)
+
+    @cached_property
+    def configurations(self) -> list[dict[Variable, State]]:
+        return [named(self.model, one.states) for one in self.best]
 
     def __repr__(self) -> str:
         if self.upper == -math.inf:

@@ -95,7 +95,7 @@ class Variables:
             return known.index(state)
         if isinstance(state, bool | np.bool_):
             return self._state_of_truth(variable, i, bool(state))
-        numbers = _numbers(known)
+        numbers = self.numbers_of(i)
         if numbers is not None:
             if not is_whole(state) or state not in numbers:
                 raise EvidenceError(
@@ -105,11 +105,17 @@ class Variables:
             return numbers.index(state)
         return self._checked_index(variable, i, state)
 
+    def numbers_of(self, i: int) -> list[int] | None:
+        """The whole numbers that a variable's states are named by, where these are not their indices: a number is then
+        a name, -1 included, and never an index."""
+        return None if self.state_names is None else _numbers(self.state_names[i])
+
     def _checked_index(self, variable: Variable, i: int, state: object) -> int:
         if not is_whole(state) or not 0 <= state < self.num_states[i]:
+            missing = state is None or state != state
             raise EvidenceError(
-                f"unknown state {state!r} of variable {variable!r}: "
-                f"expected an index from 0 to {self.num_states[i] - 1}"
+                f"unknown state {state!r} of variable {variable!r}: expected an index from 0 to "
+                f"{self.num_states[i] - 1}{'; leave out what is not known' if missing else ''}"
             )
         return int(state)
 
@@ -187,7 +193,10 @@ def as_mapping(evidence: object) -> Evidence:
     row: Any = evidence
     if hasattr(row, "columns"):
         if len(row) != 1:
-            raise EvidenceError(f"evidence: expected a row, or a frame of one, found a frame of {len(row)}")
+            raise EvidenceError(
+                f"evidence: expected a row, or a frame of one, found a frame of {len(row)}: where several sets may be "
+                "given, they are [row for _, row in frame.iterrows()]"
+            )
         row = row.iloc[0]
     said = {variable: _of_a_row(value) for variable, value in row.items()}
     return {variable: value for variable, value in said.items() if value is not None}

@@ -123,24 +123,30 @@ def find_way(asked: SampleRequest, watch: Watch, workers: Workers) -> Way:
         return ByChains(reason, source, chains)
     if proposal.is_exact and method != "weighted":
         entries = proposal.tables.structure.num_entries
-        return ByBlocks("exact", f"by elimination, in tables of {entries:,} entries in all", source, 1.0)
+        tables = f", in tables of {entries:,} entries in all" if entries else ""  # none where simplifying did it all
+        return ByBlocks("exact", f"by elimination{tables}", source, 1.0)
     pilot = _pilot(source, watch).log_weights
     rate = float(np.exp(pilot - proposal.bound).mean())
     alive = max(float((pilot > -np.inf).mean()), 1e-3)
-    measured = f"{rate:.2g} of the draws would be accepted" if rate > 0.0 else "no draw would be accepted"
+    measured = f"{_share(rate)} would be accepted"
     if method == "weighted":
         return ByBlocks("weighted", f"as asked for; {measured}", source, alive)
     needed = math.inf if rate == 0.0 else asked.num_at_once / rate
     taken = needed * SECONDS_PER_CLIQUE * proposal.tables.structure.num_cliques
     sensible = SENSIBLE_SECONDS if math.isinf(seconds) else REJECTION_SHARE * seconds
     if taken <= sensible or (method == "rejection" and (math.isfinite(seconds) or taken <= LONGEST_SECONDS)):
-        return ByBlocks("rejection", f"too wide for elimination; {rate:.2g} of the draws are accepted", source, rate)
+        return ByBlocks("rejection", f"too wide for elimination; {_share(rate)} are accepted", source, rate)
     if method == "rejection":
         raise OptionError(
             f"rejection would take {needed:.2g} draws for {asked.num_at_once:,} samples, since {measured}: give it "
             'time= to see how many there are, raise limit=, allow more memory=, or take method="weighted"'
         )
     return ByBlocks("weighted", f"too wide for elimination, and {measured}", source, alive)
+
+
+def _share(rate: float) -> str:
+    """How many of the draws, in words."""
+    return "none of the draws" if rate == 0.0 else "all draws" if rate > 1 - 1e-9 else f"{100 * rate:.3g}% of the draws"
 
 
 def _pilot(source: Source, watch: Watch) -> Draws:

@@ -219,9 +219,12 @@ class _Sweeping:
                 progress=self.tell,
             )
             lower, upper = max(lower, bracket.lower - charged), min(upper, bracket.upper + charged)
+        if not lower - NEAR <= found.log_z <= upper + NEAR:  # so much for Bethe's beliefs
+            return _Point(lower, upper, by="bracket")
+        log_z = min(max(found.log_z, lower), upper)
         energy, heat = self._thermodynamics(found)
-        near = lower - NEAR <= found.log_z <= upper + NEAR
-        log_z = min(max(found.log_z, lower), upper) if near else math.nan
+        if log_z + beta * energy < -NEAR:  # no distribution has an entropy below zero
+            energy, heat = math.nan, math.nan
         return _Point(lower, upper, log_z, energy, heat, "bracket")
 
     def _limit(self, seconds: float) -> int:

@@ -26,11 +26,13 @@ class Sweep(Drawable):
     log_z
         A single value inside them: exact, or a method's own; nan where there is none, or it is far outside.
     energy
-        Minus the mean score, constant and all; nan where there was no time for it.
+        Minus the mean score, constant and all; nan where there was no time for it, and where the ends refute it:
+        Bethe's log Z is far outside them, or its energy would leave no entropy.
     entropy
         log Z + beta energy.
     heat_capacity
-        beta^2 times the variance of the score; nan where the method did not settle, or there was no time for it.
+        beta^2 times the variance of the score; nan where the method did not settle or its energy is refuted, or there
+        was no time for it.
     by
         Who says so, for each beta: "exact", "bracket" (certified ends by regions or `bound`, and all else Bethe's) or
         the method that was asked for; "" where time ended first.
