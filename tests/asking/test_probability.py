@@ -180,3 +180,15 @@ def test_what_is_no_event_is_refused(event, message):
 def test_limits_are_checked(limit):
     with pytest.raises(cz.OptionError, match=next(iter(limit))):
         cz.probability(cz.Model([[0.0, 0.0]]), {0: 1}, **limit)
+
+
+def test_a_search_that_there_is_no_time_to_begin_is_not_begun(monkeypatch):
+    def begun(*args):
+        raise AssertionError("begun")
+
+    monkeypatch.setattr(sides, "_sum_both", lambda *args: False)
+    monkeypatch.setattr(sides, "_bound_as_lanes", lambda *args: None)
+    monkeypatch.setattr(sides, "SEARCH_SECONDS_PER_ENTRY", 1e6)
+    monkeypatch.setattr(sides, "Search", begun)
+    found = cz.probability(cz.generators.grid(3, 3, rng=0), {0: 1}, time=5.0)
+    assert (found.lower, found.upper, found.stopped_by) == (0.0, 1.0, "time")

@@ -217,3 +217,13 @@ def test_without_time_or_worth_there_are_none(monkeypatch):
 def test_z_of_zero_has_no_draws():
     model = cz.Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): np.full((2, 2), -np.inf)})
     assert draw_marginals(model, cz.BoundOptions(), Watch(1.0)) is None
+
+
+def test_nothing_is_computed_before_there_are_draws(monkeypatch):
+    """A search of a million variables may end before."""
+
+    def computed(model):
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(estimating, "score_rounding", computed)
+    assert Estimator(cz.generators.grid(3, 3, rng=0), cz.BoundOptions(), 0.0).num_doublings == 0

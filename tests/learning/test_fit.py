@@ -9,12 +9,14 @@ import pytest
 from data_for_learning import random_rows, small_model
 
 import clampz as cz
+from clampz.learning import likelihood
 from clampz.learning.fitting import _Ascent, _options
 from clampz.learning.likelihood import Cases, Inputs, Objective
 from clampz.learning.parameters import Features
 from clampz.learning.rows import as_rows
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 from naive import all_configurations, log_sum_exp
+from watches import Asked
 
 CLOSE = 1e-9
 STEP = 1e-5
@@ -36,7 +38,7 @@ def naive_likelihood(model, rows, added=None):
 
 def objective(model, data, method="exact", inputs=None, parameters=None, l2=0.0, options=None):
     solve, rows = cz.methods()[method], as_rows(model, data)
-    cases = Cases(model, rows, None if inputs is None else Inputs(model, inputs, len(rows)))
+    cases = Cases(model, rows, None if inputs is None else Inputs(model, inputs, len(rows)), Watch())
     whole = Objective(model, cases, solve, _options(solve, options, None, None), Watch())
     return _Ascent(whole, Features(model, parameters), l2, 1e-5, None)
 
@@ -373,3 +375,15 @@ def test_the_constant_counts_for_nothing():
     one, two = (cz.fit(cz.Model(*tables, constant=c), rows, l2=0.1) for c in (0.0, 1e15))
     np.testing.assert_array_equal(one.parameters, two.parameters)
     assert one.log_likelihood == two.log_likelihood and two.model.constant == 1e15
+
+
+def test_rows_are_counted_by_the_clock(monkeypatch):
+    """Many rows of a large model take long: the clock is looked at between blocks of them."""
+    monkeypatch.setattr(likelihood, "LANE_ENTRIES", 1)
+    model = cz.Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])
+    rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.int32)
+    assert Cases(model, rows, None, Asked(5)).counts.tolist() == [2, 2, 2, 2, 1, 1, 1, 1]
+    watch = Asked(3)
+    with pytest.raises(Overdue):
+        _ = Cases(model, rows, None, watch).counts
+    assert watch.asked == 3

@@ -1,5 +1,7 @@
 """What fixing variables leaves of a model, against the sum over all configurations before and after."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from clampz.errors import EvidenceError
 from clampz.model import Model, fixing
 from clampz.model.batch import Batch
+from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets
 from strategies import close, configurations, finite_or_hard, models
 
@@ -113,3 +116,32 @@ def test_evidence_against_a_larger_factor_is_seen_also_where_it_fixes_the_first_
     for fix in (Model.condition, fixing.without_known):
         with pytest.raises(EvidenceError, match="is impossible"):
             fix(model, {0: 1, 1: 1, 2: 1})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_left_of_a_factor_is_added_to_one_that_is_over_the_same_variables(seed):
+    """Factors of four with a variable fixed, beside all that there are of three."""
+    rng = np.random.default_rng(seed)
+    scopes = [s for size in (3, 4) for s in itertools.combinations(range(5), size) if rng.random() < 0.7]
+    model = Model.from_factors([2] * 5, [(scope, rng.normal(size=(2,) * len(scope))) for scope in scopes])
+    known = {int(i): int(rng.integers(2)) for i in rng.permutation(5)[: rng.integers(1, 3)]}
+    left = model.condition(known)
+    assert len({factor.scope for factor in left.factors}) == len(left.factors)
+    for x in configurations(model):
+        if all(x[i] == a for i, a in known.items()):
+            assert close(left.score(x), model.score(x))
+
+
+def test_evidence_is_worked_in_all_at_once(monkeypatch):
+    """Nothing is done for factors, or for states given by index, one by one: there may be millions."""
+    model = Model.from_factors([2] * 30, [((i, i + 1, i + 2), np.eye(8)[i % 8].reshape(2, 2, 2)) for i in range(28)])
+    expected = model.condition({3: 1, 4: 0}).factors
+
+    def one_by_one(*args):
+        raise AssertionError("one by one")
+
+    monkeypatch.setattr(FactorTables, "item", one_by_one)
+    monkeypatch.setattr(Model, "state_index", one_by_one)
+    left = model.condition({3: 1, 4: 0})
+    assert left.factors == expected
+    assert len(left.factors) == 28 - 4

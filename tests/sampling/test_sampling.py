@@ -10,7 +10,10 @@ import pytest
 
 import clampz as cz
 from clampz.sampling import call, chains, proposing, ways
+from clampz.sampling.proposing import propose
 from clampz.simplifying.simplified import unchanged
+from clampz.watch import Overdue, Watch
+from clampz.workers import Workers
 
 GRID = cz.generators.grid(5, 5, rng=0)
 NAMED = cz.Model(
@@ -221,3 +224,19 @@ def test_models_of_every_size():
     chain = cz.generators.from_graph(30_000, [(i, i + 1) for i in range(29_999)], rng=0)
     found = cz.sample(chain, 20)
     assert found.kind == "exact" and np.isfinite(found.scores).all()
+
+
+def test_dense_models_have_smaller_cliques_where_tables_would_take_too_long(monkeypatch):
+    """A structure may have many more entries than its limit lets expect, and laying out is not left half way."""
+    dense = cz.generators.complete(40, rng=0)
+
+    def entries(time=math.inf):
+        with Workers(1) as workers:
+            return propose(dense, None, 10**8, 1.0, Watch(time), workers).tables.structure.num_entries
+
+    usual = entries()
+    monkeypatch.setattr(proposing, "LAYING_SECONDS", 2 * proposing.BOUND_SHARE / usual)
+    assert entries() < usual / 2
+    monkeypatch.setattr(proposing, "LAYING_SECONDS", 1e6)
+    with pytest.raises(Overdue):
+        entries(100.0)

@@ -213,3 +213,16 @@ def test_without_pandas_the_remedy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(cz.MissingLibraryError, match="pip install pandas"):
         cz.sweep(cz.generators.cycle(3, rng=0), [0.0]).to_frame()
+
+
+def test_what_there_is_no_time_to_begin_is_not_begun(monkeypatch):
+    def begun(*args, **options):
+        raise AssertionError("begun")
+
+    monkeypatch.setattr(call, "SECONDS_TO_PLAN", 1e6)
+    monkeypatch.setattr(call, "LEAST_SECONDS", 1e6)
+    monkeypatch.setattr(call, "bound", begun)
+    monkeypatch.setattr(call._Sweeping, "_solved", begun)
+    found = cz.sweep(cz.generators.grid(3, 3, rng=0), [0.5, 1.0], time=5.0)
+    assert np.isnan(found.log_z).all()
+    assert (found.lower == -np.inf).all() and (found.upper == np.inf).all()

@@ -33,6 +33,8 @@ AskedStop = Literal["gap", "exact", "time", "memory", "interrupt", "callback", "
 PLANNING_SHARE, EXACT_SHARE, LANES_SHARE = 0.15, 0.7, 0.2
 # Seconds that it takes per table entry of both to lay them out for a plan, about.
 SECONDS_PER_ENTRY = 3e-7
+# Seconds that the beginning of a search takes per table entry, about, before it looks at the clock.
+SEARCH_SECONDS_PER_ENTRY = 1e-7
 
 
 @dataclass
@@ -221,6 +223,8 @@ def _search_in_turn(
         if not worth:
             break
         side = max(worth, key=lambda side: side.width)
+        if _num_entries([side]) * SEARCH_SECONDS_PER_ENTRY > seconds:
+            break
         turn = Watch(seconds, within=watch)
         search = Search(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
         for bracket in search.run(crew, turn):

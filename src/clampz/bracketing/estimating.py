@@ -2,6 +2,7 @@
 whole, and from a better one whenever that has come down enough."""
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 from clampz.bracketing.bracket import Guess
@@ -63,12 +64,16 @@ class Estimator:
     def __init__(self, model: Model, options: BoundOptions, error: float) -> None:
         self.model, self.options = model, options
         self.sampled: list[Sampled] = []
-        self._rounding = error + score_rounding(model)
+        self._error = error
         self._proposal: Proposal | None = None
         self._is_busy = False
         self._upper = math.inf  # of the last origin
         self._num_origins = 0
         self._seconds = 0.0
+
+    @cached_property
+    def _rounding(self) -> float:
+        return self._error + score_rounding(self.model)
 
     @property
     def num_doublings(self) -> int:

@@ -140,7 +140,9 @@ class Fit(Likelihood):
             rows = as_rows(model, data)
             found = None if inputs is None else Inputs(model, inputs, len(rows))
             self._check_weights(found)
-            objective = Objective(model, Cases(model, rows, found), approximation, without_marginals(chosen), watch)
+            objective = Objective(
+                model, Cases(model, rows, found, watch), approximation, without_marginals(chosen), watch
+            )
             try:
                 point = objective.at(model, self.input_weights, gradient=False, both=True)
             except Overdue:
@@ -226,7 +228,7 @@ def fit(
         chosen = _options(approximation, options, left, threads)
         rows = as_rows(model, data)
         bare = _without_constant(model)
-        cases = Cases(bare, rows, None if inputs is None else Inputs(model, inputs, len(rows)))
+        cases = Cases(bare, rows, None if inputs is None else Inputs(model, inputs, len(rows)), watch)
         objective = Objective(bare, cases, approximation, chosen, watch)
         ascent = _Ascent(objective, features, float(l2), tol, progress)
         note = ascent.run(_start(start, ascent, cases.never_seen, rng), max_iter, remembered)

@@ -128,8 +128,8 @@ class Cases:
         (E,) how often each entry of the tables is chosen by rows without missing values; and which ones are at all.
     """
 
-    def __init__(self, model: Model, rows: Rows, inputs: Inputs | None) -> None:
-        self.num_rows, self.inputs = len(rows), inputs
+    def __init__(self, model: Model, rows: Rows, inputs: Inputs | None, watch: Watch) -> None:
+        self.num_rows, self.inputs, self.watch = len(rows), inputs, watch
         self.rows, self.weight, number = rows, np.ones(len(rows)), np.arange(len(rows))
         if inputs is None and rows.size:
             # (each row as one lump of bytes: along an axis, NumPy makes a field of every variable)
@@ -139,9 +139,6 @@ class Cases:
         self.number = number
         has_missing = (self.rows == MISSING).any(axis=1)
         self.whole, self.partial = np.flatnonzero(~has_missing), np.flatnonzero(has_missing)
-        impossible = np.flatnonzero(model.scores(self.rows[self.whole]) == -np.inf)
-        if impossible.size:
-            self.refuse(self.whole[impossible])
         self.model = model
         self.of_entry = np.repeat(np.arange(model.num_variables), model.num_states)
         self.state_of_entry = np.arange(len(self.of_entry)) - model.unary.start[self.of_entry]
@@ -149,7 +146,17 @@ class Cases:
 
     @cached_property
     def counts(self) -> Floats:
-        return chosen_entries(self.model, self.rows[self.whole], self.weight[self.whole])
+        """Rows of probability zero are refused; Overdue where the watch says stop before all are counted."""
+        counts = [np.zeros(len(flat)) for flat in tables_of(self.model)]
+        impossible = []
+        num_tables = self.model.num_variables + self.model.num_edges + len(self.model.factors.variables)
+        for block in in_blocks(self.whole, num_tables):
+            self.watch.check_stop()
+            impossible.append(block[self.model.scores(self.rows[block]) == -np.inf])
+            add_chosen_entries(self.model, self.rows[block], self.weight[block], counts)
+        if any(map(len, impossible)):
+            self.refuse(np.concatenate(impossible))
+        return np.concatenate(counts)
 
     @cached_property
     def chosen(self) -> Integers:
@@ -166,21 +173,17 @@ class Cases:
         return ((states == MISSING) | (states == self.state_of_entry)).T
 
 
-def chosen_entries(model: Model, rows: Rows, weight: Floats) -> Floats:
-    """(E,) how often each entry of the tables is chosen by configurations (N, n) that count so often."""
-    counts = [np.zeros(len(flat)) for flat in tables_of(model)]
+def add_chosen_entries(model: Model, rows: Rows, weight: Floats, counts: list[Floats]) -> None:
+    """Add how often each entry of the tables of each kind is chosen by configurations (N, n) that count so often."""
     larger, (i, j) = model.factors, model.edges.T
-    num_tables = model.num_variables + model.num_edges + len(larger.variables)
-    for some in in_blocks(np.arange(len(rows)), num_tables):
-        x = rows[some].astype(np.int64)
-        places = [model.unary.start[:-1] + x, model.pairwise.start[:-1] + x[:, i] * model.num_states[j] + x[:, j]]
-        if larger:
-            inside = np.add.reduceat(x[:, larger.variables] * larger.strides, larger.scope_start[:-1], axis=1)
-            places.append(larger.start[:-1] + inside)
-        for count, place in zip(counts, places, strict=False):
-            if place.size:
-                count += np.bincount(place.ravel(), np.repeat(weight[some], place.shape[1]), len(count))
-    return np.concatenate(counts)
+    x = rows.astype(np.int64)
+    places = [model.unary.start[:-1] + x, model.pairwise.start[:-1] + x[:, i] * model.num_states[j] + x[:, j]]
+    if larger:
+        inside = np.add.reduceat(x[:, larger.variables] * larger.strides, larger.scope_start[:-1], axis=1)
+        places.append(larger.start[:-1] + inside)
+    for count, place in zip(counts, places, strict=False):
+        if place.size:
+            count += np.bincount(place.ravel(), np.repeat(weight, place.shape[1]), len(count))
 
 
 def in_blocks(numbers: Integers, num_entries: int) -> Iterator[Integers]:
@@ -222,7 +225,9 @@ class Objective:
         cases, inputs = self.cases, self.cases.inputs
         by_tables = cases.counts.copy()
         by_inputs = np.zeros(inputs.shape) if inputs is not None and inputs.has_weights else None
+        self.watch.check_stop()
         whole = self._scores(model, weights, by_inputs)
+        self.watch.check_stop()
         gradients = (by_tables, by_inputs) if gradient else None
         given = self._summed("given", model, weights, gradients, both)
         all_of = self._summed("all", model, weights, gradients, both)
@@ -244,6 +249,7 @@ class Objective:
         total, size = float(terms.sum()), float(np.abs(terms).sum())
         if inputs is not None:
             for block in in_blocks(cases.whole, self.num_entries):
+                self.watch.check_stop()
                 states = cases.allowed(block)
                 added = np.where(states, inputs.potentials(block, weights).T, 0.0)
                 total, size = total + float(added.sum()), size + float(np.abs(added).sum())

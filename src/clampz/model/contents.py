@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels.sums import add_up
 from clampz.errors import EvidenceError, ModelError
-from clampz.model.factors import Factor, FactorTables, sliced
+from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, offsets, ranges
 from clampz.model.variables import Evidence, Findings
 from clampz.numerics import Floats, Integers
@@ -164,30 +164,47 @@ def fixed(contents: Contents, known: Mapping[int, int], said: Evidence) -> Conte
     inside = free[i] & free[j]
     entry, edge, a, b = tables.entries(np.flatnonzero(~inside))
     state_i, state_j, value = state[i[edge]], state[j[edge]], contents.pairwise[entry]
-    unary = np.where(np.repeat(free, num_states), contents.unary, 0.0)
+    cut, beside = _cut(contents.factors, free)
+    pieces = contents.factors.take(cut).given(state)
+    near = np.zeros(len(num_states), dtype=np.bool_)  # free variables that something is left for
+    near[contents.edges[~inside]] = near[pieces.variables] = True
+    near &= free
+    of_near = np.repeat(near, num_states)
     of_known = [contents.unary[start[:-1][~free] + state[~free]], value[(state_i == a) & (state_j == b)]]
     constants = np.concatenate([[contents.constant], *of_known])
     left = [
         FactorTables(num_states, np.zeros(len(constants) + 1, dtype=np.int64), np.empty(0, dtype=np.int64), constants),
-        _of_one(num_states, np.arange(len(num_states)), unary),
+        _of_one(num_states, np.flatnonzero(near), contents.unary[of_near]),
         _of_one(num_states, j[free[j] & ~free[i]], value[(state_i == a) & (state_j < 0)]),
         _of_one(num_states, i[free[i] & ~free[j]], value[(state_j == b) & (state_i < 0)]),
-        FactorTables.of(num_states, [sliced(factor, known) for factor in contents.factors]),
+        pieces,
+        contents.factors.take(beside),
     ]
     folded = fold(FactorTables.joined(num_states, left))
     if folded.constant == -np.inf:
         raise EvidenceError(
             f"evidence {dict(said)!r:.200} is impossible: the model gives it probability zero, so Z = 0 under it"
         )
-    folded.unary[np.repeat(~free, num_states)] = -np.inf
-    folded.unary[start[:-1][~free] + state[~free]] = 0.0
+    unary = np.where(of_near, folded.unary, contents.unary)
+    unary[np.repeat(~free, num_states)] = -np.inf
+    unary[start[:-1][~free] + state[~free]] = 0.0
     return contents._replace(
-        unary=folded.unary,
+        unary=unary,
         edges=np.concatenate([contents.edges[inside], folded.edges]),
         pairwise=np.concatenate([contents.pairwise[np.repeat(inside, np.diff(tables.start))], folded.pairwise]),
-        factors=folded.factors,
+        factors=FactorTables.joined(num_states, [contents.factors.take(~(cut | beside)), folded.factors]),
         constant=folded.constant,
     )
+
+
+def _cut(factors: FactorTables, free: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which factors have variables that are not free; and which others may be over what these leave of a scope, to be
+    added to that."""
+    arity, num_free = np.diff(factors.scope_start), factors.num_among(free)
+    cut = num_free < arity
+    left = np.zeros(len(free), dtype=np.bool_)
+    left[factors.variables[np.repeat(cut & (num_free > 2), arity)]] = True
+    return cut, ~cut & (factors.num_among(left & free) == arity)
 
 
 def scaled(contents: Contents, beta: float) -> Contents:
@@ -216,19 +233,14 @@ def among(contents: Contents, variables: Integers) -> Contents:
     place = np.full(len(contents.num_states), -1, dtype=np.int64)
     place[variables] = np.arange(len(variables))
     edges = np.flatnonzero((place[contents.edges] >= 0).all(axis=1))
-    num_states, tables, larger = contents.num_states[variables], contents.tables.start, contents.factors
-    arity, sizes = np.diff(larger.scope_start), np.diff(larger.start)
-    of = np.repeat(np.arange(len(larger)), arity)
-    inside = np.flatnonzero(np.bincount(of, place[larger.variables] >= 0, len(larger)) == arity)
-    scopes = place[larger.variables[ranges(larger.scope_start[inside], arity[inside])]]
+    num_states, tables = contents.num_states[variables], contents.tables.start
+    larger = contents.factors.take(contents.factors.num_among(place >= 0) == np.diff(contents.factors.scope_start))
     return Contents(
         num_states,
         contents.unary[ranges(offsets(contents.num_states)[variables], num_states)],
         place[contents.edges[edges]],
         contents.pairwise[ranges(tables[edges], tables[edges + 1] - tables[edges])],
-        FactorTables(
-            num_states, offsets(arity[inside]), scopes, larger.flat[ranges(larger.start[inside], sizes[inside])]
-        ),
+        FactorTables(num_states, larger.scope_start, place[larger.variables], larger.flat),
         contents.constant,
         contents.names and [contents.names[v] for v in variables.tolist()],
         contents.state_names and [contents.state_names[v] for v in variables.tolist()],

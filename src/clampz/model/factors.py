@@ -4,10 +4,11 @@ A model keeps its factors of three or more variables with the variables of each 
 none of them constant.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz.model.tables import Listed, offsets, read_only
 from clampz.numerics import Floats, Integers
@@ -63,6 +64,33 @@ class FactorTables(Listed[Factor]):
     def __len__(self) -> int:
         return len(self.scope_start) - 1
 
+    def take(self, chosen: NDArray[np.bool_]) -> "FactorTables":
+        """Some of them, in their order."""
+        arity, sizes = np.diff(self.scope_start), np.diff(self.start)
+        variables, flat = self.variables[np.repeat(chosen, arity)], self.flat[np.repeat(chosen, sizes)]
+        return FactorTables(self.num_states, offsets(arity[chosen]), variables, flat)
+
+    def num_among(self, among: NDArray[np.bool_]) -> Integers:
+        """How many variables of each scope are among these (n,)."""
+        num: Integers = np.diff(offsets(among[self.variables])[self.scope_start])
+        return num
+
+    def given(self, state: Integers) -> "FactorTables":
+        """With variables fixed to these states (n,), but where that is -1, and gone from their scopes."""
+        arity, sizes, strides, fixed = np.diff(self.scope_start), np.diff(self.start), self.strides, state >= 0
+        place = np.arange(len(self.flat)) - np.repeat(self.start[:-1], sizes)
+        agrees = np.ones(len(place), dtype=np.bool_)
+        for p in range(int(arity.max(initial=0))):
+            at = np.minimum(self.scope_start[:-1] + p, len(self.variables) - 1)
+            i = self.variables[at]
+            some = np.flatnonzero(np.repeat((arity > p) & fixed[i], sizes))
+            stride, num_states, chosen = (
+                np.repeat(each, sizes)[some] for each in (strides[at], self.num_states[i], state[i])
+            )
+            agrees[some] &= place[some] // stride % num_states == chosen
+        left = arity - self.num_among(fixed)
+        return FactorTables(self.num_states, offsets(left), self.variables[~fixed[self.variables]], self.flat[agrees])
+
     def holding(self, variables: Sequence[int]) -> Integers:
         """The numbers of the factors that are over all of these variables, and perhaps others; those with the smallest
         scopes first."""
@@ -109,9 +137,3 @@ def table_sizes(num_states: Integers, scope_start: Integers, variables: Integers
     factor = np.repeat(np.arange(len(sizes)), np.diff(scope_start))
     np.multiply.at(sizes, factor, num_states[variables])
     return sizes
-
-
-def sliced(factor: Factor, known: Mapping[int, int]) -> Factor:
-    """A factor with some of its variables fixed to a state, and gone from its scope."""
-    place: tuple[Any, ...] = tuple(known.get(i, slice(None)) for i in factor.scope)
-    return Factor(tuple(i for i in factor.scope if i not in known), np.asarray(factor.table[place]))

@@ -152,8 +152,11 @@ class Variables:
         >>> spins.findings({"a": -1, "b": [0.2, 0.8]})
         Findings(states={0: 0}, likelihoods={1: array([0.2, 0.8])})
         """
+        evidence = as_mapping(evidence)
+        if self._are_indices(evidence):
+            return Findings(dict(evidence), {})
         found = Findings({}, {})
-        for variable, said in as_mapping(evidence).items():
+        for variable, said in evidence.items():
             i = self.variable_index(variable)
             if i in found.likelihoods or (i in found.states and _is_soft(said)):
                 raise EvidenceError(f"evidence is about variable {variable!r} twice, with likelihoods: give them once")
@@ -164,6 +167,18 @@ class Variables:
             if found.states.setdefault(i, a) != a:
                 raise EvidenceError(f"evidence gives variable {variable!r} two states, {found.states[i]} and {a}")
         return found
+
+    def _are_indices(self, evidence: Evidence) -> bool:
+        """Whether this is plain to see, all at once, of variables and of their states: there may be millions."""
+        if self.state_names is not None or set(map(type, evidence)) | set(map(type, evidence.values())) != {int}:
+            return False
+        try:
+            variables, states = (np.fromiter(each, np.int64, len(evidence)) for each in (evidence, evidence.values()))
+        except OverflowError:
+            return False
+        if variables.min() < 0 or variables.max() >= self.num_variables:
+            return False
+        return bool(((states >= 0) & (states < self.num_states[variables])).all())
 
     def _as_likelihoods(self, variable: Variable, i: int, said: Sequence[Any]) -> Floats:
         try:

@@ -36,6 +36,8 @@ EXACT_PASSES, ENTRY_BYTES = 6.0, 40
 ENTRIES_PER_LIMIT = 0.25
 # Seconds that building a structure and its tables takes for each variable.
 BUILDING_SECONDS = 1.5e-5
+# Seconds that a table entry of a structure takes until there is a bound by it: not to be left half way.
+LAYING_SECONDS = 1e-7
 # Entries of a clique at least, and at most, where nobody says.
 SMALLEST_LIMIT, LARGEST_LIMIT = 2**3, 2**22
 # Numbers of a block of draws, whole configurations counted.
@@ -115,6 +117,13 @@ def propose(
             if limit is not None or chosen <= SMALLEST_LIMIT:
                 raise
             chosen = max(chosen // 4, SMALLEST_LIMIT)
+            continue
+        laying = LAYING_SECONDS * structure.num_entries
+        if limit is None and laying > worth and chosen > SMALLEST_LIMIT:  # dense models have many more than is usual
+            chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_LIMIT)))
+            structure = None
+        elif laying > watch.left():
+            raise Overdue
     state = State.upper(Tables.of(model, structure), unary)
     if structure.num_cliques > model.num_variables:
         share = watch.share(2 * BOUND_SHARE)  # the rates that it is planned by may be wrong

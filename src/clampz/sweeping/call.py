@@ -28,7 +28,7 @@ from clampz.signature import Approximation
 from clampz.summing.exact import exact
 from clampz.summing.plans import ExactCost, exact_cost
 from clampz.sweeping.result import Sweep
-from clampz.watch import Progress, Watch
+from clampz.watch import GRACE, Progress, Watch
 
 # Seconds where the caller sets no limit: for what is not exact, and for what is.
 DEFAULT_TIME, EXACT_TIME = 30.0, 60.0
@@ -48,6 +48,8 @@ NUM_RUNS = 3
 # Seconds per table entry that the mean of the score takes, and that it takes at the least to see what an exact sum
 # needs, about.
 SECONDS_PER_ENTRY, SECONDS_TO_PLAN = 5e-7, 1e-7
+# Seconds per table entry that Bethe, or a bracket, takes at the least.
+LEAST_SECONDS = 1.5e-7
 
 Listener = Callable[[Progress | Bracket], object]
 
@@ -197,7 +199,9 @@ class _Sweeping:
 
     def bracketed(self, beta: float) -> _Point:
         """Ends by regions, and by `bound` where there is time for a search or the model is too large for regions; the
-        rest by Bethe."""
+        rest by Bethe; nothing where there is no time even to begin."""
+        if self._too_late(self.watch):
+            return _Point()
         share = self.watch.share(BRACKET_SHARE)
         found = self._solved(bethe, beta, self.watch.share(BETHE_SHARE), tol=BETHE_TOL)
         lower, upper = found.lower, found.upper
@@ -207,7 +211,7 @@ class _Sweeping:
                 part = share.share(REGIONS_SHARE)
                 closer = self._solved(regions, beta, part, limit=limit, marginals=False)
                 lower, upper = max(lower, closer.lower), min(upper, closer.upper)
-        if limit < LEAST_LIMIT or share.left() > SEARCH_SECONDS:
+        if (limit < LEAST_LIMIT or share.left() > SEARCH_SECONDS) and not self._too_late(share):
             charged = self.batch.sizes.rounding(beta)
             bracket = bound(
                 self.model.at(beta),
@@ -226,6 +230,10 @@ class _Sweeping:
         if log_z + beta * energy < -NEAR:  # no distribution has an entropy below zero
             energy, heat = math.nan, math.nan
         return _Point(lower, upper, log_z, energy, heat, "bracket")
+
+    def _too_late(self, watch: Watch) -> bool:
+        """Whether what is left of the time is too little for the least that can be done, and that takes long."""
+        return LEAST_SECONDS * self.num_entries > max(watch.left(), GRACE)
 
     def _limit(self, seconds: float) -> int:
         """Table entries of a region that there is time for, or 0."""
