@@ -45,7 +45,7 @@ def holds(claim: Claimed, truth: Truth) -> bool:
             return Decimal(claim.lower) - OWN_ERROR <= p <= Decimal(claim.upper) + OWN_ERROR
         if math.isnan(claim.lower) or math.isnan(claim.upper):
             return False
-        log_z = truth.log_z(*claim.evidence)
+        log_z = truth.log_z(*claim.evidence) if claim.value is None else claim.value(truth)
         if log_z is None:
             return claim.lower == -math.inf
         off = OWN_ERROR * (abs(log_z) + OWN_ERROR)
@@ -99,6 +99,9 @@ def _shown(claim: Claimed, truth: Truth) -> str:
     with localcontext(CONTEXT):
         if claim.variable >= 0:
             return f"P(X{claim.variable} = {claim.state}) = {truth.marginal(claim.variable)[claim.state]:.25g}"
+        if claim.value is not None:
+            value = claim.value(truth)
+            return "-inf" if value is None else f"{value:.25g}"
         log_z = truth.log_z(*claim.evidence)
         given = f" given {dict(claim.evidence)}" if claim.evidence else ""
         return f"log Z = {'-inf' if log_z is None else f'{log_z:.25g}'}{given}"

@@ -1,7 +1,7 @@
 """The models of `soundness.py`: kinds that have broken bounds before, or might."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -30,15 +30,23 @@ class Drawn(NamedTuple):
         names = [f"v{i}" for i in range(len(self.num_states))] if self.named else None
         return cz.Model.from_factors(list(self.num_states), list(self.factors), constant=self.constant, names=names)
 
-    def given(self, evidence: dict[int, int]) -> "Drawn":
-        """With one state left of some variables."""
+    def given(self, evidence: Mapping[int, int | list[int]]) -> "Drawn":
+        """With one state left of some variables, or a few."""
         seen = []
-        for i, a in evidence.items():
+        for i, states in evidence.items():
             table = np.full(self.num_states[i], HARD)
-            table[a] = 0.0
+            table[states] = 0.0
             seen.append(((i,), table))
         alike = tuple(-1 - i if i in evidence else group for i, group in enumerate(self.alike))
         return self._replace(factors=(*self.factors, *seen), alike=alike)
+
+    def at(self, beta: float) -> "Drawn":
+        """At an inverse temperature, 0 or a power of two: no number is rounded."""
+        hot = [
+            (scope, np.where(table > HARD, beta * np.where(table > HARD, table, 0.0), HARD))
+            for scope, table in self.factors
+        ]
+        return self._replace(factors=tuple(hot), constant=beta * self.constant)
 
     def program(self) -> str:
         """What makes it again."""

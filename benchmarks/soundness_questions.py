@@ -5,6 +5,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -17,6 +18,7 @@ from clampz.elimination import plans
 from clampz.summing import plans as sum_plans
 from clampz.watch import UNLIMITED
 from soundness_models import Drawn
+from soundness_truth import Truth
 
 # Beyond the rounding of log Z, what a marginal that is called exact may be off by.
 MARGINAL_ERROR = 1e-9
@@ -30,7 +32,8 @@ Numbers = np.random.Generator
 
 
 class Claimed(NamedTuple):
-    """An interval that something says the truth is in: log Z under some evidence, or the probability of a state."""
+    """An interval that something says the truth is in: log Z under some evidence, the probability of a state, or
+    another value, as a function of the truth (None for -inf)."""
 
     what: str
     lower: float
@@ -38,6 +41,7 @@ class Claimed(NamedTuple):
     evidence: Evidence = ()
     variable: int = -1
     state: int = -1
+    value: Callable[[Truth], Decimal | None] | None = None
 
 
 Question = Callable[[Drawn, cz.Model, Numbers], Iterator[Claimed]]
@@ -351,6 +355,121 @@ def one_exact(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
         yield from exact_marginals(drawn, "marginals of a contraction", found.marginals, found.upper - found.lower, rng)
 
 
+def best_configuration(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """The ends of the largest score all along, and what is called optimal."""
+    evidence = some_evidence(drawn, rng) if rng.random() < 0.4 else {}
+    gap, seen = float(rng.choice([0.0, 1e-9, 0.5])), []
+    options: dict[str, Any] = {"num_best": int(rng.choice([1, 1, 2, 5])), "gap": gap, "threads": 1}
+    if rng.random() < 0.3:
+        options["time"] = float(rng.choice([0.0, 1e-3, 1e-2]))
+    if rng.random() < 0.2:
+        options["memory"] = int(rng.choice([1, 1_000, 100_000]))
+    try:
+        found = cz.mode(model, evidence=said(drawn, evidence) or None, progress=seen.append, **options)
+    except cz.EvidenceError:
+        yield Claimed("evidence refused", -math.inf, -math.inf, tuple(evidence.items()))
+        return
+
+    def largest(truth: Truth) -> Decimal | None:
+        """As a float, which the score of a configuration is: rounded once."""
+        top = (Truth(truth.drawn.given(evidence)) if evidence else truth).largest()
+        return None if top is None else Decimal(float(top))
+
+    # tables that say nothing are added to the constant, which is rounded once
+    constants = [drawn.constant, *(float(t.flat[0]) for _, t in drawn.factors if t.min() == t.max() > -math.inf)]
+    sizes = [*map(abs, constants), abs(found.score) if found.best else 0.0]
+    off = 2.0**-52 * sum(sizes) if any(constants[1:]) else 0.0
+    for moment in (*seen, *found.trace, found):
+        yield Claimed("mode", moment.lower - off, moment.upper + off, value=largest)
+    if found.is_optimal and found.best:
+        tables = model.unary.flat, model.pairwise.flat, model.factors.flat
+        size = abs(model.constant) + sum(float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in tables)
+        yield Claimed("mode, optimal", -math.inf, found.score + gap + MARGINAL_ERROR + 1e-12 * size, value=largest)
+
+
+def event(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """The probability of states of a few variables, given others, and its logarithm."""
+    evidence = some_evidence(drawn, rng) if rng.random() < 0.3 else {}
+    states = {
+        i: sorted(
+            rng.choice(drawn.num_states[i], size=int(rng.integers(1, drawn.num_states[i] + 1)), replace=False).tolist()
+        )
+        for i in some_evidence(drawn, rng)
+    }
+
+    def log_probability(truth: Truth) -> Decimal | None:
+        whole = truth.drawn.given(evidence)
+        inside = Truth(whole.given(states)).log_z()
+        return None if inside is None else inside - Truth(whole).log_z()
+
+    def probability(truth: Truth) -> Decimal:
+        log_p = log_probability(truth)
+        return Decimal(0) if log_p is None else log_p.exp()
+
+    options: dict[str, Any] = {"gap": float(rng.choice([0.0, 0.01, 0.5])), "time": float(rng.choice([0.0, 0.01, 1.0]))}
+    seen: list[cz.Probability] = []
+    try:
+        found = cz.probability(
+            model, said(drawn, states), evidence=said(drawn, evidence), progress=seen.append, **options
+        )
+    except cz.EvidenceError:
+        yield Claimed("evidence refused", -math.inf, -math.inf, tuple(evidence.items()))
+        return
+    if Truth(drawn.given(evidence)).log_z() is not None:
+        for each in (*seen, found):
+            yield Claimed("probability", each.lower, each.upper, value=probability)
+            yield Claimed("probability, its logarithm", each.log_lower, each.log_upper, value=log_probability)
+
+
+def ratio(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Of Z of a model and of another: with other unary potentials, at another temperature, or with states ruled out."""
+    kind = int(rng.integers(3))
+    if kind == 0:
+        own = [((i,), rng.normal(size=k)) for i, k in enumerate(drawn.num_states)] if not drawn.alike else []
+        other = drawn._replace(factors=(*drawn.factors, *own))
+    else:
+        other = drawn.at(0.5) if kind == 1 else drawn.given(some_evidence(drawn, rng))
+    options: dict[str, Any] = {"gap": float(rng.choice([0.0, 0.01, 0.5])), "time": float(rng.choice([0.0, 0.01, 1.0]))}
+
+    def log_ratio(truth: Truth) -> Decimal | None:
+        one = Truth(other).log_z()
+        return None if one is None else one - truth.log_z()
+
+    try:
+        found = cz.log_ratio(other.model(), model, **options)
+    except cz.EvidenceError:
+        yield Claimed("evidence refused", -math.inf, -math.inf)
+        return
+    if Truth(drawn).log_z() is not None:
+        yield Claimed("log_ratio", found.lower, found.upper, value=log_ratio)
+
+
+def temperatures(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Lanes at inverse temperatures, by every method and by `sweep`."""
+    betas = rng.choice([0.0, 2.0**-40, 0.25, 0.5, 1.0, 2.0, 8.0, 2.0**20], size=3, replace=False).tolist()
+    method, name = some_method(rng)
+    try:
+        if rng.random() < 0.3:
+            name, found = "sweep", cz.sweep(model, betas, time=float(rng.choice([0.01, 1.0])), threads=1)
+        else:
+            found = method(model, beta=betas, **some_options(name, rng))
+    except cz.OptionError as error:
+        if "for potentials of up to" in str(error):
+            return
+        raise
+    except cz.ModelError:
+        yield Claimed("model refused", -math.inf, -math.inf)
+        return
+    for beta, lower, upper in zip(
+        betas, np.asarray(found.lower).tolist(), np.asarray(found.upper).tolist(), strict=True
+    ):
+
+        def log_z(truth: Truth, beta: float = beta) -> Decimal | None:
+            return Truth(truth.drawn.at(beta)).log_z()
+
+        yield Claimed(f"{name} at a temperature", lower, upper, value=log_z)
+
+
 # How often each is asked, of the questions that a model is asked.
 QUESTIONS: dict[str, tuple[Question, float]] = {
     question.__name__: (question, weight)
@@ -371,5 +490,9 @@ QUESTIONS: dict[str, tuple[Question, float]] = {
         (planar, 1.0),
         (contracted, 1.0),
         (summed_in_dives, 1.0),
+        (best_configuration, 2.0),
+        (event, 1.0),
+        (ratio, 1.0),
+        (temperatures, 1.5),
     )
 }

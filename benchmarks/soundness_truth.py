@@ -6,10 +6,12 @@ decimals of sixty digits.
 """
 
 import math
+import operator
+from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,6 +72,20 @@ class Truth:
             table = self._states(variable)
             total = table.sum()
             return [value / total for value in table.tolist()]
+
+    def largest(self) -> Decimal | None:
+        """The largest score; None for Z = 0."""
+        states = self._table_sizes
+        scores = [
+            (
+                scope,
+                np.array([NEVER if v is None else v for v in values], dtype=object).reshape([states[i] for i in scope]),
+            )
+            for scope, values in self._factors
+        ]
+        top = int(summed(states, scores, None, MAXIMA)[()])
+        with localcontext(CONTEXT):
+            return None if top < NEVER // 2 else as_decimal(top + (fixed(self.drawn.constant) or 0))
 
     def _summed(self, keep: int | None, evidence: dict[int, int] | None = None) -> Any:
         states, (_, weights) = list(self._table_sizes), self._scaled
@@ -190,7 +206,20 @@ def near_the_top(states: tuple[int, ...], factors: Factors) -> tuple[Scope, list
 # -- sums ------------------------------------------------------------------------------------------------------------
 
 
-def summed(num_states: tuple[int, ...], weights: Weights, keep: int | None) -> Any:
+class Algebra(NamedTuple):
+    """What tables are combined by: the one that changes nothing, how two are, and all entries along an axis."""
+
+    one: Any
+    both: Callable[[Any, Any], Any]
+    along: Callable[..., Any]
+
+
+SUMS, MAXIMA = Algebra(Decimal(1), operator.mul, np.sum), Algebra(0, operator.add, np.max)
+# A hard zero among whole numbers: less than any that are not.
+NEVER = -(1 << 4000)
+
+
+def summed(num_states: tuple[int, ...], weights: Weights, keep: int | None, algebra: Algebra = SUMS) -> Any:
     """The sum over all variables but one; always the variable next whose table is smallest."""
     left = list(weights)
     variables = {i for i in range(len(num_states)) if i != keep}
@@ -204,17 +233,17 @@ def summed(num_states: tuple[int, ...], weights: Weights, keep: int | None) -> A
         for u in others:
             around[u] = (around[u] | others) - {i}
         scope = (*sorted(others), i)
-        left.append((scope[:-1], product(num_states, mine, scope).sum(axis=-1)))
-    return product(num_states, left, () if keep is None else (keep,))
+        left.append((scope[:-1], algebra.along(product(num_states, mine, scope, algebra), axis=-1)))
+    return product(num_states, left, () if keep is None else (keep,), algebra)
 
 
-def product(num_states: tuple[int, ...], factors: Weights, scope: Scope) -> Any:
+def product(num_states: tuple[int, ...], factors: Weights, scope: Scope, algebra: Algebra) -> Any:
     """The product of tables over these variables, smaller ones first: they are multiplied with fewer entries."""
-    out: Any = np.full([1] * len(scope), Decimal(1), dtype=object)
+    out: Any = np.full([1] * len(scope), algebra.one, dtype=object)
     for mine, table in sorted(factors, key=lambda item: len(item[0])):
         shape = [num_states[i] if i in mine else 1 for i in scope]
         order = sorted(range(len(mine)), key=lambda a: scope.index(mine[a]))
-        out = out * np.asarray(table, dtype=object).transpose(order).reshape(shape)
+        out = algebra.both(out, np.asarray(table, dtype=object).transpose(order).reshape(shape))
     return np.broadcast_to(np.asarray(out, dtype=object), [num_states[i] for i in scope])
 
 

@@ -148,6 +148,24 @@ def test_evidence_of_random_models(seed):
     assert all(found.states[i] == a for i, a in known.items())
 
 
+@pytest.mark.parametrize("num_best", [1, 3])
+def test_ends_hold_to_the_last_digit(num_best):
+    """Those of the model as it was given: with evidence, tables are added up, which rounds what then cancels."""
+    for seed in range(60):
+        rng = np.random.default_rng(3100 + seed)
+        size = [1.0, 1e15][seed % 2]
+        pairs = rng.normal(size=(4, 2, 2)) + size * np.array([1.0, -1.0, 1.0, -1.0])[:, None, None]
+        scopes = [(0, 1), (1, 2), (2, 3), (0, 3)]
+        unary = [((i,), rng.normal(size=2)) for i in range(4)]
+        model = cz.Model.from_factors([2] * 4, [*zip(scopes, pairs, strict=True), *unary])
+        known = {0: 1} if seed % 3 else None
+        found, wanted = cz.mode(model, evidence=known, num_best=num_best), ranked(model, known)
+        for each in found.best:
+            assert each.score == math.fsum(terms(model, each.states.tolist()))
+        for moment in (found, *found.trace):
+            assert moment.lower <= wanted[0][0] <= moment.upper
+
+
 def test_components_are_maximised_one_by_one(monkeypatch, small_tables):
     small_tables(np.random.default_rng(0))
     K = [frustrated(9, rng=seed) for seed in range(3)]
@@ -160,6 +178,23 @@ def test_components_are_maximised_one_by_one(monkeypatch, small_tables):
         found = cz.mode(model)
         assert found.is_optimal and abs(found.score - best) <= EXACT
         assert best - EXACT <= found.upper <= best + EXACT
+
+
+def test_ends_of_components_that_cancel_hold(monkeypatch):
+    """What is rounded in each of them is larger than what their sum is rounded by."""
+    monkeypatch.setattr(parts, "EXACT_SHARE", 0.0)
+    monkeypatch.setattr(call, "simplify", lambda model, **_: unchanged(model, "max"))
+    for seed in range(20):
+        rng = np.random.default_rng(3200 + seed)
+        pairs = {
+            (i + first, j + first): size + rng.normal(size=(2, 2))
+            for first, size in ((0, 1e3), (3, -1e3))
+            for i, j in ((0, 1), (1, 2), (0, 2))
+        }
+        model = cz.Model(np.zeros((6, 2)), pairs)
+        found, (best, _) = cz.mode(model, threads=1), ranked(model)[0]
+        for moment in (found, *found.trace):
+            assert moment.lower <= best <= moment.upper
 
 
 @pytest.mark.parametrize(

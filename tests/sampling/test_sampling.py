@@ -184,6 +184,8 @@ def test_nothing_to_draw():
         cz.sample(none)
     with pytest.raises(cz.EvidenceError):
         cz.sample(NAMED, evidence={"a": "no", "b": "z"})
+    with pytest.raises(cz.ModelError, match="Z = 0: no configuration is possible"):
+        cz.sample(cz.Model.from_factors([], [((), np.array(-np.inf))]))
 
 
 def test_draws_none_of_which_is_possible(monkeypatch):
@@ -193,6 +195,8 @@ def test_draws_none_of_which_is_possible(monkeypatch):
     monkeypatch.setattr(ways, "simplify", lambda model, **_: unchanged(model, "sum"))
     monkeypatch.setattr(ways, "HOPELESS_DRAWS", 1000)
     found = cz.sample(none, 10, limit=9, method="weighted")
+    assert len(found) == 0 and "no more could be had after 0 of 10" in found.reason
+    found = cz.sample(none, 10, limit=9, method="rejection", time=60.0)
     assert len(found) == 0 and "no more could be had after 0 of 10" in found.reason
     with pytest.raises(cz.ModelError, match="chains need one to begin at"):
         cz.sample(none, 10, limit=9, method="gibbs")

@@ -12,10 +12,9 @@ from clampz.errors import TooWideError
 from clampz.generators import Seed, as_generator
 from clampz.maximising.parts import Limits, Part
 from clampz.maximising.results import Mode, ModeStop, Moment, Scored
-from clampz.maximising.terms import States, score_of
+from clampz.maximising.terms import States, folding_error, rounded_sum, score_of
 from clampz.model import Evidence, Model
 from clampz.model.fixing import component, component_labels, given
-from clampz.numerics import EPS
 from clampz.options import Options, bytes_in_words, check_option, check_whole, is_number, memory_allowed
 from clampz.simplifying import Simplified, simplify
 from clampz.simplifying.simplified import unchanged
@@ -87,13 +86,15 @@ def mode(
     options = Options(time=DEFAULT_TIME if time is None else time, threads=threads)
     num_bytes = memory_allowed(memory)
     seed = int(as_generator(0 if rng is None else rng).integers(1, 2**31))
-    if evidence is not None:
-        model = given(model, evidence)
+    before, model = model, given(model, evidence)
     _check_memory(model, num_best, num_bytes)
     teller = Teller(progress)
     teller.watch = watch = Watch(options.time, stop=teller.tells_to_stop)
     with watch.interruptible(), Workers(options.num_threads) as workers:
         run = Ascent(model, Limits(gap, num_best, num_bytes, seed), watch, teller)
+        if evidence is not None:
+            run.unfolded = before.condition(before.findings(evidence).likelihoods)
+            run.folding_error = folding_error(model)
         run.go(workers)
     return run.result()
 
@@ -153,12 +154,22 @@ class Teller:
 
 @dataclass(eq=False)
 class Ascent:
-    """A model on its way to its maximum: what simplifying leaves of it, in parts."""
+    """A model on its way to its maximum: what simplifying leaves of it, in parts.
+
+    Attributes
+    ----------
+    unfolded
+        The model before states that are known were folded into its tables, which rounds; what is found is scored by it.
+    folding_error
+        How much that may have changed a score.
+    """
 
     model: Model
     limits: Limits
     watch: Watch
     teller: Teller
+    unfolded: Model | None = None
+    folding_error: float = 0.0
     simplified: Simplified = field(init=False)
     parts: list[Part] = field(default_factory=list)
     is_split: bool = False
@@ -228,12 +239,13 @@ class Ascent:
         """Bounds on the largest score, from all parts."""
         if self.simplified.contradiction:
             return -math.inf, -math.inf
-        constant = self.simplified.model.constant if self.is_split else 0.0
-        lower = constant + math.fsum(part.lower for part in self.parts)
-        upper = constant + math.fsum(part.upper for part in self.parts)
-        if math.isfinite(upper) and self.is_split:
-            upper += 2 * EPS * (abs(upper) + abs(constant))
-        return self.simplified.bounds(lower, upper)
+        lower, upper = self.parts[0].lower, self.parts[0].upper
+        if self.is_split:
+            constant = self.simplified.model.constant
+            lower = rounded_sum([constant, *(part.lower for part in self.parts)], -1.0)
+            upper = rounded_sum([constant, *(part.upper for part in self.parts)], 1.0)
+        lower, upper = self.simplified.bounds(lower, upper)
+        return lower - self.folding_error, upper + self.folding_error
 
     def tell(self) -> None:
         """A moment for the trace, where something has changed."""
@@ -269,7 +281,9 @@ class Ascent:
         """The best configurations of the original, each rounded once."""
         if self.simplified.contradiction or not all(part.found for part in self.parts):
             return []
-        if self.simplified.is_trivial and not self.is_split and self.limits.num_best == 1:
+        scored_by = self.model if self.unfolded is None else self.unfolded
+        is_whole = self.simplified.is_trivial and not self.is_split and scored_by is self.model
+        if is_whole and self.limits.num_best == 1:
             score, states = self.parts[0].found[0]
             return [Scored(states, score)]
         num = min(len(part.found) for part in self.parts)
@@ -278,5 +292,5 @@ class Ascent:
             for k in range(num):
                 rest[k, part.variables] = part.found[k][1]
         whole: States = self.simplified.states(rest, rng=0).astype(np.int32)
-        scored = [Scored(states, score_of(self.model, states)) for states in whole]
+        scored = [Scored(states, score_of(scored_by, states)) for states in whole]
         return sorted((each for each in scored if each.score > -math.inf), key=lambda each: -each.score)

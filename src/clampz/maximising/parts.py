@@ -212,6 +212,9 @@ class Part:
         scores = self.model.scores(search.found)
         best = np.argsort(-scores, kind="stable").tolist()
         self.found = [(float(scores[k]), search.found[k]) for k in best]
+        if self.found:  # a bound, which the others are not: rounded once
+            first = self.found[0][1]
+            self.found[0] = (score_of(self.model, first), first)
 
     def take(self, states: States) -> None:
         """A configuration that was found, if it is possible, and better than what there was."""

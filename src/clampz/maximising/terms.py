@@ -1,5 +1,6 @@
 """Scores of configurations, and local search for one of large score in all tables of a model end to end."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,6 +117,22 @@ def largest_sum(model: Model) -> float:
     tops = [np.maximum.reduceat(each.flat, each.start[:-1]) for each in tables if len(each.flat)]
     total = added_once([model.constant], *tops)
     return total + EPS * abs(total) if total > -np.inf else total
+
+
+def folding_error(model: Model) -> float:
+    """What a score may be off by where entries of the tables were added up before, each sum rounded once."""
+    total = abs(model.constant)
+    for each in (model.unary, model.pairwise, model.factors):
+        if len(each.flat):
+            sizes = np.abs(np.where(np.isfinite(each.flat), each.flat, 0.0))
+            total += float(np.maximum.reduceat(sizes, each.start[:-1]).sum())
+    return 2 * EPS * total
+
+
+def rounded_sum(values: list[float], sense: float) -> float:
+    """The sum of numbers each of which is rounded, moved up (sense 1) or down by what that may have changed."""
+    total = math.fsum(values)
+    return total + sense * 2 * EPS * math.fsum(map(abs, values)) if math.isfinite(total) else total
 
 
 def added_once(*parts: Floats | list[float]) -> float:

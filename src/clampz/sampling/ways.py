@@ -67,8 +67,9 @@ class ByBlocks(NamedTuple):
 
     def pieces(self, num_samples: float, watch: Watch, workers: Workers) -> Iterator[Piece]:
         block, found, size = 0, 0, self.source.block_size
+        rate = max(self.rate, 1 / HOPELESS_DRAWS)  # (of a pilot, which may have been of no use)
         while not watch.must_stop() and (found or block * size < HOPELESS_DRAWS):
-            missing = max(1.0, (num_samples - found) / (size * self.rate))
+            missing = max(1.0, (num_samples - found) / (size * rate))
             number = int(min(missing, workers.num_threads))
             for piece in workers.map(self.piece, list(range(block, block + number))):
                 found += len(piece.states)
@@ -114,7 +115,7 @@ def find_way(asked: SampleRequest, watch: Watch, workers: Workers) -> Way:
     seconds, exact = asked.options.time, method == "exact"
     worth = min(BEGINNING_SECONDS, BEGINNING_SHARE * seconds) if method == "gibbs" else seconds
     proposal = propose(simplified.model, asked.limit, asked.bytes_left, worth, watch, workers, exact=exact)
-    if proposal is None:
+    if proposal is None or proposal.bound == -math.inf:
         raise impossible(asked, "")
     source = Source(simplified, proposal, asked.seed)
     if method == "gibbs":
