@@ -18,7 +18,7 @@ from soundness_questions import QUESTIONS
 from soundness_truth import Truth, exponential, fixed
 
 # Models of a kind that are asked as the harness does, and of all kinds in turn for each question alone.
-MODELS_OF_A_KIND, MODELS_FOR_A_QUESTION = 10, 17
+MODELS_OF_A_KIND, MODELS_FOR_A_QUESTION = 5, 17
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -85,9 +85,9 @@ def check(seed):
 
 
 def test_bounds_hold_at_every_evaluation():
-    assert sum(check(seed) for seed in range(2000)) > 30_000
+    assert sum(check(seed) for seed in range(600)) > 9_000
 
 
 @pytest.mark.large
 def test_bounds_hold_on_many_models():
-    assert sum(check(seed) for seed in range(2000, 30_000)) > 300_000
+    assert sum(check(seed) for seed in range(600, 30_000)) > 300_000

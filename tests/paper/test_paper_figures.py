@@ -97,7 +97,9 @@ def panels_of(figure):
 # -- the figures ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", DIFFERENT)
+@pytest.mark.parametrize(
+    "name", [name if name == "errors-main" else pytest.param(name, marks=pytest.mark.large) for name in DIFFERENT]
+)
 def test_figures_of_all_families_are_legible(drawn, name):
     figure = drawn(name)
     assert_legible(figure, SMALLEST_TEXT if FIGURES[name].experiments else 0.0)
