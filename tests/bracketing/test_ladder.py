@@ -8,7 +8,7 @@ import pytest
 
 import clampz as cz
 from clampz.bracketing import ladder as ladders
-from clampz.bracketing.ladder import SMALLEST_LIMIT, Ladder, fitting_limit
+from clampz.bracketing.ladder import LIMIT_FOR_NOTHING, SMALLEST_LIMIT, Ladder, fitting_limit
 from clampz.bracketing.options import LARGEST_LIMIT
 from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.mini_buckets.tables import has_zeros
@@ -100,6 +100,7 @@ def test_a_ladder_begins_many_and_ends_one(monkeypatch):
 
 
 def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
+    monkeypatch.setattr(ladders, "LIMIT_FOR_NOTHING", 8)
     monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
     model, options, asked = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(), []
     ladder = Ladder()
@@ -131,6 +132,7 @@ def test_limits_are_those_that_time_allows():
     options = cz.BoundOptions()
     model = cz.generators.grid(10, 10, rng=0)
     found = [fitting_limit(model, options, seconds, LARGEST_LIMIT) for seconds in (0.0, 1e-4, 1e-2, math.inf)]
-    assert found[0] == SMALLEST_LIMIT and found == sorted(found) and found[-1] == LARGEST_LIMIT
+    assert found[0] == LIMIT_FOR_NOTHING and found == sorted(found) and found[-1] == LARGEST_LIMIT
+    assert fitting_limit(model, cz.BoundOptions(memory=10**4), 0.0, LARGEST_LIMIT) == SMALLEST_LIMIT
     small = cz.generators.grid(2, 3, rng=0)
     assert fitting_limit(small, cz.BoundOptions(exact=False), math.inf, LARGEST_LIMIT) == 2**4

@@ -24,8 +24,10 @@ BUILDING_SECONDS, BUILDING_SHARE = 1.5e-5, 0.25
 # Shares of the time that is left: of the first limit, of each after it, which is larger by this factor at least, and of
 # one without a choice between structures.
 FIRST_SHARE, SHARE, LEAST_GROWTH, SHARE_WITHOUT_CHOICE = 0.1, 0.45, 2.0, 0.7
-# Table entries of the first limit, at least and at most.
+# Table entries of the first limit, at least and at most; and up to which larger tables take no longer, as there are the
+# fewer of them, with bytes for each.
 SMALLEST_LIMIT, FIRST_LIMIT = 2**3, 2**12
+LIMIT_FOR_NOTHING, BYTES_PER_ENTRY = 2**7, 32
 
 
 class Round(NamedTuple):
@@ -216,7 +218,9 @@ def fitting_limit(model: Model, options: BoundOptions, seconds: float, most: int
     if options.limit is not None:
         return options.limit
     entries = (seconds / max(model.num_variables, 1) - SECONDS_PER_VARIABLE) / (SECONDS_PER_ENTRY * ENTRIES_PER_LIMIT)
-    return allowed(model, 2 ** int(math.log2(min(max(entries, SMALLEST_LIMIT), most))), options)
+    fits = options.worker_bytes / (BYTES_PER_ENTRY * ENTRIES_PER_LIMIT * max(model.num_variables, 1))
+    least = max(SMALLEST_LIMIT, min(LIMIT_FOR_NOTHING, fits))
+    return allowed(model, 2 ** int(math.log2(min(max(entries, least), most))), options)
 
 
 def allowed(model: Model, limit: int, options: BoundOptions) -> int:
