@@ -179,7 +179,7 @@ def test_no_more_than_their_share_of_time_and_memory(monkeypatch):
     monkeypatch.setattr(estimating, "KEPT_SHARE", 0.0)
     assert cz.bound(model, leaves=3, limit=16, **OPEN).sampled == ()
     monkeypatch.setattr(estimating, "KEPT_SHARE", 0.5)
-    monkeypatch.setattr(estimating, "SECONDS_PER_LOOK", 1.0)
+    monkeypatch.setattr("clampz.mini_buckets.proposals.SECONDS_PER_LOOK", 1.0)
     assert cz.bound(model, leaves=3, limit=16, **OPEN).sampled == ()
 
 

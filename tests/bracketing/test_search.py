@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import search
+from clampz.bracketing import beginning, search
 from clampz.bracketing.frontier import Refine, work_on
 from clampz.bracketing.leaves import solve_leaves
 from clampz.bracketing.options import BoundOptions
@@ -168,7 +168,7 @@ def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float
         value = math.nan if log_z is None else log_z
         return replace(found, steps=(replace(found.steps[-1], log_z=value, converged=log_z is not None),))
 
-    monkeypatch.setattr(search, "clamp_on", said)
+    monkeypatch.setattr(beginning, "clamp_on", said)
     monkeypatch.setattr(search.Estimator, "guess", lambda *args: None)  # draws would be better
     return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, limit=8, time=time)
 

@@ -50,7 +50,7 @@ def test_a_picture(folder, capsys):
         ("--beta 0:inf:3", "expected numbers >= 0"),
         ("--beta warm", "expected numbers >= 0"),
         ("", "--beta"),
-        ("--beta 1 --out sweep.txt", "expected a name that ends in .csv or .json"),
+        ("--beta 1 --out sweep.txt", "expected a name that ends in .csv, .json"),
         ("--beta 1 --out nowhere/sweep.csv", "there is no directory"),
         ("--beta 1 --plot sweep.txt", "--plot sweep.txt: expected a name that ends in"),
         ("--beta 1 --method magic", "magic"),

@@ -349,6 +349,9 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
             r"constant: expected a finite number, .* found -inf",
         ),
         (lambda: Model(TWO, constant="x"), r"constant: expected a finite number, .* found 'x'"),
+        (lambda: Model.from_arrays(TWO, [], [], constant=np.nan), r"constant: expected a finite number, .* found nan"),
+        (lambda: Model.from_flat([2], [0, 0], [], [], constant=np.inf), r"constant: expected a finite .* found inf"),
+        (lambda: Model.from_binary([0.0], [], [], constant=1e300), r"constant: expected a finite .* found 1e\+300"),
         (
             lambda: Model(TWO, names=["a"]),
             r"names: expected 2 distinct strings, one per variable, found 1 with 1 distinct",

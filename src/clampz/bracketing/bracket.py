@@ -50,6 +50,10 @@ class Guess(NamedTuple):
         return self._replace(value=min(max(self.value, lower), upper))
 
 
+class ContradictionError(RuntimeError):
+    """Bounds that cannot both hold."""
+
+
 class Point(NamedTuple):
     """The bracket at a moment."""
 

@@ -2,21 +2,18 @@
 
 from typing import NamedTuple
 
-from clampz.bracketing.estimating import seconds_per_block
-from clampz.bracketing.ladder import BUILDING_SECONDS, fitting_limit
 from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
-from clampz.bracketing.regions import Regions, Shape
-from clampz.errors import TooWideError
-from clampz.mini_buckets.descent import State, optimise
+from clampz.bracketing.origins import Origin
 from clampz.mini_buckets.proposals import Proposal
+from clampz.mini_buckets.structure import building_seconds
 from clampz.model import Model
 from clampz.model.tables import UnaryTables, read_only
 from clampz.sampling.statistics import LEAST_EFFECTIVE, MarginalTally
-from clampz.watch import Overdue, Watch
+from clampz.watch import Watch
 from clampz.workers import Workers
 
-# The share of the time that the bound may take, and evaluations of it; the draws have the rest.
-BOUND_SHARE, EVALUATIONS = 0.4, 40
+# The share of the time that the bound may take; the draws have the rest.
+BOUND_SHARE = 0.4
 # Draws of equal weight that are enough: errors are then two thousandths at most.
 ENOUGH = 100_000.0
 # The share that building may take, which cannot be stopped.
@@ -33,20 +30,11 @@ class DrawnMarginals(NamedTuple):
 
 def draw_marginals(model: Model, options: BoundOptions, watch: Watch) -> DrawnMarginals | None:
     """Marginals by as many draws as there is time for, or as are enough; None where these are worth too few."""
-    if not model.num_variables or BUILDING_SECONDS * model.num_variables > watch.left(BUILDING_SHARE):
+    if not model.num_variables or building_seconds(model) > watch.left(BUILDING_SHARE):
         return None
-    until = watch.share(BOUND_SHARE)
-    limit = fitting_limit(model, options, until.left() / EVALUATIONS, LARGEST_LIMIT)
-    unary = model.unary.flat
-    try:
-        shape = Shape(limit, options.seed)
-        tables = Regions(model, shape, shape, options.worker_bytes).tables_above(until)
-        state = State.upper(tables, unary)
-        optimise(state, EVALUATIONS, until)
-        proposal = Proposal.of(state, unary, watch)
-    except (Overdue, TooWideError):
-        return None
-    if proposal is None or seconds_per_block(proposal) > watch.left():
+    bounding = watch.share(BOUND_SHARE)
+    proposal = Origin.own(model, options, bounding.left(), LARGEST_LIMIT).proposal(bounding, watch)
+    if proposal is None:
         return None
     tally = _tally(proposal, options, watch)
     if tally is None or tally.tally.effective < LEAST_EFFECTIVE:

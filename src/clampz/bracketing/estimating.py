@@ -6,42 +6,28 @@ from functools import cached_property
 from typing import NamedTuple
 
 from clampz.bracketing.bracket import Guess
-from clampz.bracketing.ladder import BUILDING_SECONDS, FIRST_LIMIT, Ladder, fitting_limit
+from clampz.bracketing.ladder import FIRST_LIMIT, Ladder
 from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
-from clampz.bracketing.regions import Regions, Shape
-from clampz.errors import TooWideError
-from clampz.mini_buckets.descent import State, optimise
+from clampz.bracketing.origins import Origin
 from clampz.mini_buckets.proposals import Proposal
+from clampz.mini_buckets.structure import building_seconds
 from clampz.model import Model
-from clampz.numerics import Floats
 from clampz.sampling.statistics import Sampled, best, score_rounding
-from clampz.watch import Overdue, Watch
+from clampz.watch import Watch
 from clampz.workers import Crew, Job
 
 # The share of all threads' time that draws may take, and that of one piece of them, in seconds at least and at most.
 SHARE, PIECE_SHARE, SHORTEST, LONGEST = 0.2, 0.03, 0.02, 0.5
 # A bound that has come nearer to the estimate by this share is worth a proposal of its own.
 NEARER = 0.15
-# Where the search has no bound on the whole as one: shares of the time for proposals of our own, one after another, and
-# evaluations of each.
-OWN_SHARES, OWN_EVALUATIONS = (0.02, 0.1), 40
+# Where the search has no bound on the whole as one: shares of the time for proposals of our own, one after another.
+OWN_SHARES = (0.02, 0.1)
 # Blocks of draws where the plan is fixed, or there is nothing else left to do.
 LAST_BLOCKS = 16
 # The share of a worker's memory that a proposal may keep, and bytes of that for each entry of its tables, about.
 KEPT_SHARE, KEPT_BYTES = 0.5, 24
-# Seconds that a draw takes for each entry of the tables that it looks at, and each axis of those.
-SECONDS_PER_LOOK = 10e-9
 # Bits of the caller's seed: proposals are numbered beyond.
 SEED_BITS = 62
-
-
-class Origin(NamedTuple):
-    """What a proposal is made of: regions, and where their upper bound has got to, or how many evaluations it is to
-    have."""
-
-    regions: Regions
-    x: Floats | None
-    num_evaluations: int = 0
 
 
 class Drawn(NamedTuple):
@@ -138,28 +124,18 @@ class Estimator:
     def _own(self, watch: Watch) -> Origin | None:
         """Regions of our own, small at first."""
         model, options = self.model, self.options
-        if self._num_origins >= len(OWN_SHARES) or BUILDING_SECONDS * model.num_variables > watch.left(OWN_SHARES[-1]):
+        if self._num_origins >= len(OWN_SHARES) or building_seconds(model) > watch.left(OWN_SHARES[-1]):
             return None
-        seconds = watch.left(OWN_SHARES[self._num_origins]) / OWN_EVALUATIONS
-        limit = fitting_limit(model, options, seconds, LARGEST_LIMIT if self._num_origins else FIRST_LIMIT)
-        shape = Shape(limit, options.seed)
-        return Origin(Regions(model, shape, shape, options.worker_bytes), None, OWN_EVALUATIONS)
+        seconds = watch.left(OWN_SHARES[self._num_origins])
+        return Origin.own(model, options, seconds, LARGEST_LIMIT if self._num_origins else FIRST_LIMIT)
 
     def _draw_from(self, origin: Origin, number: int, seconds: float, most: float, watch: Watch) -> Drawn:
         """Draws from a new proposal."""
-        began, nothing = Watch(), Drawn(None, None, 0.0)
-        unary = self.model.unary.flat
-        try:
-            tables = origin.regions.tables_above(watch)
-            if KEPT_BYTES * len(tables.theta) > KEPT_SHARE * self.options.worker_bytes:
-                return nothing
-            state = State.upper(tables, unary, origin.x)
-            optimise(state, origin.num_evaluations, watch)
-            proposal = Proposal.of(state, unary, watch)
-        except (Overdue, TooWideError):
-            return nothing._replace(seconds=began.used)
-        if proposal is None or seconds_per_block(proposal) > watch.left():
-            return nothing._replace(seconds=began.used)
+        began = Watch()
+        most_entries = KEPT_SHARE * self.options.worker_bytes / KEPT_BYTES
+        proposal = origin.proposal(watch, watch, most_entries)
+        if proposal is None:
+            return Drawn(None, None, began.used)
         drawn = self._draw(proposal, Sampled(proposal.bound, self._rounding), number, seconds, most, watch)
         return drawn._replace(seconds=began.used)
 
@@ -172,11 +148,3 @@ class Estimator:
         while sampled.num_blocks == 0 or not (until.must_stop() or sampled.num_blocks >= most):
             sampled = sampled.with_block(proposal.draw(seed, sampled.num_blocks).log_weights)
         return Drawn(proposal, sampled, until.used)
-
-
-def seconds_per_block(proposal: Proposal) -> float:
-    """What a block of draws takes, about: it cannot be stopped half way."""
-    structure = proposal.tables.structure
-    first = structure.scope[structure.scope_start[:-1]]
-    num_looks = len(structure.scope) + int(proposal.model.num_states[first].sum())
-    return SECONDS_PER_LOOK * proposal.block_size * num_looks

@@ -237,3 +237,8 @@ class Frontier:
                 child.settled = True
             parent.children = []
             self.pruned = True
+
+
+def bytes_needed(model: Model) -> int:
+    """The least memory that a search over a model takes."""
+    return 40 * (len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat))

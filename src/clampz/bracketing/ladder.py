@@ -12,14 +12,14 @@ import numpy as np
 
 from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
 from clampz.bracketing.regions import Ends, LeafState, Regions, Shape
+from clampz.mini_buckets.descent import SECONDS_PER_ENTRY
+from clampz.mini_buckets.structure import ENTRIES_PER_LIMIT, building_seconds
 from clampz.model import Model
 
-# Seconds that an evaluation takes, about: for each variable, and for each of its table entries, of which there are so
-# many for each that the limit allows.
-SECONDS_PER_VARIABLE, SECONDS_PER_ENTRY, ENTRIES_PER_LIMIT = 1.5e-6, 1e-8, 0.25
-# Those that building a structure and its tables takes for each variable, and the share of the time left that it may
-# take: it cannot be stopped half way.
-BUILDING_SECONDS, BUILDING_SHARE = 1.5e-5, 0.25
+# Seconds that an evaluation takes, about, for each variable, beside those for its table entries.
+SECONDS_PER_VARIABLE = 1.5e-6
+# The share of the time left that building a structure may take: it cannot be stopped half way.
+BUILDING_SHARE = 0.25
 
 # Shares of the time that is left: of the first limit, of each after it, which is larger by this factor at least, and of
 # one without a choice between structures.
@@ -162,7 +162,7 @@ class Ladder:
             best = above[: now.above] + [each for each in below[: now.below] if each.slack < math.inf]
             self._waiting = [each._replace(num_evaluations=now.evaluations) for each in best]
         else:
-            too_late = BUILDING_SECONDS * model.num_variables > BUILDING_SHARE * seconds / options.num_threads
+            too_late = building_seconds(model) > BUILDING_SHARE * seconds / options.num_threads
             limit, rounds = self._next(model, options, seconds)
             if too_late or limit < LEAST_GROWTH * self.limit:
                 self.finished = True

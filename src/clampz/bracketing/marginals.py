@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from clampz.bracketing.beginning import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS
 from clampz.bracketing.bracket import Bracket
+from clampz.bracketing.frontier import bytes_needed
 from clampz.bracketing.ladder import fitting_limit
 from clampz.bracketing.leaves import LeafWork, Solved, solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.regions import LeafState, Regions, Shape
-from clampz.bracketing.search import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS, Search, bytes_needed
+from clampz.bracketing.search import Search
 from clampz.clamping.branches import checked_variables
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.slice_plans import Slicer

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clampz.bracketing.bracket import Bracket
+from clampz.bracketing.bracket import Bracket, ContradictionError
 from clampz.bracketing.checkpoints import REMEDY, resumed, save
 from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.search import ContradictionError, Search
+from clampz.bracketing.search import Search
 from clampz.errors import OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model

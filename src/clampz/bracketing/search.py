@@ -8,66 +8,47 @@ from typing import Any
 
 import numpy as np
 
-from clampz.approximations.accuracy import BETHE_TOL
-from clampz.approximations.bethe import bethe
-from clampz.approximations.mean_field import mean_field
-from clampz.approximations.trw import trw
-from clampz.bracketing.bracket import Bracket, BracketStop, Guess, Point
+from clampz.bracketing.beginning import (
+    PATIENCE,
+    PLANNING_SHARE,
+    QuickBounds,
+    begin_plan,
+    bethe_guess,
+    quick_bounds,
+    takes_methods,
+)
+from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, Guess, Point
 from clampz.bracketing.dives import Dives, dive
 from clampz.bracketing.estimating import Estimator
-from clampz.bracketing.frontier import Expand, Frontier, Refine
+from clampz.bracketing.frontier import Expand, Frontier, Refine, bytes_needed
 from clampz.bracketing.ladder import Ladder
 from clampz.bracketing.leaves import FINISH_SECONDS, by_mean_field, by_trees, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.regions import LeafState
 from clampz.bracketing.sight import sight_ends
-from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE, Whole, WholeWork
-from clampz.clamping.branches import clamps_that_fit
-from clampz.clamping.call import clamp_on
+from clampz.bracketing.under_way import DRAWS, Asked, UnderWay
+from clampz.bracketing.whole import WholeWork
 from clampz.clamping.selectors.registry import check_defined
 from clampz.counting import Counted, worth_counting
 from clampz.errors import OptionError, TooWideError
 from clampz.mini_buckets.tables import has_zeros
 from clampz.model import Model
-from clampz.model.batch import Batch
-from clampz.numerics import Floats
-from clampz.signature import bytes_per_lane, is_small
 from clampz.simplifying import simplify
-from clampz.summing.whole import WholeSum, count_on, plan_whole, quick_sum
+from clampz.summing.whole import WholeSum, count_on, quick_sum
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
-# Shares of the time that a plan of the sum of the whole is waited for, and that looking for it may go on beside other
-# work.
-PLANNING_SHARE, LONG_PLANNING_SHARE = 0.15, 0.5
-# Time beyond which the order of that is looked for thoroughly, in seconds.
-THOROUGH_SECONDS = 2.0
-# The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
-# sweeps take long; and seconds that they have in any case, and at the most: who looks on wants to see something.
-QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
-# And of the time that the sum of the whole is expected to take, where that waits for them.
+# The share of the time that the sum of the whole is expected to take which quick bounds may take, where it waits for
+# them.
 SUM_SHARE = 1 / 8
-# The share that they have to settle, where regions can do better than they, and where nothing can: beyond so many
-# edges.
+# The share that mean field and TRW have to settle, where regions can do better than they, and where nothing can: beyond
+# so many edges.
 LONG_SHARE, LONGEST_SHARE, MANY_EDGES = 0.1, 0.95, 20_000
 # The share of the time left that a round of dives has, and rounds in a row that may come to nothing.
 DIVES_SHARE, MOST_IDLE_DIVES = 0.2, 3
-# Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
-# that it may take.
-MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
-BETHE_SELECT = "maxW+TRE"
-# Seconds after which a limit is noticed while workers are busy, and in which methods on the whole that are stopped say
-# what they have.
-PATIENCE, LAST_CALL = 0.05, 0.1
-
-
-class ContradictionError(RuntimeError):
-    """Bounds that cannot both hold."""
-
-
-Asked = Refine | Expand | Whole
-DRAWS = Whole("draws")
+# Seconds in which methods on the whole that are stopped say what they have.
+LAST_CALL = 0.1
 # Nats: a bracket as narrow needs no draws at its end.
 WORTH_DRAWING = 1e-2
 
@@ -139,12 +120,6 @@ class Search:
         return *self._ends(), 0 if self._estimator is None else self._estimator.num_doublings
 
     @property
-    def _takes_methods(self) -> bool:
-        """Whether there is memory for mean field, Bethe and TRW: on larger factors they work on an equivalent several
-        times as large, which regions do without."""
-        return not self.rest.factors or bytes_per_lane(self.rest) <= self.options.num_bytes
-
-    @property
     def simplified(self) -> bool:
         return self.rest is not self.user_model
 
@@ -161,11 +136,11 @@ class Search:
     def run(self, crew: Crew, watch: Watch) -> Generator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
         self.watch = watch.share()
-        pending: dict[Job[Any], Asked] = {}
+        pending = UnderWay(self.options.in_order)
         if self.trace:  # resumed
             self._learn(self.trace[-1].lower - self.error, self.trace[-1].upper + self.error)
             if self._reason() is None:
-                self.guess = self._estimate()
+                self._ask_bethe(math.inf)
             yield self._bracket("left")
         else:
             yield from self._begin(crew)
@@ -176,12 +151,12 @@ class Search:
         estimator = self._estimator = Estimator(self.rest, self.options, self.error)
         full = False
         while (reason := self._reason()) is None:
-            while (begun := self.whole.next(crew, _num_busy(pending))) is not None:
-                pending[begun[0]] = begun[1]
+            while (begun := self.whole.next(crew, pending.num_busy)) is not None:
+                pending.add(*begun)
             if (drawing := estimator.next(self._ladder, crew, self.watch)) is not None:
-                pending[drawing] = DRAWS
+                pending.add(drawing, DRAWS)
             none_left = full
-            while self._has_room(pending, crew) and not none_left:
+            while pending.has_room(crew) and not none_left:
                 asked = next_work(frontier, self.watch, crew.num_threads)
                 if asked is None:
                     none_left = True
@@ -191,12 +166,12 @@ class Search:
                     frontier.push(asked.node)
                     full = none_left = True
                     break
-                pending[crew.submit(solve_leaves, asked.work, here=(self.watch,))] = asked
+                pending.add(crew.submit(solve_leaves, asked.work, here=(self.watch,)), asked)
                 frontier.promised += asked.num_more
-            if none_left and all(asked == DRAWS for asked in pending.values()):
+            if none_left and pending.has_only_draws:
                 reason = "leaves" if full else "memory" if frontier.pruned else "exact"
                 break
-            for job in self._finished(pending):
+            for job in pending.to_take():
                 done = pending.pop(job)
                 frontier.promised -= done.num_more
                 self._take(done, job.result(), crew)
@@ -208,43 +183,26 @@ class Search:
         if reason in ("gap", "leaves", "memory") and upper - lower > WORTH_DRAWING:
             self._draw_last(pending, crew)
         self.watch.end()
-        for job, left in list(pending.items()):
-            if isinstance(left, Refine | Expand):
-                frontier.push(left.node)
-            if job.future.cancel() or isinstance(left, Expand):  # what is refined by half is better for it
-                del pending[job]
+        for left in pending.withdraw():
+            frontier.push(left.node)
         last_call = Watch(LAST_CALL if reason in ("time", "interrupt") else 0.0)
         while pending and not last_call.must_stop():
-            for job in finished(pending, LAST_CALL / 4):
+            for job in pending.done_within(LAST_CALL / 4):
                 self._take(pending.pop(job), job.result(), crew)
         frontier.promised = 0
         yield self._bracket(reason)
 
-    def _draw_last(self, pending: dict[Job[Any], Asked], crew: Crew) -> None:
+    def _draw_last(self, pending: UnderWay, crew: Crew) -> None:
         """The draws that are being made, or else a few: there is time for them."""
         assert self._estimator is not None
-        under_way = [job for job, asked in pending.items() if asked == DRAWS]
-        job = under_way[0] if under_way else self._estimator.last(self._ladder, crew, self.watch)
+        under_way = pending.draws
+        job = under_way or self._estimator.last(self._ladder, crew, self.watch)
         while job is not None and not self.watch.must_stop():
             if finished([job], PATIENCE):
-                pending.pop(job, None)
+                if under_way is not None:
+                    pending.pop(under_way)
                 self._estimator.take(job.result())
                 return
-
-    def _has_room(self, pending: dict[Job[Any], Asked], crew: Crew) -> bool:
-        """Whether to ask for more work on leaves; where the plan is fixed, so much at once, whatever else is done."""
-        if self.options.in_order:
-            return sum(isinstance(asked, Refine | Expand) for asked in pending.values()) < 2 * crew.num_threads
-        return _num_busy(pending) < crew.num_at_once
-
-    def _finished(self, pending: dict[Job[Any], Asked]) -> list[Job[Any]]:
-        """Jobs that are done, perhaps after a while; where the plan is fixed, of those about leaves the first that was
-        asked for alone, so that what is asked for next does not depend on which come back together."""
-        done = list(finished(pending, PATIENCE))
-        if not self.options.in_order:
-            return done
-        leaves = [job for job, asked in pending.items() if isinstance(asked, Refine | Expand)]
-        return [job for job in pending if job.done() and job not in leaves[1:]]
 
     def _take(self, asked: Asked, found: Any, crew: Crew) -> None:
         """Take what came of work; where nothing is left to do, what comes late is not needed."""
@@ -356,7 +314,7 @@ class Search:
             whole = planned.result()
             if whole is not None and whole.seconds <= FINISH_SECONDS and self._sum_at_once(whole):
                 return
-        marginals, settled = self._quick_bounds(math.inf if whole is None else SUM_SHARE * whole.duration)
+        quick = self._quick_bounds(math.inf if whole is None else SUM_SHARE * whole.duration)
         yield self._bracket("left")
         if planned is not None:
             self.whole.add(lambda: planned, "plan")
@@ -366,38 +324,24 @@ class Search:
         # where regions are small, nothing is better than the methods themselves
         longest = LONG_SHARE if self.rest.num_edges <= MANY_EDGES else LONGEST_SHARE
         half = 0.5 if alone and longest == LONGEST_SHARE else 1.0
-        if not settled:
-            start = None if np.isnan(marginals).any() else marginals
+        if quick is not None and not quick.settled:
+            start = None if np.isnan(quick.marginals).any() else quick.marginals
             self.whole.add(
                 lambda: crew.submit(by_mean_field, self.rest, start, options, watch.left(half * longest), here=(watch,))
             )
-        if self._takes_methods and not watch.must_stop():
+        if takes_methods(self.rest, options) and not watch.must_stop():
             self.whole.add(lambda: crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
 
     def _plan_of_whole(self, crew: Crew) -> Job[WholeSum | None] | None:
-        """How to sum all of the model, if that may be done, which is looked for beside all other work and waited for
-        a while; a sum that takes a moment is done at once, and else the model simplified first."""
+        """How to sum all of the model, if that may be done; a sum that takes a moment is done at once, and else the
+        model simplified first."""
         watch, memory = self.watch, WHOLE_MEMORY * self.options.num_bytes
         quick = quick_sum(self.user_model, FINISH_SECONDS, memory, watch.share(PLANNING_SHARE))
         if quick is not None and self._sum_at_once(quick):
             return None
         self._simplify(watch.share(PLANNING_SHARE))
-        job = crew.beside(
-            plan_whole,
-            self.user_model,
-            self.rest,
-            self.error,
-            watch.left(WHOLE_TIME_ALONE if crew.num_threads == 1 else WHOLE_TIME),
-            memory,
-            watch.left() > THOROUGH_SECONDS,
-            crew.num_threads,
-            watch.share(LONG_PLANNING_SHARE),
-        )
-        waiting = watch.share(PLANNING_SHARE)
-        while not job.done() and not waiting.must_stop():
-            finished([job], min(PATIENCE, waiting.left()))
-        return job
+        return begin_plan(self.user_model, self.rest, self.error, self.options, crew, watch)
 
     def _sum_at_once(self, whole: WholeSum) -> bool:
         """Whether a sum came to its end."""
@@ -408,45 +352,20 @@ class Search:
         self._learn(*ends)
         return False
 
-    def _quick_bounds(self, most: float) -> tuple[Floats, bool]:
-        """Mean field and TRW, for a moment each, so many seconds at most, and Bethe's estimate; returns mean field's
-        marginals and whether it has settled."""
-        model, options, root = self.rest, self.options, self.frontier.root
-        if not self._takes_methods or (self.watch.must_stop() and not is_small(model)):
-            return np.full(len(model.unary.flat), np.nan), True  # not even for the first sweeps is there time
-        batch = Batch.of(model)
-        share = QUICK_SHARE if is_small(model) else LARGE_SHARE
+    def _quick_bounds(self, most: float) -> QuickBounds | None:
+        """Mean field, TRW and Bethe's estimate, for a moment each, so many seconds at most."""
+        root = self.frontier.root
+        found = quick_bounds(self.rest, self.options, self.watch, most)
+        if found is not None:
+            self._learn(found.lower, found.upper)
+            root.state = LeafState.at(found.marginals, found.beliefs)
+            self._ask_bethe(most)
+        return found
 
-        def limits(**more: Any) -> dict[str, Any]:
-            seconds = max(QUICK_SECONDS, min(self.watch.left(share), LONGEST_QUICK, most))
-            return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
-
-        fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=self.watch)
-        trees = trw.solve(batch, trw.options(None, limits()), within=self.watch)
-        self._learn(float(fields.lower[0]), float(trees.upper[0]))
-        root.state = LeafState.at(fields.marginals_flat[:, 0], trees.marginals_flat[:, 0])
-        self.guess = self._estimate(most)
-        return fields.marginals_flat[:, 0], bool(fields.converged[0])
-
-    def _estimate(self, most: float = BETHE_SECONDS) -> Guess:
-        """Bethe's value with a few variables clamped, if it settles in a small share of the time."""
-        seconds = min(BETHE_SECONDS, self.watch.left(BETHE_SHARE), most)
-        if not seconds:
-            return Guess(None, "There was no time for Bethe.")
-        if not self._takes_methods:
-            return Guess(None, "There was not memory enough for Bethe.")
-        largest = np.sort(self.rest.num_states)[::-1]
-        most = int(np.count_nonzero(np.cumprod(largest[:MOST_BETHE_CLAMPS].astype(np.float64)) <= MOST_BETHE_BRANCHES))
-        most = clamps_that_fit(self.rest, most, limit=self.options.num_bytes)
-        if most < 0:
-            return Guess(None, "There was not memory enough for Bethe.")
-        limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": self.options.threads}
-        first = bethe.solve(Batch.of(self.rest), bethe.options(None, limits), within=self.watch)[0]
-        found = clamp_on(first, k=most, select=BETHE_SELECT, within=self.watch, **limits)
-        if found.bound == "lower":  # where the model is attractive or balanced
-            self._learn(found.lower, math.inf)
-        settled = [step.log_z for step in found.steps if step.converged]
-        return Guess(settled[-1]) if settled else Guess(None, "Bethe did not settle in its share of the time.")
+    def _ask_bethe(self, most: float) -> None:
+        """Bethe's estimate, in so many seconds at most."""
+        self.guess, lower = bethe_guess(self.rest, self.options, self.watch, most)
+        self._learn(lower, math.inf)
 
     def _bracket(self, reason: BracketStop) -> Bracket:
         num_leaves = self._num_leaves
@@ -478,13 +397,3 @@ class Search:
             num_leaves=num_leaves,
             seconds=seconds,
         )
-
-
-def _num_busy(pending: dict[Job[Any], Asked]) -> int:
-    """Jobs that the crew works on: counts and plans are made beside it."""
-    return sum(not isinstance(asked, Whole) or asked.by not in ("count", "plan") for asked in pending.values())
-
-
-def bytes_needed(model: Model) -> int:
-    """The least memory that a search over a model takes."""
-    return 40 * (len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clampz.asking import Probability, probability
-from clampz.choosing import DEFAULT_TIME
+from clampz.choosing.run import DEFAULT_TIME
 from clampz.cli.brackets import REASONS
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError
 from clampz.cli.outputs import as_number, give_json

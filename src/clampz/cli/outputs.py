@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,13 @@ def as_number(value: float) -> float | str | None:
     return value if math.isfinite(value) else None if math.isnan(value) else str(value)
 
 
-def check_file(path: Path, option: str = "--out") -> None:
-    """Refuse, before anything is computed, a file that could not be written."""
+def check_file(path: Path, option: str = "--out", suffixes: Sequence[str] = ()) -> None:
+    """Refuse, before anything is computed, a file that could not be written, or whose name ends in none of these."""
     if path.is_dir():
         raise CommandError(f"{option} {path}: expected a file, found a directory")
+    if suffixes and path.suffix.lower() not in suffixes:
+        expected, found = ", ".join(suffixes), path.suffix or "no suffix"
+        raise CommandError(f"{option} {path}: expected a name that ends in {expected}, found {found!r}")
     if not path.parent.is_dir():
         raise CommandError(f"{option} {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -39,10 +43,7 @@ def check_file(path: Path, option: str = "--out") -> None:
 
 def check_picture_path(path: Path, option: str = "--out") -> None:
     """Refuse, before anything is computed, a picture that could not be written."""
-    if not path.is_dir() and path.suffix.lower() not in PICTURE_SUFFIXES:
-        expected, found = ", ".join(PICTURE_SUFFIXES), path.suffix or "no suffix"
-        raise CommandError(f"{option} {path}: expected a name that ends in {expected}, found {found!r}")
-    check_file(path, option)
+    check_file(path, option, PICTURE_SUFFIXES)
 
 
 def save_picture(figure: Any, path: Path) -> None:

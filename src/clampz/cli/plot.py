@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from clampz.choosing import QUICK, solve
+from clampz.choosing import solve
+from clampz.choosing.clamps import QUICK
 from clampz.clamping.call import clamp
 from clampz.clamping.selectors import selectors
 from clampz.cli.arguments import SELECTORS, add_command, add_model, add_out, read_model, whole_number

@@ -24,7 +24,7 @@ from clampz.cli.arguments import (
     read_model,
     whole_number,
 )
-from clampz.cli.exits import INTERRUPTED, OK, CommandError, in_options, need
+from clampz.cli.exits import INTERRUPTED, OK, in_options, need
 from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import Listener, watched
@@ -91,10 +91,7 @@ class _Drawing(Listener):
 def run(args: argparse.Namespace) -> int:
     """Draw, and print, write and draw what came of it."""
     if args.out is not None:
-        if args.out.suffix.lower() not in SUFFIXES:
-            found = args.out.suffix or "no suffix"
-            raise CommandError(f"--out {args.out}: expected a name that ends in {', '.join(SUFFIXES)}, found {found!r}")
-        check_file(args.out)
+        check_file(args.out, suffixes=SUFFIXES)
     if args.plot is not None:
         check_picture_path(args.plot, "--plot")
         need("matplotlib")

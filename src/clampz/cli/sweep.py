@@ -25,7 +25,7 @@ from clampz.cli.arguments import (
     positive,
     read_model,
 )
-from clampz.cli.exits import INTERRUPTED, OK, CommandError, need
+from clampz.cli.exits import INTERRUPTED, OK, need
 from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
 from clampz.cli.solve import METHODS
 from clampz.cli.tables import facts, model_fact, new_table, show
@@ -35,7 +35,7 @@ from clampz.sweeping import Sweep, sweep
 from clampz.wording import round_outward
 
 DIGITS = 6
-OUT_SUFFIXES = (".csv", ".json")
+SUFFIXES = (".csv", ".json")
 # Inverse temperatures at most: a slip of the hand in their number should not be a day's work.
 MOST_BETAS = 100_000
 
@@ -101,10 +101,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Sweep, and print, write and draw what was found."""
     if args.out is not None:
-        if not args.out.is_dir() and args.out.suffix.lower() not in OUT_SUFFIXES:
-            suffix = args.out.suffix or "no suffix"
-            raise CommandError(f"--out {args.out}: expected a name that ends in .csv or .json, found {suffix!r}")
-        check_file(args.out)
+        check_file(args.out, suffixes=SUFFIXES)
     if args.plot is not None:
         check_picture_path(args.plot, "--plot")
         need("matplotlib")

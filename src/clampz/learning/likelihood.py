@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
@@ -85,7 +86,7 @@ class Inputs:
     """What is known of each row beside its states: unary potentials (N, S) to be added, or covariates (N, n, D) whose
     weights (D, L) all variables share."""
 
-    def __init__(self, model: Model, values: Any, num_rows: int) -> None:
+    def __init__(self, model: Model, values: ArrayLike, num_rows: int) -> None:
         try:
             self.values = np.array(values, dtype=np.float64)
         except (TypeError, ValueError):
@@ -167,10 +168,11 @@ class Cases:
             f"data, row {self.number[cases].min()}: the model gives it probability zero, and hard zeros stay hard zeros"
         )
 
-    def allowed(self, cases: Integers) -> Any:
+    def allowed(self, cases: Integers) -> NDArray[np.bool_]:
         """(S, cases) the states that rows leave possible."""
         states = self.rows[cases][:, self.of_entry]
-        return ((states == MISSING) | (states == self.state_of_entry)).T
+        possible: NDArray[np.bool_] = (states == MISSING) | (states == self.state_of_entry)
+        return possible.T
 
 
 def add_chosen_entries(model: Model, rows: Rows, weight: Floats, counts: list[Floats]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from clampz._kernels import mini_buckets_maxima
 from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MATCHED, STOPPED, ZEROS, Pass
-from clampz.mini_buckets.descent import State, optimise
+from clampz.mini_buckets.descent import SECONDS_PER_ENTRY, State, optimise
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables
 from clampz.model import Model
@@ -24,8 +24,6 @@ STRENGTHS, EVALUATIONS = (2.0, 8.0, 32.0, 128.0), 20
 OPTIMISING_SHARE = 0.5
 # Potentials times beta are no larger.
 LARGEST_SCALED = 1e30
-# Seconds that a pass takes per table entry.
-SECONDS_PER_ENTRY = 10e-9
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.errors import TooWideError
-from clampz.maximising.heuristics import EVALUATIONS, SECONDS_PER_ENTRY, STRENGTHS, Heuristic, heuristic
+from clampz.maximising.heuristics import EVALUATIONS, STRENGTHS, Heuristic, heuristic
 from clampz.maximising.searching import BestFirst
 from clampz.maximising.terms import States, Terms, first_states, largest_sum, num_bytes, score_of
-from clampz.mini_buckets.structure import ENDLESS, Structure
+from clampz.mini_buckets.descent import SECONDS_PER_ENTRY
+from clampz.mini_buckets.structure import ENDLESS, Structure, building_seconds
 from clampz.model import Model
 from clampz.numerics import Integers
 from clampz.watch import Overdue, Watch
@@ -23,9 +24,9 @@ from clampz.workers import Workers
 FIRST_LIMIT, GROWTH, LARGEST_LIMIT = 2**8, 8, 2**26
 # Structures of each limit.
 NUM_STRUCTURES = 2
-# Seconds that building a structure takes for each variable, tables for each entry, and terms for each number; the
-# shares of the time left that structures and terms may take, the bounds of one limit, and an exact maximum at first.
-BUILDING_SECONDS, TABLE_SECONDS, TERM_SECONDS = 1.5e-5, 1e-7, 1.5e-8
+# Seconds that tables take for each entry, and terms for each number; the shares of the time left that structures and
+# terms may take, the bounds of one limit, and an exact maximum at first.
+TABLE_SECONDS, TERM_SECONDS = 1e-7, 1.5e-8
 BUILDING_SHARE, TERMS_SHARE, BOUNDS_SHARE, EXACT_SHARE = 0.25, 0.5, 0.3, 0.05
 # Shares of the memory: of terms at most, and of what they leave, of structures with their tables and of open nodes.
 TERMS_MEMORY, TABLES_MEMORY, NODES_MEMORY = 0.5, 0.5, 0.25
@@ -187,7 +188,7 @@ class Part:
         return structure.num_entries * (TABLE_SECONDS + SECONDS_PER_ENTRY * passes)
 
     def _too_late(self, watch: Watch) -> bool:
-        return BUILDING_SECONDS * self.model.num_variables > watch.left(BUILDING_SHARE) or watch.must_stop()
+        return building_seconds(self.model) > watch.left(BUILDING_SHARE) or watch.must_stop()
 
     def _has_terms(self, watch: Watch) -> bool:
         """Whether there is memory and time for local search."""

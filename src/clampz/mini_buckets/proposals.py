@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels import mini_buckets_draws
 from clampz._kernels.mini_buckets_layout import DONE, NOTHING, Pass
-from clampz.mini_buckets.descent import State, evaluate
+from clampz.mini_buckets.descent import SECONDS_PER_ENTRY, State, evaluate
 from clampz.mini_buckets.tables import Tables
 from clampz.model.model import Model
 from clampz.numerics import Floats
@@ -20,8 +20,8 @@ from clampz.watch import UNLIMITED, Overdue, Watch, run_on
 
 # Random numbers that a block of draws takes at most; and draws in it at most.
 BLOCK_NUMBERS, MOST_IN_BLOCK = 2**19, 2**11
-# Seconds that a table entry takes on the way to a proposal.
-SECONDS_PER_ENTRY = 10e-9
+# Seconds that a draw takes for each entry of the tables that it looks at, and each axis of those.
+SECONDS_PER_LOOK = 10e-9
 NO_LOSSES = np.empty(0)
 
 States = NDArray[np.int32]
@@ -76,6 +76,13 @@ class Proposal:
     def block_size(self) -> int:
         """Draws in a block: as many for every block of a model of so many variables."""
         return max(1, min(MOST_IN_BLOCK, BLOCK_NUMBERS // max(1, self.model.num_variables)))
+
+    @property
+    def seconds_per_draw(self) -> float:
+        """What a draw takes, about."""
+        structure = self.tables.structure
+        first = structure.scope[structure.scope_start[:-1]]
+        return SECONDS_PER_LOOK * (len(structure.scope) + int(self.model.num_states[first].sum()))
 
     def draw(self, seed: int, block: int, size: int | None = None) -> Draws:
         """A block of draws, as many as usual or fewer, always the same for the same seed, number and size."""

@@ -31,6 +31,9 @@ COUNTING_WORK, LEAST_COUNTING_WORK = 2**23, 2**10
 ENDLESS = 2**62
 # At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
 SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
+# Seconds that building a structure and its tables takes for each variable, about; and entries of these, about, for each
+# variable and each entry that the limit allows.
+BUILDING_SECONDS, ENTRIES_PER_LIMIT = 1.5e-5, 0.25
 # Pairs that chance adds at most where nobody says how many.
 NOISE = 1.0
 # Words of eight bytes that bounds take at most: for each lane, per entry of a table (values, beliefs, and twice its
@@ -217,3 +220,8 @@ def _check_bytes(num_bytes: float, allowed: int, limit: int, more: str = "") -> 
             width=limit.bit_length() - 1,
             num_bytes=int(num_bytes),
         )
+
+
+def building_seconds(model: Model) -> float:
+    """What building a structure of a model and its tables takes, about: not all of it can be left half way."""
+    return BUILDING_SECONDS * model.num_variables

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from clampz.model.batch import Batch
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.factors import FactorTables, table_sizes
+from clampz.model.making import of_flat
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import offsets, ranges
@@ -144,13 +145,16 @@ class Equivalent:
         pairs = ranges(pairwise.start[kept], pairwise.start[kept + 1] - pairwise.start[kept])
         edges = np.stack([larger.variables, whole.num_variables + factor], axis=1)
         of_rows = np.repeat(larger.start[:-1], np.diff(rows.start)) + rows.entry
-        model = Model.from_flat(
+        contents = of_flat(
             np.concatenate([whole.num_states, np.diff(rows.start)]),
             np.concatenate([whole.unary.flat, flat[of_rows]]),
             np.concatenate([whole.edges[kept].astype(np.int64), edges]),
             np.concatenate([pairwise.flat[pairs], rows.tables(watch)]),
-            constant=whole.constant,
+            0.0,
+            None,
+            None,
         )
+        model = Model.from_contents(contents._replace(constant=whole.constant))
         home[kept] = np.searchsorted(_keys(model.edges, model), _keys(whole.edges[kept], model))
         return cls(model, whole.edges, rows, home, rounding)
 

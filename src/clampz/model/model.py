@@ -23,17 +23,15 @@ from clampz.model.binary import BinaryForm, Kind, balancing, couplings, flipped,
 from clampz.model.checks import (
     as_columns,
     as_constant,
-    as_edges,
-    as_log_potentials,
     as_num_states,
     as_pairs,
     as_table,
-    as_weights,
     check_counts,
     two,
 )
 from clampz.model.contents import Contents, fold, in_edge_order, scaled, smaller_first, under
 from clampz.model.factors import Factor, FactorTables
+from clampz.model.making import of_arrays, of_binary, of_flat
 from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.model.topology import Topology
@@ -155,22 +153,7 @@ class Model(Variables):
     ) -> Self:
         """A model whose variables all have L states: unary (n, L), edges (m, 2), pairwise (m, L, L).  No Python loop:
         use it for large models."""
-        unary_array = as_log_potentials(unary, "unary")
-        if unary_array.ndim != 2 or unary_array.shape[1] == 0:
-            raise ModelError(f"unary: expected shape (variables, states), found {unary_array.shape}")
-        n, num_labels = unary_array.shape
-        edge_array = as_edges(edges, n)
-        tables = as_log_potentials(pairwise, "pairwise")
-        wanted = (len(edge_array), num_labels, num_labels)
-        if tables.shape != wanted and (tables.size or len(edge_array)):
-            raise ModelError(
-                f"pairwise: expected shape {wanted} for {len(edge_array)} edges of {num_labels} states, "
-                f"found {tables.shape}"
-            )
-        states, none = np.full(n, num_labels), FactorTables.of(np.full(n, num_labels))
-        return cls.from_contents(
-            Contents(states, unary_array.ravel(), edge_array, tables.ravel(), none, constant, names, state_names)
-        )
+        return cls.from_contents(of_arrays(unary, edges, pairwise, constant, names, state_names))
 
     @classmethod
     def from_flat(
@@ -190,23 +173,7 @@ class Model(Variables):
         >>> Model.from_flat([2, 3], np.zeros(5), [(1, 0)], [0, 1, 2, 3, 4, 5]).pairwise[1, 0].tolist()
         [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
         """
-        states = as_num_states(num_states)
-        unary_array = as_log_potentials(unary, "unary")
-        if unary_array.shape != (states.sum(),):
-            raise ModelError(
-                f"unary: expected shape ({states.sum()},), a number per state of each variable in turn, "
-                f"found {unary_array.shape}"
-            )
-        edge_array = as_edges(edges, len(states))
-        flat = as_log_potentials(pairwise, "pairwise")
-        num_entries = int(states[edge_array].prod(axis=1).sum())
-        if flat.shape != (num_entries,):
-            raise ModelError(
-                f"pairwise: expected shape ({num_entries},), the tables of {len(edge_array)} edges in turn, "
-                f"found {flat.shape}"
-            )
-        none = FactorTables.of(states)
-        return cls.from_contents(Contents(states, unary_array, edge_array, flat, none, constant, names, state_names))
+        return cls.from_contents(of_flat(num_states, unary, edges, pairwise, constant, names, state_names))
 
     @classmethod
     def from_contents(cls, contents: Contents) -> Self:
@@ -233,24 +200,18 @@ class Model(Variables):
         >>> Model.from_binary([0.5, -0.5], [2.0], [(0, 1)]).score([1, 1])
         1.0
         """
-        theta_array = as_log_potentials(theta, "theta", finite=True)
-        weights = as_log_potentials(W, "W", finite=True)
-        if theta_array.ndim != 1:
-            raise ModelError(f"theta: expected shape (variables,), found {theta_array.shape}")
-        n = len(theta_array)
-        edge_array, weights = as_weights(weights, edges, n)
-        unary = np.stack([np.zeros(n), theta_array], axis=1)
-        pairwise = np.zeros((len(edge_array), 2, 2))
-        pairwise[:, 0, 0] = pairwise[:, 1, 1] = weights / 2
-        return cls.from_arrays(unary, edge_array, pairwise, constant=constant, names=names)
+        return cls.from_contents(of_binary(theta, W, edges, constant, names))
 
     def with_tables(self, unary: Floats, pairwise: Floats, factors: Floats) -> "Model":
         """The same variables, edges and larger factors with other potentials, which are known to be sound, laid out as
-        `unary.flat`, `pairwise.flat` and `factors.flat`."""
+        `unary.flat`, `pairwise.flat` and `factors.flat`.  It shares this model's topology."""
         tables = self.factors.with_flat(factors)
-        model = Model.from_contents(self.contents._replace(unary=unary, pairwise=pairwise, factors=tables))
-        if "topology" in self.__dict__:
-            model.__dict__["topology"] = self.topology
+        return self._with(self.contents._replace(unary=unary, pairwise=pairwise, factors=tables))
+
+    def _with(self, contents: Contents) -> "Model":
+        """A model of these contents, whose edges are this model's: it shares its topology."""
+        model = Model.from_contents(contents)
+        model.__dict__["_graph_of"] = self
         return model
 
     def _set(self, contents: Contents) -> None:
@@ -307,9 +268,7 @@ class Model(Variables):
         """
         check_option(np.ndim(beta) == 0, "beta", "one number", beta)
         as_betas(beta, self.sizes.with_unary(self.unary.flat[:, None], self.num_states))
-        other = Model.from_contents(scaled(self.contents, float(beta)))
-        other.__dict__["_graph_of"] = self
-        return other
+        return self._with(scaled(self.contents, float(beta)))
 
     def __repr__(self) -> str:
         low, high = (int(self.num_states.min()), int(self.num_states.max())) if self.num_variables else (0, 0)
@@ -407,33 +366,11 @@ class Model(Variables):
     def score(self, configuration: Sequence[State] | Evidence | ArrayLike) -> float:
         """Log potential of one configuration: a state for every variable as `{variable: state}`, or in order, whole
         numbers being indices then."""
-        expected = f"configuration: expected a state for each of {self.num_variables} variables"
-        if isinstance(configuration, Mapping):
-            given = self.as_evidence(configuration)
-            missing = next((i for i in range(self.num_variables) if i not in given), None)
-            if missing is not None:
-                raise EvidenceError(f"{expected}, found none for variable {missing}")
-            configuration = [given[i] for i in range(self.num_variables)]
-        states = np.asarray(configuration)
-        if states.shape != (self.num_variables,):
-            raise EvidenceError(f"{expected}, found shape {states.shape}")
-        if not np.issubdtype(states.dtype, np.integer):
-            states = np.array([self.state_index(i, s) for i, s in enumerate(configuration)])  # type: ignore[arg-type]
-        elif (wrong := np.flatnonzero((states < 0) | (states >= self.num_states))).size:
-            self._checked_index(int(wrong[0]), int(wrong[0]), states.tolist()[wrong[0]])
-        return float(self.scores(states.astype(np.int32)[None])[0])
+        return float(self.scores(self.as_configuration(configuration)[None])[0])
 
     def scores(self, configurations: NDArray[np.integer[Any]]) -> Floats:
         """Log potentials (N,) of many configurations (N, n), states by index."""
-        states = np.ascontiguousarray(configurations, dtype=np.int32)
-        if states.ndim != 2 or states.shape[1] != self.num_variables:
-            raise EvidenceError(
-                f"configurations: expected shape (number, {self.num_variables}), a state of each variable in a row, "
-                f"found {states.shape}"
-            )
-        if ((states < 0) | (states >= self.num_states)).any():
-            d, i = np.argwhere((states < 0) | (states >= self.num_states))[0]
-            raise EvidenceError(f"configuration {d}, variable {i}: there is no state {states[d, i]}")
+        states = self.as_configurations(configurations)
         out, factors = np.empty(len(states)), self.factors
         fill_scores(
             states,

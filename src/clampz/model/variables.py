@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.tables import read_only
@@ -144,6 +145,39 @@ class Variables:
             i = next(iter(found.likelihoods))
             raise EvidenceError(f"variable {i}: expected a state, found likelihoods of {self.num_states[i]}")
         return found.states
+
+    def as_configuration(self, configuration: Sequence[State] | Evidence | ArrayLike) -> NDArray[np.int32]:
+        """(n,) states by index: of `{variable: state}` with a state for every variable, or of as many states in order,
+        whole numbers being indices then."""
+        expected = f"configuration: expected a state for each of {self.num_variables} variables"
+        if isinstance(configuration, Mapping):
+            given = self.as_evidence(configuration)
+            missing = next((i for i in range(self.num_variables) if i not in given), None)
+            if missing is not None:
+                raise EvidenceError(f"{expected}, found none for variable {missing}")
+            configuration = [given[i] for i in range(self.num_variables)]
+        states = np.asarray(configuration)
+        if states.shape != (self.num_variables,):
+            raise EvidenceError(f"{expected}, found shape {states.shape}")
+        if not np.issubdtype(states.dtype, np.integer):
+            states = np.array([self.state_index(i, s) for i, s in enumerate(configuration)])  # type: ignore[arg-type]
+        elif (wrong := np.flatnonzero((states < 0) | (states >= self.num_states))).size:
+            self._checked_index(int(wrong[0]), int(wrong[0]), states.tolist()[wrong[0]])
+        return states.astype(np.int32)
+
+    def as_configurations(self, configurations: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
+        """(N, n) many, states by index, checked."""
+        states = np.ascontiguousarray(configurations, dtype=np.int32)
+        if states.ndim != 2 or states.shape[1] != self.num_variables:
+            raise EvidenceError(
+                f"configurations: expected shape (number, {self.num_variables}), a state of each variable in a row, "
+                f"found {states.shape}"
+            )
+        wrong = (states < 0) | (states >= self.num_states)
+        if wrong.any():
+            d, i = np.argwhere(wrong)[0]
+            raise EvidenceError(f"configuration {d}, variable {i}: there is no state {states[d, i]}")
+        return states
 
     def findings(self, evidence: Evidence) -> Findings:
         """Evidence by index, in any of the forms that it may have; contradictions are refused.

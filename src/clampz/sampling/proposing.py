@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from clampz.elimination.plans import Scopes
 from clampz.errors import TooWideError
 from clampz.mini_buckets.descent import SECONDS_PER_CLIQUE, SECONDS_PER_ENTRY, State, optimise, optimise_lanes
-from clampz.mini_buckets.proposals import Draws, Proposal
-from clampz.mini_buckets.structure import ENDLESS, Structure
+from clampz.mini_buckets.proposals import Draws, Proposal, States
+from clampz.mini_buckets.structure import ENDLESS, ENTRIES_PER_LIMIT, Structure, building_seconds
 from clampz.mini_buckets.tables import Tables
 from clampz.model import Model
 from clampz.options import bytes_in_words
-from clampz.sampling.samples import States
 from clampz.simplifying import Simplified
 from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
@@ -32,10 +31,6 @@ BOUND_SHARE, EXACT_SHARE, ORDER_SHARE = 0.3, 0.5, 0.1
 NUM_STRUCTURES, FIRST_EVALUATIONS, MOST_EVALUATIONS = 4, 15, 100
 # Passes over its tables that an exact proposal takes, laid out and all; bytes of a table entry, in all copies.
 EXACT_PASSES, ENTRY_BYTES = 6.0, 40
-# Table entries of a structure, about, for each variable and each entry that the limit allows.
-ENTRIES_PER_LIMIT = 0.25
-# Seconds that building a structure and its tables takes for each variable.
-BUILDING_SECONDS = 1.5e-5
 # Seconds that a table entry of a structure takes until there is a bound by it: not to be left half way.
 LAYING_SECONDS = 1e-7
 # Entries of a clique at least, and at most, where nobody says.
@@ -106,7 +101,7 @@ def propose(
         structure = _exact_structure(model, allowed, seconds, watch, must_be=exact)
     if structure is not None:
         return Proposal.of(State.upper(Tables.of(model, structure), unary), unary, watch)
-    if watch.left() < BUILDING_SECONDS * model.num_variables:  # not all of it can be left half way
+    if watch.left() < building_seconds(model):
         raise Overdue
     worth = BOUND_SHARE * seconds if math.isfinite(seconds) else EFFORT
     chosen = _largest_limit(model, allowed, worth) if limit is None else limit
@@ -179,7 +174,7 @@ def _optimised(
     and it is left early only where the watch says so."""
     structure = first.tables.structure
     evaluation = 2 * (SECONDS_PER_ENTRY * structure.num_entries + SECONDS_PER_CLIQUE * structure.num_cliques)
-    possible, building = int(worth / evaluation), BUILDING_SECONDS * model.num_variables / evaluation
+    possible, building = int(worth / evaluation), building_seconds(model) / evaluation
     states, taken = [first], structure.num_bytes()
     while len(states) < NUM_STRUCTURES and (len(states) + 1) * (FIRST_EVALUATIONS + building) < possible / 2:
         other = Structure.of(model, limit, seed=len(states), most_bytes=allowed, watch=watch)

@@ -9,10 +9,10 @@ from typing import get_args
 import numpy as np
 
 from clampz.errors import OptionError, unknown_name
-from clampz.generators import Seed, as_generator
+from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
-from clampz.options import Options, bytes_in_words, check_option, check_whole, is_whole, memory_allowed
+from clampz.options import Options, bytes_in_words, check_option, check_whole, memory_allowed
 from clampz.sampling.proposing import BLOCK_STATES
 from clampz.sampling.samples import Kind
 from clampz.watch import Progress, Watch
@@ -69,11 +69,7 @@ class SampleRequest:
     @cached_property
     def seed(self) -> int:
         """The same for the same `rng`, also for none; a generator has another one every time it is asked."""
-        if self.rng is None:
-            return 0
-        if is_whole(self.rng) and 0 <= self.rng < 2**63:
-            return int(self.rng)
-        return int(as_generator(self.rng).integers(2**63))
+        return as_seed(self.rng)
 
     @cached_property
     def allowed(self) -> int:

@@ -6,18 +6,18 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clampz.drawing import Drawable
 from clampz.errors import library
+from clampz.mini_buckets.proposals import States
 from clampz.model import Model
 from clampz.model.fixing import states_left
 from clampz.model.tables import Listed, UnaryTables, read_only
-from clampz.numerics import Floats, Integers
+from clampz.numerics import Floats
+from clampz.sampling.statistics import variance_of_shares, weights_of_states
 from clampz.watch import StoppedBy
 from clampz.wording import counted
 
-States = NDArray[np.int32]
 Kind = Literal["exact", "rejection", "weighted", "gibbs"]
 
 # What samples are, for people.
@@ -27,8 +27,6 @@ KINDS: dict[Kind, str] = {
     "weighted": "weighted",
     "gibbs": "of Markov chains, not exact",
 }
-# States that are counted at once.
-AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -105,7 +103,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
     def marginals(self) -> UnaryTables:
         """`marginals[i][a]`: the share of samples with state a of variable i, weighted; nan where there are none."""
         start = self.model.unary.start
-        flat = _counts(self.states, self.weights, start)
+        flat = weights_of_states(self.states, self.weights, start)
         if len(flat):  # nan where there are no samples
             with np.errstate(invalid="ignore"):
                 flat /= np.repeat(np.add.reduceat(flat, start[:-1]), np.diff(start))
@@ -124,9 +122,8 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         if self.kind == "gibbs":
             variance = self._chain_errors**2
         else:
-            # sum w^2 ([x = a] - p)^2 = sum w^2 [x = a] (1 - 2p) + p^2 sum w^2
-            squares = _counts(self.states, self.weights**2, start)
-            variance = np.maximum(squares * (1.0 - 2.0 * p) + p**2 * float((self.weights**2).sum()), 0.0)
+            squares = weights_of_states(self.states, self.weights**2, start)
+            variance = variance_of_shares(p, squares, float((self.weights**2).sum()))
         errors = np.sqrt(variance + (self.effective_size + 2.0) ** -2.0)
         possible = self.model.unary.flat > -np.inf
         errors[~possible | np.repeat(states_left(possible, start) == 1, np.diff(start))] = 0.0
@@ -174,18 +171,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         total = square = np.zeros(len(self.model.unary.flat))
         for chain in range(number):
             own = self.states[chain :: self.num_chains]
-            mean = _counts(own, np.full(len(own), 1.0 / len(own)), start)
+            mean = weights_of_states(own, np.full(len(own), 1.0 / len(own)), start)
             total, square = total + mean, square + mean**2
         spread = np.maximum(square / number - (total / number) ** 2, 0.0)
         return np.sqrt(spread / (number - 1)) if number > 1 else np.full(len(total), math.inf)
-
-
-def _counts(states: States, weights: Floats, start: Integers) -> Floats:
-    """(S,) the weight of the samples in each state of each variable."""
-    out = np.zeros(int(start[-1]))
-    rows = max(1, AT_ONCE // max(1, states.shape[1]))
-    for begin in range(0, len(states), rows):
-        some = states[begin : begin + rows] + start[:-1]
-        of_each = np.repeat(weights[begin : begin + rows], states.shape[1])
-        out += np.bincount(some.ravel(), of_each, len(out))
-    return out

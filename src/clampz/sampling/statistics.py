@@ -21,15 +21,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.mini_buckets.proposals import Draws
+from clampz.mini_buckets.proposals import Draws, States
 from clampz.model.model import Model
-from clampz.numerics import EPS, Floats, log_sum_exp
+from clampz.numerics import EPS, Floats, Integers, log_sum_exp
 from clampz.options import check_option, is_number
 
 # Draws of equal weight that others are worth, below which an estimate and its error mean nothing.
 LEAST_EFFECTIVE = 50.0
 # A log weight that is none: that of a block whose draws are all dead.
 NEVER_SEEN = -1e300
+# States that are counted at once.
+AT_ONCE = 2**20
 
 
 class Tally(NamedTuple):
@@ -170,14 +172,8 @@ def best(sampled: Sequence[Sampled]) -> Sampled | None:
 def score_rounding(model: Model) -> float:
     """What the score of a configuration may be off by: an addition for each table, of sums no larger than all of their
     largest entries together."""
-    num_terms, largest = 2, abs(model.constant)
-    for tables in (model.unary, model.pairwise, model.factors):
-        flat, start = tables.flat, tables.start
-        if len(flat):
-            sizes = np.abs(np.where(np.isfinite(flat), flat, 0.0))
-            largest += float(np.maximum.reduceat(sizes, start[:-1]).sum())
-            num_terms += len(start) - 1
-    return EPS * num_terms * largest
+    num_terms = 2 + model.num_variables + model.num_edges + len(model.factors)
+    return EPS * num_terms * model.sizes.with_unary(model.unary.flat[:, None], model.num_states).total
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,9 +199,8 @@ class MarginalTally:
     def of(cls, model: Model, draws: Draws, bound: float) -> "MarginalTally":
         log_y = draws.log_weights - bound
         scale = float(log_y.max(initial=NEVER_SEEN))
-        y = np.repeat(np.exp(log_y - scale), model.num_variables)
-        place, size = (draws.states + model.unary.start[:-1]).ravel(), len(model.unary.flat)
-        sums, squares = (np.bincount(place, each, size).astype(np.float64, copy=False) for each in (y, y * y))
+        y = np.exp(log_y - scale)
+        sums, squares = (weights_of_states(draws.states, each, model.unary.start) for each in (y, y * y))
         return cls(Tally.of(log_y), scale, sums, squares)
 
     def plus(self, other: "MarginalTally") -> "MarginalTally":
@@ -216,12 +211,27 @@ class MarginalTally:
         return MarginalTally(self.tally.plus(other.tally), scale, sums, squares)
 
     def marginals(self) -> tuple[Floats, Floats]:
-        """(S,) shares of the weights, and their standard errors: of a share p = sum w [x = a] / sum w, by the delta
-        method, the root of `sum w^2 ([x = a] - p)^2` over `sum w`."""
+        """(S,) shares of the weights, and their standard errors."""
         total, all_squares = (
             math.exp(self.tally.log_sum - self.scale),
             math.exp(self.tally.log_squares - 2.0 * self.scale),
         )
         share = np.minimum(self.sums / total, 1.0)
-        spread = self.squares * (1.0 - share) ** 2 + np.maximum(all_squares - self.squares, 0.0) * share**2
-        return share, np.sqrt(spread) / total
+        return share, np.sqrt(variance_of_shares(share, self.squares, all_squares)) / total
+
+
+def weights_of_states(states: States, weights: Floats, start: Integers) -> Floats:
+    """(S,) the weight of the configurations (N, n) that have a variable in a state."""
+    out = np.zeros(int(start[-1]))
+    rows = max(1, AT_ONCE // max(1, states.shape[1]))
+    for begin in range(0, len(states), rows):
+        some = states[begin : begin + rows] + start[:-1]
+        of_each = np.repeat(weights[begin : begin + rows], states.shape[1])
+        out += np.bincount(some.ravel(), of_each, len(out))
+    return out
+
+
+def variance_of_shares(share: Floats, squares: Floats, all_squares: float) -> Floats:
+    """(S,) of a share p = sum w [x = a] / sum w, by the delta method and times (sum w)^2: `sum w^2 ([x = a] - p)^2`,
+    from the sums of w^2 over the draws that have the state, and over all."""
+    return squares * (1.0 - share) ** 2 + np.maximum(all_squares - squares, 0.0) * share**2

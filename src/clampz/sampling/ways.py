@@ -7,20 +7,18 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from clampz.errors import EvidenceError, ModelError, OptionError
-from clampz.mini_buckets.proposals import Draws
+from clampz.mini_buckets.proposals import Draws, States
 from clampz.numerics import Floats, Integers
 from clampz.sampling.chains import STEPS_BEFORE, Chains
 from clampz.sampling.proposing import Source, propose
 from clampz.sampling.request import SampleRequest
-from clampz.sampling.samples import Kind, States
+from clampz.sampling.samples import Kind
 from clampz.simplifying import simplify
 from clampz.watch import Watch
 from clampz.workers import Workers
 
 # Where a pilot is drawn, apart from all that is returned; its numbers, and its draws at least.
 PILOT, PILOT_NUMBERS, LEAST_PILOT = 1 << 40, 2**20, 16
-# Seconds that a draw takes for each clique, about.
-SECONDS_PER_CLIQUE = 6e-8
 # Seconds that rejection may be expected to take: where no time is given, of its own accord and when asked for; and the
 # share of the time that is.
 SENSIBLE_SECONDS, LONGEST_SECONDS, REJECTION_SHARE = 30.0, 3600.0, 0.5
@@ -133,7 +131,7 @@ def find_way(asked: SampleRequest, watch: Watch, workers: Workers) -> Way:
     if method == "weighted":
         return ByBlocks("weighted", f"as asked for; {measured}", source, alive)
     needed = math.inf if rate == 0.0 else asked.num_at_once / rate
-    taken = needed * SECONDS_PER_CLIQUE * proposal.tables.structure.num_cliques
+    taken = needed * proposal.seconds_per_draw
     sensible = SENSIBLE_SECONDS if math.isinf(seconds) else REJECTION_SHARE * seconds
     if taken <= sensible or (method == "rejection" and (math.isfinite(seconds) or taken <= LONGEST_SECONDS)):
         return ByBlocks("rejection", f"too wide for elimination; {_share(rate)} are accepted", source, rate)

@@ -16,7 +16,7 @@ from clampz.approximations.registry import method_named
 from clampz.bracketing import Bracket, bound
 from clampz.bracketing.bracket import NEAR
 from clampz.errors import TooWideError
-from clampz.generators import Seed, as_generator
+from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import given
@@ -119,7 +119,7 @@ def sweep(
             width=0,
             num_bytes=own,
         )
-    seed = 0 if rng is None else int(as_generator(rng).integers(2**31))
+    seed = as_seed(rng)
     with watch.interruptible():
         run = _Sweeping(model, watch, allowed, threads, seed, progress, len(betas))
         if chosen is None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz import choosing, generators
-from clampz.choosing import solve
+from clampz import generators
+from clampz.choosing import brackets, call, estimates, solve
+from clampz.choosing.run import Run
 from clampz.counting import Counted
 from clampz.elimination.exact import run_exact
 from clampz.model.fixing import without_known
@@ -98,15 +99,13 @@ def test_it_beats_bethe_where_the_paper_says_that_mean_field_does(size, weights)
 
 
 def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
-    from clampz import choosing
-
-    real = choosing._Run.by
+    real = Run.by
 
     def far_off(run: Any, method: Any, model: cz.Model, *args: Any, **own: Any) -> cz.Estimate:
         found = real(run, method, model, *args, **own)
         return replace(found, log_z=1e6, bound=None, lower=-math.inf) if method is cz.bethe else found
 
-    monkeypatch.setattr(choosing._Run, "by", far_off)
+    monkeypatch.setattr(Run, "by", far_off)
     found = solve(MODELS["grid"], memory=NO_MEMORY, k=0)
     assert (found.log_z, found.bound) == (found.upper, "upper")
     assert "outside the bracket" in found.reason
@@ -126,9 +125,8 @@ def test_with_a_time_limit_the_answer_is_a_bracket_and_an_estimate_inside_it():
 
 @pytest.mark.parametrize("name", ["grid", "dense and strong"])
 def test_a_bracket_that_closes_is_exact(name, monkeypatch):
-    from clampz import choosing
-
-    monkeypatch.setattr(choosing, "_exactly", lambda *args: (None, "Nothing was tried"))
+    for place in (call, brackets):
+        monkeypatch.setattr(place, "exactly", lambda *args: (None, "Nothing was tried"))
     found, exact = solve(MODELS[name], time=5), cz.exact(MODELS[name])
     assert (found.bound, found.bracket is None) == ("exact", False)
     assert "clamping closes the bracket" in found.reason
@@ -143,10 +141,8 @@ def test_a_bracket_that_closes_is_exact(name, monkeypatch):
 
 @pytest.mark.parametrize(("left", "by"), [(2.0, "exact"), (0.5, "sampling"), (0.5, "bethe")])
 def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, by, monkeypatch):
-    from clampz import choosing
-
     model, asked = MODELS["grid"], []
-    real = choosing._exactly
+    real = brackets.exactly
 
     def second_time(model: cz.Model, cost: Any, run: Any, expected: float, most: float) -> Any:
         asked.append(expected)
@@ -154,15 +150,24 @@ def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, 
             return None, "Nothing was tried"
         return real(model, cost, run, expected, left * cost.seconds)
 
-    monkeypatch.setattr(choosing, "_exactly", second_time)
+    for place in (call, brackets):
+        monkeypatch.setattr(place, "exactly", second_time)
     if by == "bethe":  # draws are worth too few
-        monkeypatch.setattr(choosing, "draw_marginals", lambda *args: None)
+        monkeypatch.setattr(estimates, "draw_marginals", lambda *args: None)
     found, exact = solve(model, time=5), cz.exact(model)
     assert (found.bound, found.marginals_by) == ("exact", by)
     assert ("time left for exact marginals" in found.reason) == (by == "exact")
     assert (np.abs(found.marginals.flat - exact.marginals.flat).max() < EXACT) == (by == "exact")
     assert found.lower <= found.log_z <= found.upper
     assert asked[1] <= exact_cost(model).seconds
+
+
+def test_marginals_by_draws_follow_rng(monkeypatch):
+    for place in (call, brackets):
+        monkeypatch.setattr(place, "exactly", lambda *args: (None, "Nothing was tried"))
+    one, other = (solve(MODELS["grid"], time=5, rng=rng) for rng in (1, 2))
+    assert one.marginals_by == other.marginals_by == "sampling"
+    assert not np.array_equal(one.marginals.flat, other.marginals.flat)
 
 
 def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):
@@ -280,18 +285,19 @@ def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
     assert "mean_field" in heard
 
 
-@pytest.mark.parametrize("place", ["exact_cost", "dense_and_strong", "bound", "_estimate"])
-def test_ctrl_c_between_methods_is_heard_as_well(place, monkeypatch):
-    from clampz import choosing
-
-    real, presses = getattr(choosing, place), [signal.SIGINT]
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [(call, "exact_cost"), (brackets, "dense_and_strong"), (brackets, "bound"), (brackets, "estimate_from")],
+)
+def test_ctrl_c_between_methods_is_heard_as_well(place, name, monkeypatch):
+    real, presses = getattr(place, name), [signal.SIGINT]
 
     def pressed(*args: Any, **options: Any) -> Any:
         if presses:
             signal.raise_signal(presses.pop())
         return real(*args, **options)
 
-    monkeypatch.setattr(choosing, place, pressed)
+    monkeypatch.setattr(place, name, pressed)
     model = generators.grid(8, 8, rng=0)
     found = solve(model, memory=NO_MEMORY, time=60)
     assert found.interrupted
@@ -300,9 +306,7 @@ def test_ctrl_c_between_methods_is_heard_as_well(place, monkeypatch):
 
 
 def test_without_time_to_plan_it_says_so(monkeypatch):
-    from clampz import choosing
-
-    monkeypatch.setattr(choosing, "exact_cost", lambda *args, **options: ExactCost(0, 0, math.inf, None))
+    monkeypatch.setattr(call, "exact_cost", lambda *args, **options: ExactCost(0, 0, math.inf, None))
     found = solve(MODELS["grid"], time=SHORT)
     assert "no time to see what exact inference needs" in found.reason
 
@@ -456,7 +460,8 @@ def counts(monkeypatch):
     """Programs that count are there, and say this."""
 
     def say(**counted: Any) -> None:
-        monkeypatch.setattr(choosing, "is_available", lambda: True)
+        for place in (call, brackets):
+            monkeypatch.setattr(place, "is_available", lambda: True)
         monkeypatch.setattr(engines, "is_available", lambda: True)
         monkeypatch.setattr(engines, "count", lambda model, **limits: Counted(**counted))
 

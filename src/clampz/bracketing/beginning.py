@@ -1,0 +1,116 @@
+"""What a search begins with: a plan of the sum of the whole, quick bounds by mean field and TRW, Bethe's estimate."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clampz.approximations.accuracy import BETHE_TOL
+from clampz.approximations.bethe import bethe
+from clampz.approximations.mean_field import mean_field
+from clampz.approximations.trw import trw
+from clampz.bracketing.bracket import Guess
+from clampz.bracketing.options import WHOLE_MEMORY, BoundOptions
+from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE
+from clampz.clamping.branches import clamps_that_fit
+from clampz.clamping.call import clamp_on
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.numerics import Floats
+from clampz.signature import bytes_per_lane, is_small
+from clampz.summing.whole import WholeSum, plan_whole
+from clampz.watch import Watch
+from clampz.workers import Crew, Job, finished
+
+# Shares of the time that a plan of the sum of the whole is waited for, and that looking for it may go on beside other
+# work.
+PLANNING_SHARE, LONG_PLANNING_SHARE = 0.15, 0.5
+# Time beyond which the order of that is looked for thoroughly, in seconds.
+THOROUGH_SECONDS = 2.0
+# The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
+# sweeps take long; and seconds that they have in any case, and at the most: who looks on wants to see something.
+QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
+# Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
+# that it may take.
+MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
+BETHE_SELECT = "maxW+TRE"
+# Seconds after which a limit is noticed while workers are busy.
+PATIENCE = 0.05
+
+
+class QuickBounds(NamedTuple):
+    """Ends of log Z by mean field and TRW, the marginals (S,) of either, and whether mean field has settled."""
+
+    lower: float
+    upper: float
+    marginals: Floats
+    beliefs: Floats
+    settled: bool
+
+
+def takes_methods(model: Model, options: BoundOptions) -> bool:
+    """Whether there is memory for mean field, Bethe and TRW: on larger factors they work on an equivalent several
+    times as large, which regions do without."""
+    return not model.factors or bytes_per_lane(model) <= options.num_bytes
+
+
+def begin_plan(
+    original: Model, rest: Model, error: float, options: BoundOptions, crew: Crew, watch: Watch
+) -> Job[WholeSum | None]:
+    """How to sum all of a model, of which simplifying left the rest: looked for beside all other work, and waited for
+    a while."""
+    job = crew.beside(
+        plan_whole,
+        original,
+        rest,
+        error,
+        watch.left(WHOLE_TIME_ALONE if crew.num_threads == 1 else WHOLE_TIME),
+        WHOLE_MEMORY * options.num_bytes,
+        watch.left() > THOROUGH_SECONDS,
+        crew.num_threads,
+        watch.share(LONG_PLANNING_SHARE),
+    )
+    waiting = watch.share(PLANNING_SHARE)
+    while not job.done() and not waiting.must_stop():
+        finished([job], min(PATIENCE, waiting.left()))
+    return job
+
+
+def quick_bounds(model: Model, options: BoundOptions, watch: Watch, most: float) -> QuickBounds | None:
+    """Mean field and TRW, for a moment each, so many seconds at most; None where there is no time even for their first
+    sweeps, or no memory."""
+    if not takes_methods(model, options) or (watch.must_stop() and not is_small(model)):
+        return None
+    batch = Batch.of(model)
+    share = QUICK_SHARE if is_small(model) else LARGE_SHARE
+
+    def limits(**more: Any) -> dict[str, Any]:
+        seconds = max(QUICK_SECONDS, min(watch.left(share), LONGEST_QUICK, most))
+        return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
+
+    fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=watch)
+    trees = trw.solve(batch, trw.options(None, limits()), within=watch)
+    ends = float(fields.lower[0]), float(trees.upper[0])
+    return QuickBounds(*ends, fields.marginals_flat[:, 0], trees.marginals_flat[:, 0], bool(fields.converged[0]))
+
+
+def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float = math.inf) -> tuple[Guess, float]:
+    """Bethe's value with a few variables clamped, if it settles in a small share of the time and in so many seconds at
+    most; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
+    seconds = min(BETHE_SECONDS, watch.left(BETHE_SHARE), most)
+    if not seconds:
+        return Guess(None, "There was no time for Bethe."), -math.inf
+    no_memory = Guess(None, "There was not memory enough for Bethe."), -math.inf
+    if not takes_methods(model, options):
+        return no_memory
+    largest = np.sort(model.num_states)[::-1][:MOST_BETHE_CLAMPS].astype(np.float64)
+    wanted = int(np.count_nonzero(np.cumprod(largest) <= MOST_BETHE_BRANCHES))
+    num_clamps = clamps_that_fit(model, wanted, limit=options.num_bytes)
+    if num_clamps < 0:
+        return no_memory
+    limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": options.threads}
+    first = bethe.solve(Batch.of(model), bethe.options(None, limits), within=watch)[0]
+    found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=watch, **limits)
+    settled = [step.log_z for step in found.steps if step.converged]
+    guess = Guess(settled[-1]) if settled else Guess(None, "Bethe did not settle in its share of the time.")
+    return guess, found.lower if found.bound == "lower" else -math.inf

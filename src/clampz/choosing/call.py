@@ -1,0 +1,177 @@
+"""`solve`: one method as asked for, or those that suit the model, what is exact before all others."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, overload
+
+from clampz.approximations.regions import regions
+from clampz.approximations.registry import method_named
+from clampz.choosing.brackets import bracketed
+from clampz.choosing.clamps import QUICK, clamped_as_asked
+from clampz.choosing.estimates import named, with_other_marginals
+from clampz.choosing.exactly import PLANNING_SHARE, exactly, has_all
+from clampz.choosing.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Listener, Run
+from clampz.clamping.call import clamp
+from clampz.counting import is_available, worth_counting
+from clampz.errors import EvidenceError
+from clampz.generators import Seed, as_seed
+from clampz.model import Evidence, Model
+from clampz.model.fixing import given
+from clampz.options import Options, check_option, is_whole, memory_allowed
+from clampz.solution import Found, Solution
+from clampz.summing.exact import exact
+from clampz.summing.plans import exact_cost
+from clampz.watch import Watch
+
+# The share that exact inference may take of the time that planning leaves: the rest is for bounds, should it not end in
+# that; and that of a count of what is nearly all constraints, before anything else.
+EXACT_SHARE, COUNTING_SHARE = 0.75, 0.4
+
+
+@overload
+def solve(
+    model: Model,
+    *,
+    evidence: Evidence | None = None,
+    method: str = "auto",
+    k: int | None = None,
+    select: str | None = None,
+    marginals: bool = True,
+    time: float | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Listener | None = None,
+) -> Solution: ...
+@overload
+def solve(
+    model: Model,
+    *,
+    evidence: Sequence[Evidence],
+    method: str = "auto",
+    k: int | None = None,
+    select: str | None = None,
+    marginals: bool = True,
+    time: float | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Listener | None = None,
+) -> list[Solution]: ...
+def solve(
+    model: Model,
+    *,
+    evidence: Evidence | Sequence[Evidence] | None = None,
+    method: str = "auto",
+    k: int | None = None,
+    select: str | None = None,
+    marginals: bool = True,
+    time: float | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Listener | None = None,
+) -> Solution | list[Solution]:
+    """log Z, bounds on it, and marginals, by a method that suits the model, and the reason for the choice.
+
+    Parameters
+    ----------
+    evidence
+        `{variable: state}`, as `Model.condition` takes it; or a list of such sets, which are solved one after another,
+        each in its share of the time: then a list of solutions is returned.
+    method
+        "auto", or "exact", "mf", "bethe", "trw" or "regions" for one method alone: then the bounds are only what it
+        proves itself.
+    k, select
+        How many variables to clamp, and by which selector.  By default "auto" clamps as many as time allows, the others
+        none.
+    time
+        Seconds at most: what there is of them goes to the bracket until it is closed.  By default 10, of which the
+        bracket has 4, or 60 where the model can be solved exactly in that.
+    memory
+        Bytes that exact sums may use, or text such as "2GB"; None for half of what is free.
+    marginals
+        False if only log Z matters: exact inference is quicker without.  Otherwise they are exact where there is time
+        for that, and `Solution.marginals_by` says whose they are.
+    threads
+        To work with; None for all cores.
+    rng
+        A whole number, or a numpy Generator whose next number is taken, for what has chance in it.  Without it the same
+        is done every time.
+    progress
+        Called now and then with a `Progress`, or with the `Bracket` as it closes; StopIteration from it ends the run
+        with what there is.
+
+    >>> from clampz import generators
+    >>> solve(generators.grid(4, 4, rng=0)).reason
+    'The model is narrow enough to be solved exactly: width 6, 0.029 MB.'
+    """
+    if k is not None:
+        expected = f"a whole number from 0 to {model.num_variables}, the number of variables"
+        check_option(is_whole(k) and 0 <= k <= model.num_variables, "k", expected, k)
+    limits = Options(time=math.inf if time is None else time, threads=threads)
+    memory_allowed(memory)  # refuses what it cannot read
+    seed, whole = as_seed(rng), Watch(limits.time)
+
+    def solved(known: Evidence | None, seconds: float | None) -> Solution:
+        watch = Watch(math.inf if seconds is None else seconds, within=whole)
+        run = Run(watch, watch, threads, memory, marginals, progress, seed)
+        under = given(model, known)
+        if str(method).lower() != "auto":
+            return _by_one(under, method, run, k, select or QUICK)
+        return _by_what_suits(under, run, seconds, k, select)
+
+    with whole.interruptible():
+        if not isinstance(evidence, Sequence):
+            return solved(evidence, time)
+        _check_sets(model, evidence)
+        shares = range(len(evidence), 0, -1)
+        return [
+            solved(known, None if time is None else whole.left(1 / share))
+            for known, share in zip(evidence, shares, strict=True)
+        ]
+
+
+def _check_sets(model: Model, sets: Sequence[Evidence]) -> None:
+    """Refuse what is no evidence, or seen to be impossible, before any of it is solved."""
+    if not sets:
+        raise EvidenceError("evidence: expected at least one evidence set, found none")
+    for number, known in enumerate(sets):
+        try:
+            given(model, known)
+        except EvidenceError as error:
+            raise EvidenceError(f"evidence set {number}: {error}") from None
+
+
+def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, select: str | None) -> Solution:
+    """Exactly if there is time and memory for that; else a bracket and an estimate."""
+    rest = DEFAULT_TIME if time is None else math.inf
+    if k:
+        return clamped_as_asked(model, "", run.limited(rest), k, select)
+    cost = exact_cost(model, marginals=run.marginals, memory=run.memory, watch=run.watch.share(PLANNING_SHARE))
+    count = None
+    if worth_counting(model, cost.seconds, first=True) and is_available():
+        own = {"engine": "counting", "memory": run.memory, "marginals": run.marginals}
+        count = run.limited(rest).by(exact, model, COUNTING_SHARE, **own)
+        if count.bound == "exact":
+            solution = run.solution(count, "Nearly all tables have zeros, so it was counted, and the count is proven.")
+            return solution if has_all(count, run) else with_other_marginals(solution, run.limited(rest))
+    most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
+    found, why = exactly(model, cost, run, cost.seconds, most)
+    if found is not None and cost.plan is not None:
+        solution = run.solution(found, cost.plan.words(why))
+        return solution if has_all(found, run) else with_other_marginals(solution, run.limited(rest))
+    run = run.limited(rest)
+    if k is not None:
+        return clamped_as_asked(model, why, run, k, select)
+    return bracketed(model, cost, why, run, select, BRACKET_TIME if time is None else math.inf, count)
+
+
+def _by_one(model: Model, name: str, run: Run, k: int | None, select: str) -> Solution:
+    """One method alone, as asked for."""
+    method = method_named(name)
+    own: dict[str, Any] = {"memory": run.memory, "marginals": run.marginals} if method in (exact, regions) else {}
+    found: Found = (
+        run.heard(clamp(model, name, k=k, select=select, **run.options(), **own)) if k else run.by(method, model, **own)
+    )
+    return run.solution(found, f"{named(method.name)} was asked for.")

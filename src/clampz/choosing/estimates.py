@@ -1,0 +1,84 @@
+"""Where there are no exact ones: the estimate between two bounds, and marginals."""
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
+from clampz.approximations.bethe import bethe
+from clampz.approximations.mean_field import mean_field
+from clampz.bracketing import BoundOptions
+from clampz.bracketing.drawn_marginals import DrawnMarginals, draw_marginals
+from clampz.choosing.run import Run
+from clampz.clamping.branches import Clamped
+from clampz.model import Model
+from clampz.model.results import Estimate
+from clampz.solution import Found, Solution
+from clampz.wording import title
+
+# Shares of the time left for mean field, and for marginals by draws.
+MEAN_FIELD_SHARE, DRAWS_SHARE = 0.1, 0.8
+
+EndT = TypeVar("EndT", bound=Found)
+
+
+def with_other_marginals(solution: Solution, run: Run) -> Solution:
+    """The same log Z, with marginals by draws, or else of the method that suits the model: there was no time for exact
+    ones."""
+    model = solution.model
+    drawn, strong = drawn_marginals(model, run), dense_and_strong(model)
+    below = run.by(mean_field, model, MEAN_FIELD_SHARE)
+    first = None if strong else run.by(bethe, model, tol=BETHE_TOL)
+    found, _ = estimate_from(solution.upper, below, None, first, strong)
+    whose = f"{named(found.method)} is" if drawn is None else "Draws are"
+    reason = f"{solution.reason} {whose} for the marginals, as there was no time for exact ones."
+    other = run.solution(found, reason, lower=solution.lower, upper=solution.upper, drawn=drawn)
+    return replace(other, log_z=solution.log_z, bound=solution.bound)
+
+
+def drawn_marginals(model: Model, run: Run) -> DrawnMarginals | None:
+    """Marginals by draws, if they are wanted and there is time for enough of them."""
+    if not run.marginals:
+        return None
+    options = BoundOptions(memory=run.memory, threads=run.threads, seed=run.seed)
+    return draw_marginals(model, options, run.watch.share(DRAWS_SHARE))
+
+
+def gone_on(first: Estimate | None, run: Run) -> Estimate | None:
+    """Bethe's result, gone on with where it has not settled and there is time."""
+    if first is None or is_settled(first) or not run.watch.left():
+        return first
+    return run.by(bethe, first.model, start=first, tol=BETHE_TOL, num_starts=0, from_mean_field=False)
+
+
+def estimate_from(
+    upper: float, below: EndT, above: EndT | None, first: Estimate | None, strong: bool
+) -> tuple[EndT | Estimate, str]:
+    """The result that the estimate is from, and why; TRW's is there whenever it could be that."""
+    if upper == -math.inf:
+        return above or below, "that proves that Z = 0"
+    if first is not None and is_settled(first):
+        return first, "Bethe is the estimate between, as a rule the nearest"
+    also = "bound is also the estimate, as"
+    if strong:
+        return below, f"the lower {also} the model is dense, mixed and strong, where Bethe is far off"
+    if below.lower > -math.inf or above is None:
+        return below, f"the lower {also} Bethe did not converge in time"
+    return above, f"the upper {also} Bethe did not converge in time and mean field found no possible configuration"
+
+
+def unless_outside(found: Found, choice: str, lower: float, upper: float) -> str:
+    """The same words, or others for a Bethe value outside the bracket."""
+    if found.method != "bethe" or lower <= found.log_z <= upper:
+        return choice
+    return f"Bethe says {found.log_z:.6g}, outside the bracket, and the bound next to that is given"
+
+
+def named(method: str) -> str:
+    """A method as a sentence begins with it."""
+    return title(method)[0].upper() + title(method)[1:]
+
+
+def is_settled(found: Found) -> bool:
+    """Whether what Bethe says counts, if not to all digits."""
+    return bool(found.branches.residual.max() <= SETTLED) if isinstance(found, Clamped) else found.residual <= SETTLED

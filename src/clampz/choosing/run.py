@@ -1,0 +1,75 @@
+"""A run of `solve`, and what all methods of it are held to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from clampz.bracketing import Bracket
+from clampz.clamping.branches import Clamped
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.results import Estimate
+from clampz.signature import Approximation
+from clampz.solution import Found, Solution
+from clampz.watch import Progress, Watch
+
+# Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
+DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
+
+FoundT = TypeVar("FoundT", Estimate, Clamped)
+Listener = Callable[[Progress | Bracket], object]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all methods of a run are held to: one clock, of the whole and of a share of it, threads, memory, whether
+    marginals are wanted, and the caller's callback."""
+
+    whole: Watch
+    watch: Watch
+    threads: int | None
+    memory: int | str | None
+    marginals: bool
+    progress: Listener | None
+    seed: int
+
+    def share(self, share: float) -> "Run":
+        """The same with a share of the time left."""
+        return replace(self, watch=self.watch.share(share))
+
+    def limited(self, seconds: float) -> "Run":
+        """The same with so many seconds at most."""
+        return replace(self, watch=Watch(min(seconds, self.watch.left()), within=self.watch))
+
+    def options(self, share: float = 1.0) -> dict[str, Any]:
+        return {"time": self.watch.left(share), "threads": self.threads, "progress": self.tell, "rng": self.seed}
+
+    def tell(self, progress: Progress | Bracket) -> None:
+        """Tell the callback, and whoever is at work whether to stop: Ctrl-C is heard by the run as a whole."""
+        if self.interrupted:
+            raise StopIteration
+        if self.progress is not None:
+            self.progress(progress)
+
+    def by(self, method: Approximation[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
+        """What a method makes of a model in a share of the time left."""
+        start, limits = own.pop("start", None), self.options(share)
+        progress, rng = limits.pop("progress"), limits.pop("rng")
+        options = method.options(None, method.with_rng(limits | own, rng))
+        found = method.solve(Batch.of(model), options, start, progress, within=self.watch)
+        return self.heard(found[0])
+
+    def heard(self, found: FoundT) -> FoundT:
+        """The same result; if somebody stopped it, the rest stops too."""
+        if found.stopped_by in ("interrupt", "callback"):
+            self.watch.stop(found.stopped_by)
+        return found
+
+    @property
+    def interrupted(self) -> bool:
+        self.watch.must_stop()
+        return self.watch.stopped_by in ("interrupt", "callback")
+
+    def solution(self, found: Found, reason: str, **more: Any) -> Solution:
+        """A method's result as that of the run."""
+        return Solution.of(found, reason, seconds=self.whole.seconds, interrupted=self.interrupted, **more)
