@@ -22,6 +22,15 @@ def test_by_the_tables_that_have_zeros():
     assert not worth_counting(chain(11, 4), math.inf)
 
 
+def test_before_anything_else_if_next_to_all_of_it_is_constraints():
+    """Tables with zeros that say more than which states may be together are no clauses."""
+    assert worth_counting(chain(11, 9), math.inf, first=True)
+    assert not worth_counting(chain(11, 8), math.inf, first=True)
+    says_more = np.array([[0.0, 0.5], [-math.inf, 0.0]])
+    soft = cz.Model(np.zeros((11, 2)), {(i, i + 1): says_more for i in range(10)})
+    assert worth_counting(soft, math.inf) and not worth_counting(soft, math.inf, first=True)
+
+
 def test_factors_are_tables_too():
     clause = np.zeros((2,) * 5)
     clause[(0,) * 5] = -math.inf

@@ -41,6 +41,11 @@ def check(seed, **drawing):
             np.testing.assert_allclose(found.marginals(rest.beliefs), np.concatenate(whole.unary), atol=EXACT)
             beliefs = np.concatenate(found.factor_marginals(rest.beliefs, rest.joint))
             np.testing.assert_allclose(beliefs, whole.beliefs[len(model.unary.flat) :], atol=EXACT)
+        known = found.marginals(rest.beliefs, known=True)
+        assert marginals <= (not np.isnan(known).any())
+        np.testing.assert_allclose(
+            np.where(np.isnan(known), np.concatenate(whole.unary), known), np.concatenate(whole.unary), atol=EXACT
+        )
         some = rng.choice(n, size=int(rng.integers(1, min(n, 3) + 1)), replace=False).tolist()
         table = found.joint(some, rest.joint(found.joint_scope(some)))
         np.testing.assert_allclose(table, whole.joint(some), atol=EXACT)
@@ -194,6 +199,10 @@ def test_barren_nodes_vanish_unless_marginals_are_wanted():
     np.testing.assert_allclose(found.marginals(rest.beliefs), whole.marginals.flat, atol=1e-12)
     with pytest.raises(OptionError, match="simplify it with marginals=True"):
         simplify(model, marginals=False).marginals(np.zeros(32 + 128))
+    alone = simplify(model, marginals=False)
+    known = alone.marginals(Enumerated(alone.model).beliefs, known=True)
+    np.testing.assert_allclose(known[:-2], whole.marginals.flat[:-2], atol=1e-12)
+    assert np.isnan(known[-2:]).all()
 
 
 def test_names_and_states_stay_with_what_is_left():

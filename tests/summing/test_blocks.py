@@ -149,7 +149,7 @@ def test_halves_without_gain_are_looked_at_for_a_while_only(wide, monkeypatch):
     """However many variables there are, where no half is narrower than the whole."""
     model, _ = wide
     looked = []
-    block = blocks.Block(model, Asked.variables_of(model), 1e6)
+    block = blocks.Block(model, Asked.of_variables(model, np.arange(model.num_variables)), 1e6)
 
     def halves(self, most, watch):
         looked.append(len(self.asked.place))

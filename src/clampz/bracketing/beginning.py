@@ -1,4 +1,4 @@
-"""What a search begins with: a plan of the sum of the whole, quick bounds by mean field and TRW, Bethe's estimate."""
+"""What a search begins with: a plan of the whole sum, a count, quick bounds by mean field and TRW, Bethe's value."""
 
 import math
 from typing import Any, NamedTuple
@@ -14,17 +14,21 @@ from clampz.bracketing.options import WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.whole import WHOLE_TIME, WHOLE_TIME_ALONE
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.call import clamp_on
+from clampz.counting import Counted, worth_counting
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
 from clampz.signature import bytes_per_lane, is_small
-from clampz.summing.whole import WholeSum, plan_whole
+from clampz.summing.whole import WholeSum, count_on, plan_whole
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
 # Shares of the time that a plan of the sum of the whole is waited for, and that looking for it may go on beside other
 # work.
 PLANNING_SHARE, LONG_PLANNING_SHARE = 0.15, 0.5
+# The share of the time, and seconds at most, that a count of what is nearly all constraints has the cores to itself:
+# bounds do not get far there.
+COUNTING_SHARE, LONGEST_COUNTING = 0.6, 30.0
 # Time beyond which the order of that is looked for thoroughly, in seconds.
 THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
@@ -70,10 +74,25 @@ def begin_plan(
         crew.num_threads,
         watch.share(LONG_PLANNING_SHARE),
     )
-    waiting = watch.share(PLANNING_SHARE)
+    _wait_for(job, watch.share(PLANNING_SHARE))
+    return job
+
+
+def begin_count(rest: Model, options: BoundOptions, crew: Crew, watch: Watch) -> Job[Counted]:
+    """A count of a model, beside all other work."""
+    return crew.beside(count_on, rest, options.num_bytes, watch)
+
+
+def wait_for_count(job: Job[Counted], rest: Model, watch: Watch) -> Job[Counted]:
+    """The count, waited for where there is next to nothing but constraints."""
+    if worth_counting(rest, math.inf, first=True):
+        _wait_for(job, Watch(min(watch.left(COUNTING_SHARE), LONGEST_COUNTING), within=watch))
+    return job
+
+
+def _wait_for(job: Job[Any], waiting: Watch) -> None:
     while not job.done() and not waiting.must_stop():
         finished([job], min(PATIENCE, waiting.left()))
-    return job
 
 
 def quick_bounds(model: Model, options: BoundOptions, watch: Watch, most: float) -> QuickBounds | None:

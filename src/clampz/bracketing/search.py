@@ -12,10 +12,12 @@ from clampz.bracketing.beginning import (
     PATIENCE,
     PLANNING_SHARE,
     QuickBounds,
+    begin_count,
     begin_plan,
     bethe_guess,
     quick_bounds,
     takes_methods,
+    wait_for_count,
 )
 from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, Guess, Point
 from clampz.bracketing.dives import Dives, dive
@@ -35,7 +37,7 @@ from clampz.errors import OptionError, TooWideError
 from clampz.mini_buckets.tables import has_zeros
 from clampz.model import Model
 from clampz.simplifying import simplify
-from clampz.summing.whole import WholeSum, count_on, quick_sum
+from clampz.summing.whole import WholeSum, quick_sum
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
@@ -76,6 +78,7 @@ class Search:
         self.seconds_before = 0.0
         self.guess = Guess(None, "Bethe was not run.")
         self._summed = False
+        self._counting: Job[Counted] | None = None
         self._dives: Dives | None = None
         self._estimator: Estimator | None = None
         self._idle_dives = 0  # rounds of dives in a row that the lower end is not better for
@@ -145,6 +148,7 @@ class Search:
         else:
             yield from self._begin(crew)
         if self.settled:
+            self.watch.end()
             yield self._bracket("exact")
             return
         frontier, last = self.frontier, self._news()
@@ -319,8 +323,9 @@ class Search:
         if planned is not None:
             self.whole.add(lambda: planned, "plan")
         seconds = math.inf if whole is None else whole.duration
-        if options.exact and worth_counting(self.rest, seconds) and not watch.must_stop():
-            self.whole.add(lambda: crew.beside(count_on, self.rest, options.num_bytes, watch), "count")
+        self._begin_count(crew, seconds)
+        if (counting := self._counting) is not None:
+            self.whole.add(lambda: wait_for_count(counting, self.rest, watch), "count")
         # where regions are small, nothing is better than the methods themselves
         longest = LONG_SHARE if self.rest.num_edges <= MANY_EDGES else LONGEST_SHARE
         half = 0.5 if alone and longest == LONGEST_SHARE else 1.0
@@ -341,7 +346,14 @@ class Search:
         if quick is not None and self._sum_at_once(quick):
             return None
         self._simplify(watch.share(PLANNING_SHARE))
+        self._begin_count(crew, math.inf, first=True)
         return begin_plan(self.user_model, self.rest, self.error, self.options, crew, watch)
+
+    def _begin_count(self, crew: Crew, seconds: float, *, first: bool = False) -> None:
+        """Where that is worth a try beside a sum of so many seconds; or before any other is planned, if `first`."""
+        may = self._counting is None and self.options.exact and not self.watch.must_stop()
+        if may and worth_counting(self.rest, seconds, first=first):
+            self._counting = begin_count(self.rest, self.options, crew, self.watch)
 
     def _sum_at_once(self, whole: WholeSum) -> bool:
         """Whether a sum came to its end."""

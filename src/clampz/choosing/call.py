@@ -25,7 +25,7 @@ from clampz.watch import Watch
 
 # The share that exact inference may take of the time that planning leaves: the rest is for bounds, should it not end in
 # that; and that of a count of what is nearly all constraints, before anything else.
-EXACT_SHARE, COUNTING_SHARE = 0.75, 0.4
+EXACT_SHARE, COUNTING_SHARE = 0.75, 0.75
 
 
 @overload

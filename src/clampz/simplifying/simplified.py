@@ -75,15 +75,16 @@ class Simplified:
         factors that fell apart.  (What marginals of variables need is in its tables.)"""
         return self._back.scopes if self._back is not None else ()
 
-    def marginals(self, beliefs: Floats, watch: Watch | None = None) -> Floats:
+    def marginals(self, beliefs: Floats, watch: Watch | None = None, *, known: bool = False) -> Floats:
         """The marginals of all variables of the original, laid out as `original.unary.flat`.
 
         `beliefs` are the marginals of the rest: of its variables, its edges and its larger factors, end to end, laid
-        out as its tables.  Overdue where the watch is over first.
+        out as its tables.  Overdue where the watch is over first.  What was simplified for log Z alone has not all of
+        them: those that are `known`, and nan for the others.
         """
         if self._back is None:
             return np.array(beliefs[: len(self.original.unary.flat)])
-        return self._checked().marginals(np.asarray(beliefs, dtype=np.float64), watch)
+        return self._checked().marginals(np.asarray(beliefs, dtype=np.float64), watch, known)
 
     def factor_marginals(
         self, beliefs: Floats, joint: Callable[[Scope], Floats], watch: Watch | None = None

@@ -41,8 +41,13 @@ class WayBack:
         self.original, self.pools, self.left = original, pools, left
         self.num_sums = int(pools.count[state.SUMS])
 
-    def marginals(self, beliefs: Floats, watch: Watch | None) -> Floats:
-        return self._send(self._homes_of_sums, beliefs, watch)[1]
+    def marginals(self, beliefs: Floats, watch: Watch | None, known: bool = False) -> Floats:
+        """Of all variables; only those that are `known`, nan for the others, of what was simplified for log Z alone."""
+        if not known and (self._homes_of_sums.home == NOWHERE).any():
+            raise OptionError("marginals: this model was simplified for log Z alone; simplify it with marginals=True")
+        marginal = self._send(self._homes_of_sums, beliefs, watch)[1]
+        marginal[np.repeat(self._lost, self.original.num_states)] = np.nan
+        return marginal
 
     def factor_marginals(self, beliefs: Floats, joint: Callable[[Scope], Floats], watch: Watch | None) -> Floats:
         """Of all edges and larger factors, end to end; those that no table of the rest holds from joint beliefs."""
@@ -138,10 +143,26 @@ class WayBack:
         arity = record["end"] - record["axes"]
         time = self.pools.variables["time"][record["variable"]].astype(np.int64)
         scopes = self.pools.numbers[ranges(record["axes"], arity)]
-        homes = self._homes(Targets(offsets(arity), scopes, time, offsets(record["size"])))
-        if (homes.home == NOWHERE).any():
-            raise OptionError("marginals: this model was simplified for log Z alone; simplify it with marginals=True")
-        return homes
+        return self._homes(Targets(offsets(arity), scopes, time, offsets(record["size"])))
+
+    @cached_property
+    def _lost(self) -> NDArray[np.bool_]:
+        """(n,) the variables that were summed out of what is in no one table any more, and those that depend on them:
+        a sum depends on one after it, or on what is left."""
+        home, lost = self._homes_of_sums.home, self._homes_of_sums.home == NOWHERE
+        if not lost.any():
+            return np.zeros(self.original.num_variables, dtype=np.bool_)
+        for r in np.flatnonzero((home >= 0) & (home < self.num_sums))[::-1].tolist():
+            lost[r] |= lost[home[r]]
+        found = np.zeros(self.original.num_variables, dtype=np.bool_)
+        found[self.pools.record["variable"][: self.num_sums][lost]] = True
+        fate, to = (self.pools.variables[name][: self.original.num_variables] for name in ("fate", "to"))
+        for v in np.flatnonzero(fate == state.EQUAL).tolist():
+            u = v
+            while fate[u] == state.EQUAL:
+                u = int(to[u])
+            found[v] = found[u]
+        return found
 
     @cached_property
     def _homes_of_all(self) -> Homes:

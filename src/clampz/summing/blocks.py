@@ -19,6 +19,7 @@ from clampz.elimination.plans import Restriction, Scopes
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 from clampz.options import memory_allowed
 from clampz.simplifying import simplify
@@ -29,6 +30,9 @@ from clampz.watch import Overdue, Watch
 QUICK_ENTRIES, QUICK_PER_ENTRY = 2.0**18, 64
 OUT_OF_TIME = "the run was stopped before all marginals were there"
 TOO_WIDE = "there are not all marginals"
+# An order that is soon found may be far from the best: blocks may seem so many times as wide as the sum for log Z alone
+# seems, of which it is known that it can be done.
+MORE_THAN_ALONE = 4.0
 # Halves of halves that are looked at where no half is narrower than the whole.
 PATIENCE = 3
 
@@ -42,9 +46,9 @@ class Asked(NamedTuple):
     place: Integers
 
     @classmethod
-    def variables_of(cls, model: Model) -> "Asked":
-        n = model.num_variables
-        return cls(np.arange(n + 1), np.arange(n), model.unary.start[:-1])
+    def of_variables(cls, model: Model, variables: Integers) -> "Asked":
+        """Some variables of a model, their marginals end to end."""
+        return cls(np.arange(len(variables) + 1), variables, offsets(model.num_states[variables])[:-1])
 
     @classmethod
     def tables_of(cls, model: Model) -> "Asked":
@@ -134,11 +138,16 @@ class BlockBeliefs(NamedTuple):
 
 
 def beliefs_in_blocks(
-    model: Model, asked: Asked, memory: int | str | None, watch: Watch, joint: float = math.inf
+    model: Model,
+    asked: Asked,
+    memory: int | str | None,
+    watch: Watch,
+    joint: float = math.inf,
+    alone: float = 0.0,
 ) -> BlockBeliefs | None:
     """The joint beliefs that are asked for; None if it is quicker to sum the model as a whole, which visits `joint`
-    table entries."""
-    most = memory_allowed(memory) / 8  # entries of the tables that fit
+    table entries.  A sum for log Z alone, along an order that is soon found, visits `alone` of them."""
+    most = max(memory_allowed(memory) / 8, MORE_THAN_ALONE * alone)  # entries of the tables that fit, as it seems
     flat, why = np.full(asked.num_entries(model), np.nan), ""
     try:
         known = math.isfinite(joint)
@@ -146,14 +155,23 @@ def beliefs_in_blocks(
         for part in _parts(whole, most, watch):
             if part is whole and known:
                 return None
-            watch.check_stop()
-            try:
-                part.fill(flat, memory, watch)
-            except TooWideError as error:
-                why = f"{TOO_WIDE}: {error}"
+            why = _fill(part, flat, memory, most, watch) or why
     except Overdue:
         why = OUT_OF_TIME
     return BlockBeliefs(flat, why)
+
+
+def _fill(block: Block, flat: Floats, memory: int | str | None, most: float, watch: Watch) -> str:
+    """Write the beliefs of a block, or of its halves where it is wider than it seemed; why some are missing, if any."""
+    watch.check_stop()
+    try:
+        block.fill(flat, memory, watch)
+        return ""
+    except TooWideError as error:
+        if len(block.asked.place) == 1:
+            return f"{TOO_WIDE}: {error}"
+    first, second = (_fill(half, flat, memory, most, watch) for half in block.halves(most, watch))
+    return first or second
 
 
 def _parts(whole: Block, most: float, watch: Watch) -> Iterator[Block]:

@@ -60,9 +60,9 @@ class SimplerLanes:
         error = EPS * np.abs(np.where(np.isfinite(unary) & rows[left, None], unary, 0.0)).sum(axis=0)
         return cls(batch, Batch(rest, unary), simplified, error + simplified.error)
 
-    def marginals(self, found: Estimates, lane: int, watch: Watch | None = None) -> Floats:
-        """(S,) those of the original's variables in a lane, from those of the rest."""
-        return self.simplified.marginals(_beliefs(found, lane), watch)
+    def marginals(self, found: Estimates, lane: int, watch: Watch | None = None, *, known: bool = False) -> Floats:
+        """(S,) those of the original's variables in a lane, from those of the rest; or all that are known."""
+        return self.simplified.marginals(_beliefs(found, lane), watch, known=known)
 
     def tables(self, found: Estimates, lane: int) -> Floats:
         """Marginals of the original's edges and then of its larger factors in a lane, from those of the rest; what fell

@@ -188,20 +188,35 @@ class SumPlan:
         return self._with_marginals(found, options, watch) if self.in_blocks else found
 
     def _with_marginals(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
-        """The same lanes with marginals, block by block, as far as time and memory suffice."""
+        """The same lanes with marginals: those known from what was summed, and the others block by block, as far
+        as time and memory suffice."""
         joint = self.joint
         fits = joint is not None and joint.num_bytes <= memory_allowed(options.memory)
         visits = joint.visits if joint is not None and fits else math.inf
-        flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
+        flat, notes = self._known_marginals(options, watch), list(found.notes)
+        alone = sum_entries(possible_scopes(self.summed), HOPELESS_ENTRIES, watch)
+        alone = alone if math.isfinite(alone) else 0.0
         for lane in np.flatnonzero(np.isfinite(found.log_z)).tolist():
             model = self.batch.lane(lane)
-            beliefs = beliefs_in_blocks(model, Asked.variables_of(model), options.memory, watch, visits)
+            unknown = np.flatnonzero(np.isnan(flat[model.unary.start[:-1], lane]))
+            asked = Asked.of_variables(model, unknown)
+            beliefs = beliefs_in_blocks(model, asked, options.memory, watch, visits, alone)
             if beliefs is None:
                 assert joint is not None
                 return joint.run(options, watch)
-            flat[:, lane], notes[lane] = beliefs.flat, beliefs.why_none or notes[lane]
+            flat[np.isnan(flat[:, lane]), lane], notes[lane] = beliefs.flat, beliefs.why_none or notes[lane]
         state = ExactState(None, partial(self._tables, options.memory), len(self.batch.model.pairwise.flat))
         return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
+
+    def _known_marginals(self, options: ExactOptions, watch: Watch) -> Floats:
+        """(S, B) of variables whose marginals follow from those of what was summed for log Z, else nan."""
+        flat = np.full(self.batch.unary.shape, np.nan)
+        assert isinstance(self.how, ExactPlan) and self.simpler is not None
+        if self.how.elimination.num_bytes(True) <= memory_allowed(options.memory):
+            found = run_exact(self.summed, options, watch, self.how)
+            for lane in np.flatnonzero(np.isfinite(found.log_z)).tolist():
+                flat[:, lane] = self.simpler.marginals(found, lane, known=True)
+        return flat
 
     def _tables(self, memory: int | str | None, lane: int) -> Floats:
         """Marginals of the edges and larger factors of a lane."""
