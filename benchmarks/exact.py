@@ -1,148 +1,157 @@
-"""Time of exact inference, log Z and all marginals, beside pyAgrum, dwave-samplers and cotengra (log Z only), whichever
-can be imported.
+"""Exact inference beside pyAgrum and dwave-samplers (log Z and all marginals) and cotengra (log Z), as users call them.
 
-    python benchmarks/exact.py [repeats]
+    python benchmarks/exact.py [--quick]
 
-Every method runs once to warm up; then all take turns, in one process, and the medians are compared.  Each call starts
-from the model and includes the search for an elimination order.  Ratios are the other's time over that of clampz: above
-1, clampz is quicker.
+Every call starts from the model, and the search for an order is part of it (`contraction.py` leaves it out, and gives
+cotengra time to find its best trees).  A peer and clampz take turns in a process of their own for each model, small,
+wide, and of the folder that CLAMPZ_UAI names.  What a peer cannot do in the seconds and the memory of that process says
+so, and has no ratio.  Ratios are the peer's time over that of clampz: above 1, clampz is quicker.
 """
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import clampz as cz
+from contraction import Network
+from timing import (
+    Claim,
+    MissingError,
+    alone,
+    in_fresh_process,
+    interleaved,
+    peer,
+    print_table,
+    read_with_evidence,
+    uai_files,
+    worst,
+)
 
-Run = Callable[[], float | None]
+MODELS: dict[str, Callable[[], cz.Model]] = {
+    **{f"torus {n}x{n}": partial(cz.generators.grid, n, n, weights=(-6, 6), rng=0) for n in (5, 7, 9)},
+    **{f"K{n}": partial(cz.generators.complete, n, weights=(-6, 6), rng=0) for n in (10, 15, 20)},
+    **{f"open {n}x{n}": partial(cz.generators.grid, n, n, toroidal=False, rng=0) for n in (12, 16, 20)},
+}
+QUICK = ("torus 7x7", "K10", "open 12x12")
+# What a process has for all its turns, and the seconds that turns of one run may take in all.
+SECONDS, GIGABYTES, TURNS = 60.0, 8.0, 5.0
+# How far two answers may be apart, times the value where that is larger.
+SAME = 1e-6
 
-
-@dataclass
-class Problem:
-    """A binary model: theta_i x_i and W_ij / 2 [x_i = x_j]."""
-
-    name: str
-    theta: np.ndarray
-    W: np.ndarray
-    edges: np.ndarray
-
-
-def problems() -> Iterator[Problem]:
-    rng = np.random.default_rng(0)
-
-    def problem(name: str, n: int, edges: list[tuple[int, int]]) -> Problem:
-        distinct = np.array(sorted({(min(e), max(e)) for e in edges}))
-        return Problem(name, rng.uniform(-2, 2, n), rng.uniform(-6, 6, len(distinct)), distinct)
-
-    for size in (5, 7, 9):
-        cells = [(i, j) for i in range(size) for j in range(size)]
-        right = [(i * size + j, i * size + (j + 1) % size) for i, j in cells]
-        down = [(i * size + j, (i + 1) % size * size + j) for i, j in cells]
-        yield problem(f"torus {size}x{size}", size * size, right + down)
-    for n in (10, 15, 20):
-        yield problem(f"K{n}", n, [(i, j) for i in range(n) for j in range(i)])
+Answer = tuple[float | None, np.ndarray[Any, Any] | None]
 
 
-def clampz_run(problem: Problem, *, marginals: bool = True) -> Run:
-    model = cz.Model.from_binary(problem.theta, problem.W, problem.edges)
-
-    def run() -> float:
-        estimate = cz.exact(model, marginals=marginals)
-        if marginals:
-            _ = estimate.pairwise_marginals
-        return estimate.log_z
-
-    return run
+def by_clampz(model: cz.Model, *, marginals: bool) -> Answer:
+    found = cz.exact(model, marginals=marginals)
+    return found.log_z, found.marginals.flat if marginals else None
 
 
-def pyagrum_run(problem: Problem) -> Run:
-    import pyagrum
+def by_pyagrum(model: cz.Model) -> Callable[[], Answer]:
+    field, inference = cz.to_pyagrum(model), peer("pyagrum.markov_random_field", "pyagrum").ShaferShenoyMRFInference
 
-    n = len(problem.theta)
-    field = pyagrum.MarkovRandomField()
-    for i in range(n):
-        field.add(pyagrum.LabelizedVariable(str(i), "", 2))
-    for i in range(n):
-        field.addFactor([str(i)])[:] = [1, np.exp(problem.theta[i])]
-    for (i, j), w in zip(problem.edges, problem.W, strict=True):
-        field.addFactor([str(i), str(j)])[:] = [[np.exp(w / 2), 1], [1, np.exp(w / 2)]]
-
-    def run() -> None:
-        inference = pyagrum.ShaferShenoyMRFInference(field)
-        inference.makeInference()
-        for i in range(n):
-            inference.posterior(i)
+    def run() -> Answer:
+        found = inference(field)
+        found.makeInference()
+        return None, np.concatenate([found.posterior(i).toarray() for i in range(model.num_variables)])
 
     return run
 
 
-def dwave_run(problem: Problem) -> Run:
-    import dimod
-    from dwave.samplers import TreeDecompositionSampler
+def by_dwave(model: cz.Model) -> Callable[[], Answer]:
+    quadratic = cz.to_dimod(model)
+    sampler = peer("dwave.samplers", "dwave-samplers").TreeDecompositionSampler()
 
-    bqm = dimod.BinaryQuadraticModel("BINARY")
-    for i, theta in enumerate(problem.theta):
-        bqm.add_linear(i, -theta)
-    for (i, j), w in zip(problem.edges.tolist(), problem.W, strict=True):
-        bqm.add_quadratic(i, j, -w)
-        bqm.add_linear(i, w / 2)
-        bqm.add_linear(j, w / 2)
-        bqm.offset -= w / 2
-    sampler = TreeDecompositionSampler()
-
-    def run() -> float:
-        sample = sampler.sample(bqm, num_reads=1, marginals=True, beta=1.0)
-        return float(sample.info["log_partition_function"])
+    def run() -> Answer:
+        found = sampler.sample(quadratic, num_reads=1, marginals=True, beta=1.0)
+        ones = np.array([found.info["variable_marginals"][i] for i in range(model.num_variables)])
+        return float(found.info["log_partition_function"]), np.stack([1 - ones, ones], axis=1).ravel()
 
     return run
 
 
-def cotengra_run(problem: Problem) -> Run:
-    import cotengra
+def by_cotengra(model: cz.Model) -> Callable[[], Answer]:
+    network, cotengra = Network.of(model), peer("cotengra")
 
-    inputs = [(str(i),) for i in range(len(problem.theta))] + [(str(i), str(j)) for i, j in problem.edges]
-    arrays = [np.array([1.0, np.exp(theta)]) for theta in problem.theta]
-    arrays += [np.array([[np.exp(w / 2), 1.0], [1.0, np.exp(w / 2)]]) for w in problem.W]
-    sizes = {str(i): 2 for i in range(len(problem.theta))}
-
-    def run() -> float:
-        tree = cotengra.array_contract_tree(inputs, (), sizes, optimize="greedy")
-        return float(np.log(tree.contract(arrays)))
+    def run() -> Answer:
+        return network.log_z(cotengra.array_contract_tree(*network.shape, optimize="greedy")), None
 
     return run
 
 
-def main(repeats: int) -> None:
-    makers = {
-        "clampz": clampz_run, "clampz log Z": lambda p: clampz_run(p, marginals=False),
-        "pyAgrum": pyagrum_run, "dwave": dwave_run, "cotengra log Z": cotengra_run,
-    }  # fmt: skip
-    print(f"{'ms, median':14}" + "".join(f"{name:>16}" for name in makers) + "   ratios to clampz (log Z to log Z)")
-    for problem in problems():
-        runs: dict[str, Run] = {}
-        for name, make in makers.items():
-            with suppress(ImportError):
-                runs[name] = make(problem)
-        answers = {name: run() for name, run in runs.items()}
-        for name, log_z in answers.items():
-            if log_z is not None and abs(log_z - (answers["clampz"] or 0.0)) > 1e-6:
-                print(f"{problem.name}: {name} found log Z = {log_z}, clampz {answers['clampz']}")
-        times: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(repeats):
-            for name, run in runs.items():
-                begin = time.perf_counter()
-                run()
-                times[name].append(time.perf_counter() - begin)
-        medians = {name: float(np.median(t)) for name, t in times.items()}
-        cells = [f"{1e3 * medians[name]:16.2f}" if name in medians else f"{'-':>16}" for name in makers]
-        bases = {"pyAgrum": "clampz", "dwave": "clampz", "cotengra log Z": "clampz log Z"}
-        ratios = [f"{name} {medians[name] / medians[base]:.1f}x" for name, base in bases.items() if name in medians]
-        print(f"{problem.name:14}" + "".join(cells) + "   " + ", ".join(ratios), flush=True)
+class Peer(NamedTuple):
+    """Another library: how it is called, and whether marginals are part of what it does."""
+
+    run: Callable[[cz.Model], Callable[[], Answer]]
+    marginals: bool
+
+
+PEERS = {"pyAgrum": Peer(by_pyagrum, True), "dwave": Peer(by_dwave, True), "cotengra": Peer(by_cotengra, False)}
+
+
+def measure(model: str, name: str, repeats: int) -> dict[str, float]:
+    """Seconds of both, in this process, and by how much their answers differ."""
+    made, other = MODELS[model]() if model in MODELS else read_with_evidence(Path(model)), PEERS[name]
+    runs = {"clampz": partial(by_clampz, made, marginals=other.marginals), "peer": other.run(made)}
+    (log_z, marginals), (theirs, their_marginals) = (run() for run in runs.values())
+    began = time.perf_counter()
+    runs["peer"]()
+    repeats = max(1, min(repeats, int(TURNS / (time.perf_counter() - began))))
+    differs = [0.0 if theirs is None else abs(log_z - theirs) / max(1.0, abs(log_z))]
+    if marginals is not None and their_marginals is not None:
+        differs.append(float(abs(marginals - their_marginals).max()))
+    return interleaved(runs, repeats) | {"differs": max(differs)}
+
+
+def models(quick: bool) -> Iterator[str]:
+    yield from QUICK if quick else MODELS
+    yield from map(str, uai_files("Promedus" if quick else ""))
+
+
+def main(quick: bool) -> list[Claim]:
+    missing = []
+    for name, other in list(PEERS.items()):
+        try:
+            other.run(cz.Model([[0.0, 0.0]]))()
+        except MissingError as reason:
+            missing.append(f"{name}: {reason}")
+    present = [name for name in PEERS if not any(said.startswith(name) for said in missing)]
+    if not present:
+        raise MissingError("; ".join(missing))
+    print(*missing, sep="\n")
+    rows: list[list[Any]] = []
+    ratios: dict[str, dict[str, float]] = {name: {} for name in present}
+    wrong = 0
+    for model in models(quick):
+        row: list[Any] = [Path(model).name]
+        for name in present:
+            asked = json.dumps([model, name, 3 if quick else 7])
+            try:
+                found = in_fresh_process(__file__, "--measure", asked, seconds=SECONDS, gigabytes=GIGABYTES)
+            except RuntimeError as error:
+                row += ["", "", str(error).strip().splitlines()[-1][-40:]]
+                continue
+            ratios[name][row[0]] = found["peer"] / found["clampz"]
+            wrong += found["differs"] > SAME
+            row += [1e3 * found["clampz"], 1e3 * found["peer"], ratios[name][row[0]]]
+        rows.append(row)
+        print(*row, sep=" | ", flush=True)
+    header = ["model"] + [text for name in present for text in ("clampz ms", f"{name} ms", "ratio")]
+    print_table("Exact sums from the model on, default options; with marginals but for cotengra", header, rows)
+    claims = [Claim("exact: answers that differ from a peer's", float(wrong), "<=", 0.0)]
+    for name in present:
+        what = f"exact: {name}'s time / clampz's, {'with marginals' if PEERS[name].marginals else 'log Z'}"
+        claims += worst(what, ratios[name], ">=", 1.0)
+    return claims
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 7)
+    if sys.argv[1:2] == ["--measure"]:
+        print(json.dumps(measure(*json.loads(sys.argv[2]))))
+    else:
+        alone(main)

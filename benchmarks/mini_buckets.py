@@ -1,14 +1,15 @@
-"""Weighted mini-buckets: time per table entry and evaluation, and bounds on a model after one and after ten seconds.
+"""Weighted mini-buckets: time per table entry and evaluation, and bounds after one and after ten seconds.
 
-    python benchmarks/mini_buckets.py [model.uai [log2 of the limit ...]]
+    python benchmarks/mini_buckets.py [--quick]
 
-Without a model, a 20 x 20 torus of strong couplings.  The bare loop, one exponential and one logarithm for every two
-entries, runs in turns with the passes: what they take beside it is additions, and memory.
+A 20 x 20 torus of strong couplings.  The bare loop, one exponential and one logarithm for every two entries, takes
+turns with the passes: what they take beside it is additions, and memory.  Bounds are those of `cz.regions` with
+default options, and under limits of size and time, beside TRW's with optimized weights and mean field's.
 """
 
-import sys
-import time
-from collections.abc import Callable
+import itertools
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from clampz._kernels.simd_math import exp, log
 from clampz.mini_buckets.descent import State, optimise
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables
-from clampz.watch import NEVER, Watch
+from clampz.watch import NEVER
+from timing import Claim, alone, interleaved, print_table
 
-REPEATS = 50
-SECONDS = (1.0, 10.0)
+LIMITS = (2**11, 2**14)
 
 
 @kernel
@@ -32,18 +33,7 @@ def bare(values, out):
         out[j] = log(1.0 + exp(-abs(values[j])))
 
 
-def best(*works: Callable[[], object]) -> list[float]:
-    """Least seconds of each, taking turns."""
-    found = [np.inf] * len(works)
-    for _ in range(REPEATS + 1):
-        for k, work in enumerate(works):
-            began = time.perf_counter()
-            work()
-            found[k] = min(found[k], time.perf_counter() - began)
-    return found
-
-
-def speed(model: cz.Model, limit: int) -> None:
+def speed(model: cz.Model, limit: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per entry."""
     tables = Tables.of(model, Structure.of(model, limit))
     state = State.upper(tables, model.unary.flat)
@@ -51,44 +41,39 @@ def speed(model: cz.Model, limit: int) -> None:
     work, gradient = tables.new_pass(), np.empty_like(state.x)
     values, out = np.random.default_rng(0).normal(size=len(tables.theta) // 2), np.empty(len(tables.theta) // 2)
     forwards = (tables.layout, state.theta, state.size, tables.roundings, state.x, state.main, AS_THEY_ARE, work, NEVER)
-    there, back, alone = best(
-        lambda: passes.forwards(*forwards),
-        lambda: passes.backwards(tables.layout, state.x, state.main, work, gradient, NEVER),
-        lambda: bare(values, out),
-    )
-    each = 1e9 / len(tables.theta)
-    print(
-        f"limit {limit:8d}: {len(tables.theta):9d} entries, ns per entry: forwards {there * each:5.2f}, "
-        f"backwards {back * each:5.2f}, in all {(there + back) * each:5.2f}; bare exp and log {alone * each:5.2f}"
-    )
+    runs = {
+        "forwards": partial(passes.forwards, *forwards),
+        "backwards": partial(passes.backwards, tables.layout, state.x, state.main, work, gradient, NEVER),
+        "bare": partial(bare, values, out),
+    }
+    return {name: 1e9 * taken / len(tables.theta) for name, taken in interleaved(runs, repeats).items()}
 
 
-def bounds(model: cz.Model, limit: int) -> None:
-    """Upper and lower bounds after some seconds each; building the structure included."""
-    for seconds in SECONDS:
-        watch = Watch(seconds)
-        tables = Tables.of(model, Structure.of(model, limit))
-        upper = State.upper(tables, model.unary.flat)
-        optimise(upper, 10**6, watch)
-        below = Tables.of(model, Structure.of(model, limit, grow=False))
-        start = State.upper(below, model.unary.flat)
-        optimise(start, 60)
-        watch = Watch(seconds)
-        lower = State.lower(below, model.unary.flat, start.x)
-        optimise(lower, 10**6, watch)
-        print(
-            f"limit {limit:8d}, {seconds:4.0f} s each: upper {upper.bound:.4f} ({upper.num_evaluations} evaluations), "
-            f"lower {lower.bound:.4f} ({lower.num_evaluations} evaluations from {start.num_evaluations} from above)"
-        )
-
-
-def main() -> None:
-    arguments = sys.argv[1:]
-    model = cz.read(arguments[0]) if arguments else cz.generators.grid(20, 20, weights=(-6, 6), rng=0)
-    for exponent in map(int, arguments[1:] or ["11", "14"]):
-        speed(model, 2**exponent)
-        bounds(model, 2**exponent)
+def main(quick: bool) -> list[Claim]:
+    model = cz.generators.grid(20, 20, weights=(-6, 6), rng=0)
+    rows: list[list[Any]] = []
+    claims = []
+    for limit in LIMITS:
+        took = speed(model, limit, 10 if quick else 50)
+        ratio = (took["forwards"] + took["backwards"]) / took["bare"]
+        rows.append([f"{limit:,}", *took.values(), ratio])
+        claims.append(Claim(f"mini-buckets: both passes / bare exp and log, tables of {limit:,}", ratio, "<=", 3.0))
+    print_table("Nanoseconds per entry", ["limit", "forwards", "backwards", "bare exp and log", "ratio"], rows)
+    trw, field = cz.trw(model, edge_weights="optimized"), cz.mean_field(model)
+    rows = [["TRW, optimized", trw.upper, ""], ["mean field", "", field.lower]]
+    asked: dict[str, dict[str, Any]] = {"regions, default options": {}}
+    for limit, seconds in itertools.product(LIMITS, (1.0,) if quick else (1.0, 10.0)):
+        asked[f"regions of {limit:,}, {seconds:g} s"] = {"limit": limit, "time": seconds, "tol": 0.0, "max_iter": 10**6}
+    for name, options in asked.items():
+        found = cz.regions(model, **options)
+        rows.append([name, found.upper, found.lower])
+        claims += [
+            Claim(f"mini-buckets: {name}, nats, upper bound - TRW's", found.upper - trw.upper, "<=", 0.0),
+            Claim(f"mini-buckets: {name}, nats, lower bound - mean field's", found.lower - field.lower, ">=", 0.0),
+        ]
+    print_table("Bounds", ["", "upper", "lower"], rows)
+    return claims
 
 
 if __name__ == "__main__":
-    main()
+    alone(main)

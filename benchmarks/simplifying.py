@@ -11,7 +11,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from unittest.mock import patch
 
 import clampz as cz
@@ -20,9 +19,8 @@ from clampz.paper.families import families
 from clampz.simplifying.simplified import unchanged
 from clampz.summing import plans, whole
 from limits import SHAPES
-from timing import Claim, alone, interleaved, print_table
+from timing import REFERENCE, Claim, alone, interleaved, print_table
 
-DATA = Path(__file__).parent.parent / "tests" / "data" / "reference"
 QUICK = ("K10", "er25", "grid49", "complete15", "regular25")
 # Shapes of `limits.py` on which the cost per entry is measured.
 LARGE = ("chain of 10^5", "grid 316x316", "star of 10^4", "4,000 clauses' variables", "40 factors of 12", "K300")
@@ -64,7 +62,7 @@ CALLS: dict[str, tuple[Call, Call]] = {
 
 
 def models(quick: bool) -> Iterator[tuple[str, cz.Model]]:
-    for path in sorted(DATA.glob("*.uai")):
+    for path in sorted(REFERENCE.glob("*.uai")):
         if not quick or path.name.startswith(QUICK):
             yield path.stem, cz.read(path)
     for family in families():

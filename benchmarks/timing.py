@@ -1,19 +1,31 @@
-"""What the benchmarks share: runs that take turns, tables, claims, and measurements in a process of their own.
+"""What the benchmarks share: runs that take turns, tables, claims, peers and files that may be missing, and
+measurements in a process of their own.
 
 A time says little about another machine, or about this one under load.  So every benchmark measures what it compares in
-one run, turn by turn, and reports the ratio of the quickest times: load only ever adds.
+one run, turn by turn, and reports the ratio of the quickest times: load only ever adds.  Of ratios on several models
+the worst is a claim of its own, under the name of its model: a sum hides it.
 """
 
+import importlib
 import json
+import math
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "reference"
+# Names the folder of UAI files that benchmarks take models from; `run.py --uai` sets it.
+UAI_FOLDER = "CLAMPZ_UAI"
+
 Runs = dict[str, Callable[[], Any]]
+
+
+class MissingError(Exception):
+    """There is nothing to compare with here: a peer, or a folder of files."""
 
 
 class Claim(NamedTuple):
@@ -30,6 +42,15 @@ class Claim(NamedTuple):
             return ""
         holds = self.measured <= self.target if self.sense == "<=" else self.measured >= self.target
         return "holds" if holds else "MISSED"
+
+
+def worst(what: str, ratios: Mapping[str, float], sense: str, target: float) -> list[Claim]:
+    """The claim on the model where it is furthest from holding; none where there are no ratios."""
+    found = {name: ratio for name, ratio in ratios.items() if not math.isnan(ratio)}
+    if not found:
+        return []
+    name = (max if sense == "<=" else min)(found, key=lambda name: found[name])
+    return [Claim(f"{what}, worst of {len(found)}: {name}", found[name], sense, target)]
 
 
 def interleaved(
@@ -75,8 +96,9 @@ def _text(value: object) -> str:
 
 
 def print_claims(claims: Sequence[Claim]) -> None:
+    load = f"load average {os.getloadavg()[0]:.1f} on " if hasattr(os, "getloadavg") else ""
     print_table(
-        f"Summary (load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores)",
+        f"Summary ({load}{os.cpu_count()} cores)",
         ["ratio", "measured", "target", ""],
         [(c.what, c.measured, f"{c.sense} {c.target:g}" if c.sense else "", c.verdict) for c in claims],
     )
@@ -101,10 +123,19 @@ def forget_peak() -> None:
         forget.write_text("5")
 
 
-def in_fresh_process(*arguments: str, seconds: float | None = None) -> Any:
-    """Run a script in a new interpreter, for so many seconds at most; its last line of output is JSON."""
+def in_fresh_process(
+    *arguments: str, seconds: float | None = None, gigabytes: float | None = None, **environment: str
+) -> Any:
+    """Run a script in a new interpreter, with so many seconds and so much memory; its last line of output is JSON."""
     try:
-        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=seconds)
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            env=os.environ | environment,
+            preexec_fn=None if gigabytes is None else _limit(gigabytes),
+        )
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"{' '.join(arguments)} did not end in {seconds:g} s") from None
     if done.returncode:
@@ -112,6 +143,46 @@ def in_fresh_process(*arguments: str, seconds: float | None = None) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def _limit(gigabytes: float) -> Callable[[], None] | None:
+    """What a process does first to have no more memory than that, where the system can."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (int(gigabytes * 2**30),) * 2)
+
+
+def peer(module: str, package: str = "") -> Any:
+    """A library to compare with."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingError(f"{error}: pip install {package or module}") from None
+
+
+def uai_files(only: str = "") -> list[Path]:
+    """Files of the folder that is named by CLAMPZ_UAI, if one is, whose names have a word in them."""
+    folder = os.environ.get(UAI_FOLDER)
+    return [] if folder is None else sorted(path for path in Path(folder).glob("*.uai*") if _is_model(path, only))
+
+
+def _is_model(path: Path, only: str) -> bool:
+    return path.name.removesuffix(".gz").endswith(".uai") and only in path.name
+
+
+def read_with_evidence(path: Path) -> Any:
+    """A model under what a file FILE.uai.evid beside it says."""
+    import clampz as cz
+
+    evidence = path.with_name(path.name.removesuffix(".gz") + ".evid")
+    return cz.read(path, evidence=evidence if evidence.exists() else None)
+
+
 def alone(main: Callable[[bool], list[Claim]]) -> None:
-    """What a benchmark does when it is run by itself."""
-    print_claims(main("--quick" in sys.argv))
+    """What a benchmark does when it is run by itself; the exit code says whether a target was missed."""
+    try:
+        claims = main("--quick" in sys.argv)
+    except MissingError as reason:
+        raise SystemExit(f"skipped: {reason}") from None
+    print_claims(claims)
+    sys.exit(any(claim.verdict == "MISSED" for claim in claims))

@@ -16,6 +16,7 @@ import csv
 import fnmatch
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -23,7 +24,16 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from timing import Claim, forget_peak, in_fresh_process, peak_megabytes, print_claims, print_table
+from timing import (
+    UAI_FOLDER,
+    Claim,
+    MissingError,
+    forget_peak,
+    in_fresh_process,
+    peak_megabytes,
+    print_claims,
+    print_table,
+)
 
 # Nats, times the value where that is larger, up to which a published log Z may be wrong by its digits.
 VALUE_DIGITS = 1e-6
@@ -293,7 +303,15 @@ def claims(rows: list[Row]) -> list[Claim]:
     return found
 
 
-def main(arguments: argparse.Namespace) -> list[Claim]:
+def main(quick: bool) -> list[Claim]:
+    """The folder that CLAMPZ_UAI names, one second for each call; or one, ten and sixty."""
+    folder = os.environ.get(UAI_FOLDER)
+    if folder is None:
+        raise MissingError(f"no folder of UAI files: {UAI_FOLDER}, or `run.py --uai FOLDER`")
+    return table(_parser().parse_args([folder, *(["--times", "1"] if quick else [])]))
+
+
+def table(arguments: argparse.Namespace) -> list[Claim]:
     rows = [] if arguments.out is None else read_rows(arguments.out)
     if arguments.out is not None:
         write_rows(arguments.out, rows)
@@ -336,4 +354,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
         print(json.dumps(measure(*json.loads(sys.argv[2]))))
     else:
-        print_claims(main(_parser().parse_args()))
+        print_claims(table(_parser().parse_args()))

@@ -23,13 +23,13 @@ def test_every_package_says_what_it_is_for_and_what_it_may_import():
     packages = [path for path in FILES if path.name == "__init__.py" and path.parent != ROOT]
     assert len(packages) >= 10
     for path in packages:
-        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        text = ast.get_docstring(ast.parse(path.read_bytes())) or ""
         assert "May import:" in text, path
 
 
 def test_no_import_hides_in_a_string():
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
                 "import_module",
                 "__import__",
@@ -42,6 +42,6 @@ def test_no_import_hides_in_a_string():
 
 def test_no_class_exists_twice():
     names = Counter(
-        node.name for path in FILES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+        node.name for path in FILES for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in names.items() if count > 1] == []

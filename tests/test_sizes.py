@@ -109,7 +109,7 @@ def named_limits() -> set[str]:
     found = set()
     for path in HOUSE.rglob("*.py"):
         room = path.relative_to(HOUSE).with_suffix("").parts
-        for statement in ast.parse(path.read_text()).body if room[0] not in WITHOUT else ():
+        for statement in ast.parse(path.read_bytes()).body if room[0] not in WITHOUT else ():
             if isinstance(statement, ast.Assign):
                 names = [name.id for name in ast.walk(statement.targets[0]) if isinstance(name, ast.Name)]
                 found |= {

@@ -78,9 +78,9 @@ def test_rows_that_are_there_are_not_run_again(folder, tmp_path, monkeypatch, ca
 
     monkeypatch.setattr(uai, "in_fresh_process", answer)
     order = [str(folder), "--out", str(tmp_path / "table.csv"), "--calls", "bound", "--times"]
-    uai.main(uai._parser().parse_args([*order, "1"]))
+    uai.table(uai._parser().parse_args([*order, "1"]))
     assert asked == [("bound", 1.0, name) for name in ("all.uai", "packed.uai.gz", "plain.uai")]
-    found = {claim.what: claim.measured for claim in uai.main(uai._parser().parse_args([*order, "1,2"]))}
+    found = {claim.what: claim.measured for claim in uai.table(uai._parser().parse_args([*order, "1,2"]))}
     assert len(asked) == 6 and asked[3][1] == 2.0
     assert len(uai.read_rows(tmp_path / "table.csv")) == 6
     assert found["uai: brackets that exclude the known log Z"] == 2  # of "packed", at either time

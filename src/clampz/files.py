@@ -1,5 +1,7 @@
 """Files written whole or not at all: what is there stays until what replaces it is complete."""
 
+import errno
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     Readers see the old file or the new one, and never a part.  Of a link, what it points to is replaced.
     """
     target = path.resolve()
+    if target.is_symlink():  # links in a circle: an error of `resolve` before Python 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     beside = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
     try:
         yield beside

@@ -45,7 +45,7 @@ def test_what_is_no_file_is_an_error_of_one_line(tmp_path, read):
         ("checksum.gz", "expected a whole gzip file, found a broken one"),
         ("binary", "line 1: expected"),
         ("n" * 300, "cannot be read: File name too long"),
-        ("zero\0byte", "cannot be read: embedded null byte"),
+        ("zero\0byte", r"cannot be read: .*embedded null (byte|character)"),
     ]
     for name, message in cases:
         with pytest.raises(FormatError, match=message) as caught:

@@ -154,7 +154,7 @@ class Part:
             num_nodes -= some
             self._take_from(search)
             self._bound_by(search.upper)
-            self.is_done = self.is_done or search.is_done
+            self.is_done |= search.is_done
             tell()
 
     def go_on(self, watch: Watch, num_turns: int) -> bool:

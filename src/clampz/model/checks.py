@@ -27,7 +27,7 @@ def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     """One list of log potentials per variable."""
     if isinstance(unary, np.ndarray) and unary.ndim != 2 and unary.dtype != object:
         raise ModelError(f"unary: expected one list of numbers per variable, found an array of shape {unary.shape}")
-    if isinstance(unary, Mapping) or not hasattr(unary, "__len__"):
+    if isinstance(unary, Mapping) or not hasattr(unary, "__len__"):  # type: ignore[redundant-expr]
         raise ModelError(f"unary: expected one list of numbers per variable, found {type(unary).__name__}")
     columns = []
     for i, table in enumerate(unary):  # type: ignore[arg-type]

@@ -278,7 +278,7 @@ def _as_names(num_states: Integers, names: Sequence[str] | None) -> tuple[str, .
     if names is None:
         return None
     found, n = tuple(names), len(num_states)
-    other = next((name for name in found if not isinstance(name, str)), None)
+    other = next((name for name in found if not isinstance(name, str)), None)  # type: ignore[redundant-expr]
     if other is not None:
         raise ModelError(f"names: expected strings, found {other!r}")
     if len(found) != n or len(set(found)) != n:

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import sqlite3
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,10 +34,8 @@ from clampz.paper.runs import Finished, Task
 from clampz.paper.settings import SETTINGS
 from clampz.paper.table import Table
 
-try:
+if sys.platform != "win32":  # where there is none, two at once only do the same work twice
     import fcntl
-except ModuleNotFoundError:  # Windows has none: there, two at once would only do the same work twice
-    fcntl = None  # type: ignore[assignment]
 
 # "CLPZ" in the header of the file says whose it is; the version of the schema is beside it.
 APPLICATION = 0x434C505A
@@ -278,7 +277,7 @@ class Store:
 def only_one(folder: Path) -> Iterator[None]:
     """Hold a folder for oneself: refuse it while another process holds it.  The lock ends with the process, however
     that ends, and leaves no file behind."""
-    if fcntl is None:
+    if sys.platform == "win32":
         yield
         return
     handle = os.open(folder, os.O_RDONLY)
