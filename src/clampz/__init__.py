@@ -22,7 +22,7 @@ from clampz.clamping.call import clamp
 from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import scores, selectors
 from clampz.elimination.exact import ExactOptions
-from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
+from clampz.errors import ClampzError, EdgeError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
 from clampz.interop import (
     MissingLibraryError,
     from_dimod,
@@ -137,6 +137,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "TRWOptions",
     # errors
     "ClampzError",
+    "EdgeError",
     "EvidenceError",
     "FormatError",
     "MissingLibraryError",

@@ -107,7 +107,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         if len(flat):  # nan where there are no samples
             with np.errstate(invalid="ignore"):
                 flat /= np.repeat(np.add.reduceat(flat, start[:-1]), np.diff(start))
-        return UnaryTables(read_only(flat), start)
+        return self.model.unary.with_flat(flat)
 
     @cached_property
     def standard_errors(self) -> UnaryTables:
@@ -118,7 +118,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         """
         start, p = self.model.unary.start, self.marginals.flat
         if not len(self):
-            return UnaryTables(read_only(np.full(len(p), np.nan)), start)
+            return self.model.unary.with_flat(np.full(len(p), np.nan))
         if self.kind == "gibbs":
             variance = self._chain_errors**2
         else:
@@ -127,7 +127,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         errors = np.sqrt(variance + (self.effective_size + 2.0) ** -2.0)
         possible = self.model.unary.flat > -np.inf
         errors[~possible | np.repeat(states_left(possible, start) == 1, np.diff(start))] = 0.0
-        return UnaryTables(read_only(errors), start)
+        return self.model.unary.with_flat(errors)
 
     @cached_property
     def scores(self) -> Floats:
