@@ -19,8 +19,9 @@ from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
 from clampz.model.fixing import keep_only
-from clampz.model.results import Estimates, HasMarginals
-from clampz.model.tables import PairTables, UnaryTables, columns, read_only
+from clampz.model.marginals import HasMarginals
+from clampz.model.results import Estimates
+from clampz.model.tables import PairTables, UnaryTables, columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
 from clampz.signature import bytes_per_lane
@@ -174,6 +175,11 @@ class Clamped(HasMarginals, Drawable):
         """Whether every branch has converged."""
         return bool(self.branches.converged.all())
 
+    @property
+    def solved(self) -> Model:
+        """The model that all of this is about: its evidence is in it."""
+        return self.model
+
     @cached_property
     def weights(self) -> Floats:
         """(branches,) the share of each branch in the sum: its estimated probability."""
@@ -185,7 +191,7 @@ class Clamped(HasMarginals, Drawable):
         share of Z.  Branches with Z = 0 have none and count for nothing."""
         some = self.weights > 0
         mixed = self.branches.marginals_flat[:, some] @ self.weights[some]
-        return UnaryTables(read_only(mixed), self.model.unary.start)
+        return self.model.unary.with_flat(mixed)
 
     @cached_property
     def pairwise_marginals(self) -> PairTables:
