@@ -8,8 +8,9 @@ each stays a bound and tightens. A branch is a lane: one call solves all of them
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
 from clampz.model.fixing import keep_only
+from clampz.model.frames import named_variables, records_frame
 from clampz.model.marginals import HasMarginals
 from clampz.model.results import Estimates
 from clampz.model.tables import PairTables, UnaryTables, columns
@@ -202,6 +204,15 @@ class Clamped(HasMarginals, Drawable):
     def factor_marginals(self) -> FactorTables:
         """`factor_marginals[f].table`, as in `model.factors`, mixed in the same way: computed when first asked for."""
         return self.model.factors.with_flat(self._mixed(self.branches.state.factors))
+
+    def to_frame(self, of: str = "steps") -> Any:
+        """A pandas DataFrame: of the "steps", a row for 0, 1, ... clamps; or of marginals, as `Estimate.to_frame` has
+        them, "variables" or "edges"."""
+        if of != "steps":
+            return super().to_frame(of)
+        frame = records_frame([each.name for each in fields(Step) if each.name != "variables"], self.steps)
+        frame["variable"] = named_variables(self.model, [step.variable for step in self.steps])
+        return frame.rename_axis("clamps")
 
     def _mixed(self, of_branch: Callable[[int], Floats]) -> Floats:
         """The branches' tables mixed with their weights."""

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from clampz.errors import EvidenceError, OptionError
 from clampz.model.factors import FactorTables
+from clampz.model.frames import edges_frame, states_frame
 from clampz.model.model import Model
 from clampz.model.tables import PairTables, UnaryTables
 from clampz.model.variables import Variable
 from clampz.numerics import Floats
-from clampz.options import Options
+from clampz.options import Options, check_option
 from clampz.watch import Watch
 from clampz.wording import title
 
@@ -36,10 +37,15 @@ class _OfModel(Protocol):
     def pairwise_marginals(self) -> PairTables: ...
     @property
     def factor_marginals(self) -> FactorTables: ...
+    @property
+    def marginal_errors(self) -> UnaryTables | None: ...
 
 
 class HasMarginals:
-    """A result with marginals of a model's variables, edges and larger factors."""
+    """A result with marginals of a model's variables, edges and larger factors, and their standard errors where they
+    are by sampling."""
+
+    marginal_errors: UnaryTables | None = None
 
     def marginal(self: _OfModel, variables: Variable | Iterable[Variable]) -> Floats:
         """Marginal of one variable, by index or name; or the joint one of several that are in one factor or edge, with
@@ -78,6 +84,16 @@ class HasMarginals:
                 "and factors alone: marginal(variables). Those of any variables are exact: cz.exact(model).joint(...)"
             )
         return JOINTS_BY[self.method](self.solved, asked, memory, Watch(limits.time))
+
+    def to_frame(self: _OfModel, of: str = "variables") -> Any:
+        """A pandas DataFrame of the marginals: of "variables" a row for each state of each, with "variable", "state"
+        and "probability", and a "standard_error" where they are by sampling; of "edges" a row for each entry of each
+        table, with "variable", "other", "state", "other_state" and "probability"."""
+        if of == "edges":
+            return edges_frame(self.model, self.pairwise_marginals)
+        check_option(of == "variables", "of", '"variables" or "edges"', of)
+        errors = {} if self.marginal_errors is None else {"standard_error": self.marginal_errors.flat}
+        return states_frame(self.model, {"probability": self.marginals.flat, **errors})
 
 
 def _distinct(model: Model, variables: Iterable[Variable], what: str) -> list[int]:

@@ -13,9 +13,10 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.errors import OptionError
+from clampz.errors import OptionError, library
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
+from clampz.model.frames import lanes_dataset
 from clampz.model.marginals import HasMarginals
 from clampz.model.model import Model
 from clampz.model.tables import Listed, PairTables, UnaryTables, columns
@@ -245,6 +246,26 @@ class Estimates(Listed[Estimate]):
     def heat_capacity(self) -> Floats:
         """(B,) beta^2 times the variance of the score: see `Estimate.heat_capacity`."""
         return heat_capacities(self)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All that there is for each lane, by name; marginals apart."""
+        beta = {} if self.batch is None or self.batch.beta is None else {"beta": self.beta}
+        notes = {"note": list(self.notes)} if any(self.notes) else {}
+        arrays = {name: getattr(self, name) for name in PER_LANE}
+        return {**beta, **arrays, "stopped_by": list(self.stopped_by), **notes}
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each lane; `estimates[b].to_frame()` has the marginals of one."""
+        return library("pandas").DataFrame(self.columns).rename_axis("lane")
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset over the dimension "lane", with the marginals of all lanes: their other dimension is
+        "entry", and `sel(variable=..., state=...)` finds one by name."""
+        columns = self.columns
+        known = {"beta": columns.pop("beta")} if "beta" in columns else {}
+        found = lanes_dataset(self.model, columns, self.marginals_flat, known)
+        return found.assign_attrs(method=self.method, bound=self.bound or "none")
 
     def take(self, lanes: Integers) -> "Estimates":
         """The estimates of some lanes, in this order; a lane may be taken several times."""
