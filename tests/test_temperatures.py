@@ -237,9 +237,10 @@ def test_potentials_may_not_grow_too_large():
         model.at([1.0, 2.0])
 
 
-def test_thermodynamics_need_a_temperature():
+def test_thermodynamics_need_a_temperature_unless_they_are_exact():
     with pytest.raises(OptionError, match="beta=1"):
-        _ = cz.exact(MODELS["mixed"]).energy
+        _ = cz.bethe(MODELS["mixed"]).energy
+    assert cz.exact(MODELS["mixed"]).energy == cz.exact(MODELS["mixed"], beta=1.0).energy
 
 
 def test_the_run_ends_with_its_time_and_its_callback():

@@ -20,9 +20,9 @@ from clampz.choosing import solve
 from clampz.clamping.branches import Clamped, Step, branches
 from clampz.clamping.call import clamp
 from clampz.clamping.memo import Memo
-from clampz.clamping.selectors import scores, selectors
+from clampz.clamping.selectors import Scores, scores, selectors
 from clampz.elimination.exact import ExactOptions
-from clampz.errors import ClampzError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
+from clampz.errors import ClampzError, EdgeError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
 from clampz.interop import (
     MissingLibraryError,
     from_dimod,
@@ -123,6 +123,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "Probability",
     "Progress",
     "Samples",
+    "Scores",
     "Simplified",
     "Solution",
     "Step",
@@ -137,6 +138,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "TRWOptions",
     # errors
     "ClampzError",
+    "EdgeError",
     "EvidenceError",
     "FormatError",
     "MissingLibraryError",

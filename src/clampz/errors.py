@@ -21,6 +21,12 @@ class EvidenceError(ClampzError, ValueError):
     """Evidence that names an unknown variable or state, or contradicts itself or the model."""
 
 
+class EdgeError(ClampzError, KeyError):
+    """Two variables that no edge joins, where the table of an edge is asked for."""
+
+    __str__ = Exception.__str__  # (that of a KeyError is quoted)
+
+
 class OptionError(ClampzError, ValueError):
     """An option out of range, or of a kind the method does not take."""
 

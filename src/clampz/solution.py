@@ -12,7 +12,8 @@ from clampz.clamping.branches import Clamped
 from clampz.elimination.exact import ExactOptions
 from clampz.model import Model
 from clampz.model.factors import FactorTables
-from clampz.model.results import Estimate, HasMarginals
+from clampz.model.marginals import HasMarginals
+from clampz.model.results import Estimate
 from clampz.model.tables import PairTables, UnaryTables
 from clampz.wording import KINDS, Bound, counted, title
 
@@ -116,6 +117,11 @@ class Solution(HasMarginals):
             bracket=bracket,
             marginal_errors=None if drawn is None else drawn.errors,
         )
+
+    @property
+    def solved(self) -> Model:
+        """The model that all of this is about: its evidence is in it."""
+        return self.model
 
     @property
     def pairwise_marginals(self) -> PairTables:

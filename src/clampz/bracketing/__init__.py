@@ -6,7 +6,8 @@ only tighten.  May import: clamping and everything below it.
 """
 
 from clampz.bracketing.bracket import Bracket, Point
-from clampz.bracketing.marginals import MarginalBounds, bound_marginals
+from clampz.bracketing.intervals import MarginalBounds
+from clampz.bracketing.marginals import bound_marginals
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.running import bound, bounds
 

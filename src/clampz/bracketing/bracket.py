@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from clampz.drawing import Drawable
 from clampz.model import Model
+from clampz.model.frames import records_frame
 from clampz.sampling.statistics import Sampled, interval
 from clampz.wording import counted
 
@@ -118,6 +119,10 @@ class Bracket(Drawable):
         if low > high or low > self.upper or high < self.lower:  # those that chance has led astray say nothing
             return self.lower, self.upper
         return max(low, self.lower), min(high, self.upper)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame of the way it closed: "seconds", "lower", "upper", "num_leaves", a row for each moment."""
+        return records_frame(Point._fields, self.trace)
 
     def __repr__(self) -> str:
         kind = "counted" if self.estimate_by == "counting" else "estimate"

@@ -7,7 +7,7 @@ from clampz.bracketing.origins import Origin
 from clampz.mini_buckets.proposals import Proposal
 from clampz.mini_buckets.structure import building_seconds
 from clampz.model import Model
-from clampz.model.tables import UnaryTables, read_only
+from clampz.model.tables import UnaryTables
 from clampz.sampling.statistics import LEAST_EFFECTIVE, MarginalTally
 from clampz.watch import Watch
 from clampz.workers import Workers
@@ -39,7 +39,7 @@ def draw_marginals(model: Model, options: BoundOptions, watch: Watch) -> DrawnMa
     tally = _tally(proposal, options, watch)
     if tally is None or tally.tally.effective < LEAST_EFFECTIVE:
         return None
-    marginals, errors = (UnaryTables(read_only(flat), model.unary.start) for flat in tally.marginals())
+    marginals, errors = (model.unary.with_flat(flat) for flat in tally.marginals())
     return DrawnMarginals(marginals, errors, tally.tally.effective)
 
 

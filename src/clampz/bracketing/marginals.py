@@ -9,10 +9,10 @@ ended.  What time is left goes to the variable whose intervals are widest.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from clampz.bracketing.beginning import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS
 from clampz.bracketing.bracket import Bracket
 from clampz.bracketing.frontier import bytes_needed
+from clampz.bracketing.intervals import ByVariable, MarginalBounds
 from clampz.bracketing.ladder import fitting_limit
 from clampz.bracketing.leaves import LeafWork, Solved, solve_leaves
 from clampz.bracketing.options import BoundOptions
@@ -33,11 +34,10 @@ from clampz.errors import TooWideError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.fixing import given, keep_only
-from clampz.model.tables import offsets, piece_of, ranges, read_only
+from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.signature import bytes_per_lane
 from clampz.watch import Overdue, Watch
-from clampz.wording import counted
 from clampz.workers import Crew, Job, finished
 
 # Share of the time that exact inference may take.
@@ -53,63 +53,6 @@ MOST_SEARCHES = 64
 SECONDS_PER_ENTRY = 2e-7
 # Beyond the rounding of log Z, what a computed probability may be off by.
 PROBABILITY_ROUNDING = 1e-12
-
-
-class ByVariable(Mapping[int, Floats]):
-    """Numbers for the states of some variables, end to end; `by_variable[i]` has those of variable i."""
-
-    def __init__(self, variables: Integers, num_states: Integers, flat: Floats) -> None:
-        self.variables, self.start, self.flat = variables, offsets(num_states), read_only(flat)
-
-    @cached_property
-    def _place(self) -> dict[int, int]:
-        return {i: k for k, i in enumerate(self.variables.tolist())}
-
-    def __getitem__(self, variable: int) -> Floats:
-        k = self._place[variable]
-        numbers: Floats = self.flat[self.start[k] : self.start[k + 1]]
-        return numbers
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.variables.tolist())
-
-    def __len__(self) -> int:
-        return len(self.variables)
-
-    def __repr__(self) -> str:
-        return f"ByVariable({dict(self)})" if len(self) <= 10 else f"ByVariable({len(self)} variables)"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MarginalBounds:
-    """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by number;
-    `interval` takes names too.
-
-    `stopped_by` is "gap" where every interval is narrow enough, "exact", "time", "memory", "interrupt" or "callback";
-    "left" while it runs.
-    """
-
-    model: Model
-    lower: ByVariable
-    upper: ByVariable
-    stopped_by: str
-    seconds: float
-
-    @property
-    def widest(self) -> float:
-        """The width of the widest interval."""
-        return float((self.upper.flat - self.lower.flat).max(initial=0.0))
-
-    def interval(self, variable: Variable) -> Floats:
-        """(states, 2) lower and upper ends for a variable, by index or name."""
-        i = self.model.variable_index(variable)
-        return np.stack([self.lower[i], self.upper[i]], axis=1)
-
-    def __repr__(self) -> str:
-        return (
-            f"MarginalBounds({counted(len(self.lower), 'variable')}, widest interval {self.widest:.3g}, "
-            f"{self.seconds:.2g} s, stopped by {self.stopped_by})"
-        )
 
 
 def bound_marginals(
@@ -181,8 +124,8 @@ def _marginal_bounds(
     num_states = model.num_states[asked]
     return MarginalBounds(
         model=model,
-        lower=ByVariable(asked, num_states, lower),
-        upper=ByVariable(asked, num_states, upper),
+        lower=ByVariable(asked, num_states, lower, model.unary.names),
+        upper=ByVariable(asked, num_states, upper, model.unary.names),
         stopped_by=stopped_by,
         seconds=watch.seconds,
     )

@@ -8,8 +8,9 @@ each stays a bound and tightens. A branch is a lane: one call solves all of them
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
 from clampz.model.fixing import keep_only
-from clampz.model.results import Estimates, HasMarginals
-from clampz.model.tables import PairTables, UnaryTables, columns, read_only
+from clampz.model.frames import named_variables, records_frame
+from clampz.model.marginals import HasMarginals
+from clampz.model.results import Estimates
+from clampz.model.tables import PairTables, UnaryTables, columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
 from clampz.signature import bytes_per_lane
@@ -174,6 +177,11 @@ class Clamped(HasMarginals, Drawable):
         """Whether every branch has converged."""
         return bool(self.branches.converged.all())
 
+    @property
+    def solved(self) -> Model:
+        """The model that all of this is about: its evidence is in it."""
+        return self.model
+
     @cached_property
     def weights(self) -> Floats:
         """(branches,) the share of each branch in the sum: its estimated probability."""
@@ -185,7 +193,7 @@ class Clamped(HasMarginals, Drawable):
         share of Z.  Branches with Z = 0 have none and count for nothing."""
         some = self.weights > 0
         mixed = self.branches.marginals_flat[:, some] @ self.weights[some]
-        return UnaryTables(read_only(mixed), self.model.unary.start)
+        return self.model.unary.with_flat(mixed)
 
     @cached_property
     def pairwise_marginals(self) -> PairTables:
@@ -196,6 +204,15 @@ class Clamped(HasMarginals, Drawable):
     def factor_marginals(self) -> FactorTables:
         """`factor_marginals[f].table`, as in `model.factors`, mixed in the same way: computed when first asked for."""
         return self.model.factors.with_flat(self._mixed(self.branches.state.factors))
+
+    def to_frame(self, of: str = "steps") -> Any:
+        """A pandas DataFrame: of the "steps", a row for 0, 1, ... clamps; or of marginals, as `Estimate.to_frame` has
+        them, "variables" or "edges"."""
+        if of != "steps":
+            return super().to_frame(of)
+        frame = records_frame([each.name for each in fields(Step) if each.name != "variables"], self.steps)
+        frame["variable"] = named_variables(self.model, [step.variable for step in self.steps])
+        return frame.rename_axis("clamps")
 
     def _mixed(self, of_branch: Callable[[int], Floats]) -> Floats:
         """The branches' tables mixed with their weights."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from clampz.learning.parameters import Features, tables_of
 from clampz.learning.rows import as_rows
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.model.frames import records_frame
 from clampz.model.tables import read_only
 from clampz.numerics import EPS, Floats
 from clampz.options import (
@@ -104,6 +105,10 @@ class Fit(Likelihood):
     def __repr__(self) -> str:
         ended = "converged" if self.converged else f"not converged, stopped by {self.stopped_by}"
         return f"{super().__repr__()[:-1]}; {counted(self.num_iter, 'step')}, {ended})"
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each step: "num_iter", "log_likelihood", "residual", "seconds"."""
+        return records_frame([each.name for each in fields(FitStep)], self.trace)
 
     @cached_property
     def model(self) -> Model:

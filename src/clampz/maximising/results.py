@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz.model import Model
+from clampz.model.frames import configurations_frame
 from clampz.model.variables import State, Variable
 from clampz.wording import counted
 
@@ -88,6 +89,12 @@ class Mode:
     @cached_property
     def configurations(self) -> list[dict[Variable, State]]:
         return [named(self.model, one.states) for one in self.best]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each configuration, best first, a column for each variable, of state names
+        where there are names, and its "score"."""
+        states = np.array([one.states for one in self.best], dtype=np.int32).reshape(-1, self.model.num_variables)
+        return configurations_frame(self.model, states, {"score": [one.score for one in self.best]})
 
     def __repr__(self) -> str:
         if self.upper == -math.inf:

@@ -223,9 +223,9 @@ class Model(Variables):
         edges, flat = in_edge_order(num_states, *smaller_first(num_states, edges, flat))
         edges, flat = read_only(np.ascontiguousarray(edges, dtype=np.int32)), read_only(np.ascontiguousarray(flat))
         self.__dict__.update(
-            unary=UnaryTables(read_only(np.ascontiguousarray(unary)), read_only(offsets(num_states))),
+            unary=UnaryTables(read_only(np.ascontiguousarray(unary)), read_only(offsets(num_states)), self._lookup),
             edges=edges,
-            pairwise=PairTables.of(flat, edges, num_states),
+            pairwise=PairTables.of(flat, edges, num_states, self._lookup),
             factors=factors,
             constant=float(constant),
         )

@@ -5,7 +5,7 @@ estimate.  `lower` and `upper` always hold, widened by the rounding error made i
 where the method proves nothing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
@@ -13,13 +13,14 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.errors import EvidenceError, OptionError
+from clampz.errors import OptionError, library
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
+from clampz.model.frames import lanes_dataset
+from clampz.model.marginals import HasMarginals
 from clampz.model.model import Model
-from clampz.model.tables import Listed, PairTables, UnaryTables, columns, read_only
+from clampz.model.tables import Listed, PairTables, UnaryTables, columns
 from clampz.model.temperatures import mean_score
-from clampz.model.variables import Variable
 from clampz.numerics import Floats, Integers
 from clampz.options import Options
 from clampz.watch import StoppedBy, Watch
@@ -75,53 +76,6 @@ class NoState:
         return self
 
 
-class _OfModel(Protocol):
-    """What `HasMarginals` needs to be mixed into."""
-
-    @property
-    def model(self) -> Model: ...
-    @property
-    def marginals(self) -> UnaryTables: ...
-    @property
-    def pairwise_marginals(self) -> PairTables: ...
-    @property
-    def factor_marginals(self) -> FactorTables: ...
-
-
-class HasMarginals:
-    """A result with marginals of a model's variables, edges and larger factors."""
-
-    def marginal(self: _OfModel, variables: Variable | Iterable[Variable]) -> Floats:
-        """Marginal of one variable, by index or name; or the joint one of several that are in one factor or edge, with
-        an axis for each in the order asked for.  Those that the model leaves one state only may be among them."""
-        if isinstance(variables, str) or not isinstance(variables, Iterable):
-            return self.marginals[self.model.variable_index(variables)]
-        asked = [self.model.variable_index(variable) for variable in variables]
-        if len(set(asked)) < len(asked):
-            raise EvidenceError(f"marginal: expected distinct variables, found {tuple(asked)}")
-        # what is certain is in no table of a model that was read with evidence, and independent of all else
-        known = [i for i in asked if np.count_nonzero(self.model.unary[i] > -np.inf) == 1]
-        free = sorted(set(asked).difference(known))
-        table = _joint(self, free)
-        for i in known:
-            table = np.multiply.outer(table, self.marginals[i])
-        return table.transpose([(free + known).index(i) for i in asked])
-
-
-def _joint(result: _OfModel, variables: list[int]) -> Floats:
-    """The joint marginal of variables, smallest first, from the smallest table that holds them."""
-    if len(variables) < 2:
-        return result.marginals[variables[0]] if variables else np.ones(())
-    if len(variables) == 2 and (pair := (variables[0], variables[1])) in result.pairwise_marginals:
-        return result.pairwise_marginals[pair]
-    found = result.model.factors.holding(variables)
-    if not found.size:
-        raise EvidenceError(f"marginal: no edge or factor of the model holds variables {tuple(variables)} together")
-    scope, table = result.factor_marginals[int(found[0])]
-    summed: Floats = table.sum(axis=tuple(k for k, i in enumerate(scope) if i not in variables))
-    return summed
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate(HasMarginals):
     """A method's log Z with its marginals.
@@ -139,11 +93,11 @@ class Estimate(HasMarginals):
         convergence).
     marginals, pairwise_marginals, factor_marginals
         `marginals[i][a]`, `pairwise_marginals[i, j][a, b]`, and of larger factors `factor_marginals[f].table`, as in
-        `model.factors`; `marginal(variables)` finds any of them.
+        `model.factors`; `marginal(variables)` finds any of them, and of exact results `joint(variables)` any other.
     converged, num_iter, residual, stopped_by
         Whether the tolerance was met, after how many sweeps, what is left of it in nats, and why the run ended.
     batch
-        Of a run that was asked for an inverse temperature, the lane at that: all of the above is about
+        Of a run that was asked for an inverse temperature, and of an exact one, the lane: all of the above is about
         `batch.lane(0)`, and `energy`, `entropy` and `heat_capacity` are known.
     """
 
@@ -174,6 +128,13 @@ class Estimate(HasMarginals):
     def factor_marginals(self) -> FactorTables:
         """`factor_marginals[f].table[a, b, c]`, over `factor_marginals[f].scope`: computed when first asked for."""
         return self.model.factors.with_flat(self.state.factors(self.lane))
+
+    @property
+    def solved(self) -> Model:
+        """The model that all of this is about: its evidence, and its inverse temperature, are in it."""
+        if self.batch is None:
+            raise OptionError("this result does not know its evidence any more: that of exact runs does")
+        return self.batch.lane(0)
 
     @property
     def beta(self) -> float:
@@ -256,7 +217,7 @@ class Estimates(Listed[Estimate]):
             method=self.method,
             model=self.model,
             bound=None if np.isnan(self.log_z[k]) else self.bound,
-            marginals=UnaryTables(read_only(np.ascontiguousarray(self.marginals_flat[:, k])), self.model.unary.start),
+            marginals=self.model.unary.with_flat(np.ascontiguousarray(self.marginals_flat[:, k])),
             stopped_by=self.stopped_by[k],
             options=self.options,
             note=self.notes[k] if self.notes else "",
@@ -285,6 +246,26 @@ class Estimates(Listed[Estimate]):
     def heat_capacity(self) -> Floats:
         """(B,) beta^2 times the variance of the score: see `Estimate.heat_capacity`."""
         return heat_capacities(self)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All that there is for each lane, by name; marginals apart."""
+        beta = {} if self.batch is None or self.batch.beta is None else {"beta": self.beta}
+        notes = {"note": list(self.notes)} if any(self.notes) else {}
+        arrays = {name: getattr(self, name) for name in PER_LANE}
+        return {**beta, **arrays, "stopped_by": list(self.stopped_by), **notes}
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each lane; `estimates[b].to_frame()` has the marginals of one."""
+        return library("pandas").DataFrame(self.columns).rename_axis("lane")
+
+    def to_xarray(self) -> Any:
+        """An xarray Dataset over the dimension "lane", with the marginals of all lanes: their other dimension is
+        "entry", and `sel(variable=..., state=...)` finds one by name."""
+        columns = self.columns
+        known = {"beta": columns.pop("beta")} if "beta" in columns else {}
+        found = lanes_dataset(self.model, columns, self.marginals_flat, known)
+        return found.assign_attrs(method=self.method, bound=self.bound or "none")
 
     def take(self, lanes: Integers) -> "Estimates":
         """The estimates of some lanes, in this order; a lane may be taken several times."""

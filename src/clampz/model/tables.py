@@ -5,14 +5,15 @@ each and a Python loop to touch; here they are one array with an offset per tabl
 when asked for.
 """
 
-import operator
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.errors import EdgeError, EvidenceError
+from clampz.model.names import Names
 from clampz.numerics import Floats, Integers
 
 T = TypeVar("T")
@@ -89,13 +90,25 @@ class Listed(Sequence[T]):
 
 
 class UnaryTables(Listed[Floats]):
-    """One table per variable: `tables[i]` has an entry per state of variable i."""
+    """One table per variable: `tables[i]` has an entry per state of variable i, given by index or name."""
 
-    __slots__ = ("flat", "start")
+    __slots__ = ("flat", "names", "start")
 
-    def __init__(self, flat: Floats, start: Integers) -> None:
+    def __init__(self, flat: Floats, start: Integers, names: Names | None = None) -> None:
         self.flat = flat
         self.start = start
+        self.names = Names(len(start) - 1) if names is None else names
+
+    def with_flat(self, flat: Floats) -> "UnaryTables":
+        """Other values for the same states."""
+        return UnaryTables(read_only(flat), self.start, self.names)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Floats: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Floats]: ...
+    def __getitem__(self, index: int | str | slice) -> Floats | list[Floats]:
+        return super().__getitem__(self.names.index(index) if isinstance(index, str) else index)
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -118,29 +131,40 @@ class UnaryTables(Listed[Floats]):
 
 
 class PairTables(Mapping[tuple[int, int], Floats]):
-    """One table per edge: `tables[i, j]` has shape (states of i, states of j), and `tables[j, i]` is its transpose.
+    """One table per edge: `tables[i, j]` has shape (states of i, states of j), and `tables[j, i]` is its transpose;
+    variables are given by index or name.
 
     Iteration runs over the edges in the model's order, smaller variable first.
     """
 
-    __slots__ = ("_keys", "edges", "flat", "num_states", "start")
+    __slots__ = ("_keys", "edges", "flat", "names", "num_states", "start")
 
-    def __init__(self, flat: Floats, start: Integers, edges: NDArray[np.int32], num_states: Integers) -> None:
+    def __init__(
+        self,
+        flat: Floats,
+        start: Integers,
+        edges: NDArray[np.int32],
+        num_states: Integers,
+        names: Names | None = None,
+    ) -> None:
         self.flat = flat
         self.start = start
         self.edges = edges
         self.num_states = num_states
+        self.names = Names(len(num_states)) if names is None else names
         self._keys: Integers | None = None
 
     @classmethod
-    def of(cls, flat: Floats, edges: NDArray[np.int32], num_states: Integers) -> "PairTables":
+    def of(
+        cls, flat: Floats, edges: NDArray[np.int32], num_states: Integers, names: Names | None = None
+    ) -> "PairTables":
         """Of edges in turn, with as many entries as their variables' states ask for."""
         i, j = edges.T
-        return cls(flat, read_only(offsets(num_states[i] * num_states[j])), edges, num_states)
+        return cls(flat, read_only(offsets(num_states[i] * num_states[j])), edges, num_states, names)
 
     def with_flat(self, flat: Floats) -> "PairTables":
         """Other values for the same edges."""
-        return PairTables(read_only(flat), self.start, self.edges, self.num_states)
+        return PairTables(read_only(flat), self.start, self.edges, self.num_states, self.names)
 
     def at(self, k: int) -> Floats:
         """The table of edge number k."""
@@ -154,19 +178,43 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         first, second = np.divmod(place - self.start[edge], self.num_states[self.edges[edge, 1]])
         return place, edge, first, second
 
-    def __getitem__(self, pair: tuple[int, int]) -> Floats:
-        try:
-            i, j = sorted(map(operator.index, pair))
-        except (TypeError, ValueError):
-            raise KeyError(pair) from None
+    def __getitem__(self, pair: tuple[int | str, int | str]) -> Floats:
+        first, second = self._ends(pair)
+        i, j = min(first, second), max(first, second)
         if self._keys is None:  # edges are sorted, so that a search replaces a dictionary of millions
             self._keys = self.edges[:, 0].astype(np.int64) * len(self.num_states) + self.edges[:, 1]
         key = i * len(self.num_states) + j
         k = int(np.searchsorted(self._keys, key))
-        if not 0 <= i < j < len(self.num_states) or k == len(self._keys) or self._keys[k] != key:
-            raise KeyError(pair)
+        if k == len(self._keys) or self._keys[k] != key:
+            raise EdgeError(
+                f"no edge of the model joins {pair[0]!r} and {pair[1]!r}; an exact result has the joint marginal of "
+                f"any variables: joint([{pair[0]!r}, {pair[1]!r}])"
+            )
         table = self.at(k)
-        return table if pair[0] == i else table.T
+        return table if first == i else table.T
+
+    def _ends(self, pair: tuple[int | str, int | str]) -> tuple[int, int]:
+        """The two variables by index."""
+        if isinstance(pair, str) or not isinstance(pair, Iterable) or len(ends := tuple(pair)) != 2:
+            raise EdgeError(f"an edge: expected two variables, by index or name, found {pair!r}")
+        try:
+            first, second = map(self.names.index, ends)
+        except EvidenceError as error:
+            raise EdgeError(f"edge {pair!r}: {error}") from None
+        if first == second:
+            raise EdgeError(f"edge {pair!r}: expected two variables, found one twice")
+        return first, second
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All tables (m, L, K) in the order of the edges, where all have the same shape."""
+        shapes = np.unique(self.num_states[self.edges], axis=0)
+        if len(shapes) > 1:
+            raise ValueError(
+                f"tables of edges have shapes from {tuple(shapes[0].tolist())} to {tuple(shapes[-1].tolist())}: no "
+                "rectangular array holds them; tables[i, j] has one, and .flat all of them end to end"
+            )
+        array = self.flat.reshape(len(self.edges), *(shapes[0] if len(shapes) else (0, 0)))
+        return array.astype(dtype) if dtype is not None or copy else array
 
     def __len__(self) -> int:
         return len(self.edges)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError
+from clampz.model.names import Names
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import is_whole
@@ -71,19 +72,7 @@ class Variables:
 
     def variable_index(self, variable: Variable) -> int:
         """The index of a variable given by index or name."""
-        if isinstance(variable, str):
-            if self.names is None:
-                raise EvidenceError(
-                    f"variable {variable!r}: this model's variables have no names; "
-                    f"use an index from 0 to {self.num_variables - 1}"
-                )
-            try:
-                return self._index_of_name[variable]
-            except KeyError:
-                raise EvidenceError(f"unknown variable {variable!r}; this model has {some(self.names)}") from None
-        if not is_whole(variable) or not 0 <= variable < self.num_variables:
-            raise EvidenceError(f"unknown variable {variable!r}: expected an index from 0 to {self.num_variables - 1}")
-        return int(variable)
+        return self._lookup.index(variable)
 
     def state_index(self, variable: Variable, state: State) -> int:
         """The index of a state given by index or name, or by True or False where that is clear."""
@@ -134,8 +123,8 @@ class Variables:
         return named.index(pair[truth])
 
     @cached_property
-    def _index_of_name(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.names or ())}
+    def _lookup(self) -> Names:
+        return Names(self.num_variables, self.names)
 
     def as_evidence(self, evidence: Evidence) -> dict[int, int]:
         """Evidence by index where all of it is certain: `{variable: state}` with every name looked up, contradictions

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from clampz.drawing import Drawable
-from clampz.errors import library
 from clampz.mini_buckets.proposals import States
 from clampz.model import Model
 from clampz.model.fixing import states_left
+from clampz.model.frames import configurations_frame
 from clampz.model.tables import Listed, UnaryTables, read_only
 from clampz.numerics import Floats
 from clampz.sampling.statistics import variance_of_shares, weights_of_states
@@ -107,7 +107,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         if len(flat):  # nan where there are no samples
             with np.errstate(invalid="ignore"):
                 flat /= np.repeat(np.add.reduceat(flat, start[:-1]), np.diff(start))
-        return UnaryTables(read_only(flat), start)
+        return self.model.unary.with_flat(flat)
 
     @cached_property
     def standard_errors(self) -> UnaryTables:
@@ -118,7 +118,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         """
         start, p = self.model.unary.start, self.marginals.flat
         if not len(self):
-            return UnaryTables(read_only(np.full(len(p), np.nan)), start)
+            return self.model.unary.with_flat(np.full(len(p), np.nan))
         if self.kind == "gibbs":
             variance = self._chain_errors**2
         else:
@@ -127,7 +127,7 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         errors = np.sqrt(variance + (self.effective_size + 2.0) ** -2.0)
         possible = self.model.unary.flat > -np.inf
         errors[~possible | np.repeat(states_left(possible, start) == 1, np.diff(start))] = 0.0
-        return UnaryTables(read_only(errors), start)
+        return self.model.unary.with_flat(errors)
 
     @cached_property
     def scores(self) -> Floats:
@@ -142,16 +142,8 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each sample and a column for each variable, of state names where there are
         names; weighted samples have a last column "log_weight"."""
-        pd, model = library("pandas"), self.model
-        columns: dict[Any, Any] = {}
-        for i in range(model.num_variables):
-            column = self.states[:, i]
-            if model.state_names is not None:
-                column = pd.Categorical.from_codes(column, categories=list(model.state_names[i]))
-            columns[i if model.names is None else model.names[i]] = column
-        if self.kind == "weighted":
-            columns["log_weight"] = self.log_weights
-        return pd.DataFrame(columns, index=range(len(self)))
+        weights = {"log_weight": self.log_weights} if self.kind == "weighted" else {}
+        return configurations_frame(self.model, self.states, weights)
 
     def __repr__(self) -> str:
         worth = "" if self.is_exact else f", worth about {self.effective_size:.3g}"

@@ -13,6 +13,7 @@ from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.signature import approximation
 from clampz.simplifying import simplify
+from clampz.summing import joints as joints  # (which results find by the name of this method)
 from clampz.summing.plans import SumPlan
 from clampz.watch import Overdue, Watch
 
@@ -31,11 +32,10 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
     >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
     2.006409
     """
-    if options.engine == "counting":
-        return _lane_by_lane(batch, options, watch, _counted)
-    if options.engine == "planar" and batch.num_lanes > 1:
-        return _lane_by_lane(batch, options, watch, _summed)
-    return _summed(batch, options, watch)
+    one = _counted if options.engine == "counting" else _summed
+    alone = options.engine == "counting" or (options.engine == "planar" and batch.num_lanes > 1)
+    found = _lane_by_lane(batch, options, watch, one) if alone else one(batch, options, watch)
+    return replace(found, batch=batch)
 
 
 def _summed(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:

@@ -174,6 +174,9 @@ class SumPlan:
 
     def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
+        return replace(self._run(options, watch, sliced), batch=self.batch)
+
+    def _run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None) -> Estimates:
         if isinstance(self.how, PlanarPlan):
             found = _planar(self.batch, self.how, options, watch)
             if found.converged[0] or options.engine == "planar":

@@ -69,6 +69,11 @@ class Sweep(Drawable):
         """A pandas DataFrame with a row for each beta."""
         return library("pandas").DataFrame({name: list(values) for name, values in self.columns.items()})
 
+    def to_xarray(self) -> Any:
+        """An xarray Dataset over the dimension "beta"."""
+        data = {name: ("beta", np.asarray(values)) for name, values in self.columns.items() if name != "beta"}
+        return library("xarray").Dataset(data, coords={"beta": self.beta}, attrs={"reason": self.reason})
+
     def __repr__(self) -> str:
         return (
             f"Sweep({counted(len(self), 'inverse temperature')} from {self.beta.min():g} to {self.beta.max():g}, "

@@ -312,3 +312,20 @@ def test_every_kernel_is_compiled_once():
     several = {name: signatures for name, signatures in found.items() if len(signatures) > 1}
     assert not several
     assert all(found[name] for name in ("root_forest", "parities", "path_sums", "add_along_paths", "closed_walks"))
+
+
+def test_scores_by_several_selectors_are_those_of_each():
+    model = generators.grid(3, 3, rng=0)
+    found = scores(model)
+    assert list(found) == list(selectors())
+    for name, values in found.items():
+        np.testing.assert_array_equal(values, scores(model, name))
+    some = scores(model, ["maxW", "Mpower+TRE"], clamped=[4], entropy=np.ones(9))
+    assert list(some) == ["maxW", "Mpower+TRE"] and some["maxW"][4] == 0.0
+    assert repr(some) == "Scores(9 variables by maxW, Mpower+TRE)"
+
+
+def test_all_selectors_are_those_that_are_defined():
+    labels = generators.cycle(4, labels=3, potentials="table", rng=0)
+    assert not {name for name in scores(labels) if "Cycles" in name} and "Mpower+TRE" in scores(labels)
+    assert not any(name.endswith("+TRE") for name in scores(labels, clamped=[1]))

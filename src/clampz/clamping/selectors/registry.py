@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from clampz.approximations.trw import trw
 from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
+from clampz.clamping.selectors.scored import Scores
 from clampz.clamping.selectors.strength import Remaining, m_power, max_w
 from clampz.errors import ModelError, OptionError, unknown_name
 from clampz.generators import Seed, with_rng
@@ -80,6 +81,7 @@ def selectors() -> dict[str, str]:
     return {name: selector.description for name, selector in SELECTORS.items()}
 
 
+@overload
 def scores(
     model: Model,
     selector: str,
@@ -91,8 +93,34 @@ def scores(
     threads: int | None = None,
     rng: Seed = None,
     progress: Callable[[Progress], object] | None = None,
-) -> Floats:
+) -> Floats: ...
+@overload
+def scores(
+    model: Model,
+    selector: list[str] | tuple[str, ...] | None = None,
+    *,
+    evidence: Evidence | None = None,
+    clamped: Collection[Variable] = (),
+    entropy: ArrayLike | None = None,
+    time: float = math.inf,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Scores: ...
+def scores(
+    model: Model,
+    selector: str | list[str] | tuple[str, ...] | None = None,
+    *,
+    evidence: Evidence | None = None,
+    clamped: Collection[Variable] = (),
+    entropy: ArrayLike | None = None,
+    time: float = math.inf,
+    threads: int | None = None,
+    rng: Seed = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Floats | Scores:
     """(n,) a score for every variable, by one of the heuristics of appendix A of [WD16]; higher is better to clamp.
+    By several of them, `Scores`: an array for each.
 
     Scored is the graph of the variables not yet clamped without edges of W = 0, stripped to its core (except by
     maxW0).  Variables outside it score 0, and so do clamped ones and those with a single possible state.
@@ -100,7 +128,7 @@ def scores(
     Parameters
     ----------
     selector
-        One of `selectors()`.
+        One of `selectors()`, or several; None for all that are defined for the model.
     evidence
         `{variable: state}`, as `Model.condition` takes it; variables that are certain score 0.
     clamped
@@ -118,21 +146,38 @@ def scores(
     [6.0, 6.0, 6.0, 8.0, 4.0, 10.0, 2.0, 2.0, 2.0, 2.0]
     >>> scores(lamp, "maxW").tolist()
     [6.0, 6.0, 6.0, 6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    >>> scores(lamp, ["maxW", "Mpower"])
+    Scores(10 variables by maxW, Mpower)
     """
     limits = with_rng({"time": time, "threads": threads}, rng)
     trw.options(None, limits)  # refuses what it does not take
     watch = Watch(time)
     with watch.interruptible():
         model = given(model, evidence)
-        if _selector(selector).entropy and entropy is None and not clamped:
-            check_defined(model, selector)
+        names = _defined(model, clamped, entropy) if selector is None else selector
+        names = [names] if isinstance(names, str) else list(names)
+        for name in names:
+            check_defined(model, name)
+        overdue = False
+        if any(_selector(name).entropy for name in names) and entropy is None and not clamped:
             entropy = trw_entropies(model, progress=progress, **limits | {"time": watch.left()})
-            if np.isnan(entropy).any():
-                return np.full(model.num_variables, np.nan)
+            overdue = bool(np.isnan(entropy).any())
         try:
-            return scores_of_all(model, [selector], clamped=clamped, entropy=entropy, watch=watch)[selector]
+            found = {} if overdue else scores_of_all(model, names, clamped=clamped, entropy=entropy, watch=watch)
         except Overdue:
-            return np.full(model.num_variables, np.nan)
+            found = {}
+        found = found or {name: np.full(model.num_variables, np.nan) for name in names}
+        return found[selector] if isinstance(selector, str) else Scores(model, found)
+
+
+def _defined(model: Model, clamped: Collection[Variable], entropy: ArrayLike | None) -> list[str]:
+    """The selectors that are defined for a model, with variables clamped and entropies or without."""
+    has_entropy, has_signs = entropy is not None or not clamped, model.pair_form is not None
+    return [
+        name
+        for name, selector in SELECTORS.items()
+        if (has_entropy or not selector.entropy) and (has_signs or not selector.signs)
+    ]
 
 
 def check_defined(model: Model, name: str) -> None:

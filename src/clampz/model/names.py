@@ -1,0 +1,43 @@
+"""Names: how a variable is found by its name, wherever an index may stand."""
+
+from collections.abc import Sequence
+
+from clampz.errors import EvidenceError
+from clampz.options import is_whole
+from clampz.wording import some
+
+
+class Names:
+    """The names of so many variables, or None; a model and all tables about it share them, and the dictionary that is
+    made when the first one is looked up.
+
+    >>> Names(3, ["a", "b", "c"]).index("b"), Names(3).index(2)
+    (1, 2)
+    """
+
+    __slots__ = ("_places", "names", "num_variables")
+
+    def __init__(self, num_variables: int, names: Sequence[str] | None = None) -> None:
+        self.num_variables, self.names = num_variables, names
+        self._places: dict[str, int] | None = None
+
+    def index(self, variable: object) -> int:
+        """The index of a variable given by index or name."""
+        if isinstance(variable, str):
+            return self._named(variable)
+        if not is_whole(variable) or not 0 <= variable < self.num_variables:
+            raise EvidenceError(f"unknown variable {variable!r}: expected an index from 0 to {self.num_variables - 1}")
+        return int(variable)
+
+    def _named(self, name: str) -> int:
+        if self.names is None:
+            raise EvidenceError(
+                f"variable {name!r}: this model's variables have no names; "
+                f"use an index from 0 to {self.num_variables - 1}"
+            )
+        if self._places is None:
+            self._places = {known: i for i, known in enumerate(self.names)}
+        try:
+            return self._places[name]
+        except KeyError:
+            raise EvidenceError(f"unknown variable {name!r}; this model has {some(self.names)}") from None
