@@ -55,4 +55,4 @@ def facts(rows: Sequence[tuple[str, str]]) -> "Table":
 
 def model_fact(path: Path, model: Model) -> tuple[str, str]:
     """The row that says which model, and how large it is."""
-    return "model", f"{path}: {repr(model).removeprefix('Model(').removesuffix(')')}"
+    return "model", f"{path}: {model.size_in_words}"
