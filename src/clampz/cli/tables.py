@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from clampz.model import Model
@@ -26,6 +27,11 @@ def show(*what: Any) -> None:
     text = StringIO()
     Console(file=text, highlight=False, width=PIPE_WIDTH).print(*what)
     print("\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n")))
+
+
+def terminal_width() -> int:
+    """Columns that a line may have."""
+    return get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
 
 
 def new_table(*columns: str, left: Sequence[str] = (), wrapped: Sequence[str] = ()) -> "Table":

@@ -9,7 +9,7 @@ from clampz.bracketing.bracket import ROUNDING, Bracket
 from clampz.numerics import Floats
 from clampz.plotting.canvas import new_axes
 from clampz.plotting.style import ATTRACTIVE, FAINT, FILL, INK, LOWER_DASHES, PALE, SOFT, apart, num_digits
-from clampz.wording import as_interval, counted, round_outward, with_error
+from clampz.wording import as_interval, counted, round_outward, rounded_up, with_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     ax.set_ylabel("log Z")
     ax.ticklabel_format(axis="y", useOffset=False)
     leaves = counted(bracket.num_leaves, "leaf", "leaves")
-    gap = f"gap {bracket.gap:.3g} nats" if bracket.gap < math.inf else "one end alone"
+    gap = f"gap {rounded_up(bracket.gap)} nats" if bracket.gap < math.inf else "one end alone"
     what = "exact" if exact else f"certified bracket, {gap}"
     ax.set_title(f"{what} after {_duration(bracket)}, {leaves}", loc="left", fontsize=9, color=INK)
     for panel in {ax, lowest}:
