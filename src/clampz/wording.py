@@ -8,6 +8,8 @@ Bound = Literal["lower", "upper", "exact"]
 
 # Methods as a sentence names them.
 TITLES = {"exact": "exact", "mean_field": "mean field", "bethe": "Bethe", "trw": "TRW", "regions": "regions"}
+# What is written without a power of ten is less.
+MOST_IN_FULL = 1e9
 # Decimals that doubles of a few hundred have.
 MOST_DECIMALS = 12
 # What a log Z is.
@@ -38,6 +40,19 @@ def round_outward(value: float, bound: Bound | None, digits: int) -> str:
         scaled = value * 10**digits
         value = (math.floor(scaled) if bound == "lower" else math.ceil(scaled)) / 10**digits
     return f"{value:.{digits}f}"
+
+
+def rounded_up(gap: float) -> str:
+    """Three digits of a gap, none of it left out.
+
+    >>> rounded_up(0.0120401), rounded_up(12.0), rounded_up(0.0), rounded_up(1054.8)
+    ('0.0121', '12', '0', '1,060')
+    """
+    if not 0 < gap < math.inf:
+        return f"{gap:g}"
+    unit = 10.0 ** (math.floor(math.log10(gap)) - 2)
+    value = math.ceil(gap / unit * (1 - 1e-12)) * unit
+    return f"{value:,.0f}" if 1000 <= value < MOST_IN_FULL else f"{value:.3g}"
 
 
 def digits_of_error(error: float) -> int:

@@ -12,7 +12,7 @@ from running import EXACT, answer, extras_imported_by, press_ctrl_c, run
 
 import clampz as cz
 from clampz import choosing
-from clampz.cli import exits, watching
+from clampz.cli import exits, solve, watching
 from clampz.io import results
 
 
@@ -175,3 +175,12 @@ def test_solve_given_up_keeps_the_bracket_that_there_was(folder, capsys, monkeyp
     assert data["leaves"] == before.num_leaves
     assert data["seconds"] > 0.3
     assert "stopped while it closed the bracket" in data["reason"]
+
+
+def test_marginals_fit_the_terminal(folder, capsys, monkeypatch):
+    for width, columns in ((30, ["P(0)", "..."]), (40, ["P(0)", "P(1)", "..."]), (80, ["P(0)", "P(1)", "P(2)"])):
+        monkeypatch.setattr(solve, "terminal_width", lambda width=width: width)
+        assert run("solve", "labels.fg", "--task", "MAR") == 0
+        (head,) = (line for line in capsys.readouterr().out.splitlines() if "variable " in line and "P(0)" in line)
+        assert head.split() == ["variable", *columns]
+        assert len(head) <= width

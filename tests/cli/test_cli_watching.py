@@ -11,7 +11,7 @@ import clampz as cz
 from clampz._kernels import jit
 from clampz.cli import watching
 from clampz.cli.exits import GivenUpError
-from clampz.cli.watching import Listener, watched
+from clampz.cli.watching import Listener, in_lines, watched
 
 
 def test_ctrl_c_ends_work_with_what_it_has():
@@ -97,3 +97,12 @@ def test_progress_of_a_bracket_is_a_line_of_words():
         listener.text("solving", 3.2)
         == "solving · log Z in [1.000, 3.500] · gap 2.5 nats · 1,200 leaves · 3 s, Ctrl-C stops"
     )
+
+
+def test_progress_is_broken_between_two_things_that_are_said():
+    text = "solving · log Z in [1000.954, 1004.590] · gap 3.64 nats · 1 leaf · 4 s, Ctrl-C stops"
+    assert in_lines(text, 120) == text
+    lines = in_lines(text, 37).split("\n")
+    assert max(map(len, lines)) <= 37
+    assert lines == ["solving", "log Z in [1000.954, 1004.590]", "gap 3.64 nats · 1 leaf", "4 s, Ctrl-C stops"]
+    assert in_lines("what does not fit is on a line of its own · all the same", 10).count("\n") == 1

@@ -34,14 +34,15 @@ def shown_texts(figure: Figure) -> dict[str, Bbox]:
     figure.draw_without_rendering()
     texts = list(figure.texts) + [text for legend in figure.legends for text in legend.get_texts()]
     for ax in figure.axes:
-        texts += ax.texts
+        texts += [*ax.texts, ax.title, ax._left_title]
+        texts += [] if ax.get_legend() is None else ax.get_legend().get_texts()
         if ax.axison:
-            texts += [ax.title, ax.xaxis.label, ax.yaxis.label]
+            texts += [ax.xaxis.label, ax.yaxis.label]
             for axis in (ax.xaxis, ax.yaxis):
                 low, high = sorted(axis.get_view_interval())
                 texts += [
                     label
-                    for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+                    for place, label in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
                     if low <= place <= high
                 ]
     return {
@@ -62,5 +63,5 @@ def assert_legible(figure: Figure) -> None:
 
 
 def lines(ax: Axes) -> dict[str, LineCollection]:
-    drawn = [c for c in ax.collections if isinstance(c, LineCollection)]
-    return dict(zip(("unsigned", "attractive", "repulsive"), drawn, strict=True))
+    """Lines by what the legend calls them."""
+    return {str(c.get_label()): c for c in ax.collections if isinstance(c, LineCollection)}

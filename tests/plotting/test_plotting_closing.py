@@ -1,46 +1,158 @@
-"""Pictures of brackets that close: both bounds over time, and every text legible."""
+"""Pictures of brackets that close: both bounds over time, or the value; and every text legible."""
 
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import clampz as cz
 from clampz import plotting
+from clampz.bracketing.bracket import Point
 
 pytest.importorskip("matplotlib")
-from drawn import assert_legible
+from drawn import assert_legible, shown_texts
 
 
 @pytest.fixture(scope="module")
 def bracket() -> cz.Bracket:
-    return cz.bound(cz.generators.complete(8, weights=(-8, 8), rng=0), exact=False, leaves=6, gap=1e-9)
+    found = cz.bound(cz.generators.cycle(3, rng=0))
+    return over(found, (0.1, 3.0, 60.0), (0.4, 7.5, 30.0), (1.0, 7.5, 9.0), (2.0, 8.0, 8.5), estimate_by="Bethe")
+
+
+def over(bracket: cz.Bracket, *points: tuple[float, float, float], **changes) -> cz.Bracket:
+    """The same with another course: (seconds, lower, upper) each."""
+    seconds, lower, upper = points[-1]
+    trace = tuple(Point(*point, 1) for point in points)
+    estimate = lower + (upper - lower) / 3 if math.isfinite(lower) else None
+    found = replace(bracket, trace=trace, lower=lower, upper=upper, estimate=estimate, seconds=seconds)
+    return replace(found, **changes)
+
+
+def words(ax) -> str:
+    return " ".join(text.get_text() for text in ax.texts if text.get_text())
 
 
 def test_both_bounds_and_the_estimate_are_there(bracket):
     ax = bracket.plot()
     assert_legible(ax.figure)
-    assert [text.get_text().split()[0] for text in ax.texts] == ["upper", "estimate", "lower"]
+    assert sorted(word for word in words(ax).split() if word in ("estimate", "lower", "upper")) == [
+        "estimate",
+        "lower",
+        "upper",
+    ]
+    assert "(Bethe, not proven)" in words(ax)
     upper, lower, estimate = (line.get_ydata() for line in ax.lines)
     finite = [point for point in bracket.trace if math.isfinite(point.upper - point.lower)]
     assert list(upper) == [*(point.upper for point in finite), bracket.upper]
     assert list(lower) == [*(point.lower for point in finite), bracket.lower]
     assert list(estimate) == [bracket.estimate]
+    (gaps,) = (line.get_ydata() for line in ax.figure.axes[1].lines)
+    assert list(gaps) == [*(point.upper - point.lower for point in finite), bracket.gap]
+
+
+def test_an_interval_is_said_to_be_statistical(bracket):
+    found = replace(bracket, standard_error=0.012, estimate_by="sampling")
+    ax = found.plot()
+    assert_legible(ax.figure)
+    assert "(statistical)" in words(ax)
+    assert "95% interval (statistical)" in [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    ((bar,),) = (c.get_segments() for c in ax.collections if c.get_label() == "95% interval (statistical)")
+    assert bar[:, 1].tolist() == list(found.interval())
+
+
+@pytest.mark.parametrize("seconds", [0.0004, 0.16, 70.0])
+def test_what_was_solved_at_once_is_a_number_and_said_to_be_exact(bracket, seconds):
+    ax = over(bracket, (seconds, 110.35573612345, 110.35573612346)).plot()
+    assert_legible(ax.figure)
+    assert not ax.axison
+    value, what = (text.get_text() for text in ax.texts)
+    assert value == "log Z = 110.355736123"
+    assert what.startswith("exact, but for rounding, after ")
+
+
+def test_what_closed_after_a_while_is_exact_in_the_end(bracket):
+    ax = over(bracket, (0.1, -5.0, 30.0), (0.4, 1.0, 9.0), (2.0, 3.25, 3.25)).plot()
+    assert_legible(ax.figure)
+    assert words(ax) == "log Z = 3.250000000\nexact"
+    assert ax.get_title(loc="left").startswith("exact after 2 s")
+    assert ax.get_ylim()[0] < -5 and ax.get_ylim()[1] > 30
 
 
 def test_without_an_estimate_only_the_bounds_are_drawn(bracket):
     ax = replace(bracket, estimate=None, why_no_estimate="There was no time for Bethe.").plot()
     assert_legible(ax.figure)
-    assert [text.get_text().split()[0] for text in ax.texts] == ["upper", "lower"]
+    assert sorted(word for word in words(ax).split() if word in ("estimate", "lower", "upper")) == ["lower", "upper"]
     assert len(ax.lines) == 2
 
 
+def test_an_end_that_is_not_there_yet_is_hatched(bracket):
+    later = over(bracket, (0.1, -math.inf, 30.0), (0.5, -math.inf, 12.0), (1.0, 2.0, 5.0))
+    ax = later.plot()
+    assert_legible(ax.figure)
+    upper, lower, _ = (line.get_ydata() for line in ax.lines)
+    assert list(upper) == [30.0, 12.0, 5.0, 5.0]
+    assert np.isnan(lower[:2]).all() and list(lower[2:]) == [2.0, 2.0]
+    assert "no lower bound yet" in [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    never = over(bracket, (0.1, -math.inf, 30.0), (0.5, -math.inf, 12.0)).plot()
+    assert_legible(never.figure)
+    assert words(never) == "upper 12.00"
+    assert "one end alone" in never.get_title(loc="left")
+
+
 def test_a_bracket_without_a_finite_point_says_so(bracket):
-    ax = plotting.plot_closing(replace(bracket, trace=()))
-    assert [text.get_text() for text in ax.texts] == ["no finite bracket yet"]
+    nothing = replace(bracket, trace=(), lower=-math.inf, upper=math.inf, estimate=None, seconds=0.002)
+    assert words(plotting.plot_closing(nothing)) == "no finite bound after 2 ms"
+    impossible = over(bracket, (0.002, -math.inf, -math.inf))
+    assert words(plotting.plot_closing(impossible)) == "Z = 0 no configuration is possible"
 
 
-def test_less_than_a_decade_has_ticks(bracket):
-    first = bracket.trace[-1]._replace(seconds=0.5)
-    ax = plotting.plot_closing(replace(bracket, trace=(first,), seconds=0.9))
-    assert len(ax.get_xticks()) == 3
+@pytest.mark.parametrize(
+    ("first", "last", "unit"),
+    [
+        (0.002, 0.011, "milliseconds"),
+        (0.5, 0.9, "seconds"),
+        (0.01, 60.0, "seconds"),
+        (2.0, 5000.0, "minutes"),
+        (0.1, 90_000.0, "hours"),
+        (6.0, 6.0, "seconds"),
+    ],
+)
+def test_time_has_several_ticks_with_plain_numbers(bracket, first, last, unit):
+    ax = over(bracket, (first, 0.0, 9.0), (last, 1.0, 2.0)).plot()
+    assert_legible(ax.figure)
+    lowest = ax.figure.axes[1]
+    assert lowest.get_xlabel() == unit
+    low, high = lowest.get_xlim()
+    ticks = [
+        label.get_text()
+        for place, label in zip(lowest.get_xticks(), lowest.get_xticklabels(), strict=True)
+        if low <= place <= high
+    ]
+    assert len(ticks) >= 3
+    for tick in ticks:
+        float(tick.replace("\N{MINUS SIGN}", "-"))  # no powers, no offsets
+
+
+def test_a_single_moment_has_some_width(bracket):
+    ax = over(bracket, (6.0, 1.0, 4.0)).plot()
+    assert_legible(ax.figure)
+    moments = ax.lines[0].get_xdata()
+    assert moments[-1] > 1.2 * moments[0]
+
+
+def test_what_begins_too_far_out_to_be_shown_is_said(bracket):
+    far = over(bracket, (0.001, -2e4, 1e6), (1.0, 990.0, 1010.0), (2.0, 999.0, 1003.0), (3.0, 1000.0, 1002.0))
+    ax = far.plot()
+    assert_legible(ax.figure)
+    assert "from 1,000,000 at first" in words(ax) and "from -20,000 at first" in words(ax)
+    assert ax.get_ylim()[1] - ax.get_ylim()[0] < 500
+
+
+def test_on_axes_of_the_caller_the_bounds_alone(bracket):
+    from matplotlib.figure import Figure
+
+    ax = Figure(layout="constrained").subplots()
+    assert bracket.plot(ax=ax) is ax
+    assert ax.figure.axes == [ax]
+    assert any(text.startswith("seconds") or text.startswith("milliseconds") for text in shown_texts(ax.figure))

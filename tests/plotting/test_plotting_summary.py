@@ -1,7 +1,5 @@
 """Pictures of marginals, and the summary of a model."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -24,9 +22,3 @@ def test_marginals_of_two_states_are_one_point_each(estimates, exact):
 
 def test_the_summary_is_legible(model, estimates, exact):
     assert_legible(plotting.plot_summary(model, exact, estimates))
-
-
-def test_pyplot_is_left_alone(model, estimates, exact):
-    plotting.plot_summary(model, exact, estimates)
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    assert pyplot is None or not pyplot.get_fignums()

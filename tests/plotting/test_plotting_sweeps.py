@@ -18,8 +18,9 @@ def found() -> cz.Sweep:
 
 
 def test_the_bracket_and_the_heat_capacity_are_there_in_order_of_beta(found):
-    above, below = found.plot()
+    above = found.plot()
     assert_legible(above.figure)
+    below = above.figure.axes[1]
     upper, lower, log_z = (line.get_ydata() for line in above.lines)
     order = [1, 2, 0]
     assert list(upper) == (found.upper[order] / 9).tolist()
@@ -32,15 +33,18 @@ def test_the_bracket_and_the_heat_capacity_are_there_in_order_of_beta(found):
 def test_what_is_not_known_is_not_drawn(found):
     none = np.full(3, np.nan)
     bare = replace(found, lower=np.full(3, -np.inf), heat_capacity=none, by=("trw", "trw", ""))
-    above, below = plotting.plot_sweep(bare)
+    above = plotting.plot_sweep(bare)
     assert_legible(above.figure)
+    below = above.figure.axes[1]
     assert np.isnan(above.lines[1].get_ydata()).all()
     assert [text.get_text() for text in below.texts] == ["not known"]
     assert "by trw, no time" in above.get_title(loc="left")
 
 
-def test_on_axes_of_the_caller(found):
+def test_on_axes_of_the_caller_log_z_alone(found):
     from matplotlib.figure import Figure
 
-    axes = tuple(Figure().subplots(2, 1))
-    assert plotting.plot_sweep(found, axes) == axes
+    ax = Figure().subplots()
+    assert plotting.plot_sweep(found, ax) is ax
+    assert ax.figure.axes == [ax]
+    assert ax.get_xlabel() == "inverse temperature beta"

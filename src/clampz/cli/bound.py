@@ -24,7 +24,7 @@ from clampz.cli.arguments import (
     read_model,
     whole_number,
 )
-from clampz.cli.brackets import DIGITS, REASONS, Closing, live, print_bracket, rounded_up, statistical_data
+from clampz.cli.brackets import DIGITS, REASONS, Closing, live, print_bracket, statistical_data
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
 from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
 from clampz.cli.states import variable_in
@@ -32,7 +32,7 @@ from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import progress_line, watched
 from clampz.errors import ClampzError
 from clampz.model import Model
-from clampz.wording import name_of, round_outward
+from clampz.wording import name_of, round_outward, rounded_up
 
 
 def add(commands: Any) -> None:

@@ -13,15 +13,17 @@ from clampz.cli.outputs import as_number
 from clampz.cli.tables import facts, model_fact, show
 from clampz.cli.watching import Listener, Show, compiling_in_words, somebody_looks_on
 from clampz.solution import Solution
-from clampz.wording import as_interval, round_outward, with_error
+from clampz.wording import as_interval, round_outward, rounded_up, with_error
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table
 
 # Decimals: at least, and at most (doubles of a few hundred have thirteen).
 DIGITS, MOST_DIGITS = 6, 12
-# Seconds before the bracket is shown live, times a second that it is drawn, and columns of the bar.
-PATIENCE, REFRESH, BAR = 0.3, 8, 40
+# Seconds before the bracket is shown live, times a second that it is drawn, and columns of the bar at most, and of the
+# names before it.
+PATIENCE, REFRESH, BAR, NAMES = 0.3, 8, 40, 14
 # A gap that counts as none where none is asked for.
 CLOSED = 1e-9
 REASONS = {
@@ -91,18 +93,6 @@ def digits_for(bracket: Bracket) -> int:
     return max(DIGITS, min(1 - math.floor(math.log10(bracket.gap)), known, MOST_DIGITS))
 
 
-def rounded_up(gap: float) -> str:
-    """Three digits of a gap, none of it left out.
-
-    >>> rounded_up(0.0120401), rounded_up(12.0), rounded_up(0.0)
-    ('0.0121', '12', '0')
-    """
-    if not 0 < gap < math.inf:
-        return f"{gap:g}"
-    unit = 10.0 ** (math.floor(math.log10(gap)) - 2)
-    return f"{math.ceil(gap / unit * (1 - 1e-12)) * unit:.3g}"
-
-
 class Closing(Listener):
     """The bracket as it closes, for a terminal: rich asks for it again and again."""
 
@@ -111,28 +101,28 @@ class Closing(Listener):
         self._began = time.perf_counter() - compiling.seconds  # that takes no time on the clock
         self._options = options
 
-    def __rich__(self) -> "Table | str":
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Table | str]":
+        from rich.markup import escape
         from rich.progress_bar import ProgressBar
-        from rich.table import Table
 
         taken = time.perf_counter() - compiling.seconds - self._began
         notes = compiling_in_words()
         if taken < PATIENCE and not notes:
-            return ""
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim", no_wrap=True)
-        table.add_column(no_wrap=True)
+            yield ""
+            return
+        table = facts([])
         bracket = self.latest
         if isinstance(bracket, Bracket):
             for name, text in ends(bracket):
-                table.add_row(name, text)
-            table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=BAR))
+                table.add_row(name, escape(text))
+            width = max(1, min(BAR, options.max_width - NAMES))
+            table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=width))
             table.add_row("leaves", f"{bracket.num_leaves:,}")
         for text in notes:
             table.add_row("", text)
         ending = "stopping" if self.stop else "Ctrl-C stops"
         table.add_row("seconds", f"{taken:.0f} of {self._options.time:g}, {ending}")
-        return table
+        yield table
 
     def share_closed(self, bracket: Bracket) -> float:
         """How far the gap has come from the first one to the one asked for, on a log scale."""

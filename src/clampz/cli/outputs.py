@@ -10,6 +10,7 @@ from typing import Any
 from clampz.cli.exits import CommandError
 from clampz.files import written_whole
 from clampz.io import files
+from clampz.plotting.canvas import let_go
 
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -47,9 +48,11 @@ def check_picture_path(path: Path, option: str = "--out") -> None:
 
 
 def save_picture(figure: Any, path: Path) -> None:
-    """Write a figure over what is there."""
+    """Write a figure over what is there; nobody is to see it but in the file."""
     try:
         with written_whole(path) as beside:
             figure.savefig(beside)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
+    finally:
+        let_go(figure)

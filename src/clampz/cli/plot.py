@@ -12,7 +12,6 @@ from clampz.cli.exits import OK, need
 from clampz.cli.outputs import check_picture_path, save_picture
 from clampz.cli.watching import Listener, completed
 from clampz.model import Model
-from clampz.model.results import Estimate
 from clampz.plotting import plot_model
 
 SHADES = ("none", "marginals", *selectors())
@@ -25,8 +24,9 @@ def add(commands: Any) -> None:
         run,
         summary="draw a model's graph",
         description="Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red,\n"
-        "strong ones wide, all outside the core pale; and, if asked for, the variables to clamp first, framed and\n"
-        "numbered.",
+        "strong ones wide, factors of three and more variables as squares, all outside the core pale; and, if asked\n"
+        "for, the variables to clamp first, framed and numbered.  Of some thousands of variables, an image or a\n"
+        "density.",
         examples="  clampz plot model.uai -o model.png\n"
         "  clampz plot model.uai -o model.pdf --clamp 5 --select maxW+TRE\n"
         "  clampz plot model.uai -o model.svg --shade marginals",
@@ -65,7 +65,6 @@ def run(args: argparse.Namespace) -> int:
 def draw(model: Model, args: argparse.Namespace, listener: Listener) -> Any:
     """The figure."""
     clamped = clamp(model, "trw", k=args.clamp, select=args.select, progress=listener).variables if args.clamp else ()
-    estimate = solve(model, k=0, progress=listener).estimate if args.shade == "marginals" else None
-    marginals = estimate if isinstance(estimate, Estimate) else None
+    marginals = solve(model, k=0, progress=listener) if args.shade == "marginals" else None
     scores = args.shade if args.shade in selectors() else None
     return plot_model(model, clamped=clamped, marginals=marginals, scores=scores, names=args.names or None).figure

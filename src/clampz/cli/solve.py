@@ -35,7 +35,7 @@ from clampz.cli.brackets import statistical, statistical_data
 from clampz.cli.events import solve_event
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
 from clampz.cli.outputs import as_number, check_file, give_json
-from clampz.cli.tables import facts, model_fact, new_table, show
+from clampz.cli.tables import facts, model_fact, new_table, show, terminal_width
 from clampz.cli.watching import Listener, watched
 from clampz.errors import EvidenceError
 from clampz.io import results
@@ -45,8 +45,9 @@ from clampz.wording import counted, name_of, round_outward, title, with_error
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
 TASKS = ("PR", "MAR", *modes.TASKS)
-# Variables up to which marginals are printed on a terminal, and states up to which they have a column each.
-MAX_ROWS, MAX_COLUMNS = 60, 12
+# Variables up to which marginals are printed on a terminal, states up to which they have a column each, and how wide
+# that is, and what says that there are more.
+MAX_ROWS, MAX_COLUMNS, COLUMN, MORE = 60, 12, 11, 6
 DIGITS = 6
 # Seconds for bounds and an estimate after Ctrl-C.
 LAST_MOMENT = 2.0
@@ -286,7 +287,11 @@ def print_marginals(solution: Solution) -> None:
     model = solution.model
     shown = model.num_variables if not sys.stdout.isatty() else min(model.num_variables, MAX_ROWS)
     most = int(model.num_states[:shown].max(initial=0))
-    columns = min(most, MAX_COLUMNS)
+    longest = max([len("variable"), *(len(name_of(model.names, i)) for i in range(shown))])
+    room = terminal_width() - longest - 2
+    columns = min(most, MAX_COLUMNS, room // COLUMN)
+    if columns < most:
+        columns = max(1, min(columns, (room - MORE) // COLUMN))
     table = new_table("variable", *(f"P({a})" for a in range(columns)), *(["..."] if most > columns else []))
     for i in range(shown):
         row = solution.marginals[i]

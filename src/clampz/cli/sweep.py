@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.out is not None:
         give_json(data_of(found, args.model, interrupted), args.out)
     if args.plot is not None:
-        save_picture(found.plot()[0].figure, args.plot)
+        save_picture(found.plot().figure, args.plot)
     if args.json:
         give_json(data_of(found, args.model, interrupted))
     else:

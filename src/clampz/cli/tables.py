@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from clampz.model import Model
@@ -26,6 +27,11 @@ def show(*what: Any) -> None:
     text = StringIO()
     Console(file=text, highlight=False, width=PIPE_WIDTH).print(*what)
     print("\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n")))
+
+
+def terminal_width() -> int:
+    """Columns that a line may have."""
+    return get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
 
 
 def new_table(*columns: str, left: Sequence[str] = (), wrapped: Sequence[str] = ()) -> "Table":
@@ -55,4 +61,4 @@ def facts(rows: Sequence[tuple[str, str]]) -> "Table":
 
 def model_fact(path: Path, model: Model) -> tuple[str, str]:
     """The row that says which model, and how large it is."""
-    return "model", f"{path}: {repr(model).removeprefix('Model(').removesuffix(')')}"
+    return "model", f"{path}: {model.size_in_words}"

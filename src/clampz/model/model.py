@@ -270,15 +270,17 @@ class Model(Variables):
         as_betas(beta, self.sizes.with_unary(self.unary.flat[:, None], self.num_states))
         return self._with(scaled(self.contents, float(beta)))
 
-    def __repr__(self) -> str:
+    @property
+    def size_in_words(self) -> str:
+        """How many variables, states, edges and larger factors there are, and of a binary model its kind."""
         low, high = (int(self.num_states.min()), int(self.num_states.max())) if self.num_variables else (0, 0)
         states = counted(low, "state") if low == high else f"{low} to {high} states"
         larger = f", {counted(len(self.factors), 'larger factor')}" if self.factors else ""
         kind = f", {self.kind}" if self.binary is not None and self.num_edges else ""
-        return (
-            f"Model({counted(self.num_variables, 'variable')} of {states}, "
-            f"{counted(self.num_edges, 'edge')}{larger}{kind})"
-        )
+        return f"{counted(self.num_variables, 'variable')} of {states}, {counted(self.num_edges, 'edge')}{larger}{kind}"
+
+    def __repr__(self) -> str:
+        return f"Model({self.size_in_words})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):

@@ -1,11 +1,11 @@
 """Pictures of models and of what methods found; results find theirs through `clampz.drawing`.
 
-May import: everything but the command line and the paper; matplotlib (`pip install 'clampz[cli]'`) only when something
-is drawn, without pyplot: no figure stays open and no backend is chosen.
+May import: everything but the command line, reports and the paper; matplotlib (`pip install 'clampz[cli]'`) only when
+something is drawn, and pyplot where somebody works with it (`canvas`).
 
 Attractive edges are solid and blue, repulsive ones dashed and red, as in the paper; nothing is said by colour alone, so
-the pictures also read in greyscale.  Every function draws on the axes it is given, or on a figure of its own, and
-returns the axes: `plot_model(model).figure.savefig("model.png")`.
+the pictures also read in greyscale.  Every function draws on the axes it is given, `ax`, or on a figure of its
+own, and returns the axes: `plot_model(model).figure.savefig("model.png")`.
 """
 
 from clampz.bracketing import Bracket
@@ -13,7 +13,8 @@ from clampz.clamping.branches import Clamped
 from clampz.drawing import draws
 from clampz.plotting.brackets import plot_bracket
 from clampz.plotting.closing import plot_closing
-from clampz.plotting.graphs import FADED, plot_model
+from clampz.plotting.graphs import plot_model
+from clampz.plotting.nodes import FADED
 from clampz.plotting.positions import Layout, layout
 from clampz.plotting.samples import plot_samples
 from clampz.plotting.steps import plot_clamped

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clampz.model.results import Estimate
-from clampz.plotting.style import FAINT, INK, SOFT, finite, new_axes, num_digits, true_value
+from clampz.plotting.canvas import new_axes
+from clampz.plotting.style import FAINT, INK, SOFT, finite, num_digits, true_value
 from clampz.wording import KINDS, Bound, round_outward, title
 
 if TYPE_CHECKING:

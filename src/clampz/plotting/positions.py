@@ -1,12 +1,7 @@
-"""Layout: where the variables of a model go on a page.
+"""Layout: where the variables of a model go on a page, and its factors of three and more.
 
 A grid is drawn as a grid.  Any other graph is laid out component by component so that distances on the page are near
-those in the graph,
-
-    stress(x) = sum_ij (|x_i - x_j| / d_ij - 1)^2,
-
-by majorisation: each step moves every variable to the weighted mean of where the others want it, and the stress only
-falls.
+those in the graph (`stress`); a factor is a node there, joined to its variables.
 """
 
 from typing import Any, NamedTuple
@@ -15,19 +10,24 @@ import numpy as np
 
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
+from clampz.plotting.stress import MOST_PAIRS, on_a_circle, place_by_pivots, place_connected
 
-# Variables beyond which a component is drawn as a circle: stress looks at all pairs.
-MAX_STRESS = 500
-STRESS_STEPS = 150
-# Space between components, in edges.
-APART = 1.0
+# Components that are untangled at most, and that are placed by pivots; the others, which are smaller, are circles.
+MAX_UNTANGLED, MAX_BY_PIVOTS = 150, 12
+# Variables up to which a circle shows as much.
+FEW = 50
+# Space between components, and from a factor to its variables, in edges.
+APART, TO_FACTOR = 1.0, 0.75
 
 
 class Layout(NamedTuple):
-    """Where the variables go, (n, 2); on a torus also the (width, height) after which it repeats."""
+    """Where the variables go, (n, 2); on a torus also the (width, height) after which it repeats; and where its larger
+    factors go, (f, 2), or None for in the middle of their variables.  `shape` is that of a grid, (rows, columns)."""
 
     positions: Floats
     period: tuple[int, int] | None = None
+    factors: Floats | None = None
+    shape: tuple[int, int] | None = None
 
 
 def layout(model: Model) -> Layout:
@@ -39,44 +39,54 @@ def layout(model: Model) -> Layout:
     (4, 3)
     """
     n = model.num_variables
-    edges = {(i, j) for i, j in model.edges.tolist()}
-    for rows in range(2, n // 2 + 1):
-        cols, left_over = divmod(n, rows)
-        if left_over or not rows * (cols - 1) + cols * (rows - 1) <= len(edges) <= 2 * n:
+    beside_first = model.edges[: np.searchsorted(model.edges[:, 0], 1), 1]
+    for cols in beside_first.tolist():  # one of them is the first of the second row
+        rows, left_over = divmod(n, cols)
+        inside = rows * (cols - 1) + cols * (rows - 1)
+        around = (cols if rows > 2 else 0) + (rows if cols > 2 else 0)
+        if left_over or min(rows, cols) < 2 or model.num_edges not in (inside, inside + around):
             continue
-        open_grid, torus = _grid_edges(rows, cols)
-        if edges in (open_grid, torus):
+        toroidal = model.num_edges > inside
+        if np.array_equal(_grid_edges(rows, cols, toroidal), model.edges):
             i = np.arange(n)
             positions = np.stack([i % cols, -(i // cols)], axis=1).astype(np.float64)
-            return Layout(positions, (cols, rows) if edges != open_grid else None)
-    return Layout(_packed(model))
+            return Layout(positions, (cols, rows) if toroidal else None, shape=(rows, cols))
+    placed = _packed(*_factor_graph(model), n + len(model.factors))
+    return Layout(placed[:n], factors=placed[n:])
 
 
-def _grid_edges(rows: int, cols: int) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """The edges of the open grid and of the torus; sides of two are not wrapped, as in `generators.grid`."""
+def _grid_edges(rows: int, cols: int, toroidal: bool) -> Integers:
+    """In lexicographic order; sides of two are not wrapped, as in `generators.grid`."""
     number = np.arange(rows * cols).reshape(rows, cols)
-    inside, wrapped = [], []
+    found = []
     for across in (number, number.T):
-        inside.append(np.stack([across[:, :-1].ravel(), across[:, 1:].ravel()], axis=1))
-        if across.shape[1] > 2:
-            wrapped.append(np.stack([across[:, 0], across[:, -1]], axis=1))
-    open_grid = {(i, j) for part in inside for i, j in part.tolist()}
-    return open_grid, open_grid | {(i, j) for part in wrapped for i, j in part.tolist()}
+        found.append(np.stack([across[:, :-1].ravel(), across[:, 1:].ravel()], axis=1))
+        if toroidal and across.shape[1] > 2:
+            found.append(np.stack([across[:, 0], across[:, -1]], axis=1))
+    edges = np.concatenate(found)
+    return edges[np.lexsort(edges.T[::-1])]
 
 
-def _packed(model: Model) -> Floats:
+def _factor_graph(model: Model) -> tuple[Integers, Floats]:
+    """(e, 2) what is joined, factors numbered after the variables, and how long that is."""
+    factors = model.factors
+    of_factor = np.repeat(np.arange(len(factors)), np.diff(factors.scope_start)) + model.num_variables
+    links = np.stack([factors.variables, of_factor], axis=1)
+    lengths = np.concatenate([np.ones(model.num_edges), np.full(len(links), TO_FACTOR)])
+    return np.concatenate([model.edges, links]).astype(np.int64), lengths
+
+
+def _packed(edges: Integers, lengths: Floats, n: int) -> Floats:
     """Every component by itself, the largest first, in rows from left to right about as wide as the page is high."""
-    n = model.num_variables
-    i, j = model.edges.T
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    graph = coo_array((np.ones(len(i)), (i, j)), shape=(n, n)).tocsr()
+    graph = coo_array((lengths, tuple(edges.T)), shape=(n, n)).tocsr()
     component = connected_components(graph, directed=False)[1]
     order = np.argsort(component, kind="stable")
     members: list[Integers] = np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if n else []
     members.sort(key=len, reverse=True)
-    parts = [_component(graph[chosen][:, chosen]) for chosen in members]
+    parts = _placed(graph, members)
     sizes = [np.ptp(part, axis=0) + APART for part in parts]
     width = max([np.sqrt(sum(size.prod() for size in sizes)), *(size[0] for size in sizes)], default=0.0)
     positions = np.zeros((n, 2))
@@ -89,43 +99,22 @@ def _packed(model: Model) -> Floats:
     return positions
 
 
-def _component(graph: Any) -> Floats:
-    """Positions of a connected graph, given as a sparse matrix."""
-    n = graph.shape[0]
-    angle = np.pi / 2 - np.linspace(0, 2 * np.pi, n, endpoint=False)
-    circle: Floats = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (0.5 / np.sin(np.pi / n) if n > 2 else 0.5)
-    if n == 1 or n > MAX_STRESS:
-        return circle
-    from scipy.sparse.csgraph import shortest_path
+def _placed(graph: Any, members: list[Integers]) -> list[Floats]:
+    """Positions of each component, given its members, within the work that all of them may take."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    distance = shortest_path(graph, directed=False, unweighted=True)
-    # The circle suits graphs in which all are alike; most others untangle better from the axes along which distances
-    # spread most.
-    starts = [circle, _principal_axes(distance)]
-    ends = [_lower_stress(start, distance) for start in starts]
-    return min(ends, key=lambda end: end[1])[0]
-
-
-def _principal_axes(distance: Floats) -> Floats:
-    """Classical scaling: the two leading eigenvectors of the doubly centred squared distances."""
-    squared = distance**2
-    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
-    values, vectors = np.linalg.eigh(-centred / 2)
-    axes: Floats = vectors[:, -1:-3:-1] * np.sqrt(np.maximum(values[-1:-3:-1], 0.0))
-    return axes
-
-
-def _lower_stress(position: Floats, distance: Floats) -> tuple[Floats, float]:
-    """Positions of lower stress, and their stress."""
-    n = len(distance)
-    distance = distance + np.eye(n)
-    weight = (1.0 - np.eye(n)) / distance**2
-    total = weight.sum(axis=1)[:, None]
-    for _ in range(STRESS_STEPS):
-        x, y = position.T
-        dx, dy = x[:, None] - x, y[:, None] - y
-        pull = weight * distance / np.maximum(np.hypot(dx, dy), 1e-9)
-        position = (weight @ position + np.stack([(pull * dx).sum(axis=1), (pull * dy).sum(axis=1)], axis=1)) / total
-    x, y = position.T
-    length = np.hypot(x[:, None] - x, y[:, None] - y)
-    return position, float((weight * (length - distance) ** 2).sum())
+    parts, pairs, by_pivots = [], MOST_PAIRS, MAX_BY_PIVOTS
+    rank = np.arange(graph.shape[0])
+    if len(members) > MAX_BY_PIVOTS:  # neighbours near each other on the circles
+        rank[reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True)] = np.arange(len(rank))
+    for k, chosen in enumerate(members):
+        size = len(chosen)
+        if size > 2 and size**2 <= pairs and k < MAX_UNTANGLED:
+            pairs -= size**2
+            parts.append(place_connected(graph[chosen][:, chosen]))
+        elif size > FEW and by_pivots:
+            by_pivots -= 1
+            parts.append(place_by_pivots(graph[chosen][:, chosen]))
+        else:
+            parts.append(on_a_circle(size)[np.argsort(np.argsort(rank[chosen]))])
+    return parts

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clampz.plotting.style import FAINT, INK, SOFT, new_axes
+from clampz.plotting.canvas import new_axes
+from clampz.plotting.style import FAINT, FILL, INK, SOFT, shortened
 from clampz.sampling.samples import KINDS, Samples
 from clampz.wording import name_of
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 # Variables that are shown; characters of a name.
 MOST_SHOWN, MOST_CHARACTERS = 20, 14
-FILL = "#cfd8e6"
 
 
 def plot_samples(samples: Samples, ax: "Axes | None" = None) -> "Axes":
@@ -40,7 +40,10 @@ def plot_samples(samples: Samples, ax: "Axes | None" = None) -> "Axes":
     low, high = np.minimum(2 * error, share)[shown], np.minimum(2 * error, 1.0 - share)[shown]
     ax.errorbar(share[shown], place, xerr=np.stack([low, high]), **bars)
     model = samples.model
-    labels = [f"{_short(name_of(model.names, i))} = {_state(samples, i, likeliest[i])}" for i in shown.tolist()]
+    labels = [
+        f"{shortened(name_of(model.names, i), MOST_CHARACTERS)} = {_state(samples, i, likeliest[i])}"
+        for i in shown.tolist()
+    ]
     ax.set_yticks(place, labels)
     ax.tick_params(axis="y", labelsize=7, length=0, colors=INK)
     ax.set_ylim(len(shown) - 0.4, -0.6)
@@ -62,10 +65,6 @@ def _draw_scores(samples: Samples, ax: "Axes") -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= MOST_CHARACTERS else f"{name[: MOST_CHARACTERS - 1]}…"
-
-
 def _state(samples: Samples, i: int, a: int) -> str:
     names = samples.model.state_names
-    return str(a) if names is None else _short(names[i][a])
+    return str(a) if names is None else shortened(names[i][a], MOST_CHARACTERS)

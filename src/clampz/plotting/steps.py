@@ -9,8 +9,8 @@ import numpy as np
 from clampz.clamping.branches import Clamped, Step
 from clampz.errors import OptionError
 from clampz.model.results import Estimate
-from clampz.numerics import Floats
-from clampz.plotting.style import FAINT, INK, PALE, SOFT, finite, new_axes, num_digits, true_value
+from clampz.plotting.canvas import new_axes
+from clampz.plotting.style import FAINT, INK, PALE, SOFT, apart, finite, num_digits, true_value
 from clampz.wording import KINDS, Bound, name_of, round_outward, title
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _write_ends(
     beside: dict[str, Any] = where | {"textcoords": "offset points", "color": INK}
     box: dict[str, Any] = where | {"boxcoords": "offset points", "box_alignment": (0, 0.5), "pad": 0, "frameon": False}
     leader: dict[str, Any] = {"transform": ax.transAxes, "color": PALE, "linewidth": 0.7, "clip_on": False}
-    for label, at, y in zip(order, wanted / height, _apart(wanted, halves) / height, strict=True):
+    for label, at, y in zip(order, wanted / height, apart(wanted, halves) / height, strict=True):
         value, kind = ends[label]
         if math.isfinite(places[label][1]):
             x = (places[label][0] - left) / (right - left)
@@ -243,14 +243,3 @@ def _write_ends(
         ax.add_artist(AnnotationBbox(key, (1, y), (LEADER + 3, 0), **box))
         ax.annotate(text, (1, y), (LEADER + SAMPLE + 8, 0), va="bottom", fontsize=8.5, **beside)
         ax.annotate(kind, (1, y), (LEADER + SAMPLE + 8, -1), va="top", fontsize=7, **{**beside, "color": SOFT})
-
-
-def _apart(wanted: Floats, halves: Floats) -> Floats:
-    """Places in order that are near the wanted ones (in order too), and as far from each other as their half heights
-    need."""
-    gaps = np.concatenate([[0.0], np.cumsum(halves[1:] + halves[:-1])])
-    free = wanted - gaps
-    up: Floats = np.maximum.accumulate(free)
-    down: Floats = np.minimum.accumulate(free[::-1])[::-1]
-    placed: Floats = (up + down) / 2 + gaps
-    return placed

@@ -9,8 +9,10 @@ from clampz.model import Model
 from clampz.model.results import Estimate
 from clampz.numerics import Floats
 from clampz.plotting.brackets import Estimated, labelled, plot_bracket
+from clampz.plotting.canvas import new_axes, new_figure
 from clampz.plotting.graphs import plot_model
-from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, REPULSIVE, SOFT, new_axes, shade_map
+from clampz.plotting.shades import shade_map
+from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, REPULSIVE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,11 +43,10 @@ def plot_summary(
 
     `marginals_of` names up to three of the estimates by label; the first three if None.
     """
-    from matplotlib.figure import Figure
+    rows = labelled(estimates)
+    figure = new_figure((9.0, 4.7), dpi=200, layout=None)
     from matplotlib.lines import Line2D
 
-    rows = labelled(estimates)
-    figure = Figure(figsize=(9.0, 4.7), dpi=200, facecolor="white")
     plot_model(model, figure.add_axes((0.01, 0.105, 0.405, 0.8)), marginals=exact)
     edges = [
         Line2D([], [], color=ATTRACTIVE, linewidth=2.2, label="attractive"),

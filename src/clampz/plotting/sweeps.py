@@ -4,52 +4,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clampz.plotting.style import FAINT, INK, PALE, SOFT
+from clampz.numerics import Floats
+from clampz.plotting.canvas import new_axes
+from clampz.plotting.style import FAINT, FILL, INK, LOWER_DASHES, PALE, SOFT
 from clampz.sweeping import Sweep
 from clampz.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FILL = "#cfd8e6"
+POINT: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.9, "clip_on": False}
 
 
-def plot_sweep(sweep: Sweep, axes: "tuple[Axes, Axes] | None" = None) -> "tuple[Axes, Axes]":
-    """Draw log Z per variable with its bracket over beta, and under it the heat capacity per variable; returns both
-    axes."""
-    if axes is None:
-        from matplotlib.figure import Figure
+def plot_sweep(sweep: Sweep, ax: "Axes | None" = None) -> "Axes":
+    """Draw log Z per variable with its bracket over beta, and under it the heat capacity per variable.
 
-        figure = Figure(figsize=(6.0, 5.2), dpi=150, facecolor="white", layout="constrained")
-        above, below = figure.subplots(2, 1, height_ratios=(3, 2))
-    else:
-        above, below = axes
+    On axes that are given, log Z alone.
+    """
+    alone, ax = ax is not None, new_axes(ax, (6.0, 5.2))
     order, num = np.argsort(sweep.beta, kind="stable"), max(1, sweep.model.num_variables)
     beta = sweep.beta[order]
     lower, upper, log_z, heat = (
         np.where(np.isfinite(values[order]), values[order] / num, np.nan)
         for values in (sweep.lower, sweep.upper, sweep.log_z, sweep.heat_capacity)
     )
-    marker: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.9}
-    above.fill_between(beta, lower, upper, color=FILL, linewidth=0, zorder=1)
-    above.plot(beta, upper, color=INK, linewidth=1.1, zorder=2)
-    above.plot(beta, lower, color=INK, linewidth=1.1, linestyle=(0, (4, 1.5)), zorder=2)
-    above.plot(beta, log_z, color=INK, linestyle="none", markerfacecolor="white", zorder=3, clip_on=False, **marker)
-    below.plot(beta, heat, color=INK, linewidth=1.1, markerfacecolor=INK, clip_on=False, **marker)
-    if np.isnan(heat).all():
-        below.text(0.5, 0.5, "not known", ha="center", va="center", transform=below.transAxes, color=SOFT)
-    above.set_ylabel("log Z per variable")
-    below.set(ylabel="heat capacity per variable", xlabel="inverse temperature beta")
+    ax.fill_between(beta, lower, upper, color=FILL, linewidth=0, zorder=1)
+    ax.plot(beta, upper, color=INK, linewidth=1.1, zorder=2)
+    ax.plot(beta, lower, color=INK, linewidth=1.1, linestyle=LOWER_DASHES, zorder=2)
+    ax.plot(beta, log_z, color=INK, linestyle="none", markerfacecolor="white", zorder=3, **POINT)
+    ax.set_ylabel("log Z per variable")
     gap = float(np.nanmax(np.append(upper - lower, 0.0)))
     who = ", ".join(dict.fromkeys(name or "no time" for name in sweep.by))
     ends = "exact" if set(sweep.by) == {"exact"} else f"gap {gap:.2g} nats per variable at most"
     title = f"{counted(num, 'variable')}, by {who}" + ("" if ends == who else f": {ends}")
-    above.set_title(title, loc="left", fontsize=9, color=INK)
-    below.set_xlim(above.get_xlim())
-    for ax in (above, below):
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["left", "bottom"]].set_color(PALE)
-        ax.tick_params(colors=SOFT, labelsize=8)
-        ax.grid(axis="y", color=FAINT, linewidth=0.6)
-        ax.set_axisbelow(True)
-    return above, below
+    ax.set_title(title, loc="left", fontsize=9, color=INK)
+    lowest = ax
+    if not alone:
+        grid = ax.figure.add_gridspec(2, 1, height_ratios=(3, 2))
+        ax.set_subplotspec(grid[0])
+        lowest = ax.figure.add_subplot(grid[1])
+        _draw_heat(lowest, beta, heat)
+        lowest.set_xlim(ax.get_xlim())
+    lowest.set_xlabel("inverse temperature beta")
+    for panel in {ax, lowest}:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.spines[["left", "bottom"]].set_color(PALE)
+        panel.tick_params(colors=SOFT, labelsize=8)
+        panel.grid(axis="y", color=FAINT, linewidth=0.6)
+        panel.set_axisbelow(True)
+    return ax
+
+
+def _draw_heat(ax: "Axes", beta: Floats, heat: Floats) -> None:
+    ax.plot(beta, heat, color=INK, linewidth=1.1, markerfacecolor=INK, **POINT)
+    if np.isnan(heat).all():
+        ax.text(0.5, 0.5, "not known", ha="center", va="center", transform=ax.transAxes, color=SOFT)
+    ax.set_ylabel("heat capacity per variable")
