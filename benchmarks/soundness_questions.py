@@ -13,7 +13,11 @@ from unittest.mock import patch
 import numpy as np
 
 import clampz as cz
+from clampz.bracketing import separators
 from clampz.bracketing.dives import Dives
+from clampz.bracketing.origins import Origin
+from clampz.bracketing.regions import Regions, Shape
+from clampz.bracketing.separators import Separated
 from clampz.elimination import plans
 from clampz.summing import plans as sum_plans
 from clampz.watch import UNLIMITED
@@ -348,6 +352,20 @@ def summed_in_dives(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Cla
             return
 
 
+def summed_by_separators(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Lower ends by joint states of separators, however small the model, and both ends where all are summed."""
+    shape = Shape(int(2 ** rng.integers(1, 6)), int(rng.integers(9)))
+    origin = Origin(Regions(model, shape, shape, 2.0**40), None, int(rng.integers(1, 9)))
+    small = {"LEAST_ENTRIES": 2.0, "MOST_DRAWS": 1, "MOST_ORDERS": 2}
+    with patch.multiple(separators, **small):
+        sums = Separated(model, origin, seconds=float(rng.choice([1e-3, 1.0])), seed=int(rng.integers(99)))
+        for _ in range(int(rng.integers(2, 20))):
+            sums.go_on(UNLIMITED)
+            yield Claimed("separators", *sums.ends)
+            if sums.is_over:
+                return
+
+
 def one_exact(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     found = cz.exact(model, threads=1)
     yield Claimed("contraction", found.lower, found.upper)
@@ -490,6 +508,7 @@ QUESTIONS: dict[str, tuple[Question, float]] = {
         (planar, 1.0),
         (contracted, 1.0),
         (summed_in_dives, 1.0),
+        (summed_by_separators, 1.0),
         (best_configuration, 2.0),
         (event, 1.0),
         (ratio, 1.0),

@@ -8,7 +8,8 @@ import pytest
 
 import clampz as cz
 from clampz.bracketing import dives
-from clampz.bracketing.dives import Dives, dive
+from clampz.bracketing.disjoint import sum_sets
+from clampz.bracketing.dives import Dives
 from clampz.elimination.plans import ExactPlan
 from clampz.errors import TooWideError
 from clampz.watch import Watch
@@ -205,6 +206,6 @@ def test_what_is_too_much_to_remember_is_forgotten(small_sums, monkeypatch, most
 def test_dives_for_some_time():
     model = cz.generators.complete(12, weights=(-2, 2), rng=0)
     truth = cz.exact(model)
-    lower, upper = dive(Dives(model, truth.marginals.flat), 60.0, Watch())
+    lower, upper = sum_sets(Dives(model, truth.marginals.flat), 60.0, Watch())
     assert lower <= truth.upper and truth.lower <= upper and upper - lower < ROUNDING
-    assert dive(Dives(model, truth.marginals.flat), 0.0, Watch()) == (-math.inf, math.inf)
+    assert sum_sets(Dives(model, truth.marginals.flat), 0.0, Watch()) == (-math.inf, math.inf)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clampz.bracketing.disjoint import DisjointSums
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.elimination.orders import Order, quick_order
@@ -26,7 +27,7 @@ from clampz.errors import TooWideError
 from clampz.mini_buckets.tables import has_zeros
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.numerics import Floats, Integers, log_sum_exp, summing_error
+from clampz.numerics import Floats, Integers
 from clampz.simplifying import Simplified, simplify
 from clampz.watch import Overdue, Watch
 
@@ -90,15 +91,14 @@ class Dives:
 
     def __init__(self, model: Model, beliefs: Floats, *, limit: float = LARGEST_SUM, memory: float = math.inf) -> None:
         self.model, self.memory = model, memory
-        self.num_sums = self.num_contradictions = 0
+        self.num_contradictions = 0
         self._limit = max(limit, LARGEST_PER_VARIABLE * model.num_variables)
         self._beliefs = np.where(beliefs > LEAST_BELIEF, beliefs, LEAST_BELIEF)
         self._begun, self._place = False, np.empty(0, dtype=np.int64)
         self._waiting = [Waiting(0.0, 0, None)]
         self._num_decisions, self._patience, self._rng = 0, PATIENCE, np.random.default_rng(0)
         self._forgotten = False
-        self._lower, self._upper = list[float](), list[float]()
-        self._best = -math.inf
+        self._sums = DisjointSums()
         self._has_zeros = has_zeros(model)
 
     @property
@@ -113,10 +113,16 @@ class Dives:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Lower and upper end of log Z: apart by rounding only when all of it is summed; until then the upper one is
-        inf."""
-        upper = log_sum_exp(np.array(self._upper))
-        return self._best, upper + summing_error(len(self._upper), upper) if self.complete else math.inf
+        """Lower and upper end of log Z; the upper one is inf until all of it is summed."""
+        return self._sums.ends(self.complete)
+
+    @property
+    def num_sums(self) -> int:
+        return len(self._sums)
+
+    def promise(self, seconds: float) -> float:
+        """What the lower end may come to in so many seconds more: nobody knows before a dive has been made."""
+        return math.inf
 
     def go_on(self, watch: Watch) -> float:
         """One dive, down to a sum; returns the lower bound on log Z by all of them.  Where the watch is over first, the
@@ -134,9 +140,7 @@ class Dives:
             heapq.heappush(self._waiting, each)
         if len(self._waiting) > MOST_WAITING:
             self._waiting, self._forgotten = heapq.nsmallest(MOST_WAITING // 2, self._waiting), True
-        lower = log_sum_exp(np.array(self._lower))
-        self._best = max(self._best, lower - summing_error(len(self._lower), lower))
-        return self._best
+        return self._sums.lower
 
     def _begin(self, watch: Watch) -> None:
         """Look for an order of the whole: `_place` (n,) is each variable's place in it, or (0,) where none comes to an
@@ -238,9 +242,7 @@ class Dives:
         if found.log_z[0] == -math.inf:
             return False
         lower, upper = rest.bounds(float(found.lower[0]), float(found.upper[0]))
-        self._lower.append(lower)
-        self._upper.append(upper)
-        self.num_sums += 1
+        self._sums.add(lower, upper)
         return True
 
     def _decide(self, rest: Simplified, order: Order, cuts: Cuts | None) -> Iterator[tuple[int, int, float]]:
@@ -278,11 +280,3 @@ def _apart(chosen: list[int], n: int, edges: Integers) -> list[int]:
     taken = np.ones(n + 1, dtype=np.bool_)
     taken[pairs] = False
     return [i for k, i in enumerate(chosen) if taken[k]]
-
-
-def dive(dives: Dives, seconds: float, within: Watch) -> tuple[float, float]:
-    """Ends of log Z after dives of so many seconds."""
-    watch = Watch(seconds, within=within)
-    while not dives.is_over and not watch.must_stop():
-        dives.go_on(watch)
-    return dives.ends

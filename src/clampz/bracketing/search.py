@@ -20,7 +20,6 @@ from clampz.bracketing.beginning import (
     wait_for_count,
 )
 from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, Guess, Point
-from clampz.bracketing.dives import Dives, dive
 from clampz.bracketing.estimating import Estimator
 from clampz.bracketing.frontier import Expand, Frontier, Refine, bytes_needed
 from clampz.bracketing.ladder import Ladder
@@ -28,13 +27,13 @@ from clampz.bracketing.leaves import FINISH_SECONDS, by_mean_field, by_trees, so
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.regions import LeafState
+from clampz.bracketing.set_sums import SetSums
 from clampz.bracketing.sight import sight_ends
-from clampz.bracketing.under_way import DRAWS, Asked, UnderWay
+from clampz.bracketing.under_way import DRAWS, SETS, Asked, UnderWay
 from clampz.bracketing.whole import WholeWork
 from clampz.clamping.selectors.registry import check_defined
 from clampz.counting import Counted, worth_counting
 from clampz.errors import OptionError, TooWideError
-from clampz.mini_buckets.tables import has_zeros
 from clampz.model import Model
 from clampz.simplifying import simplify
 from clampz.summing.whole import WholeSum, quick_sum
@@ -47,8 +46,6 @@ SUM_SHARE = 1 / 8
 # The share that mean field and TRW have to settle, where regions can do better than they, and where nothing can: beyond
 # so many edges.
 LONG_SHARE, LONGEST_SHARE, MANY_EDGES = 0.1, 0.95, 20_000
-# The share of the time left that a round of dives has, and rounds in a row that may come to nothing.
-DIVES_SHARE, MOST_IDLE_DIVES = 0.2, 3
 # Seconds in which methods on the whole that are stopped say what they have.
 LAST_CALL = 0.1
 # Nats: a bracket as narrow needs no draws at its end.
@@ -79,9 +76,8 @@ class Search:
         self.guess = Guess(None, "Bethe was not run.")
         self._summed = False
         self._counting: Job[Counted] | None = None
-        self._dives: Dives | None = None
         self._estimator: Estimator | None = None
-        self._idle_dives = 0  # rounds of dives in a row that the lower end is not better for
+        self._sets: SetSums | None = None
         self._frontier: Frontier | None = None
         if simplified:
             self._simplify(None)
@@ -153,12 +149,16 @@ class Search:
             return
         frontier, last = self.frontier, self._news()
         estimator = self._estimator = Estimator(self.rest, self.options, self.error)
+        sets = self._sets = SetSums(self.rest, self.options)
         full = False
         while (reason := self._reason()) is None:
             while (begun := self.whole.next(crew, pending.num_busy)) is not None:
                 pending.add(*begun)
             if (drawing := estimator.next(self._ladder, crew, self.watch)) is not None:
                 pending.add(drawing, DRAWS)
+            sums = sets.next(self._ladder, self._ends(), crew, self.watch, whole_is_summed=self.whole.is_summing)
+            if sums is not None:
+                pending.add(sums, SETS)
             none_left = full
             while pending.has_room(crew) and not none_left:
                 asked = next_work(frontier, self.watch, crew.num_threads)
@@ -179,7 +179,6 @@ class Search:
                 done = pending.pop(job)
                 frontier.promised -= done.num_more
                 self._take(done, job.result(), crew)
-            self._begin_dives(crew)
             if self._news() != last:
                 last = self._news()
                 yield self._bracket("left")
@@ -217,8 +216,8 @@ class Search:
         if asked.by == "count":
             self._take_count(found)
             return
-        if asked.by == "dives":
-            self._take_dives(found, crew)
+        if asked.by == "sets":
+            self._take_sets(found, crew)
             return
         if asked.by == "draws":
             assert self._estimator is not None
@@ -246,30 +245,14 @@ class Search:
             self._learn(found.lower, math.inf)
             self.guess = Guess(found.log_z, by="counting")
 
-    def _begin_dives(self, crew: Crew) -> None:
-        """Where hard zeros leave no other lower bound worth having, as soon as there are beliefs to go by."""
-        state = self.frontier.root.submodel.ladder.state
-        if self._dives is None and state is not None and self.options.exact and has_zeros(self.rest):
-            self._dives = Dives(self.rest, state.beliefs, memory=self.options.worker_bytes)
-            self._dive(crew)
-
-    def _dive(self, crew: Crew) -> None:
-        dives, seconds = self._dives, self.watch.left(DIVES_SHARE)
-        self.whole.add(lambda: crew.beside(dive, dives, seconds, self.watch), "dives")
-
-    def _take_dives(self, ends: tuple[float, float], crew: Crew) -> None:
-        """A round of dives; there are more as long as something comes of them."""
-        lower, upper = ends
-        assert self._dives is not None
+    def _take_sets(self, ends: tuple[float, float], crew: Crew) -> None:
+        """A round of sums over disjoint sets of configurations."""
+        assert self._sets is not None
         if self.settled:
             return
-        self._idle_dives = 0 if lower > self._ends()[0] + self.error else self._idle_dives + 1
-        if self._dives.complete:
-            self._settle(lower, upper)
-            return
-        self._learn(lower, upper)
-        if not self._dives.is_over and self._idle_dives < MOST_IDLE_DIVES:
-            self._dive(crew)
+        lower, upper = self._ends()
+        self._sets.take(ends, (lower + self.error, upper - self.error), crew, self.watch)
+        (self._settle if self._sets.complete else self._learn)(*ends)
 
     def _learn(self, lower: float, upper: float) -> None:
         """Ends of log Z of the rest."""

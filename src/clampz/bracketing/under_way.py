@@ -8,7 +8,7 @@ from clampz.bracketing.whole import Whole
 from clampz.workers import Crew, Job, finished
 
 Asked = Refine | Expand | Whole
-DRAWS = Whole("draws")
+DRAWS, SETS = Whole("draws"), Whole("sets")
 
 
 class UnderWay:

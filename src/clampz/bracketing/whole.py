@@ -25,12 +25,12 @@ SOON = 0.7
 MOST_BOUNDED, BOUNDS_SHARE = 256, 1 / 16
 
 
-WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count", "dives", "draws"]
+WholeBy = Literal["method", "plan", "sum", "slices", "bounds", "count", "sets", "draws"]
 
 
 class Whole(NamedTuple):
     """The ends of log Z are asked for: by a method on all of the model, by a sum in one go, by summing some slices, by
-    bounds on slices, by dives, or by counting; or a plan of that sum is, or an estimate by draws."""
+    bounds on slices, by sums over disjoint sets, or by counting; or a plan of that sum is, or an estimate by draws."""
 
     by: WholeBy
 
@@ -50,6 +50,11 @@ class WholeWork:
         self._until, self._at_once, self._under_way = Watch(), 0, 0
         self._first: list[tuple[Callable[[], Job[Any]], Whole]] = []
         self._later: list[tuple[Callable[[], Job[Any]], Whole]] = []
+
+    @property
+    def is_summing(self) -> bool:
+        """Whether slices are being summed."""
+        return self.slices is not None and not self._until.must_stop()
 
     def add(self, begin: Callable[[], Job[Any]], by: WholeBy = "method") -> None:
         """Have something done, which this begins: methods when a worker has time for them, all else at once."""

@@ -214,17 +214,23 @@ def elimination_entries(
 
 
 def quick_order(
-    edges: Integers, log_states: Floats, chosen: NDArray[np.bool_], limit: float, watch: Watch | None = None
+    edges: Integers,
+    log_states: Floats,
+    chosen: NDArray[np.bool_],
+    limit: float,
+    watch: Watch | None = None,
+    seed: int = 0,
 ) -> Order:
     """An order of all variables by min-fill: first those that are not chosen, which no edge has and nothing is counted
-    for, then those that are; incomplete where its table entries reach `limit`, or the watch was over first."""
+    for, then those that are; incomplete where its table entries reach `limit`, or the watch was over first.  A seed
+    other than 0 leaves something to chance."""
     variables = np.flatnonzero(chosen)
-    total, largest, *places = _min_fill(edges, log_states, variables, limit, watch)
+    total, largest, *places = _min_fill(edges, log_states, variables, limit, watch, seed)
     return Order(np.concatenate([np.flatnonzero(~chosen), variables[np.concatenate(places)]]), total, largest)
 
 
 def _min_fill(
-    edges: Integers, log_states: Floats, variables: Integers, limit: float, watch: Watch | None
+    edges: Integers, log_states: Floats, variables: Integers, limit: float, watch: Watch | None, seed: int = 0
 ) -> tuple[float, float, Integers, Integers]:
     """Table entries of some variables by min-fill, inf from `limit` on, log2 of the largest, and the order: which of
     them go first, on lists, and which then."""
@@ -243,7 +249,8 @@ def _min_fill(
         states = states[rest]
     rows = bit_rows(rest, begin, count, neighbour)
     allowed = min(limit - total, HOPELESS_ENTRIES)
-    found, more, largest_of_rest, *_ = _greedy(rows, states, NO_STAGES, FIRST_RULES[0], 0, allowed, watch)
+    rule = RANDOM_RULES[0] if seed else FIRST_RULES[0]
+    found, more, largest_of_rest, *_ = _greedy(rows, states, NO_STAGES, rule, seed, allowed, watch)
     return total + more, max(largest, largest_of_rest), early, rest[found] if more < math.inf else rest[:0]
 
 
