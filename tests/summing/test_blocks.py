@@ -63,15 +63,17 @@ def cone_marginal(factors, v):
     return belief
 
 
+def all_variables(model):
+    return Asked.of_variables(model, np.arange(model.num_variables))
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_all_beliefs_are_those_of_the_whole(smallest_blocks, seed):
     model = random_model(seed)
     truth = Enumerated(model)
     if truth.log_z == -math.inf:
         return
-    found = [
-        blocks.beliefs_in_blocks(model, asked(model), None, Watch()) for asked in (Asked.variables_of, Asked.tables_of)
-    ]
+    found = [blocks.beliefs_in_blocks(model, asked(model), None, Watch()) for asked in (all_variables, Asked.tables_of)]
     assert np.allclose(np.concatenate([each.flat for each in found]), truth.beliefs, atol=1e-9)
     assert not any(each.why_none for each in found)
 
@@ -149,7 +151,7 @@ def test_halves_without_gain_are_looked_at_for_a_while_only(wide, monkeypatch):
     """However many variables there are, where no half is narrower than the whole."""
     model, _ = wide
     looked = []
-    block = blocks.Block(model, Asked.of_variables(model, np.arange(model.num_variables)), 1e6)
+    block = blocks.Block(model, all_variables(model), 1e6)
 
     def halves(self, most, watch):
         looked.append(len(self.asked.place))
