@@ -15,8 +15,9 @@ from clampz.model import Model
 from clampz.watch import Watch
 from clampz.workers import Crew, Job
 
-# The share of the time left that a round has, and seconds at least; and rounds in a row that may come to nothing.
-SHARE, SECONDS, MOST_IDLE = 0.2, 1.0, 3
+# The share of the time left that a round has, and seconds at least, but of the first; seconds at most in which a
+# separator is chosen; and rounds in a row that may come to nothing.
+SHARE, SECONDS, CHOOSING, MOST_IDLE = 0.2, 1.0, 4.0, 3
 # The share of the time left that sums over a separator are expected to have.
 SEPARATOR_SHARE = 0.35
 # Nats that the lower end must be expected to gain in all the time there is.
@@ -73,6 +74,8 @@ class SetSums:
             self._look_at_the_others(ends, watch)
         if not self._pays(ends, seconds, watch):
             return None
+        if not self._num_rounds:
+            seconds = min(watch.left(SHARE), math.inf if self._has_zeros else CHOOSING)
         self._is_busy, self._since, self._ends = True, watch.used, ends
         self._num_rounds += 1
         return crew.beside(sum_sets, self._sets, seconds, watch)
