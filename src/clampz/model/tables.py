@@ -193,7 +193,7 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         table = self.at(k)
         return table if first == i else table.T
 
-    def _ends(self, pair: tuple[int | str, int | str]) -> tuple[int, int]:
+    def _ends(self, pair: object) -> tuple[int, int]:
         """The two variables by index."""
         if isinstance(pair, str) or not isinstance(pair, Iterable) or len(ends := tuple(pair)) != 2:
             raise EdgeError(f"an edge: expected two variables, by index or name, found {pair!r}")
