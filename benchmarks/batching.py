@@ -48,7 +48,7 @@ def main(quick: bool) -> list[Claim]:
                     best["conditioned"] / best["batch"],
                 ]
             )
-            claims.append(Claim(f"{method.name}: 32 lanes one after another / in one batch, {work}", gain))
+            claims.append(Claim(f"{method.name}: 32 lanes one after another / in one batch, {work}", gain, ">=", 4.0))
     print_table(
         "32 evidence sets on a 9x9 toroidal grid, ms",
         ["method", "work", "one batch", "one by one", "conditioned", "gain", "gain"],

@@ -92,8 +92,10 @@ def main(quick: bool) -> list[Claim]:
                     Claim(
                         f"{method}: time per variable, lane and sweep at {side**2:,} / at {sides[0] ** 2:,} variables",
                         ratio,
+                        "<=",
+                        2.0,
                     ),
-                    Claim(f"{method}: one thread / two threads at {side**2:,} variables", speed_up),
+                    Claim(f"{method}: one thread / two threads at {side**2:,} variables", speed_up, ">=", 1.3),
                     Claim(
                         f"{method}: peak memory at {side**2:,} variables / {LIMIT_MEGABYTES} MB",
                         found["run MB"] / LIMIT_MEGABYTES,

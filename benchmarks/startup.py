@@ -14,7 +14,7 @@ import tempfile
 import time
 from statistics import median
 
-from timing import Claim, alone, print_table
+from timing import Claim, alone, print_table, worst
 
 METHODS = ("exact", "mean_field", "bethe", "trw")
 
@@ -42,7 +42,11 @@ def main(quick: bool) -> list[Claim]:
     imports = {name: median(taken) for name, taken in times.items()}
     print_table("Imports, s from start to end of an interpreter", ["import", "seconds", "/numpy and numba"],
                 [(name, taken, taken / imports["numpy and numba"]) for name, taken in imports.items()])  # fmt: skip
-    claims = [Claim("import clampz / import numpy, numba", imports["clampz"] / imports["numpy and numba"])]
+    claims = [
+        Claim("import clampz / import numpy, numba, scipy", imports["clampz"] / imports["scipy too"], "<=", 1.2),
+        Claim("import clampz / import numpy, numba", imports["clampz"] / imports["numpy and numba"]),
+    ]
+    later: dict[str, float] = {}
     rows = []
     for labels in (2, 3):
         for method in METHODS:
@@ -51,15 +55,13 @@ def main(quick: bool) -> list[Claim]:
                 cold = seconds(call, cache)
                 warm = median(seconds(call, cache) for _ in range(repeats))
             rows.append([method, labels, cold, warm, cold / warm, warm / imports["clampz"]])
-            claims.append(
-                Claim(f"first {method} of {labels} labels, warm cache / import clampz", warm / imports["clampz"])
-            )
+            later[f"{method} of {labels} labels"] = warm / imports["clampz"]
     print_table(
         "First call on a 5x5 grid, s from the start of the interpreter",
         ["method", "labels", "cold", "warm", "cold/warm", "warm/import"],
         rows,
     )
-    return claims
+    return claims + worst("first call, warm cache / import clampz", later, "<=", 2.0)
 
 
 if __name__ == "__main__":
