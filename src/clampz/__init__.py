@@ -8,6 +8,7 @@ True
 
 from clampz import _starting as _starting  # before all that takes time
 from clampz import generators, torch
+from clampz import reporting as reporting  # results find their reports through it
 from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field

@@ -9,20 +9,22 @@ from clampz.approximations.regions import RegionsOptions
 from clampz.bracketing import Bracket
 from clampz.bracketing.drawn_marginals import DrawnMarginals
 from clampz.clamping.branches import Clamped
+from clampz.drawing import Drawable, Reportable
 from clampz.elimination.exact import ExactOptions
 from clampz.model import Model
 from clampz.model.factors import FactorTables
 from clampz.model.marginals import HasMarginals
 from clampz.model.results import Estimate
 from clampz.model.tables import PairTables, UnaryTables
-from clampz.wording import KINDS, Bound, counted, title
+from clampz.wording import KINDS, Bound, counted, name_of, round_outward, title, with_error
 
 Found = Estimate | Clamped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Solution(HasMarginals):
-    """What `solve` found, by which method, and why that one.
+class Solution(HasMarginals, Drawable, Reportable):
+    """What `solve` found, by which method, and why that one.  `plot` draws how it came about, and `report("page.html")`
+    writes a page about it.
 
     Attributes
     ----------
@@ -182,6 +184,31 @@ class Solution(HasMarginals):
             return "log Z alone was asked for"
         some = not np.isnan(self.marginals.flat).all()
         return f"{title(self.method)} was stopped before there were {'all' if some else 'any'}"
+
+    def log_z_in_words(self, digits: int) -> tuple[str, str]:
+        """The answer, to so many decimals or those that its error tells, and what it is."""
+        if self.standard_error is not None:
+            return with_error(self.log_z, self.standard_error), f"{self.kind} by sampling"
+        return round_outward(self.log_z, self.bound, digits), self.kind
+
+    def bounds_in_words(self, digits: int) -> str:
+        """What is proven."""
+        lower, upper = round_outward(self.lower, "lower", digits), round_outward(self.upper, "upper", digits)
+        if self.upper == -math.inf:
+            return "Z = 0: no configuration is possible"
+        if math.isinf(self.lower) and math.isinf(self.upper):
+            return "nothing: this method has no bounds here"
+        if math.isinf(self.lower) or math.isinf(self.upper):
+            return f"log Z <= {upper}" if math.isinf(self.lower) else f"{lower} <= log Z"
+        return f"{lower} <= log Z <= {upper}{' (rounding)' if self.bound == 'exact' else ''}"
+
+    @property
+    def method_in_words(self) -> str:
+        """The method, how it ended, and what was clamped."""
+        ended = "" if self.converged else " (not converged)"
+        names = ", ".join(name_of(self.model.names, i) for i in self.variables)
+        clamped = f", {len(self.variables)} clamped by {self.select}: {names}" if self.variables else ""
+        return f"{title(self.method)}{ended}{clamped}"
 
     def __repr__(self) -> str:
         by = self.method

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import clampz as cz
 from clampz import choosing
 from clampz.cli import exits, solve, watching
 from clampz.io import results
+from reading_pages import Page
 
 
 def test_solve_prints_what_it_found_and_why(folder, capsys):
@@ -184,3 +186,50 @@ def test_marginals_fit_the_terminal(folder, capsys, monkeypatch):
         (head,) = (line for line in capsys.readouterr().out.splitlines() if "variable " in line and "P(0)" in line)
         assert head.split() == ["variable", *columns]
         assert len(head) <= width
+
+
+def test_a_report_is_written_with_marginals_and_the_graph(folder, capsys):
+    assert run("solve", "grid.uai", "--report", "grid.html") == 0
+    assert "log Z" in capsys.readouterr().out
+    page = Page(Path("grid.html").read_text(encoding="utf-8"))
+    page.check()
+    assert page.text.strip().startswith("log Z of grid.uai")
+    assert "Exact." in page.text.split("Marginals")[-1]
+    assert len(page.images) == 1
+    data = answer(capsys, "solve", "grid.uai", "--report", "grid.html", "--json")
+    assert "marginals" not in data
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--report", "nowhere/r.html"], "--report nowhere/r.html: there is no directory nowhere"),
+        (["--report", "r.txt"], "--report r.txt: expected a name that ends in .html, .htm, found '.txt'"),
+        (["--report", "."], "--report .: expected a file, found a directory"),
+        (["--report", "r.html", "--task", "MPE"], "it is about log Z and marginals, and there is none with --task MPE"),
+        (["--report", "r.html", "--event", "0=1"], "there is none with --event"),
+    ],
+)
+def test_a_report_that_cannot_be_is_refused_before_work_begins(options, message, folder, capsys, monkeypatch):
+    monkeypatch.setattr(solve, "read_model", lambda args: pytest.fail("work has begun"))
+    assert run("solve", "grid.uai", *options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_report_needs_matplotlib(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run("solve", "grid.uai", "--report", "r.html") == 2
+    assert "matplotlib is not installed: pip install 'clampz[cli]'" in capsys.readouterr().err
+    assert not Path("r.html").exists()
+
+
+def test_a_disk_that_is_full_leaves_the_report_that_was_there(folder, capsys, monkeypatch):
+    Path("r.html").write_text("before")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cz.Solution, "report", full)
+    assert run("solve", "grid.uai", "--report", "r.html") == 2
+    assert "r.html: No space left on device" in capsys.readouterr().err
+    assert Path("r.html").read_text() == "before"

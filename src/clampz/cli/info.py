@@ -1,11 +1,8 @@
 """`clampz info`: what a model is like, and what each method would cost on it."""
 
 import argparse
-import math
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from clampz.approximations.accuracy import dense_and_strong
 from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
@@ -15,12 +12,24 @@ from clampz.cli.outputs import give_json
 from clampz.cli.tables import facts, new_table, show
 from clampz.cli.watching import completed
 from clampz.model import Model
-from clampz.model.fixing import states_left
-from clampz.model.topology import Topology
+from clampz.model.description import describe, in_words, num_entries
 from clampz.options import bytes_in_words, memory_allowed
 from clampz.simplifying import simplify
 from clampz.summing.plans import ExactCost, exact_cost
 from clampz.wording import counted, title
+
+ROWS = (
+    "variables",
+    "labels",
+    "factors",
+    "zeros",
+    "simplified",
+    "components",
+    "core",
+    "width",
+    "kind",
+    "strength",
+)
 
 
 def add(commands: Any) -> None:
@@ -43,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         need("rich")
     model = read_model(args)
-    data = completed(lambda: describe(model, args.memory), "looking for an elimination order")
+    data = completed(lambda: described(model, args.memory), "looking for an elimination order")
     if args.json:
         give_json({"model": str(args.model), **data})
     else:
@@ -51,47 +60,21 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def describe(model: Model, memory: int | None) -> dict[str, Any]:
+def described(model: Model, memory: int | None) -> dict[str, Any]:
     """What a model is like; costs in bytes and seconds, estimated."""
-    pairs, strength = model.couplings
-    graph = Topology.from_edges(model.num_variables, pairs) if model.factors else model.topology
-    finite = strength[strength < math.inf]
-    cost = exact_cost(model)
-    arity = np.diff(model.factors.scope_start)
-    sizes, counts = np.unique(arity, return_counts=True)
-    zeros = sum(int(np.isneginf(flat).sum()) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
-    simplified = simplify(model, marginals=False)
-    return {
-        "variables": model.num_variables,
-        "fixed": int(np.count_nonzero(states_left(model.unary.flat > -np.inf, model.unary.start) == 1)),
-        "labels": [int(model.num_states.min()), int(model.num_states.max())] if model.num_variables else [0, 0],
-        "edges": model.num_edges,
-        "larger_factors": {
-            str(size): int(number) for size, number in zip(sizes.tolist(), counts.tolist(), strict=True)
-        },
-        "table_entries": _entries(model),
-        "zeros": zeros,
+    cost, simplified = exact_cost(model), simplify(model, marginals=False)
+    return describe(model) | {
         "simplified": {
             "variables": simplified.model.num_variables,
-            "table_entries": _entries(simplified.model),
+            "table_entries": num_entries(simplified.model),
             "done": list(simplified.words),
             "contradiction": simplified.contradiction,
         },
-        "components": graph.num_components,
-        "largest_component": int(np.bincount(graph.components).max(initial=0)),
-        "core": graph.num_core,
-        "mean_degree": float(graph.degrees.mean()) if model.num_variables else 0.0,
         "width": cost.width,
         "width_at_least": cost.at_least,
-        "kind": model.kind if model.pair_form is not None else None,
-        "strength": [float(np.median(finite)), float(finite.max())] if finite.size else [0.0, 0.0],
         "dense_and_strong": dense_and_strong(model),
         "cost": costs(model, cost, memory),
     }
-
-
-def _entries(model: Model) -> int:
-    return sum(len(flat) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
 
 
 def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[str, Any]]:
@@ -116,26 +99,14 @@ def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[s
 
 def print_description(path: Path, data: dict[str, Any]) -> None:
     """The description as tables."""
-    unary, (low, high) = data["variables"], data["labels"]
-    larger = "".join(f", {number:,} of {size} variables" for size, number in data["larger_factors"].items())
-    known = f", {data['fixed']:,} of them known" if data["fixed"] else ""
-    width = f"{'at least ' if data['width_at_least'] else ''}{data['width']}"
-    typical, most = data["strength"]
+    words = in_words(data)
     strong = "; dense and strong: Bethe is far off" if data["dense_and_strong"] else ""
-    rows = [
-        ("model", str(path)),
-        ("variables", f"{unary:,}{known}"),
-        ("labels", str(low) if low == high else f"{low} to {high}"),
-        ("factors", f"{unary:,} unary, {data['edges']:,} edges{larger}; {data['table_entries']:,} table entries"),
-        ("zeros", f"{data['zeros']:,} table entries" if data["zeros"] else "none"),
-        ("simplified", in_words(data["simplified"])),
-        ("components", f"{data['components']:,}, the largest of {data['largest_component']:,} variables"),
-        ("core", f"{data['core']:,} variables on or between cycles; {data['mean_degree']:.1f} neighbours on average"),
-        ("width", f"{width}, of the best elimination order found"),
-        ("kind", data["kind"] or "neither attractive nor mixed: these are for models of two labels without zeros"),
-        ("strength", f"|W| {typical:.3g} in the middle, {most:.3g} at most{strong}"),
-    ]
-    show(facts(rows))
+    words["strength"] += strong
+    words["simplified"] = simplified_in_words(data["simplified"])
+    words["width"] = (
+        f"{'at least ' if data['width_at_least'] else ''}{data['width']}, of the best elimination order found"
+    )
+    show(facts([("model", str(path)), *((name, words[name]) for name in ROWS)]))
     table = new_table(
         "method", "gives", "takes about", "seconds", left=("gives", "takes about"), wrapped=("takes about",)
     )
@@ -152,7 +123,7 @@ def print_description(path: Path, data: dict[str, Any]) -> None:
     show(table)
 
 
-def in_words(simplified: dict[str, Any]) -> str:
+def simplified_in_words(simplified: dict[str, Any]) -> str:
     """What simplifying does to the model."""
     if simplified["contradiction"]:
         return f"Z = 0: {simplified['contradiction']}"

@@ -36,12 +36,12 @@ from clampz.cli.events import solve_event
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
 from clampz.cli.outputs import as_number, check_file, give_json
 from clampz.cli.tables import facts, model_fact, new_table, show, terminal_width
-from clampz.cli.watching import Listener, watched
+from clampz.cli.watching import Listener, completed, watched
 from clampz.errors import EvidenceError
 from clampz.io import results
 from clampz.model import Model
 from clampz.solution import Solution
-from clampz.wording import counted, name_of, round_outward, title, with_error
+from clampz.wording import counted, name_of, title
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
 TASKS = ("PR", "MAR", *modes.TASKS)
@@ -68,6 +68,7 @@ def add(commands: Any) -> None:
         "  clampz solve model.uai --event 3=1,7=0|2                            the probability of that\n"
         "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
         "  clampz solve model.uai --time 60 --json | jq .log_z\n"
+        "  clampz solve model.uai --report model.html                          a page about it, with pictures\n"
         "  clampz solve model.uai --task MPE --out model.uai.MPE\n\n"
         "JSON: log_z, lower, upper, bound, standard_error, statistical_interval_95, method, reason, converged,\n"
         "interrupted, seconds, clamped, select, leaves; MAR: marginals, marginals_by, marginals_are, marginal_errors;\n"
@@ -120,6 +121,13 @@ def add(commands: Any) -> None:
         help="time at most; the bracket has most of it (default: with auto 10, 4 of them for the bracket, or 60 if it "
         "can be solved exactly in that)",
     )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write a page for a browser, .html: what the model is, what was done and why, the bracket over time, the "
+        "marginals and the graph",
+    )
     add_memory(parser, "memory that exact sums may use")
     add_threads(parser)
     add_json(parser)
@@ -134,6 +142,8 @@ def run(args: argparse.Namespace) -> int:
     """Solve the model and print or write the result."""
     if args.out is not None:
         check_file(args.out)
+    if args.report is not None:
+        check_report(args)
     if not args.json:
         need("rich")
     model = read_model(args)
@@ -157,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
             select=args.select,
             time=args.time,
             memory=args.memory,
-            marginals=args.task == "MAR",
+            marginals=args.task == "MAR" or args.report is not None,
             threads=args.threads,
             progress=listener,
         )
@@ -176,7 +186,26 @@ def run(args: argparse.Namespace) -> int:
         write_result(solution, args.task, args.out)
     if not args.json:
         print_solution(solution, args.model, args.task)
+    if args.report is not None:
+        save_report(solution, args.report, f"log Z of {args.model.name}")
     return INTERRUPTED if interrupted else OK
+
+
+def check_report(args: argparse.Namespace) -> None:
+    """Refuse, before anything is computed, a report that could not be written, or that there is none of."""
+    check_file(args.report, "--report", (".html", ".htm"))
+    what = "--event" if args.event is not None else f"--task {args.task}" if args.task in modes.TASKS else ""
+    if what:
+        raise CommandError(f"--report {args.report}: it is about log Z and marginals, and there is none with {what}")
+    need("matplotlib")
+
+
+def save_report(solution: Solution, path: Path, title: str) -> None:
+    """Write the report; drawing large models takes a while."""
+    try:
+        completed(lambda: solution.report(path, title), "writing the report")
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from None
 
 
 def in_a_moment(model: Model, bracket: Bracket | None) -> Solution:
@@ -241,17 +270,14 @@ def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
 
 def print_solution(solution: Solution, path: Path, task: str) -> None:
     """The result as a table, and the marginals if they were asked for."""
-    log_z, error = round_outward(solution.log_z, solution.bound, DIGITS), solution.standard_error
-    kind = solution.kind
-    if error is not None:
-        log_z, kind = with_error(solution.log_z, error), f"{kind} by sampling"
+    log_z, kind = solution.log_z_in_words(DIGITS)
     stopped = "; stopped by Ctrl-C: this is what there was" if solution.interrupted else ""
     rows = [
         model_fact(path, solution.model),
         ("log Z", f"{log_z}  ({kind}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
         *statistical(solution),
-        ("proven", proven(solution)),
-        ("method", method_text(solution)),
+        ("proven", solution.bounds_in_words(DIGITS)),
+        ("method", solution.method_in_words),
         ("why", solution.reason),
         *([("marginals", solution.marginals_are)] if task == "MAR" else []),
         ("seconds", f"{solution.seconds:.2f}{stopped}"),
@@ -259,27 +285,6 @@ def print_solution(solution: Solution, path: Path, task: str) -> None:
     show(facts(rows))
     if task == "MAR":
         print_marginals(solution)
-
-
-def proven(solution: Solution) -> str:
-    """The bracket in words."""
-    lower, upper = round_outward(solution.lower, "lower", DIGITS), round_outward(solution.upper, "upper", DIGITS)
-    if math.isinf(solution.lower) and math.isinf(solution.upper):
-        return "nothing: this method has no bounds here"
-    if math.isinf(solution.lower) or math.isinf(solution.upper):
-        return f"log Z <= {upper}" if math.isinf(solution.lower) else f"{lower} <= log Z"
-    return f"{lower} <= log Z <= {upper}{' (rounding)' if solution.bound == 'exact' else ''}"
-
-
-def method_text(solution: Solution) -> str:
-    """The method, how it ended, and what was clamped."""
-    text = title(solution.method)
-    if not solution.converged:
-        text += " (not converged)"
-    if solution.variables:
-        names = ", ".join(name_of(solution.model.names, i) for i in solution.variables)
-        text += f", {len(solution.variables)} clamped by {solution.select}: {names}"
-    return text
 
 
 def print_marginals(solution: Solution) -> None:

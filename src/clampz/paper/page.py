@@ -4,14 +4,13 @@ The page needs nothing but itself: pictures are inside it, and there is no scrip
 is escaped.
 """
 
-import base64
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from html import escape
 from importlib import resources
 
 import clampz as cz
+from clampz import pages
+from clampz.pages import details, section, sentence, text, with_minus
 from clampz.paper import claims_on_accuracy, claims_on_choice, claims_on_examples, claims_on_times
 from clampz.paper.families import FAMILIES, SIZES, Family
 from clampz.paper.figures import FIGURES, PaperFigure
@@ -31,6 +30,14 @@ GROUPS = {
     "Which variables to clamp": claims_on_choice.CLAIMS,
     "Time": claims_on_times.CLAIMS,
     "Small examples, computed for this report": claims_on_examples.CLAIMS,
+}
+SECTIONS = {
+    "summary": "Summary",
+    "claims": "Claims",
+    "disagreements": "Where we disagree",
+    "figures": "Figures",
+    "runs": "Runs and settings",
+    "reproduce": "How to reproduce",
 }
 SETTINGS_TITLES = {"paper": "the paper’s settings", "ours": "our settings"}
 # Options of the methods that the report lists, where they are there.
@@ -58,87 +65,18 @@ Counts = dict[tuple[str, str], dict[Family, int]]
 def make_page(table: Table, checked: Checked, figures: Sequence[PaperFigure], pictures: dict[str, bytes]) -> str:
     """All of the page."""
     style = (resources.files("clampz.paper") / "report.css").read_text(encoding="utf-8")
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    made_by = f"Made by <code>clampz paper</code>, version {_text(cz.__version__)}"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<link rel="icon" href="data:,">
-<title>{TITLE}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<h1>{TITLE}</h1>
-<p>A reproduction of {PAPER}, by clampz {_text(cz.__version__)}, {datetime.now(UTC).date().isoformat()}.</p>
-<nav aria-label="Sections"><ul>
-<li><a href="#summary">Summary</a></li>
-<li><a href="#claims">Claims</a></li>
-<li><a href="#disagreements">Where we disagree</a></li>
-<li><a href="#figures">Figures</a></li>
-<li><a href="#runs">Runs and settings</a></li>
-<li><a href="#reproduce">How to reproduce</a></li>
-</ul></nav>
-</header>
-<main>
-{_summary(table, checked)}
-{_claims(checked)}
-{_disagreements(checked)}
-{_figures(table, checked, figures, pictures)}
-{_runs(table)}
-{_reproduce(table, figures)}
-</main>
-<footer>{made_by}. “±” is one standard error throughout.</footer>
-</body>
-</html>
-"""
-
-
-# -- texts ------------------------------------------------------------------------------------------------------------
-
-
-def _text(value: object) -> str:
-    """Escaped, with the apostrophes of print."""
-    return escape(re.sub(r"(?<=[A-Za-z])'(?=s\b| )", "’", str(value)))
-
-
-def _minus(text: str) -> str:
-    """With the minus of print before numbers; not within ranges such as [-6,6]."""
-    return re.sub(r"(?<![\w\[,(])-(?=\d)", "−", text)
-
-
-def _sentence(text: str) -> str:
-    """With a capital letter."""
-    return text[:1].upper() + text[1:]
-
-
-def _section(name: str, title: str, body: str) -> str:
-    return f"""<section id="{name}" aria-labelledby="{name}-title">
-<h2 id="{name}-title">{title}</h2>
-{body}
-</section>"""
-
-
-def _table(caption: str, label: str, head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
-    """A table that can be scrolled, of texts that are escaped already; a row begins with its name."""
-    columns = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "\n".join(
-        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>' for name, *cells in rows
-    )
-    return f"""<div class="scroll" tabindex="0" role="group" aria-label="{label}"><table{kind and f' class="{kind}"'}>
-<caption>{caption}</caption>
-<thead><tr>{columns}</tr></thead>
-<tbody>
-{body}
-</tbody></table></div>"""
-
-
-def _details(summary: str, body: str) -> str:
-    return f"<details><summary>{summary}</summary>\n{body}</details>"
+    version, today = text(cz.__version__), datetime.now(UTC).date().isoformat()
+    intro = f"<p>A reproduction of {PAPER}, by clampz {version}, {today}.</p>"
+    parts = [
+        _summary(table, checked),
+        _claims(checked),
+        _disagreements(checked),
+        _figures(table, checked, figures, pictures),
+        _runs(table),
+        _reproduce(table, figures),
+    ]
+    made_by = f"Made by <code>clampz paper</code>, version {version}. “±” is one standard error throughout."
+    return pages.page(TITLE, intro, SECTIONS, "\n".join(parts), made_by, style)
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
@@ -159,27 +97,27 @@ def _verdict(verdict: Verdict) -> str:
 
 def _measured(verdict: Verdict) -> str:
     """What was measured, a line for each of its sentences."""
-    lines = _sentence(_minus(verdict.numbers)).split("; ")
-    return f'<span class="numbers">{"".join(f"<span>{_text(line)}</span>" for line in lines)}</span>'
+    lines = sentence(with_minus(verdict.numbers)).split("; ")
+    return f'<span class="numbers">{"".join(f"<span>{text(line)}</span>" for line in lines)}</span>'
 
 
 def _claims(checked: Checked) -> str:
     verdicts = {claim.name: verdict for claim, verdict in checked}
     rows = []
     for title, members in GROUPS.items():
-        rows.append(f'<tr class="group"><th scope="colgroup" colspan="5">{_text(title)}</th></tr>')
+        rows.append(f'<tr class="group"><th scope="colgroup" colspan="5">{text(title)}</th></tr>')
         for claim in members:
             verdict = verdicts[claim.name]
-            why = f'</td><td class="why">{_text(verdict.note)}</td>' if verdict.note else "</td>"
+            why = f'</td><td class="why">{text(verdict.note)}</td>' if verdict.note else "</td>"
             cell = "<td>" if verdict.note else '<td colspan="2">'
             rows.append(
-                f'<tr id="claim-{_text(claim.name)}"><th scope="row">{_text(claim.text)}</th>'
-                f'<td class="where">{_text(claim.where)}</td><td class="said">{_verdict(verdict)}</td>'
+                f'<tr id="claim-{text(claim.name)}"><th scope="row">{text(claim.text)}</th>'
+                f'<td class="where">{text(claim.where)}</td><td class="said">{_verdict(verdict)}</td>'
                 f"{cell}{_measured(verdict)}{why}</tr>"
             )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Where", "Verdict", "Measured", "Why"))
     body = "\n".join(rows)
-    return _section(
+    return section(
         "claims",
         "The paper’s claims",
         f"""<p>A claim holds, or does not, only where the numbers are more than two standard errors apart; otherwise
@@ -197,14 +135,14 @@ or shares of a family’s mean error before clamping. Claims are in our words.</
 
 def _disagreements(checked: Checked) -> str:
     items = "\n".join(
-        f"<li><strong>{_text(claim.text)}</strong> "
-        f'<a href="#claim-{_text(claim.name)}">{_text(claim.where)}</a>{_measured(verdict)}'
-        f"{f'<p>{_text(verdict.note)}</p>' if verdict.note else ''}</li>"
+        f"<li><strong>{text(claim.text)}</strong> "
+        f'<a href="#claim-{text(claim.name)}">{text(claim.where)}</a>{_measured(verdict)}'
+        f"{f'<p>{text(verdict.note)}</p>' if verdict.note else ''}</li>"
         for claim, verdict in checked
         if verdict.holds is False
     )
     body = f'<ul class="against">\n{items}\n</ul>' if items else "<p>Nowhere, on these runs.</p>"
-    return _section("disagreements", "Where we disagree, and why", body)
+    return section("disagreements", "Where we disagree, and why", body)
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
@@ -215,10 +153,10 @@ def _figures(table: Table, checked: Checked, figures: Sequence[PaperFigure], pic
         _figure(table, checked, figure, pictures[figure.name]) for figure in figures if figure.name in pictures
     )
     absent = "; ".join(figure.title for figure in figures if figure.name not in pictures)
-    left_out = f'<p class="soft">Not drawn, for want of runs: {_text(absent)}.</p>' if absent else ""
+    left_out = f'<p class="soft">Not drawn, for want of runs: {text(absent)}.</p>' if absent else ""
     others = len(FIGURES) - len(figures)
     unasked = f"{others} other figure{'s were' if others > 1 else ' was'} not asked for."
-    return _section(
+    return section(
         "figures",
         "The figures",
         f"""<p>Errors are the approximate log Z less the exact one, in nats. Each picture is also in the folder
@@ -232,21 +170,21 @@ def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> 
     width, height = size_of(png)
     seen = [(claim, verdict) for claim, verdict in checked if figure.name in claim.figures]
     items = "\n".join(
-        f'<li>{_verdict(verdict)} <a href="#claim-{_text(claim.name)}">{_text(claim.text)}</a> '
+        f'<li>{_verdict(verdict)} <a href="#claim-{text(claim.name)}">{text(claim.text)}</a> '
         f"{'' if len(seen) > MANY_CLAIMS else _measured(verdict)}</li>"
         for claim, verdict in seen
     )
     seen_as = f"{figure.where} of the paper, drawn from our runs: {figure.title}. {DESCRIBED[figure.group]}"
-    source = f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
-    name, title, wide = _text(figure.name), _text(figure.title), width > WIDE
+    source = pages.as_source(png)
+    name, title, wide = text(figure.name), text(figure.title), width > WIDE
     return f"""<article class="figure" id="figure-{name}" aria-labelledby="title-{name}">
-<header><h3 id="title-{name}">{title}</h3> <span class="soft">{_text(figure.where)}</span></header>
+<header><h3 id="title-{name}">{title}</h3> <span class="soft">{text(figure.where)}</span></header>
 <figure><div class="scroll{" wide" if wide else ""}" tabindex="0" role="group" aria-label="{title}, picture">
-<img src="{source}" width="{width}" height="{height}" alt="{_text(seen_as)}">
+<img src="{source}" width="{width}" height="{height}" alt="{text(seen_as)}">
 </div>{'<figcaption class="hint">Wide: scroll it sideways.</figcaption>' if wide else ""}</figure>
 <div>
 <h4>What the paper says</h4>
-<p>{_text(figure.says)}</p>
+<p>{text(figure.says)}</p>
 <h4>What we see</h4>
 <ul class="seen">
 {items}
@@ -271,12 +209,12 @@ def _numbers(table: Table, figure: PaperFigure) -> str:
         for method in METHODS:
             errors = table.shown(family.name, method, "maxW+TRE")
             ends = [stratified([errors[:, k]]) for k in (0, MAX_CLAMPS) if errors.shape[1] > k]
-            cells.append(" → ".join(_minus(f"{mean.value:+.2f}") for mean in ends if mean.num_runs) or "–")
+            cells.append(" → ".join(with_minus(f"{mean.value:+.2f}") for mean in ends if mean.num_runs) or "–")
         if any(cell != "–" for cell in cells):
-            rows.append([_text(family.title), *cells])
+            rows.append([text(family.title), *cells])
     caption = f"Without clamps → with {MAX_CLAMPS} by maxW+TRE; Bethe on mixed models without the sign."
-    found = _table(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
-    return _details("Mean errors in numbers", found) if rows else ""
+    found = pages.table(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
+    return details("Mean errors in numbers", found) if rows else ""
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
@@ -305,12 +243,9 @@ def _summary(table: Table, checked: Checked) -> str:
     }
     if "not run" in words:
         facts["not in this table"] = words.count("not run")
-    boxes = "\n".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in facts.items())
     mf, bethe, trw = (SETTINGS["paper"].options(method).tol for method in METHODS)
     return f"""<section id="summary" aria-label="Summary">
-<dl class="facts">
-{boxes}
-</dl>
+{pages.facts(facts)}
 <p>{_extent(counts)}</p>
 <p>Every branch is solved to a tolerance of {mf:g} (MF), {bethe:g} (Bethe) and {trw:g} (TRW, nats) with
 {SETTINGS_TITLES["paper"]}; more under <a href="#runs">Runs and settings</a>. {_not_converged(table)}</p>
@@ -328,11 +263,11 @@ def _extent(counts: Counts) -> str:
         runs = counted(most, "run") if least == most else f"{least} to {counted(most, 'run')}"
         of = counted(len(found), "family", "families")
         lines.append(f"{what}{'' if settings == 'paper' else ' with our settings'}: {runs} of each of {of}")
-    text = f"{'; '.join(lines)}."
+    said = f"{'; '.join(lines)}."
     if max(counts.get(("paper", "errors"), {}).values(), default=0) < PAPER_RUNS:
-        text += f" The paper made {PAPER_RUNS} runs of each of its {len(FAMILIES)} families: with fewer, more claims"
-        text += " stay undecided."
-    return _text(_sentence(text))
+        said += f" The paper made {PAPER_RUNS} runs of each of its {len(FAMILIES)} families: with fewer, more claims"
+        said += " stay undecided."
+    return text(sentence(said))
 
 
 def _not_converged(table: Table) -> str:
@@ -346,8 +281,8 @@ def _not_converged(table: Table) -> str:
                 found.append(f"{TITLES[method]} {int((~converged).sum()):,} of {len(converged):,}")
         if found:
             texts.append(f"values that did not converge, with {SETTINGS_TITLES[settings]}: {', '.join(found)}")
-    text = _sentence("; ".join(texts))
-    return _text(f"{text}. They are kept: bounds hold all the same.") if text else ""
+    said = sentence("; ".join(texts))
+    return text(f"{said}. They are kept: bounds hold all the same.") if said else ""
 
 
 def _runs(table: Table) -> str:
@@ -359,18 +294,18 @@ def _runs(table: Table) -> str:
         of_family = table.where(family=family.name)
         converged = [of_family.where(method=method).column("converged") for method in METHODS]
         shares = [f"{(~found).mean() if len(found) else 0.0:.1%}" for found in converged]
-        rows.append([_text(family.title), *(str(found.get(family, 0)) for found in counts.values()), *shares])
+        rows.append([text(family.title), *(str(found.get(family, 0)) for found in counts.values()), *shares])
     caption = "Runs, and the share of values for which some branch did not converge."
-    found = _table(caption, "Runs of each family", ["Family", *map(_text, titles)], rows, "numeric")
+    found = pages.table(caption, "Runs of each family", ["Family", *map(text, titles)], rows, "numeric")
     used = [name for name in SETTINGS if name in table.unique("settings")] or ["paper"]
-    return _section(
+    return section(
         "runs",
         "Runs and settings",
         f"""<p>Every model has singleton potentials drawn from [-2, 2] and weights from the range of its family. Runs
 with the paper’s settings solve every branch afresh, mean field from one random start, Bethe from a uniform one, TRW
 with the uniform edge weights of what the clamps leave.</p>
 {"".join(_settings(name) for name in used)}
-{_details("Runs of each family", found) if rows else ""}""",
+{details("Runs of each family", found) if rows else ""}""",
     )
 
 
@@ -379,21 +314,21 @@ def _settings(name: str) -> str:
     rows = []
     for method in METHODS:
         options = (f"{option} = {described[method][option]}" for option in OPTIONS if option in described[method])
-        rows.append([TITLES[method], f"<code>{_text(', '.join(options))}</code>"])
+        rows.append([TITLES[method], f"<code>{text(', '.join(options))}</code>"])
     starts = "a branch also starts" if SETTINGS[name].warm_starts else "no branch starts"
-    return _table(f"With {title}: {starts} at its parent’s solution.", title, ["Method", "Options"], rows) + "\n"
+    return pages.table(f"With {title}: {starts} at its parent’s solution.", title, ["Method", "Options"], rows) + "\n"
 
 
 # -- how to reproduce -------------------------------------------------------------------------------------------------
 
 
 def _reproduce(table: Table, figures: Sequence[PaperFigure]) -> str:
-    return _section(
+    return section(
         "reproduce",
         "How to reproduce",
         f"""<p>Every run follows from its family and number. This makes the same table, times aside, and this page:</p>
-<pre tabindex="0"><code>pip install 'clampz[cli]=={_text(cz.__version__)}'
-{_text(command_for(table, figures))}</code></pre>
+<pre tabindex="0"><code>pip install 'clampz[cli]=={text(cz.__version__)}'
+{text(command_for(table, figures))}</code></pre>
 <p>The table, in one line, and a run by itself:</p>
 <pre tabindex="0"><code>pandas.read_sql("select * from results", sqlite3.connect("results.sqlite"))
 clampz.paper.runs.perform(clampz.paper.runs.Task("paper", "errors", "grid49[-6,6]", 0))</code></pre>""",

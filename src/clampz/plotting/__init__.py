@@ -17,11 +17,13 @@ from clampz.plotting.graphs import plot_model
 from clampz.plotting.nodes import FADED
 from clampz.plotting.positions import Layout, layout
 from clampz.plotting.samples import plot_samples
+from clampz.plotting.solutions import plot_solution
 from clampz.plotting.steps import plot_clamped
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, PALE, REPULSIVE, SOFT
 from clampz.plotting.summary import plot_marginals, plot_summary
 from clampz.plotting.sweeps import plot_sweep
 from clampz.sampling import Samples
+from clampz.solution import Solution
 from clampz.sweeping import Sweep
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "plot_marginals",
     "plot_model",
     "plot_samples",
+    "plot_solution",
     "plot_summary",
     "plot_sweep",
 ]
@@ -48,4 +51,5 @@ __all__ = [
 draws(Clamped, plot_clamped)
 draws(Bracket, plot_closing)
 draws(Samples, plot_samples)
+draws(Solution, plot_solution)
 draws(Sweep, plot_sweep)

@@ -70,11 +70,11 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     if not len(course.moments):
         nothing = "Z = 0" if bracket.upper == -math.inf else "no finite bound"
         why = "no configuration is possible" if bracket.upper == -math.inf else f"after {_duration(bracket)}"
-        return _write_value(new_axes(ax, VALUE_SIZE), nothing, why)
+        return write_value(new_axes(ax, VALUE_SIZE), nothing, why)
     exact = bracket.gap <= ROUNDING
     if exact and (course.gaps <= ROUNDING).all():
-        value = f"log Z = {_exact_value(bracket)}"
-        return _write_value(new_axes(ax, VALUE_SIZE), value, f"exact, but for rounding, after {_duration(bracket)}")
+        value = f"log Z = {exact_value(bracket.lower, bracket.upper)}"
+        return write_value(new_axes(ax, VALUE_SIZE), value, f"exact, but for rounding, after {_duration(bracket)}")
     alone, ax = ax is not None, new_axes(ax, SIZE)
     lowest = ax
     if not alone:
@@ -110,13 +110,15 @@ def _duration(bracket: Bracket) -> str:
     return f"{1e3 * seconds:.2g} ms" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
-def _exact_value(bracket: Bracket) -> str:
-    """log Z, with the decimals that both ends agree on, nine at most."""
-    digits = 9 if bracket.gap <= 0 else max(2, min(9, -math.ceil(math.log10(bracket.gap))))
-    return f"{bracket.lower + bracket.gap / 2:.{digits}f}"
+def exact_value(lower: float, upper: float) -> str:
+    """log Z between such ends, with the decimals that both agree on, nine at most."""
+    gap = 0.0 if lower == upper else upper - lower
+    digits = 9 if gap <= 0 else max(2, min(9, -math.ceil(math.log10(gap))))
+    return f"{lower + gap / 2:.{digits}f}"
 
 
-def _write_value(ax: "Axes", value: str, what: str) -> "Axes":
+def write_value(ax: "Axes", value: str, what: str) -> "Axes":
+    """A number, and what it is, in place of a picture."""
     ax.set_axis_off()
     centred: dict[str, Any] = {"ha": "center", "transform": ax.transAxes}
     ax.text(0.5, 0.52, value, va="bottom", fontsize=17, color=INK, **centred)
@@ -225,7 +227,7 @@ def _set_time(ax: "Axes", course: Course) -> None:
 def _labels(bracket: Bracket, exact: bool) -> list[tuple[float, str, str]]:
     """From above to below: where, what, and in which colour."""
     if exact:
-        return [(bracket.upper, f"log Z = {_exact_value(bracket)}\nexact", INK)]
+        return [(bracket.upper, f"log Z = {exact_value(bracket.lower, bracket.upper)}\nexact", INK)]
     digits = num_digits(bracket.gap) if bracket.gap < math.inf else 2
     labels = []
     if bracket.upper < math.inf:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # Widths of the weakest and the strongest edge, and of the line from a factor to a variable, in points.
 EDGE_WIDTHS, LINK_WIDTH = (0.5, 3.4), 0.9
-# Variables beyond which edges become thinner as the variables become smaller.
-MANY = 64
+# Variables beyond which edges become thinner as the variables become smaller, and edges of each beyond which all do.
+MANY, OF_EACH = 64, 4
 # Edges that are drawn at most, the strongest of them: of few variables, and of each of many.
 MOST_EDGES, MOST_OF_EACH = 800, 4
 # Edges beyond which they are drawn as if through glass.
@@ -101,7 +101,7 @@ def draw_edges(ax: "Axes", model: Model, place: Layout, member: NDArray[np.bool_
         shown = np.zeros(model.num_edges, dtype=np.bool_)
         shown[np.argsort(-model.strength, kind="stable")[: num_drawn(model)]] = True
         segments, edge_of_segment = segments[shown[edge_of_segment]], edge_of_segment[shown[edge_of_segment]]
-    shrink = min(1.0, math.sqrt(MANY / max(model.num_variables, 1)))
+    shrink = _thinner(model) * min(1.0, math.sqrt(OF_EACH * model.num_variables / max(num_drawn(model), 1)))
     hard = model.strength >= HARD_STRENGTH
     most = model.strength[~hard].max(initial=0.0) or 1.0
     widths = np.interp(model.strength, [0.0, most], EDGE_WIDTHS)[edge_of_segment] * shrink
@@ -114,6 +114,11 @@ def draw_edges(ax: "Axes", model: Model, place: Layout, member: NDArray[np.bool_
         colours[:, 3] = opacity[some]
         style: dict[str, Any] = {"linewidths": widths[some], "colors": colours, "linestyles": [look["linestyle"]]}
         ax.add_collection(LineCollection(list(segments[some]), zorder=1, label=name, **style))
+
+
+def _thinner(model: Model) -> float:
+    """What lines are as wide as, of those in a picture of few variables."""
+    return min(1.0, math.sqrt(MANY / max(model.num_variables, 1)))
 
 
 def num_drawn(model: Model) -> int:
@@ -155,8 +160,8 @@ def draw_factors(ax: "Axes", model: Model, place: Layout, radius: float, member:
     opacity = np.where(member, 1.0, FADED)
     colours = np.tile(to_rgba(SOFT), (len(arity), 1))
     colours[:, 3] = opacity
-    shrink = min(1.0, math.sqrt(MANY / max(model.num_variables, 1)))
-    links: dict[str, Any] = {"colors": np.repeat(colours, arity, axis=0), "linewidths": LINK_WIDTH * max(shrink, 0.4)}
+    width = LINK_WIDTH * max(_thinner(model), 0.4)
+    links: dict[str, Any] = {"colors": np.repeat(colours, arity, axis=0), "linewidths": width}
     ax.add_collection(LineCollection(list(ends), zorder=0.9, label="of factors", **links))
     corners = FACTOR * radius * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
     pale = np.array(to_rgba(PALE))

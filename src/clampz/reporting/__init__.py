@@ -1,0 +1,12 @@
+"""Reports: what a model is, what was done about it and why, and what was found, on one page for a browser.
+
+May import: everything but the command line and the paper; matplotlib only when a report is written.
+"""
+
+from clampz.drawing import reports
+from clampz.reporting.page import make_page, write_report
+from clampz.solution import Solution
+
+__all__ = ["make_page", "write_report"]
+
+reports(Solution, write_report)

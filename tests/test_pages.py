@@ -1,0 +1,19 @@
+"""Pages: what they are made of."""
+
+import pytest
+
+from clampz import pages
+
+
+def test_texts_are_escaped_and_in_print():
+    assert pages.text('Bethe\'s <b> & "x"') == "Bethe’s &lt;b&gt; &amp; &quot;x&quot;"
+    assert pages.with_minus("-1.5 to -2 in [-6,6]") == "−1.5 to −2 in [-6,6]"
+    assert pages.sentence("mean field") == "Mean field"
+    assert pages.sentence("") == ""
+
+
+def test_pictures_are_inside():
+    assert pages.as_source(b"\x89PNG and so on").startswith("data:image/png;base64,")
+    assert pages.as_source(b"<?xml version='1.0'?>").startswith("data:image/svg+xml;base64,")
+    with pytest.raises(StopIteration):
+        pages.as_source(b"GIF89a")
