@@ -5,9 +5,9 @@ Potentials.  By default the models are binary, in the paper's form: theta_i x_i 
 nothing: `complete(4, theta=0, weights=3.0)` is the uniform symmetric model of the paper's Figure 2.  For more labels
 `potentials` chooses between
 
-    "potts"   theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].
-              With two labels this is the binary form.
-    "table"   theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by itself.
+- "potts": theta_i(0) = 0, theta_i(a) ~ U(theta) for the other states; theta_ij(a, b) = W_ij / 2 [a = b].  With two
+  labels this is the binary form.
+- "table": theta_i(a) ~ U(theta) and theta_ij(a, b) ~ U(weights) / 2, every entry by itself.
 
 Seeds.  `rng` is an integer, a numpy Generator, or None for a new model each time.  The graph is drawn first, then the
 unary potentials in the order of the variables, then the weights in the order of the model's edges.
@@ -25,6 +25,8 @@ from clampz.model import Model
 from clampz.model.checks import as_edges
 from clampz.numerics import Floats, Integers
 from clampz.options import check_option, check_whole, is_number, is_whole
+
+__all__ = ["barbell", "complete", "cycle", "erdos_renyi", "from_graph", "grid", "lamp", "regular"]
 
 Range = float | tuple[float, float]
 Seed = int | np.random.Generator | None
@@ -64,6 +66,35 @@ def from_graph(
 ) -> Model:
     """Random potentials on any graph of n variables; an edge that is listed twice is drawn twice, and the draws add up.
 
+    Parameters
+    ----------
+    n
+        How many variables.
+    edges
+        (m, 2) pairs of variables.
+    theta, weights
+        Ranges (low, high), or numbers.
+    labels
+        States of each variable.
+    potentials
+        "potts" or "table".
+    names
+        Of the variables.
+    rng
+        A seed, a Generator, or None for a new model each time.
+
+    Returns
+    -------
+    Model
+        The same for the same seed.
+
+    Raises
+    ------
+    OptionError, ModelError
+        Where a number is out of range, or an edge joins no two variables.
+
+    Examples
+    --------
     >>> from_graph(3, [(0, 1), (1, 2)], theta=0, weights=(0, 2), rng=0)
     Model(3 variables of 2 states, 2 edges, attractive)
     >>> from_graph(3, [(0, 1), (1, 2)], labels=4, potentials="table", rng=0)
@@ -100,6 +131,22 @@ def grid(rows: int, cols: int, *, toroidal: bool = True, **drawing: Unpack[Drawi
     would be one edge of twice the weight.  A side of one has no edges.  So the 2 x 2 torus is a cycle of four, and the
     1 x n torus a cycle of n.
 
+    Parameters
+    ----------
+    rows, cols
+        The two sides.
+    toroidal
+        Whether it is wrapped around.
+    drawing
+        How the potentials are drawn: `theta`, `weights`, `labels`, `potentials` and `rng`, as `from_graph` takes them.
+
+    Returns
+    -------
+    Model
+        Of `rows * cols` variables.
+
+    Examples
+    --------
     >>> grid(7, 7, weights=(-6, 6), rng=0)
     Model(49 variables of 2 states, 98 edges, mixed)
     """
@@ -117,6 +164,22 @@ def grid(rows: int, cols: int, *, toroidal: bool = True, **drawing: Unpack[Drawi
 def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Model:
     """Every edge is there with probability `degree / (n - 1)`, so that variables have `degree` neighbours on average.
 
+    Parameters
+    ----------
+    n
+        How many variables.
+    degree
+        How many neighbours a variable has on average.
+    drawing
+        How the potentials are drawn: `theta`, `weights`, `labels`, `potentials` and `rng`, as `from_graph` takes them.
+
+    Returns
+    -------
+    Model
+        Perhaps with variables without neighbours.
+
+    Examples
+    --------
     >>> 1300 < erdos_renyi(1000, degree=3.0, rng=0).num_edges < 1700
     True
     """
@@ -141,6 +204,22 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     Stubs are paired at random; self-loops and double edges are then swapped away, which leaves the graph uniform up to
     terms that vanish with n.
 
+    Parameters
+    ----------
+    n
+        How many variables.
+    degree
+        How many neighbours each has; n * degree is even.
+    drawing
+        How the potentials are drawn: `theta`, `weights`, `labels`, `potentials` and `rng`, as `from_graph` takes them.
+
+    Returns
+    -------
+    Model
+        With n * degree / 2 edges.
+
+    Examples
+    --------
     >>> regular(25, 4, rng=0).topology.degrees.tolist() == [4] * 25
     True
     """
@@ -164,6 +243,20 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
 def complete(n: int, **drawing: Unpack[Drawing]) -> Model:
     """Every variable is joined to every other.
 
+    Parameters
+    ----------
+    n
+        How many variables.
+    drawing
+        How the potentials are drawn: `theta`, `weights`, `labels`, `potentials` and `rng`, as `from_graph` takes them.
+
+    Returns
+    -------
+    Model
+        With n (n - 1) / 2 edges.
+
+    Examples
+    --------
     >>> complete(4, theta=0, weights=3.0)
     Model(4 variables of 2 states, 6 edges, attractive)
     """
@@ -174,6 +267,20 @@ def complete(n: int, **drawing: Unpack[Drawing]) -> Model:
 def cycle(n: int, **drawing: Unpack[Drawing]) -> Model:
     """n variables in a ring.
 
+    Parameters
+    ----------
+    n
+        How many variables, three or more.
+    drawing
+        How the potentials are drawn: `theta`, `weights`, `labels`, `potentials` and `rng`, as `from_graph` takes them.
+
+    Returns
+    -------
+    Model
+        With n edges.
+
+    Examples
+    --------
     >>> cycle(3, theta=0, weights=-3.0)  # frustrated: three variables cannot all differ
     Model(3 variables of 2 states, 3 edges, mixed)
     """
@@ -187,6 +294,18 @@ def lamp(**drawing: Unpack[Drawing]) -> Model:
 
     X6 has the most neighbours and lies on no cycle; the core is X1 to X4.
 
+    Parameters
+    ----------
+    drawing
+        How the potentials are drawn: `theta`, `weights`, `labels`, `potentials` and `rng`, as `from_graph` takes them.
+
+    Returns
+    -------
+    Model
+        Of ten variables, named X1 to X10.
+
+    Examples
+    --------
     >>> lamp(rng=0).topology.num_core
     4
     """
@@ -200,6 +319,22 @@ def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Mod
 
     Every edge has W = weight but for the repulsive X7 - X8, which has W = -weight.
 
+    Parameters
+    ----------
+    weight
+        Of every edge, but for the sign of one.
+    theta
+        A range (low, high), or a number: zero as in the paper.
+    rng
+        Of theta, where that is a range.
+
+    Returns
+    -------
+    Model
+        Of eight variables, named X1 to X8.
+
+    Examples
+    --------
     >>> barbell()
     Model(8 variables of 2 states, 14 edges, mixed)
     """

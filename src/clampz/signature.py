@@ -85,6 +85,20 @@ class Approximation(Generic[OptionsT]):
         Called now and then with a `Progress`; it may raise StopIteration to stop the run.
     options
         The method's options, whole; or single ones, by name:
+
+    Returns
+    -------
+    Estimate or Estimates
+        Estimates, with a lane for each, where a batch, a list of evidence sets or several inverse temperatures are
+        given.
+
+    Raises
+    ------
+    OptionError, EvidenceError
+        Where an option is unknown or out of range, or evidence names a variable or a state that the model does not
+        have.
+    TooWideError
+        By exact and regions, where the model does not fit into memory.
     """
 
     def __init__(
@@ -332,14 +346,18 @@ def signature_of(options_type: type[Options]) -> inspect.Signature:
 
 
 def described(doc: str, *types: type) -> str:
-    """What a method does, followed by its parameters, as the call and the options describe them, and its example."""
+    """What a method does, followed by its parameters, as the call and the options describe them, by what is returned
+    and raised, and by its example."""
     text, mark, example = inspect.cleandoc(doc).partition(">>> ")
-    sections: dict[str, str] = {}
+    parameters: dict[str, str] = {}
+    results = ""
     for kind in (base for last in types for base in reversed(last.__mro__)):
         _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\n----------\n")
-        sections |= dict(re.findall(r"^(\w+)\n((?: .*\n?|\n(?= ))+)", section, re.MULTILINE))
-    listed = "\n".join(f"{name}\n{words.rstrip()}" for name, words in sections.items())
-    return f"{text}Parameters\n----------\n{listed}\n\n{mark}{example}"
+        listed, _, after = section.partition("\n\nReturns\n")
+        parameters |= dict(re.findall(r"^(\w+)\n((?: .*\n?|\n(?= ))+)", listed, re.MULTILINE))
+        results = f"Returns\n{after}\n\n" if after else results
+    entries = "\n".join(f"{name}\n{words.rstrip()}" for name, words in parameters.items())
+    return f"{text}Parameters\n----------\n{entries}\n\n{results}Examples\n--------\n{mark}{example}"
 
 
 def approximation(

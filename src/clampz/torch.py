@@ -54,6 +54,15 @@ def log_z(
     Tensor
         (), or (B,) for a batch; computed in double precision, and of the potentials' own type and device.
 
+    Raises
+    ------
+    MissingLibraryError
+        Where PyTorch is not installed.
+    ModelError
+        Where a tensor has another shape than the model's potentials, or batches differ in size.
+    OptionError
+        Where an option is unknown or out of range.
+
     Examples
     --------
     Minus the log-likelihood of a configuration, ready for an optimiser::

@@ -43,7 +43,19 @@ class Overdue(Exception):  # noqa: N818 (no error, and seen by nobody outside)
 class Progress:
     """How far a run has come: what its progress callback is given.
 
-    With many lanes `log_z` and `residual` are those of the lane that has furthest to go.
+    Attributes
+    ----------
+    method
+        Who is at work.
+    num_iter
+        Sweeps so far.
+    log_z, residual
+        What it would return now, and what is left of the tolerance; with many lanes, of the one that has furthest to
+        go.
+    num_lanes, num_finished
+        How many lanes there are, and how many of them are done.
+    seconds
+        Since the run began.
     """
 
     method: str

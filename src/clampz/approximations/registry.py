@@ -26,6 +26,13 @@ def method_named(name: str) -> Approximation[Any]:
 def methods() -> dict[str, Approximation[Any]]:
     """Every approximation by name.
 
+    Returns
+    -------
+    dict
+        `{name: method}`: the names are what `clamp`, `solve` and `fit` take as `method`; "mf" is mean field too.
+
+    Examples
+    --------
     >>> list(methods())
     ['exact', 'mean_field', 'bethe', 'trw', 'regions']
     """

@@ -61,6 +61,7 @@ class Probability:
 
     @property
     def gap(self) -> float:
+        """Upper end less lower end."""
         return self.upper - self.lower
 
     def __repr__(self) -> str:
@@ -94,6 +95,8 @@ def probability(
 
     Parameters
     ----------
+    model
+        What the event is about.
     event
         `{variable: state}` or `{variable: [state, ...]}`, by index or name: each variable is in one of its states.
     evidence
@@ -108,6 +111,20 @@ def probability(
     progress
         Called with the interval so far as it closes; it may raise StopIteration to stop.
 
+    Returns
+    -------
+    Probability
+        The interval, and a value inside it.
+
+    Raises
+    ------
+    EvidenceError
+        Where the event or the evidence names an unknown variable or state, or the evidence is impossible.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+
+    Examples
+    --------
     >>> model = Model.from_binary([1.0, 0.0], [2.0], [(0, 1)], names=["a", "b"])
     >>> found = probability(model, {"b": 1}, evidence={"a": 1})
     >>> print(f"{found.estimate:.6f}", found.stopped_by)

@@ -34,6 +34,7 @@ class LogRatio:
 
     @property
     def gap(self) -> float:
+        """Upper end less lower end."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     def __repr__(self) -> str:
@@ -61,6 +62,8 @@ def log_ratio(
 
     Parameters
     ----------
+    model_a, model_b
+        Whose log Z is taken, and whose is taken off it.
     evidence
         `{variable: state}` of both models, as `Model.condition` takes it.
     gap
@@ -68,6 +71,20 @@ def log_ratio(
     time, memory, threads, rng, progress
         As for `probability`.
 
+    Returns
+    -------
+    LogRatio
+        The interval, and a value inside it.
+
+    Raises
+    ------
+    EvidenceError
+        Where both models have Z = 0, or evidence does not fit either.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+
+    Examples
+    --------
     >>> model = Model.from_binary([1.0, 0.0], [2.0], [(0, 1)], names=["a", "b"])
     >>> print(f"{log_ratio(model.condition({'a': 1}), model).estimate:.6f}")
     -0.313262

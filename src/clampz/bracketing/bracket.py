@@ -70,6 +70,8 @@ class Bracket(Drawable):
 
     Attributes
     ----------
+    lower, upper
+        The certified ends, rounding included.
     estimate, estimate_by, why_no_estimate
         A value inside the bracket, and whose it is: "sampling" (the mean weight of draws from an upper bound), "Bethe"
         (with a few variables clamped), where that has the smaller error by all that is known, "counting" (right with
@@ -84,6 +86,8 @@ class Bracket(Drawable):
     stopped_by
         "gap" (narrow enough), "exact" (nothing is left to do), "time", "leaves", "memory", "interrupt", "callback";
         "left" while it runs.
+    num_leaves, seconds
+        Leaves of the tree at the end, and what all of it took.
     """
 
     model: Model
@@ -101,6 +105,7 @@ class Bracket(Drawable):
 
     @property
     def gap(self) -> float:
+        """Upper end less lower end."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:

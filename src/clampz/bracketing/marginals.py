@@ -66,12 +66,33 @@ def bound_marginals(
     options: BoundOptions | None = None,
     **changes: Any,
 ) -> MarginalBounds:
-    """An interval for every state of some variables (all by default), certified; `gap` is the width in probability that
-    is narrow enough.
+    """An interval for every state of some variables (all by default), certified.
 
-    `progress` is called with the intervals so far as they close, and may raise StopIteration to stop.  All else,
-    options included, is as for `bound`.
+    Parameters
+    ----------
+    model
+        What to bracket the marginals of.
+    variables
+        By index or name; None for all.
+    progress
+        Called with the intervals so far as they close; it may raise StopIteration to stop.
+    evidence, executor, rng
+        As for `bound`.
+    options, changes
+        See `BoundOptions`; `gap` is the width in probability that is narrow enough.
 
+    Returns
+    -------
+    MarginalBounds
+        An interval for each state of each variable asked for; nan where Z = 0 and nothing has a probability.
+
+    Raises
+    ------
+    OptionError, EvidenceError
+        As for `bound`.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> bool(bound_marginals(generators.grid(3, 3, rng=0), [4]).widest < 1e-9)
     True

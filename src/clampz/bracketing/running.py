@@ -34,6 +34,8 @@ def bound(
 
     Parameters
     ----------
+    model
+        What to bracket the log Z of.
     evidence
         `{variable: state}`, as `Model.condition` takes it: then Z is that of the evidence.
     executor
@@ -51,6 +53,20 @@ def bound(
     options, changes
         See `BoundOptions`.
 
+    Returns
+    -------
+    Bracket
+        The last and narrowest one. Its ends hold however the run ended.
+
+    Raises
+    ------
+    OptionError
+        Where an option is out of range, or the checkpoint is not one of this model, or damaged.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> bound(generators.grid(4, 4, rng=0), gap=1e-6).stopped_by
     'exact'
@@ -81,6 +97,23 @@ def bounds(
 ) -> Iterator[Bracket]:
     """Brackets on log Z, each within the one before: leave the loop when it is narrow enough.  See `bound`.
 
+    Parameters
+    ----------
+    model, evidence, executor, rng, stop, checkpoint, options, changes
+        As for `bound`.
+
+    Returns
+    -------
+    iterator of Bracket
+        Narrower and narrower ones; the last is what `bound` would return.
+
+    Raises
+    ------
+    OptionError, EvidenceError
+        As for `bound`.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> for bracket in bounds(generators.grid(4, 4, rng=0)):
     ...     if bracket.gap < 0.5:

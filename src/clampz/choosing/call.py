@@ -76,6 +76,8 @@ def solve(
 
     Parameters
     ----------
+    model
+        What to solve.
     evidence
         `{variable: state}`, as `Model.condition` takes it; or a list of such sets, which are solved one after another,
         each in its share of the time: then a list of solutions is returned.
@@ -102,6 +104,22 @@ def solve(
         Called now and then with a `Progress`, or with the `Bracket` as it closes; StopIteration from it ends the run
         with what there is.
 
+    Returns
+    -------
+    Solution or list of Solution
+        One for each set of evidence where a list of these is given.
+
+    Raises
+    ------
+    TooWideError
+        With `method="exact"` or "regions", where the model does not fit into memory.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> solve(generators.grid(4, 4, rng=0)).reason
     'The model is narrow enough to be solved exactly: width 6, 0.029 MB.'

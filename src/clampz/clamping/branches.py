@@ -38,6 +38,27 @@ def branches(model: Model, variables: Sequence[Variable]) -> Batch:
     log Z(model) = logsumexp over lanes, exactly; with TRW sub-estimates the sum can only fall (Theorem 2 of [WD16]),
     with mean field only rise (Theorem 4), so each stays a bound and tightens.
 
+    Parameters
+    ----------
+    model
+        What to clamp.
+    variables
+        Which ones, by index or name, each once.
+
+    Returns
+    -------
+    Batch
+        A lane for each joint state of the variables.
+
+    Raises
+    ------
+    EvidenceError
+        Where a variable is unknown, or there twice.
+    OptionError
+        Where so many lanes do not fit into memory.
+
+    Examples
+    --------
     >>> branches(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)]), [0]).num_lanes
     2
     """
@@ -103,10 +124,20 @@ def check_memory(model: Model, num_lanes: int, what: str, limit: int | str | Non
 class Step:
     """One step of a clamping: what was clamped, why, and what it brought.
 
-    `variable` is the new one (None where branches chose differently), `variables` all that are clamped by now; `score`
-    is what the selector gave it; `seconds` is what the step took, choice included.  A bound in `log_z` is never looser
-    than before; `raw_log_z` is the sum over the branches as it is, of the bounds of mean field, TRW and regions
-    and of the values of Bethe.  `agree`: for pseudo-greedy, the heuristics that chose the same variable.
+    Attributes
+    ----------
+    variable, variables
+        The new one (None where branches chose differently), and all that are clamped by now.
+    selector, score
+        Who chose it, and the score it had.
+    log_z, lower, upper
+        Of the sum over the branches.  A bound in `log_z` is never looser than before.
+    raw_log_z
+        The sum over the branches as it is, of the bounds of mean field, TRW and regions and of the values of Bethe.
+    num_branches, converged, seconds
+        How many branches there are, whether all of them converged, and what the step took, choice included.
+    agree
+        For pseudo-greedy, the heuristics that chose the same variable.
     """
 
     variable: int | None

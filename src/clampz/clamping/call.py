@@ -57,6 +57,8 @@ def clamp(
 
     Parameters
     ----------
+    model
+        What to clamp.
     method
         "trw", "bethe", "mf", "regions" or "exact".
     evidence
@@ -99,6 +101,22 @@ def clamp(
         here, `edge_weights="optimized"` and `num_steps=10`; `edge_weights="uniform"` is the paper's way, the uniform
         weights of the model restricted to each branch (Theorem 2 of [WD16]).
 
+    Returns
+    -------
+    Clamped
+        The sum over the branches after the last clamp, with every step on the way.
+
+    Raises
+    ------
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+    TooWideError
+        With "exact" and "regions", where a branch does not fit into memory.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> result = clamp(generators.barbell(), "trw", k=2, select="frustCycles")
     >>> result.log_z < result.steps[0].log_z

@@ -25,6 +25,9 @@ STOPPED = {"time", "interrupt", "callback"}
 class Memo:
     """What clampings with `warm_starts=False` have solved of one model; pass it to each of them.
 
+    Every set that was solved is kept with the estimates of its branches, 2^k of them for k binary variables.  Results
+    are those without a memo but for rounding: kernels round differently where a batch has fewer than eight lanes.
+
     Parameters
     ----------
     model
@@ -33,9 +36,8 @@ class Memo:
         Of methods, as those that guide a selector have them too; methods without any get those of the first call, or
         their defaults if they guide.  Calls with others are refused.
 
-    Every set that was solved is kept with the estimates of its branches, 2^k of them for k binary variables.  Results
-    are those without a memo but for rounding: kernels round differently where a batch has fewer than eight lanes.
-
+    Examples
+    --------
     >>> from clampz import clamp, generators
     >>> model = generators.grid(3, 3, rng=0)
     >>> memo = Memo(model)

@@ -22,10 +22,37 @@ SPIN_NAMES = ("-1", "1")
 def from_dimod(bqm: Any, beta: float = 1.0, *, evidence: Evidence | None = None) -> Model:
     """The distribution of a BinaryQuadraticModel at inverse temperature beta; its offset becomes the constant.
 
-    State 1 is the higher value.  The states of spins are named "-1" and "1"; `evidence` takes the values themselves::
+    State 1 is the higher value.  The states of spins are named "-1" and "1".
 
-        bqm = dimod.BinaryQuadraticModel.from_ising({}, {("a", "b"): -1.0})
-        cz.from_dimod(bqm, beta=0.5).score({"a": "-1", "b": "-1"})  # 0.5: the energy is -1
+    Parameters
+    ----------
+    bqm
+        dimod's BinaryQuadraticModel, of spins or of zeros and ones: `p(x)` is proportional to `exp(-beta E(x))`.
+    beta
+        The inverse temperature, >= 0.
+    evidence
+        `{variable: value}` in dimod's own labels and values: the model is conditioned on it at once.
+
+    Returns
+    -------
+    Model
+        Its score is -beta times the energy.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where dimod is not installed.
+    ModelError
+        Where it is something else, or has a bias that is not finite.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
+    >>> import dimod
+    >>> bqm = dimod.BinaryQuadraticModel.from_ising({}, {("a", "b"): -1.0})
+    >>> from_dimod(bqm, beta=0.5).score({"a": "-1", "b": "-1"})  # the energy is -1
+    0.5
     """
     dimod = library("dimod")
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
@@ -52,8 +79,33 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
     """The BinaryQuadraticModel whose energies are -score / beta, the constant included, labelled by the variables'
     names or else their indices.
 
-    `vartype` is "SPIN" or "BINARY", or dimod's own; if None, SPIN where the states are named "-1" and "1", and else
-    BINARY.  Other names of states are lost.
+    Parameters
+    ----------
+    model
+        A pairwise model of binary variables without hard zeros.
+    beta
+        The inverse temperature, > 0.
+    vartype
+        "SPIN" or "BINARY", or dimod's own; if None, SPIN where the states are named "-1" and "1", and else BINARY.
+        Other names of states are lost.
+
+    Returns
+    -------
+    dimod.BinaryQuadraticModel
+        With as many variables and interactions as the model has variables and edges.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where dimod is not installed.
+    ModelError
+        Where the model has larger factors, more states or hard zeros, and which.
+
+    Examples
+    --------
+    >>> from clampz import Model
+    >>> print(to_dimod(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).energy({0: 1, 1: 1}))
+    -1.0
     """
     dimod = library("dimod")
     check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)
@@ -81,6 +133,32 @@ def to_dimod_sampleset(samples: Samples, beta: float = 1.0, vartype: Literal["SP
     """The SampleSet of samples of a binary model, with energies -score / beta, labelled as `to_dimod` labels the model.
 
     `info` says what the samples are ("kind", "reason"); weighted ones have a vector "log_weight" beside their energies.
+
+    Parameters
+    ----------
+    samples
+        What `sample` returned for a model of binary variables.
+    beta, vartype
+        As for `to_dimod`.
+
+    Returns
+    -------
+    dimod.SampleSet
+        A row for each sample, in the order in which they were drawn.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where dimod is not installed.
+    ModelError
+        Where a variable has other than two states.
+
+    Examples
+    --------
+    >>> from clampz import generators
+    >>> found = to_dimod_sampleset(sample(generators.cycle(5, rng=0), 100, rng=1))
+    >>> len(found), found.info["kind"]
+    (100, 'exact')
     """
     dimod, model = library("dimod"), samples.model
     check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)

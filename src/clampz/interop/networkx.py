@@ -1,19 +1,4 @@
-"""networkx graphs: nodes are variables, edges are pairwise potentials, attributes say which.
-
-    node    unary     a log potential per state
-            theta     a number: log potentials [0, theta]
-            h         a number, an Ising field: log potentials [-h, h]
-            states    names of the states, or their number; two where nothing says otherwise
-    edge    pairwise  a table of log potentials
-            W         a number, the paper's weight: W / 2 where the two states agree, else 0; attractive if W > 0
-            J         a number, an Ising coupling: J where the two states agree, else -J; attractive if J > 0
-            weight    read as W where there is none of these
-    graph   constant  a number
-
-A node needs no attribute, an edge needs one.  An edge of an undirected graph has no first end: the rows of its table
-belong to whichever of its nodes comes first in the graph.  In a directed graph they belong to the tail; apart from
-that, directions mean nothing.  Parallel edges add up.
-"""
+"""networkx graphs: nodes are variables, edges are pairwise potentials, attributes say which (see `from_networkx`)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -33,8 +18,46 @@ BINARY_NODES = {"theta": np.array([0.0, 1.0]), "h": np.array([-1.0, 1.0])}
 
 
 def from_networkx(graph: Any, *, evidence: Evidence | None = None) -> Model:
-    """The model on a graph, from the attributes of its nodes and edges (see this module).
+    """The model on a graph, from the attributes of its nodes and edges.
 
+    A node may have
+
+    - `unary`, a log potential per state; or `theta`, a number: log potentials [0, theta]; or `h`, an Ising field:
+      [-h, h];
+    - `states`, the names of its states, or their number; two where nothing says otherwise;
+
+    an edge has one of
+
+    - `pairwise`, a table of log potentials;
+    - `W` (or `weight`), the paper's weight: W / 2 where the two states agree, else 0;
+    - `J`, an Ising coupling: J where they agree, else -J;
+
+    and the graph may have a `constant`.  Rows of a table belong to the edge's first node: in a directed graph its tail,
+    else the one that comes first in the graph.  Parallel edges add up.
+
+    Parameters
+    ----------
+    graph
+        A networkx graph.
+    evidence
+        `{variable: state}` in the labels and states of the graph: the model is conditioned on it at once.
+
+    Returns
+    -------
+    Model
+        A variable for each node, in the order of the graph, or of their numbers where these are 0 to n - 1.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where networkx is not installed.
+    ModelError
+        Where an edge has no potential, or attributes do not fit together; it names the edge or node.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
     >>> import networkx as nx
     >>> graph = nx.Graph()
     >>> graph.add_node("a", theta=1.0)
@@ -72,6 +95,25 @@ def to_networkx(model: Model) -> Any:
     """The model's graph: theta and W where it is binary and finite, unary and pairwise elsewhere; states where they
     have names; and the constant.
 
+    Parameters
+    ----------
+    model
+        Without factors of more than two variables.
+
+    Returns
+    -------
+    networkx.Graph
+        That `from_networkx` reads.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where networkx is not installed.
+    ModelError
+        Where the model has larger factors.
+
+    Examples
+    --------
     >>> to_networkx(Model.from_binary([0.0, 1.0], [2.0], [(0, 1)])).edges[0, 1]
     {'W': 2.0}
     """

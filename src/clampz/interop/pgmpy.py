@@ -18,7 +18,32 @@ OF_FACTORS = ("FactorGraph", "ClusterGraph")
 def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     """The distribution of a discrete network: the product of its factors, or of its conditional probability tables.
 
-    A Bayesian network has log Z = 0, and given evidence log Z is the logarithm of the evidence's probability::
+    A Bayesian network has log Z = 0, and given evidence log Z is the logarithm of the evidence's probability.
+
+    Parameters
+    ----------
+    network
+        pgmpy's Bayesian network, Markov network, factor graph, cluster graph or junction tree.
+    evidence
+        `{variable: state}` in the labels and states of the network: the model is conditioned on it at once.
+
+    Returns
+    -------
+    Model
+        Variables and states have the network's names.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where pgmpy is not installed.
+    ModelError
+        Where the network is of another kind, or factors do not fit together.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
+    Ready for any method::
 
         cz.exact(cz.from_pgmpy(network, evidence={"alarm": "on"})).log_z
     """
@@ -52,7 +77,33 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
 
 def to_pgmpy(model: Model, kind: Literal["markov", "factor graph"] = "markov") -> Any:
     """A DiscreteMarkovNetwork, or a FactorGraph, whose factors multiply to exp(score); variables without names are
-    called "0", "1", ..."""
+    called "0", "1", ...
+
+    Parameters
+    ----------
+    model
+        Of at least one variable.
+    kind
+        "markov", or "factor graph".
+
+    Returns
+    -------
+    pgmpy.models.DiscreteMarkovNetwork or pgmpy.models.FactorGraph
+        Its factors have values, where the model has logarithms.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where pgmpy is not installed.
+    ModelError
+        Where a potential is too large, or too small, for a value.
+
+    Examples
+    --------
+    And back::
+
+        cz.from_pgmpy(cz.to_pgmpy(model))
+    """
     check_option(kind in ("markov", "factor graph"), "kind", "'markov' or 'factor graph'", kind)
     models, discrete = library("pgmpy.models"), library("pgmpy.factors.discrete")
     names = model.names or [str(i) for i in range(model.num_variables)]

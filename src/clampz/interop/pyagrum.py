@@ -14,6 +14,34 @@ def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
     """The distribution of a MarkovRandomField or a BayesNet; variables and states have their names and labels.
 
     A BayesNet has log Z = 0, and given evidence log Z is the logarithm of the evidence's probability.
+
+    Parameters
+    ----------
+    network
+        pyAgrum's MarkovRandomField or BayesNet.
+    evidence
+        `{variable: state}` in the labels and states of the network: the model is conditioned on it at once.
+
+    Returns
+    -------
+    Model
+        The product of its factors, or of its conditional probability tables.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where pyAgrum is not installed.
+    ModelError
+        Where it is something else.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
+    A network of three variables, with random tables::
+
+        network = pyagrum.fastBN("rain->grass<-sprinkler")
+        cz.exact(cz.from_pyagrum(network, evidence={"grass": "1"})).marginal("rain")
     """
     gum = library("pyagrum")
     if isinstance(network, gum.MarkovRandomField):
@@ -34,7 +62,31 @@ def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
 
 def to_pyagrum(model: Model) -> Any:
     """A MarkovRandomField whose factors multiply to exp(score); variables and states without names are called "0", "1",
-    ..."""
+    ...
+
+    Parameters
+    ----------
+    model
+        Of at least one variable.
+
+    Returns
+    -------
+    pyagrum.MarkovRandomField
+        Its factors have values, where the model has logarithms.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where pyAgrum is not installed.
+    ModelError
+        Where a potential is too large, or too small, for a value.
+
+    Examples
+    --------
+    And back::
+
+        cz.from_pyagrum(cz.to_pyagrum(model))
+    """
     gum = library("pyagrum")
     network = gum.MarkovRandomField()
     for i, size in enumerate(model.num_states.tolist()):

@@ -30,6 +30,34 @@ def read(path: AnyPath, evidence: AnyPath | Evidence | None = None) -> Model:
     Evidence is a file in either of the UAI dialects, or `{variable: state}`.  The model keeps its variables and their
     numbers, those of the evidence being certain, and its Z is that of the evidence: of a Bayesian network, its
     probability.
+
+    Parameters
+    ----------
+    path
+        The file: its suffix says which format it has.
+    evidence
+        What is known of its variables, as above; None for nothing.
+
+    Returns
+    -------
+    Model
+        With the logarithms of the values in the file; a value of zero is a hard zero.
+
+    Raises
+    ------
+    FormatError
+        Where the file is not what its format says, with the file, the line and what was expected there.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from clampz import generators
+    >>> with TemporaryDirectory() as folder:
+    ...     write(generators.cycle(3, rng=0), f"{folder}/ring.uai")
+    ...     read(f"{folder}/ring.uai", evidence={0: 1})
+    Model(3 variables of 2 states, 1 edge)
     """
     model = FORMATS[_suffix(path)][0](path)
     if evidence is None:
@@ -48,6 +76,28 @@ def write(model: Model, path: AnyPath) -> None:
     replaced whole or not at all.
 
     Names of variables and states are lost: neither format has them.
+
+    Parameters
+    ----------
+    model
+        What to write.
+    path
+        The file: its suffix says in which format.
+
+    Raises
+    ------
+    FormatError
+        Where no format has that suffix.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from clampz import generators
+    >>> with TemporaryDirectory() as folder:
+    ...     write(generators.cycle(3, rng=0), f"{folder}/ring.fg")
+    ...     print(Path(folder, "ring.fg").read_text().split()[0])  # libDAI's files begin with the number of factors
+    6
     """
     FORMATS[_suffix(path)][1](model, path)
 

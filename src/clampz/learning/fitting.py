@@ -60,7 +60,16 @@ STUCK = "the method's own accuracy left L-BFGS no better point; a smaller tol in
 class FitStep:
     """How far a fit has come: what its progress callback is given.
 
-    `residual` is the largest entry of the gradient, the penalty's included.
+    Attributes
+    ----------
+    num_iter
+        Steps of L-BFGS so far.
+    log_likelihood
+        Mean over the rows, in nats, without the penalty.
+    residual
+        The largest entry of the gradient, the penalty's included.
+    seconds
+        Since the run began.
     """
 
     num_iter: int
@@ -112,6 +121,7 @@ class Fit(Likelihood):
 
     @cached_property
     def model(self) -> Model:
+        """With the potentials that were learned."""
         return self.features.learned(self.base, self.parameters)
 
     def batch(self, inputs: ArrayLike) -> Batch:
@@ -190,6 +200,8 @@ def fit(
 
     Parameters
     ----------
+    model
+        The graph, the potentials to begin at, and the hard zeros.
     data
         (N, n) states by index or name, with -1, nan or None where they are missing; a DataFrame with a column per
         variable, those without one being hidden; or a list of evidence sets, one per row, or `Samples`.  Spins, and
@@ -217,6 +229,22 @@ def fit(
     progress
         Called with a `FitStep` after each step; StopIteration from it ends the run with what there is.
 
+    Returns
+    -------
+    Fit
+        The model learned, the likelihood of the data under it with certified bounds, and how the run ended.
+
+    Raises
+    ------
+    EvidenceError
+        Where data names an unknown variable or state, or a row is impossible under the hard zeros; it says which row.
+    OptionError
+        Where an option, the parameters or the inputs do not fit the model.
+    TooWideError
+        Where the method does not fit into memory.
+
+    Examples
+    --------
     >>> from clampz import Model
     >>> found = fit(Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): [[0, 0], [0, 0]]}), [[0, 0], [1, 1], [1, 1], [0, 1]])
     >>> found.converged, [f"{p:.3f}" for p in (found.log_likelihood, 0.25 * np.log(0.25) * 2 + 0.5 * np.log(0.5))]

@@ -72,11 +72,25 @@ def tie(
 
     Parameters
     ----------
+    model
+        That the features are for.
     variables, edges, factors
         Of these tables: "each" has parameters of its own, "all" of a shape have the same, "none" are learned; or a
         whole number per table, in the model's order: those with the same number have the same parameters, those below
         zero are not learned.
 
+    Returns
+    -------
+    scipy.sparse matrix
+        (K, E), a row for each parameter and a column for each table entry: what `fit` takes as `parameters`.
+
+    Raises
+    ------
+    OptionError
+        Where there is not one number per table, or tables of different shapes have the same.
+
+    Examples
+    --------
     >>> model = Model.from_binary([0.0, 0.0, 0.0], [1.0, 1.0], [(0, 1), (1, 2)])
     >>> tie(model).shape, tie(model, variables="none").shape, tie(model, variables="none", edges=[0, 1]).shape
     ((10, 14), (4, 14), (8, 14))

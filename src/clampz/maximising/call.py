@@ -60,6 +60,8 @@ def mode(
 
     Parameters
     ----------
+    model
+        What to find the best configuration of.
     evidence
         `{variable: state}`.
     num_best
@@ -77,6 +79,22 @@ def mode(
     progress
         Called with each `Moment`, in any thread; StopIteration from it ends the run with what there is.
 
+    Returns
+    -------
+    Mode
+        The best configurations found, and what no configuration exceeds.
+
+    Raises
+    ------
+    TooWideError
+        Where not even the least answer fits into the memory given.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
     >>> found = mode(Model.from_binary([0.5, -1.0], [3.0], [(0, 1)], names=["a", "b"]))
     >>> found.configuration, found.score, found.is_optimal
     ({'a': 0, 'b': 0}, 1.5, True)

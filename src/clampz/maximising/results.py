@@ -18,7 +18,15 @@ ModeStop = Literal["optimal", "time", "memory", "interrupt", "callback"]
 
 
 class Moment(NamedTuple):
-    """What was known of the largest score at a moment: what a progress callback is given."""
+    """What was known of the largest score at a moment: what a progress callback is given.
+
+    Attributes
+    ----------
+    seconds
+        Since the run began.
+    lower, upper
+        The best score found by then, and what no configuration exceeds.
+    """
 
     seconds: float
     lower: float
@@ -79,6 +87,7 @@ class Mode:
 
     @property
     def gap(self) -> float:
+        """Upper end less lower end."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     @cached_property

@@ -19,7 +19,17 @@ HARD_STRENGTH = 1e4
 
 
 class BinaryForm(NamedTuple):
-    """score(x) = constant + sum theta_i x_i + sum W_ij / 2 [x_i = x_j], with W in the order of the model's edges."""
+    """The paper's form of a binary model: score(x) = constant + sum theta_i x_i + sum W_ij / 2 [x_i = x_j].
+
+    Attributes
+    ----------
+    theta
+        (n,) what state 1 of each variable adds.
+    W
+        (m,) the weights, in the order of the model's edges: attractive where they are positive.
+    constant
+        Added to every score.
+    """
 
     theta: Floats
     W: Floats

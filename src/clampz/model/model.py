@@ -70,6 +70,8 @@ class Model(Variables):
     factors
         Those of three or more variables, `(scope, table)` each; empty for a pairwise model.
 
+    Examples
+    --------
     >>> model = Model(unary=[[0.0, 1.0], [0.0, 0.0, 2.0]], pairwise={(0, 1): [[0, 0, 1], [1, 0, 0]]})
     >>> model
     Model(2 variables of 2 to 3 states, 1 edge)
@@ -317,8 +319,8 @@ class Model(Variables):
 
     @cached_property
     def strength(self) -> Floats:
-        """(m,) the largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)| of each edge: |W| for binary models, for any number of
-        labels."""
+        """(m,) the largest `|t(a,b) + t(c,d) - t(a,d) - t(c,b)|` of each edge: `|W|` for binary models, for any number
+        of labels."""
         return read_only(strengths(self.pairwise) if self.pair_form is None else np.abs(self.pair_form.W))
 
     @cached_property

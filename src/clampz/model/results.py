@@ -173,7 +173,16 @@ class Estimates(Listed[Estimate]):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
     b, `estimates.marginals[b]` its marginals.
 
-    `bound` is that of every lane with a log Z; where that is nan, because the run ended before, the lane has none.
+    Attributes
+    ----------
+    log_z, lower, upper, value, converged, num_iter, residual
+        (B,) as in `Estimate`.
+    bound
+        That of every lane with a log Z; where that is nan, because the run ended before, the lane has none.
+    stopped_by, notes
+        Why the run of each lane ended, and what there is to say of it.
+    marginals, pairwise_marginals, factor_marginals
+        Lane by lane: `marginals[b][i][a]`.
     """
 
     method: str

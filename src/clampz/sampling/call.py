@@ -49,6 +49,8 @@ def sample(
 
     Parameters
     ----------
+    model
+        What to draw from.
     num_samples
         How many; fewer come back where time is over before, or after Ctrl-C, and `reason` says so.  More than fit in
         memory are had by `sample_blocks`.
@@ -67,6 +69,22 @@ def sample(
     progress
         Called now and then with a `Progress`; it may raise StopIteration to stop the run.
 
+    Returns
+    -------
+    Samples
+        Their states, weights, and what they are.
+
+    Raises
+    ------
+    TooWideError
+        With `method="exact"`, where the model does not fit into memory.
+    ModelError
+        Where no configuration is possible: Z = 0.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> samples = sample(generators.grid(5, 5, rng=0), 500, rng=1)
     >>> samples.kind, samples.states.shape
@@ -96,6 +114,27 @@ def sample_blocks(
 
     Only one block is in memory at a time.  Time counts from the first one on, with what is done between two of them.
 
+    Parameters
+    ----------
+    model, evidence, method, limit, time, memory, threads, rng, progress
+        As for `sample`.
+    num_samples
+        How many in all; None for any number, as long as they are asked for.
+    block_size
+        How many in a block; as many as memory allows if None.
+
+    Returns
+    -------
+    iterator of Samples
+        Blocks, the last one perhaps smaller; together they are what `sample` would return.
+
+    Raises
+    ------
+    TooWideError, ModelError, OptionError
+        As for `sample`.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> sum(len(block) for block in sample_blocks(generators.cycle(5, rng=0), 1000, block_size=300))
     1000

@@ -51,6 +51,8 @@ def simplify(
 
     Parameters
     ----------
+    model
+        What to simplify; it stays as it is.
     keep
         Variables that stay, with all of their states, by index or name: for evidence to come, clamps, joint queries.
     operation
@@ -70,6 +72,20 @@ def simplify(
     watch
         The clock of the run that this is a part of, in place of `time`.
 
+    Returns
+    -------
+    Simplified
+        The smaller model, what was done in words, and the way back for bounds, marginals and states.
+
+    Raises
+    ------
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+
+    Examples
+    --------
     >>> model = Model.from_binary([0.5, 0.0, 1.0], [1.0, 1.0], [(0, 1), (1, 2)])
     >>> simplify(model).model.num_variables
     0

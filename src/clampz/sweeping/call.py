@@ -81,6 +81,8 @@ def sweep(
 
     Parameters
     ----------
+    model
+        At inverse temperature 1.
     beta
         Inverse temperatures >= 0, in any order: the whole score is multiplied by each, hard zeros staying what they
         are.  At 0 log Z is the logarithm of the number of possible configurations.
@@ -94,12 +96,30 @@ def sweep(
         Seconds at most, in even shares.  By default 30, or 60 where all of it can be solved exactly in that.
     memory
         Bytes, or text such as "2GB"; None for half of what is free.
+    threads
+        To work with; None for all cores.
     rng
         Of the chance in starts and structures; with None it is the same every time.
     progress
         Called now and then with a `Progress`, whose lanes are the inverse temperatures, or with a `Bracket` as it
         closes; StopIteration from it ends the run with what there is.
 
+    Returns
+    -------
+    Sweep
+        An entry of each of its arrays for each beta, in the order given.
+
+    Raises
+    ------
+    TooWideError
+        With `method="exact"` or "regions", where the model does not fit into memory.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> found = sweep(generators.grid(3, 3, rng=0), [0.0, 0.5, 1.0])
     >>> print(found.by, f"{found.entropy[0]:.6f}")

@@ -73,6 +73,13 @@ class Choice(NamedTuple):
 def selectors() -> dict[str, str]:
     """Every selector by name, with what it scores.
 
+    Returns
+    -------
+    dict
+        `{name: what it scores}`, in the order in which the paper has them.
+
+    Examples
+    --------
     >>> list(selectors())[:5]
     ['maxW0', 'maxW', 'Mpower', 'frustCycles', 'strongCycles']
     >>> selectors()["maxW+TRE"]
@@ -127,6 +134,8 @@ def scores(
 
     Parameters
     ----------
+    model
+        What to score the variables of.
     selector
         One of `selectors()`, or several; None for all that are defined for the model.
     evidence
@@ -140,6 +149,22 @@ def scores(
     time, threads, rng, progress
         Limits, chance and the listener of that run of TRW; scores that there was no time for are nan.
 
+    Returns
+    -------
+    numpy.ndarray
+        (n,) in the order of the variables.
+
+    Raises
+    ------
+    ModelError
+        Where a selector that looks at cycles is asked about other than binary models with finite potentials.
+    OptionError
+        Where an option is unknown, out of range, or of another kind than the call takes.
+    EvidenceError
+        Where evidence names a variable or a state that the model does not have, or contradicts itself.
+
+    Examples
+    --------
     >>> from clampz import generators
     >>> lamp = generators.lamp(weights=2.0)
     >>> scores(lamp, "maxW0").tolist()

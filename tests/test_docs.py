@@ -1,0 +1,136 @@
+"""The site: its examples and tutorials run, its commands too, and every public name is described in full."""
+
+import doctest
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clampz as cz
+from clampz import cli
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+DOCTESTED = [ROOT / "README.md", DOCS / "index.md", DOCS / "tour.md"]
+TUTORIALS = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.name != "index.md")
+# Pages that need a library which is not in the extra `dev`.
+NEEDED = {"pgmpy.md": "pgmpy", "dimod.md": "dimod"}
+# What a cell may begin with that is for the page and not for Python.
+SHELL = "%%bash\n"
+
+
+def cells(page: Path) -> Iterator[str]:
+    """The code cells of a page, without the lines that say how they are shown."""
+    for cell in re.findall(r"^```\{code-cell\} python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S):
+        yield re.sub(r"\A(:.*\n)+\n", "", cell)
+
+
+@pytest.mark.parametrize("page", DOCTESTED, ids=lambda page: page.name)
+def test_examples_run(page, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    text = re.sub("^```.*$", "", page.read_text(encoding="utf-8"), flags=re.M)  # a fence would be taken for output
+    examples = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples)
+    assert results.attempted > 3
+    assert results.failed == 0
+
+
+@pytest.mark.filterwarnings("default")  # those of other libraries are theirs
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_tutorials_run(page, tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    pytest.importorskip(NEEDED.get(page.name, "matplotlib"))
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("agg")
+    scope: dict[str, Any] = {}
+    found = list(cells(page))
+    assert found
+    for cell in found:
+        exec(compile(cell, page.name, "exec"), scope)
+    matplotlib.pyplot.close("all")
+
+
+def test_commands_run(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("rich")
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    lines = [line for cell in cells(DOCS / "command_line.md") for line in cell.removeprefix(SHELL).splitlines()]
+    commands = [shlex.split(line) for line in lines]
+    assert {"solve", "bound", "sample", "sweep", "uai"} <= {
+        command[1] for command in commands if command[0] == "clampz"
+    }
+    for command in commands:
+        match command:
+            case ["clampz", *arguments]:
+                assert cli.main(arguments) == 0, arguments
+            case ["echo", text, ">", file]:
+                Path(file).write_text(f"{text}\n")
+            case ["cat", file]:
+                assert Path(file).read_text()
+            case _:
+                raise AssertionError(f"expected clampz, echo or cat, found {command}")
+
+
+def test_every_tutorial_is_in_the_index():
+    listed = re.findall(r"^\w+$", (DOCS / "tutorials" / "index.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(listed) == [page.stem for page in TUTORIALS]
+
+
+def test_files_beside_the_pages_are_there():
+    targets = {
+        target
+        for page in DOCS.rglob("*.md")
+        for target in re.findall(r"\]\(site:([^)]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert targets
+    assert [target for target in targets if not (DOCS / "paper" / target).exists()] == []
+
+
+def functions() -> list[tuple[str, Any]]:
+    """Every public function, those of public modules included; pictures have a house style of their own."""
+    modules = [(f"{name}.", getattr(cz, name)) for name in cz.__all__ if inspect.ismodule(getattr(cz, name))]
+    found = [(name, getattr(cz, name)) for name in cz.__all__]
+    for prefix, module in modules:
+        named = getattr(module, "__all__", ["log_z"])
+        found += [(prefix + name, getattr(module, name)) for name in named]
+    return [
+        (name, each)
+        for name, each in found
+        if callable(each) and not inspect.isclass(each) and not name.startswith("plot_")
+    ]
+
+
+def sections(doc: str) -> dict[str, str]:
+    """The sections of a docstring, by their headings."""
+    parts = re.split(r"^(\w+)\n-{4,}\n", doc, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize(("name", "function"), functions(), ids=[name for name, _ in functions()])
+def test_every_function_is_described_in_full(name, function):
+    found = sections(inspect.getdoc(function) or "")
+    entries = re.findall(r"^(\w[\w, ]*)$", found.get("Parameters", ""), re.M)
+    described = {word for entry in entries for word in entry.split(", ")}
+    signature = inspect.signature(function)
+    assert set(signature.parameters) - described == set()
+    assert "Examples" in found
+    if signature.return_annotation is not None:  # that of a method has none: it returns estimates
+        assert "Returns" in found
+
+
+@pytest.mark.parametrize("name", [name for name in cz.__all__ if inspect.isclass(getattr(cz, name))])
+def test_every_class_says_what_it_is(name):
+    kind = getattr(cz, name)
+    assert kind.__doc__
+    assert not kind.__doc__.startswith(f"{name}(")  # what a dataclass says for itself
+    thin = [
+        member
+        for member, value in vars(kind).items()
+        if not member.startswith("_") and inspect.isfunction(value) and not value.__doc__
+    ]
+    assert set(thin) <= {"item"}  # of a sequence: its own class says it
