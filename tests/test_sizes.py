@@ -19,11 +19,12 @@ HOUSE = Path(cz.__file__).parent
 WORDS = {"MAX", "MOST", "LIMIT", "LARGE", "LARGEST", "LONGEST", "HUGE", "HOPELESS", "SMALL", "DENSE", "BLOCK", "CHUNK"}
 WORDS |= {"PIECE", "BYTES", "ENTRIES", "FREE", "RANGE", "KEPT", "FULL", "WORD", "WORK", "STEPS"}
 # Rooms that compute nothing of their own: limits of the pictures and of the reproduction.
-WITHOUT = ("paper", "plotting", "cli", "interop")
+WITHOUT = ("paper", "plotting", "reporting", "cli", "interop")
 
 # Named alike, and no limit of size.
 NO_SIZES = {
     "wording:MOST_DECIMALS": "decimals that are shown",
+    "wording:MOST_IN_FULL": "how a number is shown",
     "_kernels.jit:KEPT_STATES": "folders on disk",
     "_kernels.elimination_forwards:OUT_OF_RANGE": "a status",
     "_kernels.simd_math:EXP_LIMIT": "tests/kernels/test_simd_math.py",
@@ -93,6 +94,7 @@ NO_SIZES = {
     "bracketing.beginning:LARGE_SHARE": "a share of the time",
     "bracketing.search:LONGEST_SHARE": "a share of the time",
     "bracketing.beginning:LONGEST_QUICK": "seconds",
+    "bracketing.beginning:LONGEST_COUNTING": "seconds",
     "_kernels.mini_buckets_passes:LARGEST_V": "a logarithm of a weight",
     "_kernels.mini_buckets_passes:LARGEST_SHIFT": "tests/mini_buckets/test_descent.py",
     "mini_buckets.structure:ENTRIES_PER_LIMIT": "an estimate of a size",

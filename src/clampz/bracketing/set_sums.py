@@ -18,6 +18,8 @@ from clampz.workers import Crew, Job
 # The share of the time left that a round has, and seconds at least, but of the first; seconds at most in which a
 # separator is chosen; and rounds in a row that may come to nothing.
 SHARE, SECONDS, CHOOSING, MOST_IDLE = 0.2, 1.0, 4.0, 3
+# Seconds of a run in which a separator is worth looking for: in less, regions make more of the time it takes.
+LEAST_RUN = 5.0
 # The share of the time left that sums over a separator are expected to have.
 SEPARATOR_SHARE = 0.35
 # Nats that the lower end must be expected to gain in all the time there is.
@@ -96,6 +98,9 @@ class SetSums:
         if ladder is None or ladder.state is None or ladder.regions is None:
             return False
         if not self._has_zeros and ladder.upper == math.inf:
+            return False
+        if not self._has_zeros and watch.used + watch.left() < LEAST_RUN:
+            self._is_over = True
             return False
         options, memory = self.options, self.options.worker_bytes
         if not self._has_zeros:
