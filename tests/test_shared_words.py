@@ -12,7 +12,7 @@ import clampz as cz
 from enumerated import brute_force, log_sum, random_model
 
 # Public functions that ask nothing of a model: they make one, change its form, draw it, or say what there is.
-ASK_NOTHING = {"branches", "log_ratio", "methods", "plot_clamped", "plot_model", "read", "selectors", "tie", "write"}
+ASK_NOTHING = {"branches", "methods", "plot_clamped", "plot_model", "read", "selectors", "tie", "write"}
 WORDS = ("evidence", "time", "memory", "threads", "rng", "progress")
 # What a call has no use for, and why.
 WITHOUT = {
@@ -62,7 +62,14 @@ ASKED = {
     "scores": lambda **more: cz.scores(MODEL, "maxW", **more).sum(),
     "simplify": lambda **more: cz.exact(cz.simplify(MODEL, **more).model).log_z,
     "probability": lambda **more: cz.probability(MODEL, {"colour": "red"}, **more).estimate,
+    "log_ratio": lambda **more: cz.log_ratio(MODEL, MODEL.at(0.5), **more).estimate,
+    "sample": lambda **more: cz.sample(MODEL, 50, **more).log_z,
+    "sample_blocks": lambda **more: next(cz.sample_blocks(MODEL, 50, **more)).log_z,
+    "mode": lambda **more: cz.mode(MODEL, **more).score,
+    "sweep": lambda **more: cz.sweep(MODEL, 0.5, **more).log_z[0],
 }
+# What has its evidence in its rows.
+NOT_ASKED = {"fit"}
 
 
 def takes(name, word):
@@ -116,7 +123,14 @@ def test_limits_and_chance_are_said_alike(name):
 
 
 def test_every_call_is_asked():
-    assert set(ASKED) <= set(calls())
+    assert set(ASKED) == set(calls()) - NOT_ASKED
+
+
+@pytest.mark.parametrize("name", calls())
+def test_what_is_no_model_is_refused(name):
+    more = {"scores": ["maxW"], "probability": [{0: 0}], "log_ratio": [MODEL], "sweep": [1.0], "fit": [[[0]]]}
+    with pytest.raises(cz.OptionError, match=r"model: expected a Model .*cz.read.*, found 'model.uai'"):
+        calls()[name]("model.uai", *more.get(name, []), **({"k": 1} if name == "clamp" else {}))
 
 
 @pytest.mark.parametrize("name", ["mean_field", "bethe", "trw", "bound", "bound_marginals", "clamp", "regions"])

@@ -18,6 +18,7 @@ from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
+from clampz.model.fixing import check_model
 from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, nothing
 from clampz.model.several_runs import SeveralRuns, in_their_order
 from clampz.model.starts import Start, start_marginals
@@ -188,6 +189,8 @@ class Approximation(Generic[OptionsT]):
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimate | Estimates:
+        if not isinstance(model, Batch):
+            check_model(model)
         chosen = self.options(options, self.with_rng(changes, rng))
         watch = Watch(chosen.time, progress, grace=_grace(model.model if isinstance(model, Batch) else model))
         with watch.interruptible():

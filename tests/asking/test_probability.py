@@ -159,6 +159,9 @@ def test_events_by_name_and_sets_of_states():
     assert "P(colour = blue, wet = yes)" in repr(both) and "stopped by exact" in repr(both)
     assert "P(0 = 0 or 2)" in repr(cz.probability(cz.Model([[0.0, 1.0, 2.0]]), {0: [0, 2]}))
     assert as_event(model, {"colour": [0, 1], 0: [1, 2]}) == {0: (1,)}
+    assert as_event(model, {"colour": np.int64(1), "wet": np.array(["yes"])}) == {0: (1,), 1: (1,)}
+    with pytest.raises(cz.EvidenceError, match=r"unknown state array\(1\) of variable 'colour'"):
+        as_event(model, {"colour": np.array(1)})
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,47 @@ def test_nothing_is_known_without_time():
 def test_an_estimate_that_the_ends_refute_is_given_up():
     """Bethe's value may be inside at first, and far outside later: then it is no estimate, let alone at an end."""
     side = sides.Side(cz.Model([[0.0, 0.0]]), guess=311.0)
+    other = sides.Side(side.model, lower=100.0, upper=100.0, is_closed=True)
+
+    def taken_for():
+        return sides.Interval.of_difference(side, other).estimate + 100.0
+
     side.learn(188.0, 427.0)
-    assert side.value == 311.0
+    assert taken_for() == 311.0
     side.learn(188.0, 310.5)
-    assert side.value == 310.5
+    assert taken_for() == 310.5
     side.learn(188.0, 220.0)
-    assert side.value == 204.0
+    assert taken_for() == 204.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        ({"lower": 0.0, "upper": 9.0, "guess": 1.0}, {"lower": 0.0, "upper": 8.0, "guess": 2.0}, -1.0),
+        ({"lower": 0.0, "upper": 9.0, "guess": 1.0}, {"lower": 0.0, "upper": 8.0}, 0.5),
+        ({"lower": 0.0, "upper": 9.0, "guess": 1.0}, {"lower": 4.0, "upper": 4.0, "is_closed": True}, -3.0),
+        ({"lower": 0.0, "guess": 1.0}, {"lower": 3.0, "upper": 8.0}, -3.0),
+        ({"upper": 0.0}, {"lower": 3.0, "upper": 8.0}, -8.0),
+        ({"upper": 0.0}, {"lower": 3.0}, math.nan),
+        ({}, {}, math.nan),
+    ],
+)
+def test_an_estimate_is_of_what_is_alike_on_both_sides(one, other, wanted):
+    """Of Bethe's value for the one and the middle of far ends for the other, anything would come."""
+    model = cz.Model([[0.0, 0.0]])
+    found = sides.Interval.of_difference(sides.Side(model, **one), sides.Side(model, **other))
+    assert found.estimate == wanted or (math.isnan(wanted) and math.isnan(found.estimate))
+
+
+def test_evidence_that_one_model_forbids_is_no_error():
+    """Whether a table shows it or two zeros that follow from each other."""
+    differ = [[-math.inf, 0.0], [0.0, -math.inf]]
+    strict = cz.Model(np.zeros((3, 2)), {(0, 1): differ, (1, 2): differ}, names="abc")
+    free = cz.Model(np.zeros((3, 2)), names="abc")
+    for evidence in ({"a": 0, "b": 0}, {"a": 0, "c": 1}):
+        assert cz.log_ratio(strict, free, evidence=evidence).upper == -math.inf
+        assert cz.log_ratio(free, strict, evidence=evidence).lower == math.inf
+        with pytest.raises(cz.EvidenceError, match="there is no ratio"):
+            cz.log_ratio(strict, strict, evidence=evidence)
+    with pytest.raises(cz.EvidenceError, match="unknown variable 'd'"):
+        cz.log_ratio(strict, free, evidence={"d": 0})

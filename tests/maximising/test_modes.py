@@ -261,6 +261,27 @@ def test_too_little_memory_leaves_what_takes_none():
     assert found.stopped_by == "memory" and not found.is_optimal and found.lower <= ranked(model)[0][0] <= found.upper
 
 
+@pytest.mark.parametrize("num_best", [1, 5])
+def test_there_is_a_configuration_where_there_is_no_time_for_bounds(num_best, monkeypatch):
+    """Of several that are asked for, the one that local search finds is better than none."""
+    monkeypatch.setattr(parts, "BUILDING_SHARE", 0.0)
+    model = frustrated()
+    found = cz.mode(model, num_best=num_best, time=0.2)
+    assert 1 <= len(found.best) <= num_best and not found.is_optimal and found.stopped_by == "time"
+    assert found.score == math.fsum(terms(model, found.states.tolist())) <= ranked(model)[0][0] <= found.upper
+
+
+def test_an_exact_bound_is_searched_by_to_the_end(monkeypatch):
+    """Many configurations take more nodes than a turn of the search has; no other bound is looked for meanwhile."""
+    monkeypatch.setattr(parts, "NODES_AT_A_TIME", 8)
+    made = []
+    bound = parts.heuristic
+    monkeypatch.setattr(parts, "heuristic", lambda *args: made.append(args) or bound(*args))
+    model = frustrated()
+    check(model, cz.mode(model, num_best=400, threads=1), ranked(model), 400)
+    assert len(made) == 1
+
+
 def test_more_configurations_than_memory_holds_are_refused():
     with pytest.raises(cz.TooWideError, match=r"the best 10,000,000 configurations of 11 variables need .* num_best="):
         cz.mode(frustrated(), num_best=10**7, memory="100MB")

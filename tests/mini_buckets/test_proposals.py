@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from random_factors import random_factors
 
-from clampz.mini_buckets import proposals
+from clampz.mini_buckets import proposals, tables
 from clampz.mini_buckets.descent import State, optimise
 from clampz.mini_buckets.proposals import Proposal
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables
+from clampz.watch import Overdue
+from watches import Asked
 
 SEED = 5
 
@@ -75,3 +77,13 @@ def test_blocks_hold_what_they_are_allowed(monkeypatch):
         monkeypatch.setattr(proposals, "BLOCK_NUMBERS", numbers)
         found = proposal(model, 4)
         assert found.block_size == len(found.draw(SEED, 0).states) == max(1, min(numbers // n, proposals.MOST_IN_BLOCK))
+
+
+def test_a_lane_is_laid_out_in_pieces_and_left_between_them(monkeypatch):
+    model = random_factors(np.random.default_rng(SEED))
+    layout = Tables.of(model, Structure.of(model, 2**16))
+    whole = State.upper(layout, model.unary.flat).theta
+    monkeypatch.setattr(tables, "PIECE", 7)
+    assert np.array_equal(State.upper(layout, model.unary.flat, watch=Asked(10**6)).theta, whole)
+    with pytest.raises(Overdue):
+        State.upper(layout, model.unary.flat, watch=Asked(2))

@@ -217,6 +217,8 @@ def test_bad_input():
         cz.sample_blocks(GRID, block_size=0)
     with pytest.raises(cz.EvidenceError):
         cz.sample(GRID, evidence={99: 0})
+    with pytest.raises(cz.EvidenceError):  # before the first block is asked for
+        cz.sample_blocks(GRID, evidence={99: 0})
 
 
 def test_models_of_every_size():

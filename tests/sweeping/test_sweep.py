@@ -10,6 +10,7 @@ import pytest
 import clampz as cz
 from clampz.errors import EvidenceError, OptionError, TooWideError
 from clampz.sweeping import call
+from clampz.watch import Watch
 from mini_buckets.random_factors import random_factors
 from naive import enumerate_factors
 from test_temperatures import EXACT, thermodynamics
@@ -110,11 +111,40 @@ def test_where_exact_sums_do_not_fit_log_z_is_bracketed(monkeypatch):
         assert other.gap[0] < 1.0
 
 
+def test_models_too_large_for_regions_have_the_bound_of_trees(monkeypatch):
+    """Beside what `bound` finds in what time is left."""
+    model = torus(6, 6, 0.44)
+    for name, value in (("EXACT_SHARE", 0.0), ("LEAST_LIMIT", 2**20)):
+        monkeypatch.setattr(call, name, value)
+    monkeypatch.setattr(call, "bound", lambda model, **_: cz.mean_field(model))
+    found = cz.sweep(model, [0.3], time=20.0)
+    assert found.upper[0] == pytest.approx(cz.trw(model, beta=0.3).upper, abs=1e-6)
+    assert found.lower[0] <= kaufman(6, 6, 0.44 * 0.3) <= found.upper[0]
+
+
+def test_where_memory_is_too_short_for_methods_there_are_ends_alone(monkeypatch):
+    model = torus(6, 6, 0.44)
+    monkeypatch.setattr(call, "EXACT_SHARE", 0.0)
+    monkeypatch.setattr(call, "bytes_per_lane", lambda _: math.inf)
+    for least in (call.LEAST_LIMIT, 2**20):
+        monkeypatch.setattr(call, "LEAST_LIMIT", least)
+        found = cz.sweep(model, [0.3], time=5.0)
+        assert found.lower[0] <= kaufman(6, 6, 0.44 * 0.3) <= found.upper[0] and found.gap[0] < 1.0
+        assert np.isnan([found.log_z[0], found.energy[0], found.heat_capacity[0]]).all() and found.by == ("bracket",)
+
+
 def test_what_the_ends_refute_is_not_shown(monkeypatch):
     """On a frustrated complete graph Bethe's mean score is far above the largest one."""
     model = cz.generators.complete(16, weights=(-8, 8), rng=0)
     monkeypatch.setattr(call, "EXACT_TIME", 0.0)
     monkeypatch.setattr(call, "DEFAULT_TIME", 4.0)
+    solved = call._Sweeping._solved
+
+    def settled(self, method, beta, watch, **own):
+        """Bethe as it is when it settles: what it says before depends on how quick it is."""
+        return solved(self, method, beta, Watch() if method is call.bethe else watch, **own)
+
+    monkeypatch.setattr(call._Sweeping, "_solved", settled)
     found = cz.sweep(model, [0.0, 0.3, 1.0, 2.0])
     assert found.by == ("bracket",) * 4
     shown = ~np.isnan(found.energy)

@@ -133,8 +133,8 @@ def probability(
     options = BoundOptions(**with_rng({"gap": gap, "time": time, "memory": memory, "threads": threads}, rng))
     watch = Watch(options.time)
     with watch.interruptible():
-        states = as_event(model, event)
         base = given(model, evidence)
+        states = as_event(base, event)
         inside, other, is_outside = _both(base, states)
         shared = _with_unary(base, base.unary.flat)
 
@@ -164,7 +164,7 @@ def as_event(model: Model, event: Event) -> dict[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
     for variable, said in event.items():
         i = model.variable_index(variable)
-        several = isinstance(said, Iterable) and not isinstance(said, str)
+        several = isinstance(said, Iterable) and not isinstance(said, str) and getattr(said, "ndim", 1) > 0
         states = {model.state_index(variable, state) for state in (said if several else [said])}
         if not states:
             raise EvidenceError(f"event: expected at least one state of variable {variable!r}, found none")

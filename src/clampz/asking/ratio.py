@@ -92,7 +92,7 @@ def log_ratio(
     options = BoundOptions(**with_rng({"gap": gap, "time": time, "memory": memory, "threads": threads}, rng))
     watch = Watch(options.time)
     with watch.interruptible():
-        one, other = Side.of(given(model_a, evidence)), Side.of(given(model_b, evidence))
+        one, other = _side(model_a, evidence), _side(model_b, evidence)
 
         def found(stopped_by: AskedStop = "left") -> LogRatio:
             lower, upper, estimate = Interval.of_difference(one, other)
@@ -104,3 +104,13 @@ def log_ratio(
         if one.is_impossible and other.is_impossible:
             raise EvidenceError("both models have Z = 0, every configuration being impossible: there is no ratio")
         return found(reason)
+
+
+def _side(model: Model, evidence: Evidence | None) -> Side:
+    """A model under evidence; it may be evidence that only the other model allows."""
+    if evidence is not None:
+        model.findings(evidence)  # refuses what is no evidence
+    try:
+        return Side.of(given(model, evidence))
+    except EvidenceError:
+        return Side.impossible(model)

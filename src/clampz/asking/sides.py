@@ -77,14 +77,14 @@ class Side:
         return 0.0 if self.is_closed else self.upper - self.lower
 
     @property
-    def value(self) -> float:
-        """What log Z is taken for: the estimate, unless the ends have refuted it since; or the middle, or the end that
-        there is; nan for nothing."""
+    def values(self) -> tuple[float, float, float, float]:
+        """What log Z may be taken for, best first and nan or infinite where there is none: the estimate, unless the
+        ends have refuted it since, or the middle of closed ends; the middle; the ends."""
+        middle = self.lower + (self.upper - self.lower) / 2
+        estimate = middle if self.is_closed else math.nan
         if self.guess is not None and self.lower - NEAR <= self.guess <= self.upper + NEAR:
-            return min(max(self.guess, self.lower), self.upper)
-        if self.lower == self.upper or math.isinf(self.upper):
-            return self.lower if self.lower > -math.inf or self.is_impossible else math.nan
-        return self.upper if math.isinf(self.lower) else self.lower + (self.upper - self.lower) / 2
+            estimate = min(max(self.guess, self.lower), self.upper)
+        return estimate, middle, self.lower, self.upper
 
 
 class Interval(NamedTuple):
@@ -102,7 +102,10 @@ class Interval(NamedTuple):
             return cls(end, end, end)
         lower = _less(one.lower, other.upper, -1.0)
         upper = _less(one.upper, other.lower, 1.0)
-        return cls(lower, upper, min(max(one.value - other.value, lower), upper))
+        # of the same kind: the estimate of one and an end of the other say nothing together
+        differences = (a - b for a, b in zip(one.values, other.values, strict=True))
+        estimate = next((value for value in differences if math.isfinite(value)), math.nan)
+        return cls(lower, upper, min(max(estimate, lower), upper))
 
 
 def _less(a: float, b: float, sense: float) -> float:

@@ -16,7 +16,7 @@ from clampz.counting import is_available, worth_counting
 from clampz.errors import EvidenceError
 from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
-from clampz.model.fixing import given
+from clampz.model.fixing import check_model, given
 from clampz.options import Options, check_option, is_whole, memory_allowed
 from clampz.solution import Found, Solution
 from clampz.summing.exact import exact
@@ -124,6 +124,7 @@ def solve(
     >>> solve(generators.grid(4, 4, rng=0)).reason
     'The model is narrow enough to be solved exactly: width 6, 0.029 MB.'
     """
+    check_model(model)
     if k is not None:
         expected = f"a whole number from 0 to {model.num_variables}, the number of variables"
         check_option(is_whole(k) and 0 <= k <= model.num_variables, "k", expected, k)

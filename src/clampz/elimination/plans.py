@@ -310,6 +310,8 @@ class ExactPlan(NamedTuple):
                 own[states[-1] + 1 :] = False
             moves = Moves.of(scopes, np.array(fixed), np.array(states))
         restricted = Restriction.of(scopes, possible)
+        if watch is not None:
+            watch.check_overdue()
         elimination = Elimination.of(restricted.scopes, memory, marginals=marginals, order=order, watch=watch)
         return cls(restricted, elimination, moves)
 

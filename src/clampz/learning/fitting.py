@@ -27,6 +27,7 @@ from clampz.learning.parameters import Features, tables_of
 from clampz.learning.rows import as_rows
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.model.fixing import check_model
 from clampz.model.frames import records_frame
 from clampz.model.tables import read_only
 from clampz.numerics import EPS, Floats
@@ -250,6 +251,7 @@ def fit(
     >>> found.converged, [f"{p:.3f}" for p in (found.log_likelihood, 0.25 * np.log(0.25) * 2 + 0.5 * np.log(0.5))]
     (True, ['-1.040', '-1.040'])
     """
+    check_model(model)
     approximation = method_named(method)
     check_option(is_number(l2) and 0 <= l2 < math.inf, "l2", "a number >= 0", l2)
     check_option(is_number(tol) and tol >= 0, "tol", "a number >= 0", tol)

@@ -206,7 +206,7 @@ class Ascent:
         if not whole.is_done:
             whole.climb(watch, min(FIRST_KICKS * rest.num_variables, MOST_FIRST_KICKS))
             self.tell()
-            if self.limits.num_best == 1:
+            if self.limits.num_best == 1 and not watch.must_stop():
                 self._split(whole)
         del whole
         for k, part in enumerate(self.parts):

@@ -56,7 +56,7 @@ def heuristic(model: Model, watch: Watch, share: float, structure: Structure) ->
     there is one."""
     tables = Tables.of(model, structure)
     main = np.full(model.num_variables, -1, dtype=np.int64)
-    theta, size = tables.lane(model.unary.flat, main)
+    theta, size = tables.lane(model.unary.flat, main, watch)
     num_shifts, work = tables.num_shift_entries, tables.new_pass()
     shifts = best_shifts = np.zeros(num_shifts)
     best = math.inf

@@ -3,6 +3,7 @@ through what is between."""
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -78,8 +79,7 @@ class Part:
     @classmethod
     def of(cls, model: Model, variables: Integers, limits: Limits) -> "Part":
         part = cls(model, variables, limits, [], largest_sum(model))
-        if limits.num_best == 1 or not model.num_variables:
-            part.take(first_states(model))
+        part.take(first_states(model))
         part._bound_by(part.upper)
         part.is_done = part.is_done or not model.num_variables
         return part
@@ -106,7 +106,7 @@ class Part:
 
     def climb(self, watch: Watch, num_kicks: int) -> None:
         """Local search from the best so far."""
-        if self.is_done or self.limits.num_best > 1 or not self._has_terms(watch):
+        if self.is_done or not self._has_terms(watch):
             return
         assert self._terms is not None
         begin = self.found[0][1] if self.found else first_states(self.model)
@@ -115,8 +115,11 @@ class Part:
         self.take(self._terms.climb(begin, num_kicks, rng, watch))
 
     def bound(self, watch: Watch, workers: Workers, tell: Callable[[], object]) -> None:
-        """Bounds of one limit after another, each with a search of about as long, as far as time and memory allow."""
+        """Bounds of one limit after another, each with a search of about as long, as far as time and memory allow; none
+        where there is one that is exact."""
         limit, best = FIRST_LIMIT, self._search.heuristic if self._search is not None else None
+        if best is not None and best.is_exact:
+            return
         while not self.is_done and limit <= LARGEST_LIMIT and not self._too_late(watch):
             self._search = None
             try:
@@ -152,7 +155,7 @@ class Part:
             lower = self.lower if self.limits.num_best == 1 else -math.inf
             search.go_on(some, self.limits.gap, watch, lower=lower)
             num_nodes -= some
-            self._take_from(search)
+            self.take(*search.found)
             self._bound_by(search.upper)
             self.is_done |= search.is_done
             tell()
@@ -196,7 +199,8 @@ class Part:
             size = num_bytes(self.model)
             self.lacks_memory = self.lacks_memory or size > TERMS_MEMORY * self.limits.num_bytes
             if not self.lacks_memory and TERM_SECONDS * size / 8 <= watch.left(TERMS_SHARE):
-                self._terms = Terms.of(self.model)
+                with suppress(Overdue):
+                    self._terms = Terms.of(self.model, watch)
         return self._terms is not None
 
     @property
@@ -204,22 +208,11 @@ class Part:
         """Bytes for tables and nodes."""
         return self.limits.num_bytes - (0 if self._terms is None else num_bytes(self.model))
 
-    def _take_from(self, search: BestFirst) -> None:
-        """What a search has found: all of the best few, which nothing else looks for."""
-        if self.limits.num_best == 1:
-            for states in search.found:
-                self.take(states.copy())
-            return
-        scores = self.model.scores(search.found)
-        best = np.argsort(-scores, kind="stable").tolist()
-        self.found = [(float(scores[k]), search.found[k]) for k in best]
-        if self.found:  # a bound, which the others are not: rounded once
-            first = self.found[0][1]
-            self.found[0] = (score_of(self.model, first), first)
-
-    def take(self, states: States) -> None:
-        """A configuration that was found, if it is possible, and better than what there was."""
-        score = score_of(self.model, states)
-        if score > self.lower:
-            self.found = [(score, states)]
-            self._bound_by(self.upper)
+    def take(self, *configurations: States) -> None:
+        """Configurations that were found, those of them that are possible and among the best so far."""
+        found = {states.tobytes(): (score, states) for score, states in self.found}
+        for states in configurations:
+            if (key := states.tobytes()) not in found and (score := score_of(self.model, states)) > -math.inf:
+                found[key] = score, states.copy()
+        self.found = sorted(found.values(), key=lambda each: -each[0])[: self.limits.num_best]
+        self._bound_by(self.upper)

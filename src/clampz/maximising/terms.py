@@ -11,7 +11,7 @@ from clampz.model import Model
 from clampz.model.contents import added_up
 from clampz.model.tables import offsets
 from clampz.numerics import EPS, Floats, Integers
-from clampz.watch import Watch
+from clampz.watch import UNLIMITED, Watch
 
 States = NDArray[np.int32]
 
@@ -38,23 +38,31 @@ class Terms:
     tables_at: Integers
 
     @classmethod
-    def of(cls, model: Model) -> "Terms":
+    def of(cls, model: Model, watch: Watch = UNLIMITED) -> "Terms":
+        """Overdue where the watch is over first."""
         n, m, factors = model.num_variables, model.num_edges, model.factors
         edges, states = model.edges.astype(np.int64), model.num_states
         scope = np.concatenate([np.arange(n), edges.ravel(), factors.variables])
         scope_start = np.concatenate([np.arange(n), n + 2 * np.arange(m), n + 2 * m + factors.scope_start])
+        watch.check_stop()
         pairs = np.ones((m, 2), dtype=np.int64)
         pairs[:, 0] = states[edges[:, 1]]
         tables = (model.unary, model.pairwise, factors)
         start = offsets(np.concatenate([np.diff(each.start) for each in tables]))
+        watch.check_stop()
         by_variable = np.argsort(scope, kind="stable")
+        watch.check_stop()
+        strides = np.concatenate([np.ones(n, dtype=np.int64), pairs.ravel(), factors.strides])
+        watch.check_stop()
+        flat = _without_zeros(np.concatenate([each.flat for each in tables]), start, scope_start, scope)
+        watch.check_stop()
         return cls(
             model=model,
             scope_start=scope_start,
             scope=scope,
-            strides=np.concatenate([np.ones(n, dtype=np.int64), pairs.ravel(), factors.strides]),
+            strides=strides,
             start=start,
-            flat=_without_zeros(np.concatenate([each.flat for each in tables]), start, scope_start, scope),
+            flat=flat,
             table_of=np.repeat(np.arange(len(start) - 1), np.diff(scope_start)),
             at_start=offsets(np.bincount(scope, minlength=n)),
             tables_at=by_variable,

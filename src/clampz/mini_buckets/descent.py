@@ -70,11 +70,11 @@ class State:
     _num_kept: int = 0
 
     @classmethod
-    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None) -> "State":
+    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, watch: Watch = UNLIMITED) -> "State":
         """An upper bound for the lane with these unary tables, from the shifts and weights of another lane of the same
-        structure, or from the beginning."""
+        structure, or from the beginning.  Overdue where the watch is over before it is laid out."""
         main = np.full(tables.model.num_variables, -1, dtype=np.int64)
-        theta, size = tables.lane(unary, main)
+        theta, size = tables.lane(unary, main, watch)
         begin = np.zeros(tables.num_shift_entries + len(size)) if x is None else x.copy()
         matching = MATCHED if x is None else ZEROS if _has_zeros(theta) else AS_THEY_ARE
         return cls(tables, "upper", theta, size, begin, main, matching, math.inf)

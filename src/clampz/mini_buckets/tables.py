@@ -12,9 +12,12 @@ from clampz.mini_buckets.structure import Structure
 from clampz.model.model import Model
 from clampz.model.tables import offsets, ranges, read_only
 from clampz.numerics import Floats, Integers
+from clampz.watch import UNLIMITED, Watch
 
 # Entries that the innermost loops run over: in the first cache with what they are added to.
 BLOCK = 256
+# Entries that are copied between two looks at the clock.
+PIECE = 2**20
 # Steps remembered by a state that is optimised.
 MEMORY = 10
 # Roundings of a clique's table beside one for each table that is added up in it.
@@ -53,10 +56,10 @@ class Tables:
         num_tables = np.bincount(added, minlength=len(size)) + np.diff(layout.link_start)
         return cls(model, structure, layout, theta, size, num_tables.astype(np.float64) + MORE_ROUNDINGS)
 
-    def lane(self, unary: Floats, main: Integers) -> tuple[Floats, Floats]:
+    def lane(self, unary: Floats, main: Integers, watch: Watch = UNLIMITED) -> tuple[Floats, Floats]:
         """theta and size of the lane with these unary tables, its own to write into; for a lower bound with these main
-        cliques, or for an upper one (-1)."""
-        theta, size = self.theta.copy(), self.size.copy()
+        cliques, or for an upper one (-1).  Overdue where the watch is over first."""
+        theta, size = _copied(self.theta, watch), self.size.copy()
         unary, n = _closed(unary), self.model.num_variables
         one, start = np.arange(n + 1), _closed(self.model.unary.start)
         clique, scratch = self.structure.unary_clique, _scratch(self.layout)
@@ -173,6 +176,16 @@ def _add(
 def _closed(array: NDArray[Any]) -> NDArray[Any]:
     """As kernels are compiled for what is a model's: contiguous, and closed to writing."""
     return read_only(np.ascontiguousarray(array).view())
+
+
+def _copied(flat: Floats, watch: Watch) -> Floats:
+    """A copy, piece by piece: a machine may be slow to give new memory, and what NumPy does cannot be stopped."""
+    out = np.empty_like(flat)
+    for begin in range(0, len(flat), PIECE):
+        if begin:
+            watch.check_stop()
+        out[begin : begin + PIECE] = flat[begin : begin + PIECE]
+    return out
 
 
 def _scratch(layout: CliqueLayout) -> mini_buckets_links.LinkScratch:

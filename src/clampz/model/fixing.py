@@ -17,6 +17,7 @@ from clampz.model.model import Model
 from clampz.model.tables import read_only
 from clampz.model.variables import Evidence
 from clampz.numerics import EPS, Floats, Integers, largest_size
+from clampz.options import check_option
 
 
 def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
@@ -47,8 +48,14 @@ def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[in
     unary[rows] = kept
 
 
+def check_model(model: object) -> None:
+    """Refuse what is no model, such as the name of a file."""
+    check_option(isinstance(model, Model), "model", "a Model (cz.read makes one of a file)", model)
+
+
 def given(model: Model, evidence: Evidence | None) -> Model:
     """The model under the evidence of a call, if there is any: see `Model.condition`."""
+    check_model(model)
     return model if evidence is None else model.condition(evidence)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from clampz.generators import Seed
 from clampz.model import Evidence, Model
+from clampz.model.fixing import check_model
 from clampz.numerics import log_sum_exp
 from clampz.options import check_whole
 from clampz.sampling.request import SampleRequest
@@ -139,6 +140,7 @@ def sample_blocks(
     >>> sum(len(block) for block in sample_blocks(generators.cycle(5, rng=0), 1000, block_size=300))
     1000
     """
+    check_model(model)
     check_whole("num_samples", num_samples, 0, or_none=True)
     check_whole("block_size", block_size, 1, or_none=True)
     size = max(1, STATES_IN_BLOCK // max(1, model.num_variables)) if block_size is None else block_size

@@ -100,7 +100,7 @@ def propose(
     if limit is None or exact:
         structure = _exact_structure(model, allowed, seconds, watch, must_be=exact)
     if structure is not None:
-        return Proposal.of(State.upper(Tables.of(model, structure), unary), unary, watch)
+        return Proposal.of(State.upper(Tables.of(model, structure), unary, watch=watch), unary, watch)
     if watch.left() < building_seconds(model):
         raise Overdue
     worth = BOUND_SHARE * seconds if math.isfinite(seconds) else EFFORT
@@ -119,7 +119,7 @@ def propose(
             structure = None
         elif laying > watch.left():
             raise Overdue
-    state = State.upper(Tables.of(model, structure), unary)
+    state = State.upper(Tables.of(model, structure), unary, watch=watch)
     if structure.num_cliques > model.num_variables:
         share = watch.share(2 * BOUND_SHARE)  # the rates that it is planned by may be wrong
         state = _optimised(model, state, chosen, allowed, worth, share, workers)

@@ -11,8 +11,8 @@ import numpy as np
 from clampz.errors import OptionError, unknown_name
 from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
-from clampz.model.fixing import given
-from clampz.options import Options, bytes_in_words, check_option, check_whole, memory_allowed
+from clampz.model.fixing import check_model, given
+from clampz.options import Options, bytes_in_words, check_whole, memory_allowed
 from clampz.sampling.proposing import BLOCK_STATES
 from clampz.sampling.samples import Kind
 from clampz.watch import Progress, Watch
@@ -49,12 +49,14 @@ class SampleRequest:
     progress: Callable[[Progress], object] | None
 
     def __post_init__(self) -> None:
-        check_option(isinstance(self.model, Model), "model", "a Model", self.model)
+        check_model(self.model)
         check_whole("num_samples", self.num_at_once, 0)
         if self.method not in METHODS:
             raise unknown_name("method", self.method, METHODS)
         check_whole("limit", self.limit, 2, or_none=True)
         _ = self.options, self.seed
+        if self.evidence is not None:
+            self.model.findings(self.evidence)
         if self.samples_bytes > SAMPLES_SHARE * self.allowed:
             raise OptionError(
                 f"{counted(self.num_at_once, 'sample')} of {counted(self.model.num_variables, 'variable')} take "
@@ -90,7 +92,7 @@ class SampleRequest:
 
     def given(self) -> Model:
         """The model with its evidence."""
-        return self.model if self.evidence is None else given(self.model, self.evidence)
+        return given(self.model, self.evidence)
 
     def watch(self) -> Watch:
         return Watch(self.options.time, self.progress)

@@ -76,6 +76,7 @@ class SumPlan:
         does."""
         if _is_quick(batch, watch) and engine != "planar":
             return cls(batch, None, ExactPlan.of(batch, memory, marginals=marginals, watch=watch), marginals)
+        _check_overdue(watch)
         planar = None
         if engine != "elimination" and batch.num_lanes == 1:
             try:
@@ -90,9 +91,12 @@ class SumPlan:
         if engine == "planar" and planar is not None:
             return planar
         simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch))
+        _check_overdue(watch)
         hopeless = marginals and math.isinf(sum_entries(possible_scopes(simpler.batch), HOPELESS_ENTRIES, watch))
+        _check_overdue(watch)
         ways, too_wide = cls._in_blocks(simpler, [], memory, room, watch) if hopeless else [], None
         if not ways:
+            _check_overdue(watch)
             try:
                 how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
                 ways = [cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)]
@@ -121,6 +125,7 @@ class SumPlan:
         alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch))
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
+        _check_overdue(watch)
         most = min((way.visits for way in joint), default=HOPELESS_ENTRIES) / MUCH
         if math.isinf(sum_entries(possible_scopes(alone.batch), most, watch)):
             return joint
@@ -286,6 +291,12 @@ def _is_quick(batch: Batch, watch: Watch | None) -> bool:
 
 def _share(watch: Watch | None) -> Watch | None:
     return None if watch is None else watch.share(SIMPLIFYING_SHARE)
+
+
+def _check_overdue(watch: Watch | None) -> None:
+    """Between the stages of a plan, each of which looks at all of the model."""
+    if watch is not None:
+        watch.check_overdue()
 
 
 def _planar(batch: Batch, plan: PlanarPlan, options: ExactOptions, watch: Watch) -> Estimates:

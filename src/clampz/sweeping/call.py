@@ -13,6 +13,7 @@ from clampz.approximations.accuracy import BETHE_TOL
 from clampz.approximations.bethe import bethe
 from clampz.approximations.regions import regions
 from clampz.approximations.registry import method_named
+from clampz.approximations.trw import trw
 from clampz.bracketing import Bracket, bound
 from clampz.bracketing.bracket import NEAR
 from clampz.errors import TooWideError
@@ -24,7 +25,7 @@ from clampz.model.results import Estimate, heat_capacities
 from clampz.model.temperatures import as_betas
 from clampz.numerics import Floats
 from clampz.options import Options, bytes_in_words, memory_allowed
-from clampz.signature import Approximation
+from clampz.signature import Approximation, bytes_per_lane
 from clampz.summing.exact import exact
 from clampz.summing.plans import ExactCost, exact_cost
 from clampz.sweeping.result import Sweep
@@ -128,8 +129,7 @@ def sweep(
     limits = Options(time=math.inf if time is None else time, threads=threads)
     watch = Watch(limits.time)
     chosen = None if str(method).lower() == "auto" else method_named(method)
-    if evidence is not None:
-        model = given(model, evidence)
+    model = given(model, evidence)
     betas = np.atleast_1d(as_betas(beta, Batch.of(model).sizes))
     own = 8 * _num_entries(model)
     allowed = memory_allowed(memory) - own
@@ -218,19 +218,24 @@ class _Sweeping:
         return self.bracketed(beta) if math.isnan(point.log_z) and not self.watch.must_stop() else point
 
     def bracketed(self, beta: float) -> _Point:
-        """Ends by regions, and by `bound` where there is time for a search or the model is too large for regions; the
-        rest by Bethe; nothing where there is no time even to begin."""
+        """Ends by regions, or by TRW and `bound` where the model is too large for them, and by `bound` where there is
+        time for a search; the rest by Bethe.  Nothing where there is no time even to begin, and ends alone where
+        memory is too short for methods on the whole."""
         if self._too_late(self.watch):
             return _Point()
-        share = self.watch.share(BRACKET_SHARE)
-        found = self._solved(bethe, beta, self.watch.share(BETHE_SHARE), tol=BETHE_TOL)
-        lower, upper = found.lower, found.upper
+        share, found, lower, upper = self.watch.share(BRACKET_SHARE), None, -math.inf, math.inf
+        has_room = bytes_per_lane(self.model) <= self.memory
+        if has_room:
+            found = self._solved(bethe, beta, self.watch.share(BETHE_SHARE), tol=BETHE_TOL)
+            lower, upper = found.lower, found.upper
         limit = self._limit(share.left(REGIONS_SHARE))
+        part = share.share(REGIONS_SHARE)
         if limit >= LEAST_LIMIT:
             with suppress(TooWideError):
-                part = share.share(REGIONS_SHARE)
                 closer = self._solved(regions, beta, part, limit=limit, marginals=False)
                 lower, upper = max(lower, closer.lower), min(upper, closer.upper)
+        elif has_room and not self._too_late(part):
+            upper = min(upper, self._solved(trw, beta, part).upper)
         if (limit < LEAST_LIMIT or share.left() > SEARCH_SECONDS) and not self._too_late(share):
             charged = self.batch.sizes.rounding(beta)
             bracket = bound(
@@ -243,7 +248,7 @@ class _Sweeping:
                 progress=self.tell,
             )
             lower, upper = max(lower, bracket.lower - charged), min(upper, bracket.upper + charged)
-        if not lower - NEAR <= found.log_z <= upper + NEAR:  # so much for Bethe's beliefs
+        if found is None or not lower - NEAR <= found.log_z <= upper + NEAR:  # so much for Bethe's beliefs
             return _Point(lower, upper, by="bracket")
         log_z = min(max(found.log_z, lower), upper)
         energy, heat = self._thermodynamics(found)
