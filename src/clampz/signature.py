@@ -25,6 +25,7 @@ from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, as_bytes, check_option
+from clampz.telling import Listener, heard
 from clampz.watch import GRACE, Overdue, Progress, Watch
 from clampz.wording import counted
 
@@ -83,7 +84,8 @@ class Approximation(Generic[OptionsT]):
         A whole number, or a numpy Generator whose next number is taken: the option `seed` by another name.  The result
         is the same every time without it, and a method without chance does not look at it.
     progress
-        Called now and then with a `Progress`; it may raise StopIteration to stop the run.
+        True for a live line that says how far it is; or called now and then with a `Progress`, and may raise
+        StopIteration to stop the run.
     options
         The method's options, whole; or single ones, by name:
 
@@ -134,7 +136,7 @@ class Approximation(Generic[OptionsT]):
         beta: float | None = None,
         start: Start | None = None,
         rng: Seed = None,
-        progress: Callable[[Progress], object] | None = None,
+        progress: Listener[Progress] = None,
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimate: ...
@@ -147,7 +149,7 @@ class Approximation(Generic[OptionsT]):
         beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
         rng: Seed = None,
-        progress: Callable[[Progress], object] | None = None,
+        progress: Listener[Progress] = None,
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimates: ...
@@ -160,7 +162,7 @@ class Approximation(Generic[OptionsT]):
         beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
         rng: Seed = None,
-        progress: Callable[[Progress], object] | None = None,
+        progress: Listener[Progress] = None,
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimates: ...
@@ -173,7 +175,7 @@ class Approximation(Generic[OptionsT]):
         beta: Sequence[float] | Floats,
         start: Start | None = None,
         rng: Seed = None,
-        progress: Callable[[Progress], object] | None = None,
+        progress: Listener[Progress] = None,
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimates: ...
@@ -185,15 +187,18 @@ class Approximation(Generic[OptionsT]):
         beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
         rng: Seed = None,
-        progress: Callable[[Progress], object] | None = None,
+        progress: Listener[Progress] = None,
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimate | Estimates:
         if not isinstance(model, Batch):
             check_model(model)
         chosen = self.options(options, self.with_rng(changes, rng))
-        watch = Watch(chosen.time, progress, grace=_grace(model.model if isinstance(model, Batch) else model))
-        with watch.interruptible():
+        grace = _grace(model.model if isinstance(model, Batch) else model)
+        with (
+            heard(progress, "solving") as listener,
+            Watch(chosen.time, listener, grace=grace).interruptible() as watch,
+        ):
             if isinstance(model, Batch):
                 if evidence is not None:
                     raise OptionError("evidence goes with a model; a batch has its evidence in its lanes")

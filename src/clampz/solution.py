@@ -7,22 +7,25 @@ import numpy as np
 
 from clampz.approximations.regions import RegionsOptions
 from clampz.bracketing import Bracket
+from clampz.bracketing.bracket import statistical
 from clampz.bracketing.drawn_marginals import DrawnMarginals
 from clampz.clamping.branches import Clamped
 from clampz.drawing import Drawable, Reportable
 from clampz.elimination.exact import ExactOptions
 from clampz.model import Model
+from clampz.model.cards import marginal_rows
 from clampz.model.factors import FactorTables
 from clampz.model.marginals import HasMarginals
 from clampz.model.results import Estimate
 from clampz.model.tables import PairTables, UnaryTables
-from clampz.wording import KINDS, Bound, counted, name_of, round_outward, title, with_error
+from clampz.showing import Card, Shown
+from clampz.wording import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, with_error
 
 Found = Estimate | Clamped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Solution(HasMarginals, Drawable, Reportable):
+class Solution(HasMarginals, Drawable, Reportable, Shown):
     """What `solve` found, by which method, and why that one.  `plot` draws how it came about, and `report("page.html")`
     writes a page about it.
 
@@ -193,14 +196,9 @@ class Solution(HasMarginals, Drawable, Reportable):
 
     def bounds_in_words(self, digits: int) -> str:
         """What is proven."""
-        lower, upper = round_outward(self.lower, "lower", digits), round_outward(self.upper, "upper", digits)
         if self.upper == -math.inf:
             return "Z = 0: no configuration is possible"
-        if math.isinf(self.lower) and math.isinf(self.upper):
-            return "nothing: this method has no bounds here"
-        if math.isinf(self.lower) or math.isinf(self.upper):
-            return f"log Z <= {upper}" if math.isinf(self.lower) else f"{lower} <= log Z"
-        return f"{lower} <= log Z <= {upper}{' (rounding)' if self.bound == 'exact' else ''}"
+        return proven(self.lower, self.upper, digits=digits) + (" (rounding)" if self.bound == "exact" else "")
 
     @property
     def method_in_words(self) -> str:
@@ -209,6 +207,25 @@ class Solution(HasMarginals, Drawable, Reportable):
         names = ", ".join(name_of(self.model.names, i) for i in self.variables)
         clamped = f", {len(self.variables)} clamped by {self.select}: {names}" if self.variables else ""
         return f"{title(self.method)}{ended}{clamped}"
+
+    def _card(self) -> Card:
+        log_z, kind = self.log_z_in_words(DIGITS)
+        columns, rows, more = marginal_rows(self.model, self.marginals)
+        return Card(
+            title="Solution",
+            facts=[
+                ("log Z", f"{log_z} ({kind})"),
+                *statistical(self),
+                ("proven", self.bounds_in_words(DIGITS)),
+                ("method", self.method_in_words),
+                ("why", self.reason),
+                ("marginals", self.marginals_are),
+                ("seconds", f"{self.seconds:.2f}"),
+            ],
+            columns=columns,
+            rows=rows if self.marginals_by else [],
+            more=more if self.marginals_by else "",
+        )
 
     def __repr__(self) -> str:
         by = self.method

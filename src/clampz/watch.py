@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.jit import compiling
+from clampz.wording import title
 
 T = TypeVar("T")
 Flag = NDArray[np.uint8]
@@ -65,6 +66,16 @@ class Progress:
     num_lanes: int
     num_finished: int
     seconds: float
+
+    @property
+    def how_far(self) -> list[str]:
+        """In words."""
+        if self.method == "sample":
+            drawn = f"{self.num_finished:,} of {self.num_lanes:,} samples after {self.num_iter:,} draws"
+            return [drawn] if self.num_finished else []
+        lanes = [f"{self.num_finished} of {self.num_lanes} lanes done"] if self.num_lanes > 1 else []
+        sweeps = f"{title(self.method)}, {self.num_iter:,} sweeps"
+        return [sweeps, *lanes, f"{self.residual:.2g} nats left to settle"]
 
 
 class Watch:
@@ -201,7 +212,7 @@ class Watch:
                 self.stopped_by = "callback"
 
     @contextmanager
-    def interruptible(self) -> Iterator[None]:
+    def interruptible(self) -> Iterator["Watch"]:
         """Turn the first Ctrl-C into a stop that returns what there is; a second one interrupts as usual.
 
         Does nothing where the program deals with Ctrl-C in its own way.
@@ -211,10 +222,10 @@ class Watch:
             self.stopped_by = "interrupt"
 
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            yield
+            yield self
             return
         with on_ctrl_c(stop, once=True):
-            yield
+            yield self
 
 
 # For work that is no part of a run: it never ends.

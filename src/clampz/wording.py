@@ -10,8 +10,8 @@ Bound = Literal["lower", "upper", "exact"]
 TITLES = {"exact": "exact", "mean_field": "mean field", "bethe": "Bethe", "trw": "TRW", "regions": "regions"}
 # What is written without a power of ten is less.
 MOST_IN_FULL = 1e9
-# Decimals that doubles of a few hundred have.
-MOST_DECIMALS = 12
+# Decimals: of ends at least, and those that doubles of a few hundred have.
+DIGITS, MOST_DECIMALS = 6, 12
 # What a log Z is.
 KINDS: dict[Bound | None, str] = {"lower": "lower bound", "upper": "upper bound", "exact": "exact", None: "estimate"}
 
@@ -42,6 +42,46 @@ def round_outward(value: float, bound: Bound | None, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
+def valued(value: float, bound: Bound | None) -> str:
+    """A log Z with what it is.
+
+    >>> valued(1.5, "upper"), valued(1.5, None)
+    ('1.500000 (upper bound)', '1.500000 (no bound)')
+    """
+    return f"{round_outward(value, bound, DIGITS)} ({KINDS[bound] if bound else 'no bound'})"
+
+
+def ran(seconds: float, stopped_by: str) -> str:
+    """How long a run took, and why it ended.
+
+    >>> ran(1.234, "gap"), ran(1.234, "tol")
+    ('1.2 s, stopped by gap', '1.2 s')
+    """
+    return f"{seconds:.2g} s" + ("" if stopped_by == "tol" else f", stopped by {stopped_by}")
+
+
+def digits_between(lower: float, upper: float) -> int:
+    """Decimals that show two digits of the gap between two ends, six at least, as far as doubles have them.
+
+    >>> digits_between(500.0, 510.0), digits_between(500.0, 500.0 + 2e-9), digits_between(-math.inf, 0.0)
+    (6, 10, 6)
+    """
+    gap = upper - lower
+    if not 0 < gap < math.inf:
+        return DIGITS
+    known = 14 - math.ceil(math.log10(max(abs(lower), abs(upper), 1.0)))
+    return max(DIGITS, min(1 - math.floor(math.log10(gap)), known, MOST_DECIMALS))
+
+
+def within(what: str, lower: float, upper: float, digits: int = 3) -> str:
+    """Where something is for certain, in few digits.
+
+    >>> within("log Z", 1.23456, 2.34567)
+    'log Z in [1.234, 2.346]'
+    """
+    return f"{what} in [{round_outward(lower, 'lower', digits)}, {round_outward(upper, 'upper', digits)}]"
+
+
 def rounded_up(gap: float) -> str:
     """Three digits of a gap, none of it left out.
 
@@ -53,6 +93,22 @@ def rounded_up(gap: float) -> str:
     unit = 10.0 ** (math.floor(math.log10(gap)) - 2)
     value = math.ceil(gap / unit * (1 - 1e-12)) * unit
     return f"{value:,.0f}" if 1000 <= value < MOST_IN_FULL else f"{value:.3g}"
+
+
+def proven(lower: float, upper: float, what: str = "log Z", digits: int = DIGITS) -> str:
+    """What two ends prove, in words.
+
+    >>> proven(1.0, 2.5), proven(-math.inf, 2.5)
+    ('1.000000 <= log Z <= 2.500000', 'log Z <= 2.500000')
+    """
+    low, high = round_outward(lower, "lower", digits), round_outward(upper, "upper", digits)
+    if lower == upper and math.isinf(lower):
+        return f"{what} = {lower}"
+    if math.isinf(lower) and math.isinf(upper):
+        return "nothing: this method has no bounds here"
+    if math.isinf(lower) or math.isinf(upper):
+        return f"{what} <= {high}" if math.isinf(lower) else f"{low} <= {what}"
+    return f"{low} <= {what} <= {high}"
 
 
 def digits_of_error(error: float) -> int:

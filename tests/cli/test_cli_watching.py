@@ -11,7 +11,8 @@ import clampz as cz
 from clampz._kernels import jit
 from clampz.cli import watching
 from clampz.cli.exits import GivenUpError
-from clampz.cli.watching import Listener, in_lines, watched
+from clampz.cli.watching import Listener, watched
+from clampz.telling import in_lines
 
 
 def test_ctrl_c_ends_work_with_what_it_has():

@@ -7,7 +7,7 @@ event is about one variable; else it is the whole that the inside is measured ag
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,10 @@ from clampz.model import Evidence, Model
 from clampz.model.fixing import given, keep_only
 from clampz.model.variables import as_mapping
 from clampz.numerics import EPS, ROUNDINGS, Floats
+from clampz.showing import Card, Shown, between
+from clampz.telling import Listener, heard
 from clampz.watch import Watch
-from clampz.wording import name_of
+from clampz.wording import DIGITS, name_of, proven, ran, within
 
 # Smaller than any number that an exponential or a logarithm rounds to in a normal way.
 TINY = float(np.finfo(np.float64).tiny)
@@ -31,7 +33,7 @@ Event = Mapping[Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Probability:
+class Probability(Shown):
     """Certified: lower <= P(event | evidence) <= upper.
 
     Attributes
@@ -64,19 +66,39 @@ class Probability:
         """Upper end less lower end."""
         return self.upper - self.lower
 
-    def __repr__(self) -> str:
-        about = ", ".join(self._said(i) for i in list(self.event)[:4])
+    @property
+    def how_far(self) -> list[str]:
+        """In words, while it runs."""
+        return [within("P", self.lower, self.upper, DIGITS)]
+
+    def _card(self) -> Card:
+        return Card(
+            title=f"P({self._about})",
+            facts=[
+                ("proven", proven(self.lower, self.upper, "P")),
+                ("", between((0.0, 1.0), (self.lower, self.upper), self.estimate)),
+                ("estimate", f"{self.estimate:.6g}"),
+                *([("log P", proven(self.log_lower, self.log_upper, "log P"))] if self.log_upper > -math.inf else []),
+                ("run", ran(self.seconds, self.stopped_by)),
+            ],
+        )
+
+    @property
+    def _about(self) -> str:
         more = f" and {len(self.event) - 4} more" if len(self.event) > 4 else ""
+        return ", ".join(self._said(i) for i in list(self.event)[:4]) + more
+
+    def __repr__(self) -> str:
         return (
-            f"Probability({self.lower:.10g} <= P({about}{more}) <= {self.upper:.10g}, estimate {self.estimate:.10g}; "
+            f"Probability({self.lower:.10g} <= P({self._about}) <= {self.upper:.10g}, estimate {self.estimate:.10g}; "
             f"{self.seconds:.2g} s, stopped by {self.stopped_by})"
         )
 
     def _said(self, i: int) -> str:
         """What the event says of a variable."""
-        known = self.model.state_names[i] if self.model.state_names is not None else range(self.model.num_states[i])
         more = " or ..." if len(self.event[i]) > 4 else ""
-        return f"{name_of(self.model.names, i)} = {' or '.join(str(known[a]) for a in self.event[i][:4])}{more}"
+        states = " or ".join(self.model.state_name(i, a) for a in self.event[i][:4])
+        return f"{name_of(self.model.names, i)} = {states}{more}"
 
 
 def probability(
@@ -89,7 +111,7 @@ def probability(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[Probability], object] | None = None,
+    progress: Listener[Probability] = None,
 ) -> Probability:
     """The probability of an event given evidence, between certified ends: exact where the model is narrow enough.
 
@@ -109,7 +131,7 @@ def probability(
     rng
         A whole number, or a numpy Generator whose next number is taken, for what has chance in it.
     progress
-        Called with the interval so far as it closes; it may raise StopIteration to stop.
+        True for a live line; or called with the interval so far as it closes, and may raise StopIteration to stop.
 
     Returns
     -------
@@ -132,7 +154,7 @@ def probability(
     """
     options = BoundOptions(**with_rng({"gap": gap, "time": time, "memory": memory, "threads": threads}, rng))
     watch = Watch(options.time)
-    with watch.interruptible():
+    with heard(progress, "asking") as listener, watch.interruptible():
         base = given(model, evidence)
         states = as_event(base, event)
         inside, other, is_outside = _both(base, states)
@@ -142,7 +164,7 @@ def probability(
             ends = _ends(inside, other, is_outside)
             return Probability(model=base, event=states, **ends, stopped_by=stopped_by, seconds=watch.seconds)
 
-        tell = telling(progress, found, watch)
+        tell = telling(listener, found, watch)
         reason = close_both((inside, other), shared, options, watch, lambda: found().gap <= options.gap, tell)
         if other.is_impossible and (inside.is_impossible or not is_outside):
             known = {} if evidence is None else dict(as_mapping(evidence))

@@ -1,6 +1,5 @@
 """The ratio of two partition functions, as a certified interval of its logarithm."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from clampz.asking.sides import AskedStop, Interval, Side, close_both, telling
@@ -9,11 +8,14 @@ from clampz.errors import EvidenceError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
+from clampz.showing import Card, Shown
+from clampz.telling import Listener, heard
 from clampz.watch import Watch
+from clampz.wording import proven, ran, rounded_up, within
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LogRatio:
+class LogRatio(Shown):
     """Certified: lower <= log Z_a - log Z_b <= upper.
 
     Attributes
@@ -37,6 +39,22 @@ class LogRatio:
         """Upper end less lower end."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
+    @property
+    def how_far(self) -> list[str]:
+        """In words, while it runs."""
+        return [within("log Z_a - log Z_b", self.lower, self.upper)]
+
+    def _card(self) -> Card:
+        return Card(
+            title="log Z_a - log Z_b",
+            facts=[
+                ("proven", proven(self.lower, self.upper, "log Z_a - log Z_b")),
+                ("estimate", f"{self.estimate:.6f}"),
+                ("gap", f"{rounded_up(self.gap)} nats"),
+                ("run", ran(self.seconds, self.stopped_by)),
+            ],
+        )
+
     def __repr__(self) -> str:
         return (
             f"LogRatio({self.lower:.10g} <= log Z_a - log Z_b <= {self.upper:.10g}, estimate {self.estimate:.10g}; "
@@ -54,7 +72,7 @@ def log_ratio(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[LogRatio], object] | None = None,
+    progress: Listener[LogRatio] = None,
 ) -> LogRatio:
     """log Z_a - log Z_b of two models, between certified ends: how much likelier one makes the evidence, say, or what a
     change of temperature costs.  Both are summed exactly where they are narrow enough, by one plan where they differ in
@@ -91,7 +109,7 @@ def log_ratio(
     """
     options = BoundOptions(**with_rng({"gap": gap, "time": time, "memory": memory, "threads": threads}, rng))
     watch = Watch(options.time)
-    with watch.interruptible():
+    with heard(progress, "asking") as listener, watch.interruptible():
         one, other = _side(model_a, evidence), _side(model_b, evidence)
 
         def found(stopped_by: AskedStop = "left") -> LogRatio:
@@ -99,7 +117,7 @@ def log_ratio(
             seconds = watch.seconds
             return LogRatio(lower=lower, upper=upper, estimate=estimate, stopped_by=stopped_by, seconds=seconds)
 
-        tell = telling(progress, found, watch)
+        tell = telling(listener, found, watch)
         reason = close_both((one, other), None, options, watch, lambda: found().gap <= options.gap, tell)
         if one.is_impossible and other.is_impossible:
             raise EvidenceError("both models have Z = 0, every configuration being impossible: there is no ratio")

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from clampz.drawing import Drawable
 from clampz.model import Model
 from clampz.model.frames import records_frame
 from clampz.sampling.statistics import Sampled, interval
-from clampz.wording import counted
+from clampz.showing import Card, Shown, between
+from clampz.wording import as_interval, counted, digits_between, ran, round_outward, rounded_up, with_error, within
 
 BracketStop = Literal["gap", "exact", "time", "leaves", "memory", "interrupt", "callback", "left"]
 # Who says what an estimate is: Bethe with a few variables clamped, draws with weights, a count that is right with high
@@ -64,8 +65,23 @@ class Point(NamedTuple):
     num_leaves: int
 
 
+class HasInterval(Protocol):
+    """An estimate that may be by sampling."""
+
+    @property
+    def standard_error(self) -> float | None: ...
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]: ...
+
+
+def statistical(found: HasInterval) -> list[tuple[str, str]]:
+    """The interval of an estimate by sampling in words, as a fact of its own: it is not proven."""
+    if found.standard_error is None:
+        return []
+    return [("95% interval", f"{as_interval(found.interval(), found.standard_error)}, statistical")]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bracket(Drawable):
+class Bracket(Drawable, Shown):
     """Certified: lower <= log Z <= upper.  Drawn, it shows both bounds over time, with the estimate between them.
 
     Attributes
@@ -124,6 +140,50 @@ class Bracket(Drawable):
         if low > high or low > self.upper or high < self.lower:  # those that chance has led astray say nothing
             return self.lower, self.upper
         return max(low, self.lower), min(high, self.upper)
+
+    @property
+    def how_far(self) -> list[str]:
+        """In words, while it runs."""
+        words = [within("log Z", self.lower, self.upper), f"gap {self.gap:.3g} nats"]
+        if self.estimate is not None and self.standard_error is not None:
+            words.append(f"about {with_error(self.estimate, self.standard_error)} (statistical)")
+        return [*words, counted(self.num_leaves, "leaf", "leaves")]
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Both bounds in words, rounded outwards, with the gap and the estimate; more decimals for a narrower gap."""
+        digits = digits_between(self.lower, self.upper)
+        return [
+            ("lower", round_outward(self.lower, "lower", digits)),
+            ("upper", round_outward(self.upper, "upper", digits)),
+            ("gap", f"{rounded_up(self.gap)} nats"),
+            ("estimate", self._estimate_in_words(digits)),
+            *statistical(self),
+        ]
+
+    def _estimate_in_words(self, digits: int) -> str:
+        """The estimate, or why there is none."""
+        if self.estimate is None:
+            return f"none. {self.why_no_estimate}"
+        if self.standard_error is not None:
+            return f"{with_error(self.estimate, self.standard_error)} (sampling)"
+        is_counted = self.estimate_by == "counting"
+        return f"{self.estimate:.{digits}f}" + (", counted: right with high probability" if is_counted else "")
+
+    def _card(self) -> Card:
+        ends = ((point.lower, point.upper) for point in self.trace)
+        widest = next((pair for pair in ends if all(map(math.isfinite, pair))), (self.lower, self.upper))
+        what = "the first bracket, the one that is left of it, and the estimate"
+        drawn = between(widest, (self.lower, self.upper), self.estimate, words=what)
+        return Card(
+            title="Bracket of log Z",
+            facts=[
+                *self.facts,
+                *([("", drawn)] if drawn else []),
+                ("leaves", f"{self.num_leaves:,}"),
+                ("run", ran(self.seconds, self.stopped_by)),
+            ],
+        )
 
     def to_frame(self) -> Any:
         """A pandas DataFrame of the way it closed: "seconds", "lower", "upper", "num_leaves", a row for each moment."""

@@ -10,9 +10,13 @@ import numpy as np
 from clampz.model import Model, Variable
 from clampz.model.frames import states_frame
 from clampz.model.names import Names
-from clampz.model.tables import offsets, read_only
+from clampz.model.tables import offsets, piece_of, read_only
 from clampz.numerics import Floats, Integers
-from clampz.wording import counted
+from clampz.showing import MOST_ROWS, Card, Shown, and_more, between
+from clampz.wording import DIGITS, counted, name_of, ran, round_outward, rounded_up
+
+# Widths up to which intervals differ in nothing but rounding.
+ALIKE = 1e-9
 
 
 class ByVariable(Mapping[int, Floats]):
@@ -42,7 +46,7 @@ class ByVariable(Mapping[int, Floats]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MarginalBounds:
+class MarginalBounds(Shown):
     """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by index or name.
 
     `stopped_by` is "gap" where every interval is narrow enough, "exact", "time", "memory", "interrupt" or "callback";
@@ -60,6 +64,11 @@ class MarginalBounds:
         """The width of the widest interval."""
         return float((self.upper.flat - self.lower.flat).max(initial=0.0))
 
+    @property
+    def how_far(self) -> list[str]:
+        """In words, while it runs."""
+        return [counted(len(self.lower), "variable"), f"widest interval {rounded_up(self.widest)}"]
+
     def interval(self, variable: Variable) -> Floats:
         """(states, 2) lower and upper ends for a variable, by index or name."""
         i = self.model.variable_index(variable)
@@ -70,6 +79,34 @@ class MarginalBounds:
         "lower", "upper"."""
         ends = {"lower": self.lower.flat, "upper": self.upper.flat}
         return states_frame(self.model, ends, self.lower.variables)
+
+    def _card(self) -> Card:
+        """The widest intervals."""
+        model, widths = self.model, np.nan_to_num(self.upper.flat - self.lower.flat)
+        shown = min(len(widths), MOST_ROWS)
+        chosen = np.arange(shown)
+        if shown < len(widths) and self.widest > ALIKE:
+            chosen = np.argpartition(-widths, shown)[:shown]
+            chosen = chosen[np.lexsort((chosen, -widths[chosen]))]
+        rows = []
+        for row in chosen.tolist():
+            k = piece_of(self.lower.start, row)
+            i, a = int(self.lower.variables[k]), row - int(self.lower.start[k])
+            ends = float(self.lower.flat[row]), float(self.upper.flat[row])
+            low, high = round_outward(ends[0], "lower", DIGITS), round_outward(ends[1], "upper", DIGITS)
+            drawn = between((0.0, 1.0), ends, width=90)
+            rows.append((name_of(model.names, i), model.state_name(i, a), drawn, low, high))
+        return Card(
+            title="Bounds on marginals",
+            facts=[
+                ("variables", f"{len(self.lower):,}"),
+                ("widest interval", rounded_up(self.widest)),
+                ("run", ran(self.seconds, self.stopped_by)),
+            ],
+            columns=("variable", "state", "", "lower", "upper"),
+            rows=rows,
+            more=and_more(len(widths), shown, "interval"),
+        )
 
     def __repr__(self) -> str:
         return (

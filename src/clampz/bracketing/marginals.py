@@ -37,6 +37,7 @@ from clampz.model.fixing import given, keep_only
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.signature import bytes_per_lane
+from clampz.telling import Listener, heard
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
@@ -62,7 +63,7 @@ def bound_marginals(
     evidence: Evidence | None = None,
     executor: Executor | None = None,
     rng: Seed = None,
-    progress: Callable[[MarginalBounds], object] | None = None,
+    progress: Listener[MarginalBounds] = None,
     options: BoundOptions | None = None,
     **changes: Any,
 ) -> MarginalBounds:
@@ -75,7 +76,7 @@ def bound_marginals(
     variables
         By index or name; None for all.
     progress
-        Called with the intervals so far as they close; it may raise StopIteration to stop.
+        True for a live line; or called with the intervals so far as they close, and may raise StopIteration to stop.
     evidence, executor, rng
         As for `bound`.
     options, changes
@@ -99,7 +100,7 @@ def bound_marginals(
     """
     chosen = (options or BoundOptions()).with_changes(with_rng(changes, rng))
     watch = Watch(chosen.time)
-    with watch.interruptible():
+    with heard(progress, "bounding marginals") as listener, watch.interruptible():
         model = given(model, evidence)
         asked = np.arange(model.num_variables)
         if variables is not None:
@@ -109,7 +110,7 @@ def bound_marginals(
             return found
         with Crew(executor, chosen.num_threads) as crew:
             try:
-                return _by_bounds(model, asked, chosen, watch, crew, progress)
+                return _by_bounds(model, asked, chosen, watch, crew, listener)
             finally:
                 watch.end()
 

@@ -14,6 +14,7 @@ from clampz.errors import OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
+from clampz.telling import Listener, heard
 from clampz.watch import Watch
 from clampz.workers import Crew
 
@@ -24,7 +25,7 @@ def bound(
     evidence: Evidence | None = None,
     executor: Executor | None = None,
     rng: Seed = None,
-    progress: Callable[[Bracket], object] | None = None,
+    progress: Listener[Bracket] = None,
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
     options: BoundOptions | None = None,
@@ -44,7 +45,7 @@ def bound(
     rng
         A whole number, or a numpy Generator whose next number is taken: the option `seed` by another name.
     progress
-        Called with each new bracket; it may raise StopIteration to stop.
+        True for a live line; or called with each new bracket, and may raise StopIteration to stop.
     stop
         Asked many times a second whether to stop with what there is.
     checkpoint
@@ -73,13 +74,14 @@ def bound(
     """
     last = None
     more: dict[str, Any] = {"executor": executor, "stop": stop, "checkpoint": checkpoint, "options": options}
-    for last in bounds(model, evidence=evidence, rng=rng, **more, **changes):
-        if progress is not None:
-            try:
-                progress(last)
-            except StopIteration:
-                last = replace(last, stopped_by="callback")
-                break
+    with heard(progress, "bounding") as listener:
+        for last in bounds(model, evidence=evidence, rng=rng, **more, **changes):
+            if listener is not None:
+                try:
+                    listener(last)
+                except StopIteration:
+                    last = replace(last, stopped_by="callback")
+                    break
     assert last is not None
     return last
 

@@ -6,11 +6,12 @@ from typing import Any, overload
 
 from clampz.approximations.regions import regions
 from clampz.approximations.registry import method_named
+from clampz.bracketing import Bracket
 from clampz.choosing.brackets import bracketed
 from clampz.choosing.clamps import QUICK, clamped_as_asked
 from clampz.choosing.estimates import named, with_other_marginals
 from clampz.choosing.exactly import PLANNING_SHARE, exactly, has_all
-from clampz.choosing.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Listener, Run
+from clampz.choosing.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Run
 from clampz.clamping.call import clamp
 from clampz.counting import is_available, worth_counting
 from clampz.errors import EvidenceError
@@ -21,7 +22,8 @@ from clampz.options import Options, check_option, is_whole, memory_allowed
 from clampz.solution import Found, Solution
 from clampz.summing.exact import exact
 from clampz.summing.plans import exact_cost
-from clampz.watch import Watch
+from clampz.telling import Listener, heard
+from clampz.watch import Progress, Watch
 
 # The share that exact inference may take of the time that planning leaves: the rest is for bounds, should it not end in
 # that; and that of a count of what is nearly all constraints, before anything else.
@@ -41,7 +43,7 @@ def solve(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Listener | None = None,
+    progress: Listener[Progress | Bracket] = None,
 ) -> Solution: ...
 @overload
 def solve(
@@ -56,7 +58,7 @@ def solve(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Listener | None = None,
+    progress: Listener[Progress | Bracket] = None,
 ) -> list[Solution]: ...
 def solve(
     model: Model,
@@ -70,7 +72,7 @@ def solve(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Listener | None = None,
+    progress: Listener[Progress | Bracket] = None,
 ) -> Solution | list[Solution]:
     """log Z, bounds on it, and marginals, by a method that suits the model, and the reason for the choice.
 
@@ -101,8 +103,8 @@ def solve(
         A whole number, or a numpy Generator whose next number is taken, for what has chance in it.  Without it the same
         is done every time.
     progress
-        Called now and then with a `Progress`, or with the `Bracket` as it closes; StopIteration from it ends the run
-        with what there is.
+        True for a live line; or called now and then with a `Progress`, or with the `Bracket` as it closes, and
+        StopIteration from it ends the run with what there is.
 
     Returns
     -------
@@ -134,13 +136,13 @@ def solve(
 
     def solved(known: Evidence | None, seconds: float | None) -> Solution:
         watch = Watch(math.inf if seconds is None else seconds, within=whole)
-        run = Run(watch, watch, threads, memory, marginals, progress, seed)
+        run = Run(watch, watch, threads, memory, marginals, listener, seed)
         under = given(model, known)
         if str(method).lower() != "auto":
             return _by_one(under, method, run, k, select or QUICK)
         return _by_what_suits(under, run, seconds, k, select)
 
-    with whole.interruptible():
+    with heard(progress, "solving") as listener, whole.interruptible():
         if not isinstance(evidence, Sequence):
             return solved(evidence, time)
         _check_sets(model, evidence)

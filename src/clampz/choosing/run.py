@@ -17,7 +17,6 @@ from clampz.watch import Progress, Watch
 DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
 
 FoundT = TypeVar("FoundT", Estimate, Clamped)
-Listener = Callable[[Progress | Bracket], object]
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Run:
     threads: int | None
     memory: int | str | None
     marginals: bool
-    progress: Listener | None
+    progress: Callable[[Progress | Bracket], object] | None
     seed: int
 
     def share(self, share: float) -> "Run":

@@ -26,9 +26,10 @@ from clampz.model.results import Estimates
 from clampz.model.tables import PairTables, UnaryTables, columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
+from clampz.showing import MOST_ROWS, Card, Shown
 from clampz.signature import bytes_per_lane
 from clampz.watch import StoppedBy
-from clampz.wording import KINDS, Bound, counted
+from clampz.wording import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, valued
 
 
 def branches(model: Model, variables: Sequence[Variable]) -> Batch:
@@ -156,7 +157,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Clamped(HasMarginals, Drawable):
+class Clamped(HasMarginals, Drawable, Shown):
     """What clamping some variables gives: like an `Estimate`, with the way to it; `plot()` draws log Z against the
     number of clamps, as `plot_clamped` does for several.
 
@@ -235,6 +236,31 @@ class Clamped(HasMarginals, Drawable):
     def factor_marginals(self) -> FactorTables:
         """`factor_marginals[f].table`, as in `model.factors`, mixed in the same way: computed when first asked for."""
         return self.model.factors.with_flat(self._mixed(self.branches.state.factors))
+
+    def _card(self) -> Card:
+        first = max(0, len(self.steps) - MOST_ROWS)
+        rows = [
+            (
+                str(k),
+                "" if step.variable is None else name_of(self.model.names, step.variable),
+                round_outward(step.log_z, self.bound, DIGITS),
+                f"{step.num_branches:,}",
+                f"{step.seconds:.2g}",
+            )
+            for k, step in enumerate(self.steps)
+            if k >= first
+        ]
+        return Card(
+            title=f"Clamped: {title(self.method)}",
+            facts=[
+                ("log Z", valued(self.log_z, self.bound)),
+                ("proven", proven(self.lower, self.upper)),
+                ("clamped", f"{counted(len(self.variables), 'variable')}, by {self.select}"),
+            ],
+            columns=("clamps", "variable", "log Z", "branches", "seconds"),
+            rows=rows,
+            more=f"{counted(first, 'step')} before these" if first else "",
+        )
 
     def to_frame(self, of: str = "steps") -> Any:
         """A pandas DataFrame: of the "steps", a row for 0, 1, ... clamps; or of marginals, as `Estimate.to_frame` has

@@ -1,7 +1,7 @@
 """`clamp`: what is asked for, checked, and a growth that is driven to it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -20,6 +20,7 @@ from clampz.model import Evidence, Model, Variable
 from clampz.model.fixing import given
 from clampz.model.results import Estimate
 from clampz.options import Options, check_option, is_whole
+from clampz.telling import Listener, heard
 from clampz.watch import Progress, Watch
 
 META_SELECTORS = {
@@ -49,7 +50,7 @@ def clamp(
     memo: Memo | None = None,
     executor: Executor | None = None,
     rng: Seed = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Listener[Progress] = None,
     options: Options | None = None,
     **changes: Any,
 ) -> Clamped:
@@ -95,7 +96,7 @@ def clamp(
         A whole number, or a numpy Generator whose next number is taken: the method's option `seed` by another name,
         where it has one.
     progress
-        Called now and then with a `Progress`; it may raise StopIteration to stop.
+        True for a live line; or called now and then with a `Progress`, and may raise StopIteration to stop.
     options, changes
         Of the method: whole ones, which are taken as they are, or single ones by name.  TRW has defaults of its own
         here, `edge_weights="optimized"` and `num_steps=10`; `edge_weights="uniform"` is the paper's way, the uniform
@@ -133,7 +134,7 @@ def clamp(
         changes = _own_defaults(approximation.name) | changes
     chosen = approximation.options(options, changes)
     watch = Watch(chosen.time)
-    with watch.interruptible():
+    with heard(progress, "clamping") as listener, watch.interruptible():
         model = given(model, evidence)
         fixed, num_clamps = _checked_choice(model, variables, k, select, chosen.memory)
         if criterion is not None and criterion not in CRITERIA:
@@ -148,7 +149,7 @@ def clamp(
             watch=watch,
             reweight=reweight,
             executor=executor,
-            progress=progress,
+            progress=listener,
             warm_starts=warm_starts,
             every_step=every_step,
             memo=memo,

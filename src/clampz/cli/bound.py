@@ -24,15 +24,16 @@ from clampz.cli.arguments import (
     read_model,
     whole_number,
 )
-from clampz.cli.brackets import DIGITS, REASONS, Closing, live, print_bracket, statistical_data
+from clampz.cli.brackets import REASONS, Closing, live, print_bracket, statistical_data
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
 from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
 from clampz.cli.states import variable_in
 from clampz.cli.tables import facts, model_fact, new_table, show
-from clampz.cli.watching import progress_line, watched
+from clampz.cli.watching import watched
 from clampz.errors import ClampzError
 from clampz.model import Model
-from clampz.wording import name_of, round_outward, rounded_up
+from clampz.telling import terminal_line
+from clampz.wording import DIGITS, name_of, round_outward, rounded_up
 
 
 def add(commands: Any) -> None:
@@ -185,7 +186,7 @@ def bound_some(args: argparse.Namespace, options: BoundOptions) -> int:
     model = read_model(args)
     variables = named(model, args.marginals)
     try:
-        with progress_line() as say:
+        with terminal_line() as say:
             say(f"bounding marginals: {options.time:g} s at most, Ctrl-C stops")
             found = bound_marginals(model, variables, options=options)
     except KeyboardInterrupt:

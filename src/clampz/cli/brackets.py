@@ -11,16 +11,14 @@ from clampz._kernels.jit import compiling
 from clampz.bracketing import BoundOptions, Bracket
 from clampz.cli.outputs import as_number
 from clampz.cli.tables import facts, model_fact, show
-from clampz.cli.watching import Listener, Show, compiling_in_words, somebody_looks_on
+from clampz.cli.watching import Listener
 from clampz.solution import Solution
-from clampz.wording import as_interval, round_outward, rounded_up, with_error
+from clampz.telling import Show, compiling_in_words, somebody_looks_on
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.table import Table
 
-# Decimals: at least, and at most (doubles of a few hundred have thirteen).
-DIGITS, MOST_DIGITS = 6, 12
 # Seconds before the bracket is shown live, times a second that it is drawn, and columns of the bar at most, and of the
 # names before it.
 PATIENCE, REFRESH, BAR, NAMES = 0.3, 8, 40, 14
@@ -40,31 +38,12 @@ def print_bracket(bracket: Bracket, path: Path) -> None:
     """The bracket as a table."""
     rows = [
         model_fact(path, bracket.model),
-        *ends(bracket),
+        *bracket.facts,
         ("leaves", f"{bracket.num_leaves:,}"),
         ("seconds", f"{bracket.seconds:.2f}"),
         ("stopped by", REASONS[bracket.stopped_by] + ("; Z = 0" if bracket.upper == -math.inf else "")),
     ]
     show(facts(rows))
-
-
-def ends(bracket: Bracket) -> list[tuple[str, str]]:
-    """Both bounds, rounded outwards, with the gap and the estimate; more decimals for a narrower gap."""
-    digits = digits_for(bracket)
-    return [
-        ("lower", round_outward(bracket.lower, "lower", digits)),
-        ("upper", round_outward(bracket.upper, "upper", digits)),
-        ("gap", f"{rounded_up(bracket.gap)} nats"),
-        ("estimate", in_words(bracket, digits)),
-        *statistical(bracket),
-    ]
-
-
-def statistical(found: Bracket | Solution) -> list[tuple[str, str]]:
-    """The interval of an estimate by sampling, for a row of its own: it is not proven."""
-    if found.standard_error is None:
-        return []
-    return [("95% interval", f"{as_interval(found.interval(), found.standard_error)}, statistical")]
 
 
 def statistical_data(found: Bracket | Solution) -> dict[str, Any]:
@@ -73,24 +52,6 @@ def statistical_data(found: Bracket | Solution) -> dict[str, Any]:
         return {"standard_error": None, "statistical_interval_95": None}
     ends = [as_number(end) for end in found.interval()]
     return {"standard_error": as_number(found.standard_error), "statistical_interval_95": ends}
-
-
-def in_words(bracket: Bracket, digits: int) -> str:
-    """The estimate, or why there is none."""
-    if bracket.estimate is None:
-        return f"none. {bracket.why_no_estimate}"
-    if bracket.standard_error is not None:
-        return f"{with_error(bracket.estimate, bracket.standard_error)} (sampling)"
-    is_counted = bracket.estimate_by == "counting"
-    return f"{bracket.estimate:.{digits}f}" + (", counted: right with high probability" if is_counted else "")
-
-
-def digits_for(bracket: Bracket) -> int:
-    """Decimals that show two digits of the gap, as far as doubles have them."""
-    if not 0 < bracket.gap < math.inf:
-        return DIGITS
-    known = 14 - math.ceil(math.log10(max(abs(bracket.lower), abs(bracket.upper), 1.0)))
-    return max(DIGITS, min(1 - math.floor(math.log10(bracket.gap)), known, MOST_DIGITS))
 
 
 class Closing(Listener):
@@ -113,7 +74,7 @@ class Closing(Listener):
         table = facts([])
         bracket = self.latest
         if isinstance(bracket, Bracket):
-            for name, text in ends(bracket):
+            for name, text in bracket.facts:
                 table.add_row(name, escape(text))
             width = max(1, min(BAR, options.max_width - NAMES))
             table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=width))

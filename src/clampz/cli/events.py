@@ -16,8 +16,8 @@ from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError
 from clampz.cli.outputs import as_number, give_json
 from clampz.cli.states import states_in
 from clampz.cli.tables import facts, model_fact, show
-from clampz.cli.watching import progress_line
 from clampz.model import Model
+from clampz.telling import terminal_line
 from clampz.wording import name_of, round_outward
 
 # Width of an interval that is narrow enough, and decimals.
@@ -35,7 +35,7 @@ def solve_event(args: argparse.Namespace, model: Model) -> int:
         raise CommandError("--event: expected states of at least one variable, as in 3=1,7=0|2, found none")
     seconds = DEFAULT_TIME if args.time is None else args.time
     try:
-        with progress_line() as say:
+        with terminal_line() as say:
             say(f"bounding the probability: {seconds:g} s at most, Ctrl-C stops")
             found = probability(model, event, gap=GAP, time=seconds, memory=args.memory, threads=args.threads)
     except KeyboardInterrupt:

@@ -113,8 +113,7 @@ def print_configurations(found: Mode) -> None:
     scores = [f"{each.score:.{DIGITS}f}" for each in found.best] if len(found.best) > 1 else ["state"]
     table = new_table("variable", *scores)
     for i in range(shown):
-        names = model.state_names[i] if model.state_names else None
-        table.add_row(name_of(model.names, i), *(name_of(names, int(each.states[i])) for each in found.best))
+        table.add_row(name_of(model.names, i), *(model.state_name(i, int(each.states[i])) for each in found.best))
     show(table)
     if shown < model.num_variables:
         show("[dim]All of them: --json, or --out FILE[/dim]")

@@ -33,7 +33,6 @@ from clampz.io import files
 from clampz.sampling import Samples, sample
 from clampz.sampling.request import METHODS
 from clampz.sampling.samples import KINDS
-from clampz.watch import Progress
 from clampz.wording import counted, name_of
 
 SUFFIXES = (".csv", ".json", ".npz")
@@ -78,16 +77,6 @@ def add(commands: Any) -> None:
     add_out(parser, "write the samples to a file: .csv, .json or .npz")
 
 
-class _Drawing(Listener):
-    """Says how many samples there are."""
-
-    def text(self, what: str, taken: float) -> str:
-        progress = self.latest
-        if isinstance(progress, Progress) and progress.num_finished:
-            what += f" · {progress.num_finished:,} of {progress.num_lanes:,} after {progress.num_iter:,} draws"
-        return f"{what} · {'stopping' if self.stop else f'{taken:.0f} s, Ctrl-C stops'}"
-
-
 def run(args: argparse.Namespace) -> int:
     """Draw, and print, write and draw what came of it."""
     if args.out is not None:
@@ -97,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         need("matplotlib")
     if not args.json:
         need("rich")
-    model, listener = read_model(args), _Drawing()
+    model, listener = read_model(args), Listener()
 
     def work() -> Samples:
         limits = {"limit": args.limit, "time": args.time, "memory": args.memory, "threads": args.threads}

@@ -18,6 +18,7 @@ from typing import Any
 
 from clampz import choosing
 from clampz.bracketing import Bracket
+from clampz.bracketing.bracket import statistical
 from clampz.cli import modes
 from clampz.cli.arguments import (
     SELECTORS,
@@ -31,7 +32,7 @@ from clampz.cli.arguments import (
     read_model,
     whole_number,
 )
-from clampz.cli.brackets import statistical, statistical_data
+from clampz.cli.brackets import statistical_data
 from clampz.cli.events import solve_event
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
 from clampz.cli.outputs import as_number, check_file, give_json
@@ -41,14 +42,13 @@ from clampz.errors import EvidenceError
 from clampz.io import results
 from clampz.model import Model
 from clampz.solution import Solution
-from clampz.wording import counted, name_of, title
+from clampz.wording import DIGITS, counted, name_of, title
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
 TASKS = ("PR", "MAR", *modes.TASKS)
 # Variables up to which marginals are printed on a terminal, states up to which they have a column each, and how wide
 # that is, and what says that there are more.
 MAX_ROWS, MAX_COLUMNS, COLUMN, MORE = 60, 12, 11, 6
-DIGITS = 6
 # Seconds for bounds and an estimate after Ctrl-C.
 LAST_MOMENT = 2.0
 

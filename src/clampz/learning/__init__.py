@@ -4,8 +4,8 @@
 objective and its gradient, `fitting` maximises it.  May import: approximations and everything below them.
 """
 
-from clampz.learning.fitting import Fit, FitStep, fit
-from clampz.learning.likelihood import Likelihood
+from clampz.learning.fitting import Fit, fit
 from clampz.learning.parameters import tie
+from clampz.learning.results import FitStep, Likelihood
 
 __all__ = ["Fit", "FitStep", "Likelihood", "fit", "tie"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,6 @@ from clampz.generators import Seed, as_generator
 from clampz.learning.likelihood import (
     Cases,
     Inputs,
-    Likelihood,
     Objective,
     ObjectiveValue,
     checked,
@@ -24,6 +23,7 @@ from clampz.learning.likelihood import (
     without_marginals,
 )
 from clampz.learning.parameters import Features, tables_of
+from clampz.learning.results import FitStep, Likelihood
 from clampz.learning.rows import as_rows
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -41,7 +41,9 @@ from clampz.options import (
     is_number,
     memory_allowed,
 )
+from clampz.showing import MOST_ROWS, Card
 from clampz.signature import Approximation
+from clampz.telling import Listener, heard
 from clampz.watch import Overdue, StoppedBy, Watch
 from clampz.wording import counted
 
@@ -55,28 +57,6 @@ NUM_REMEMBERED, LEAST_REMEMBERED = 20, 3
 NUM_VECTORS = 16
 NOTHING = "stopped before the likelihood was computed once"
 STUCK = "the method's own accuracy left L-BFGS no better point; a smaller tol in its options may"
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitStep:
-    """How far a fit has come: what its progress callback is given.
-
-    Attributes
-    ----------
-    num_iter
-        Steps of L-BFGS so far.
-    log_likelihood
-        Mean over the rows, in nats, without the penalty.
-    residual
-        The largest entry of the gradient, the penalty's included.
-    seconds
-        Since the run began.
-    """
-
-    num_iter: int
-    log_likelihood: float
-    residual: float
-    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -115,6 +95,21 @@ class Fit(Likelihood):
     def __repr__(self) -> str:
         ended = "converged" if self.converged else f"not converged, stopped by {self.stopped_by}"
         return f"{super().__repr__()[:-1]}; {counted(self.num_iter, 'step')}, {ended})"
+
+    def _card(self) -> Card:
+        card, first = super()._card(), max(0, len(self.trace) - MOST_ROWS)
+        ended = "converged" if self.converged else f"not converged, stopped by {self.stopped_by}"
+        rows = [
+            (f"{step.num_iter:,}", f"{step.log_likelihood:.6f}", f"{step.residual:.2g}", f"{step.seconds:.2g}")
+            for step in self.trace[first:]
+        ]
+        return replace(
+            card,
+            facts=[*card.facts, ("run", f"{counted(self.num_iter, 'step')}, {ended}")],
+            columns=("step", "log-likelihood", "residual", "seconds"),
+            rows=rows,
+            more=f"{counted(first, 'step')} before these" if first else "",
+        )
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each step: "num_iter", "log_likelihood", "residual", "seconds"."""
@@ -191,7 +186,7 @@ def fit(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[FitStep], object] | None = None,
+    progress: Listener[FitStep] = None,
 ) -> Fit:
     """The potentials under which data is likeliest, on the graph of a model, with the likelihood and bounds on it.
 
@@ -228,7 +223,8 @@ def fit(
     rng
         Of the noise at the start.
     progress
-        Called with a `FitStep` after each step; StopIteration from it ends the run with what there is.
+        True for a live line; or called with a `FitStep` after each step, and StopIteration from it ends the run with
+        what there is.
 
     Returns
     -------
@@ -257,7 +253,7 @@ def fit(
     check_option(is_number(tol) and tol >= 0, "tol", "a number >= 0", tol)
     check_whole("max_iter", max_iter, 1)
     watch = _watch(time)
-    with watch.interruptible():
+    with heard(progress, "learning") as listener, watch.interruptible():
         features = Features(model, parameters)
         remembered, left = _room(features.num_parameters + sum(map(len, tables_of(model))), memory)
         chosen = _options(approximation, options, left, threads)
@@ -265,7 +261,7 @@ def fit(
         bare = _without_constant(model)
         cases = Cases(bare, rows, None if inputs is None else Inputs(model, inputs, len(rows)), watch)
         objective = Objective(bare, cases, approximation, chosen, watch)
-        ascent = _Ascent(objective, features, float(l2), tol, progress)
+        ascent = _Ascent(objective, features, float(l2), tol, listener)
         note = ascent.run(_start(start, ascent, cases.never_seen, rng), max_iter, remembered)
         point = ascent.ends()
         return Fit(

@@ -7,7 +7,7 @@ inputs of a row are added to its unary potentials.  The gradient is marginals gi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,39 +27,10 @@ from clampz.numerics import EPS, ROUNDINGS, Floats, Integers, largest_size
 from clampz.options import Options
 from clampz.signature import Approximation
 from clampz.watch import Overdue, Watch
-from clampz.wording import Bound, counted
+from clampz.wording import Bound
 
 # Entries of the tables of all lanes that are solved together, and of those whose results are kept to go on from.
 LANE_ENTRIES, KEPT_ENTRIES = 2**21, 2**24
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Likelihood:
-    """The mean log-likelihood of rows of data, in nats per row.
-
-    Attributes
-    ----------
-    log_likelihood
-        By the method's log Z; where that is a bound, the certified one.
-    bound
-        What `log_likelihood` is: "lower", "upper", "exact" or None.
-    lower, upper
-        Certified: lower <= mean log-likelihood <= upper.
-    """
-
-    method: str
-    num_rows: int
-    log_likelihood: float
-    bound: Bound | None
-    lower: float
-    upper: float
-
-    def __repr__(self) -> str:
-        ends = f"from {self.lower:.6g} to {self.upper:.6g}"
-        return (
-            f"{type(self).__name__}({self.method}: log-likelihood {self.log_likelihood:.6g} per row "
-            f"of {counted(self.num_rows, 'row')}, certified {ends})"
-        )
 
 
 class LaneSums(NamedTuple):

@@ -18,6 +18,7 @@ from clampz.model.fixing import component, component_labels, given
 from clampz.options import Options, bytes_in_words, check_option, check_whole, is_number, memory_allowed
 from clampz.simplifying import Simplified, simplify
 from clampz.simplifying.simplified import unchanged
+from clampz.telling import Listener, heard
 from clampz.watch import Watch
 from clampz.wording import counted
 from clampz.workers import Workers
@@ -38,8 +39,6 @@ BYTES_PER_TABLE, SPARE_BYTES = 64, 50_000_000
 # Seconds between two words to the callback.
 BETWEEN_WORDS = 0.1
 
-Listener = Callable[[Moment], object]
-
 
 def mode(
     model: Model,
@@ -51,7 +50,7 @@ def mode(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Listener | None = None,
+    progress: Listener[Moment] = None,
 ) -> Mode:
     """The configuration of largest score, or the best that time allows and a bound on how much better another could be.
 
@@ -77,7 +76,8 @@ def mode(
     rng
         A seed or a Generator; the same seed gives the same result, unless time ends it.
     progress
-        Called with each `Moment`, in any thread; StopIteration from it ends the run with what there is.
+        True for a live line; or called with each `Moment`, in any thread, and StopIteration from it ends the run with
+        what there is.
 
     Returns
     -------
@@ -106,14 +106,15 @@ def mode(
     seed = int(as_generator(0 if rng is None else rng).integers(1, 2**31))
     before, model = model, given(model, evidence)
     _check_memory(model, num_best, num_bytes)
-    teller = Teller(progress)
-    teller.watch = watch = Watch(options.time, stop=teller.tells_to_stop)
-    with watch.interruptible(), Workers(options.num_threads) as workers:
-        run = Ascent(model, Limits(gap, num_best, num_bytes, seed), watch, teller)
-        if evidence is not None:
-            run.unfolded = before.condition(before.findings(evidence).likelihoods)
-            run.folding_error = folding_error(model)
-        run.go(workers)
+    with heard(progress, "maximising") as listener, Workers(options.num_threads) as workers:
+        teller = Teller(listener)
+        teller.watch = watch = Watch(options.time, stop=teller.tells_to_stop)
+        with watch.interruptible():
+            run = Ascent(model, Limits(gap, num_best, num_bytes, seed), watch, teller)
+            if evidence is not None:
+                run.unfolded = before.condition(before.findings(evidence).likelihoods)
+                run.folding_error = folding_error(model)
+            run.go(workers)
     return run.result()
 
 
@@ -136,7 +137,7 @@ class Teller:
     """Tells the callback what is known, and the watch if that wants to stop: when something has changed, and several
     times a second whatever happens."""
 
-    def __init__(self, progress: Listener | None) -> None:
+    def __init__(self, progress: Callable[[Moment], object] | None) -> None:
         self.watch: Watch | None = None
         self.moment = Moment(0.0, -math.inf, math.inf)
         self._progress = progress

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.model import Model
+from clampz.model.cards import configuration_rows
 from clampz.model.frames import configurations_frame
 from clampz.model.variables import State, Variable
-from clampz.wording import counted
+from clampz.showing import MOST_ROWS, Card, Shown, and_more
+from clampz.wording import counted, proven, ran, rounded_up, within
 
 ModeStop = Literal["optimal", "time", "memory", "interrupt", "callback"]
 
@@ -32,6 +34,11 @@ class Moment(NamedTuple):
     lower: float
     upper: float
 
+    @property
+    def how_far(self) -> list[str]:
+        """In words."""
+        return [within("best score", self.lower, self.upper)]
+
 
 class Scored(NamedTuple):
     """A configuration, as indices of states, and its score."""
@@ -41,7 +48,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mode:
+class Mode(Shown):
     """The best configuration found.  Certified: lower <= the largest score <= upper.
 
     Attributes
@@ -98,6 +105,21 @@ class Mode:
     @cached_property
     def configurations(self) -> list[dict[Variable, State]]:
         return [named(self.model, one.states) for one in self.best]
+
+    def _card(self) -> Card:
+        scores = {"score": [f"{one.score:.6f}" for one in self.best[:MOST_ROWS]]}
+        columns, rows = configuration_rows(self.model, [one.states for one in self.best[:MOST_ROWS]], scores)
+        return Card(
+            title="Best configuration" if len(self.best) < 2 else f"Best {len(self.best):,} configurations",
+            facts=[
+                ("proven", proven(self.lower, self.upper, "largest score")),
+                ("optimal", "yes" if self.is_optimal else f"not proven: gap {rounded_up(self.gap)} nats"),
+                ("run", ran(self.seconds, self.stopped_by)),
+            ],
+            columns=columns,
+            rows=rows,
+            more=and_more(len(self.best), len(rows), "configuration"),
+        )
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each configuration, best first, a column for each variable, of state names

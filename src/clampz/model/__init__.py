@@ -1,7 +1,7 @@
 """Data, no algorithms: models, their tables and graphs, batches of lanes, what is fixed in them, and what was found
 about them.
 
-May import: errors, numerics, options, watch, wording and kernels of graphs.
+May import: errors, numerics, options, watch, wording, showing and kernels of graphs.
 """
 
 from clampz.model.binary import BinaryForm, Kind

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from clampz._kernels.scores import fill_scores
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.binary import BinaryForm, Kind, balancing, couplings, flipped, pair_form, strengths
+from clampz.model.cards import model_card
 from clampz.model.checks import (
     as_columns,
     as_constant,
@@ -38,11 +39,12 @@ from clampz.model.topology import Topology
 from clampz.model.variables import Evidence, State, Variables, as_mapping
 from clampz.numerics import Floats
 from clampz.options import check_option
+from clampz.showing import Card, Shown
 from clampz.wording import counted
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Model(Variables):
+class Model(Variables, Shown):
     """A model: any number of labels per variable, log potentials, hard zeros as -inf.
 
     Parameters
@@ -283,6 +285,9 @@ class Model(Variables):
 
     def __repr__(self) -> str:
         return f"Model({self.size_in_words})"
+
+    def _card(self) -> Card:
+        return model_card(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):

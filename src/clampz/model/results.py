@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from clampz.errors import OptionError, library
 from clampz.model.batch import Batch
+from clampz.model.cards import estimate_card, estimates_card
 from clampz.model.factors import FactorTables
 from clampz.model.frames import lanes_dataset
 from clampz.model.marginals import HasMarginals
@@ -23,6 +24,7 @@ from clampz.model.tables import Listed, PairTables, UnaryTables, columns
 from clampz.model.temperatures import mean_score
 from clampz.numerics import Floats, Integers
 from clampz.options import Options
+from clampz.showing import Card, Shown
 from clampz.watch import StoppedBy, Watch
 from clampz.wording import KINDS, Bound, counted
 
@@ -77,7 +79,7 @@ class NoState:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate(HasMarginals):
+class Estimate(HasMarginals, Shown):
     """A method's log Z with its marginals.
 
     Attributes
@@ -159,6 +161,9 @@ class Estimate(HasMarginals):
         converge.  Asking for it solves twice more."""
         return float(heat_capacities(self)[0])
 
+    def _card(self) -> Card:
+        return estimate_card(self)
+
     def __repr__(self) -> str:
         kind = KINDS[self.bound] if self.bound else "no bound"
         stop = "" if self.stopped_by == "tol" else f" (stopped by {self.stopped_by}), residual {self.residual:.2g}"
@@ -169,7 +174,7 @@ class Estimate(HasMarginals):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates(Listed[Estimate]):
+class Estimates(Listed[Estimate], Shown):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
     b, `estimates.marginals[b]` its marginals.
 
@@ -310,6 +315,9 @@ class Estimates(Listed[Estimate]):
         lower, upper = self.lower - rounding, self.upper + rounding
         log_z = {"lower": lower, "upper": upper}.get(self.bound or "", self.log_z)
         return replace(self, log_z=np.where(np.isnan(self.log_z), np.nan, log_z), lower=lower, upper=upper)
+
+    def _card(self) -> Card:
+        return estimates_card(self)
 
     def __repr__(self) -> str:
         done = int(np.count_nonzero(self.converged))

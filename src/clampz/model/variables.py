@@ -24,7 +24,7 @@ from clampz.model.names import Names
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
 from clampz.options import is_whole
-from clampz.wording import some
+from clampz.wording import name_of, some
 
 Variable = int | str
 State = int | str
@@ -94,6 +94,10 @@ class Variables:
                 )
             return numbers.index(state)
         return self._checked_index(variable, i, state)
+
+    def state_name(self, i: int, a: int) -> str:
+        """A state as the user knows it: by its name where there are names, otherwise by its number."""
+        return name_of(None if self.state_names is None else self.state_names[i], a)
 
     def numbers_of(self, i: int) -> list[int] | None:
         """The whole numbers that a variable's states are named by, where these are not their indices: a number is then

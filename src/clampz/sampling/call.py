@@ -1,7 +1,7 @@
 """`sample` and `sample_blocks`: draws, gathered until there are as many as asked for."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from clampz.options import check_whole
 from clampz.sampling.request import SampleRequest
 from clampz.sampling.samples import Samples
 from clampz.sampling.ways import NO_PIECE, Piece, Way, find_way
+from clampz.telling import Listener, heard
 from clampz.watch import Overdue, Progress, Watch
 from clampz.wording import counted
 from clampz.workers import Workers
@@ -39,7 +40,7 @@ def sample(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Listener[Progress] = None,
 ) -> Samples:
     """Configurations drawn from a model, `p(x) = exp(score(x)) / Z`, and what they are: exact, weighted, or of chains.
 
@@ -68,7 +69,7 @@ def sample(
         A whole number or a numpy Generator.  The same seed gives the same samples, on any number of threads, and so
         does None.
     progress
-        Called now and then with a `Progress`; it may raise StopIteration to stop the run.
+        True for a live line; or called now and then with a `Progress`, and may raise StopIteration to stop the run.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def sample_blocks(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Listener[Progress] = None,
 ) -> Iterator[Samples]:
     """The samples of `sample`, in blocks of `block_size`, as many as are asked for: any number, without end if None.
 
@@ -151,8 +152,8 @@ def sample_blocks(
 
 def _blocks(asked: SampleRequest, total: float) -> Iterator[Samples]:
     """Blocks of samples, at least one; the first that is short of samples is the last."""
-    watch = asked.watch()
-    with Workers(asked.options.num_threads) as workers:
+    with heard(asked.progress, "sampling") as listener, Workers(asked.options.num_threads) as workers:
+        watch = Watch(asked.options.time, listener)
         with watch.interruptible():
             try:
                 way = find_way(asked, watch, workers)

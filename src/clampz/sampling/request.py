@@ -1,7 +1,6 @@
 """What is asked for: checked before any work begins."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -15,7 +14,8 @@ from clampz.model.fixing import check_model, given
 from clampz.options import Options, bytes_in_words, check_whole, memory_allowed
 from clampz.sampling.proposing import BLOCK_STATES
 from clampz.sampling.samples import Kind
-from clampz.watch import Progress, Watch
+from clampz.telling import Listener
+from clampz.watch import Progress
 from clampz.wording import counted
 
 METHODS: tuple[str, ...] = ("auto", *get_args(Kind))
@@ -46,7 +46,7 @@ class SampleRequest:
     memory: int | str | None
     threads: int | None
     rng: Seed
-    progress: Callable[[Progress], object] | None
+    progress: Listener[Progress]
 
     def __post_init__(self) -> None:
         check_model(self.model)
@@ -93,6 +93,3 @@ class SampleRequest:
     def given(self) -> Model:
         """The model with its evidence."""
         return given(self.model, self.evidence)
-
-    def watch(self) -> Watch:
-        return Watch(self.options.time, self.progress)

@@ -10,11 +10,13 @@ import numpy as np
 from clampz.drawing import Drawable
 from clampz.mini_buckets.proposals import States
 from clampz.model import Model
+from clampz.model.cards import configuration_rows
 from clampz.model.fixing import states_left
 from clampz.model.frames import configurations_frame
 from clampz.model.tables import Listed, UnaryTables, read_only
 from clampz.numerics import Floats
 from clampz.sampling.statistics import variance_of_shares, weights_of_states
+from clampz.showing import MOST_ROWS, Card, Shown, and_more
 from clampz.watch import StoppedBy
 from clampz.wording import counted
 
@@ -30,7 +32,7 @@ KINDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Samples(Drawable, Listed[dict[Any, Any]]):
+class Samples(Drawable, Shown, Listed[dict[Any, Any]]):
     """Configurations drawn from a model.  `samples[k]` is the k-th as `{variable: state}`, by name where there are
     names.
 
@@ -144,6 +146,22 @@ class Samples(Drawable, Listed[dict[Any, Any]]):
         names; weighted samples have a last column "log_weight"."""
         weights = {"log_weight": self.log_weights} if self.kind == "weighted" else {}
         return configurations_frame(self.model, self.states, weights)
+
+    def _card(self) -> Card:
+        weighted, about = self.kind == "weighted", "" if self.kind == "exact" else ", about"
+        weights = {"log weight": [f"{w:.4g}" for w in self.log_weights[:MOST_ROWS]]} if weighted else {}
+        columns, rows = configuration_rows(self.model, self.states, weights)
+        return Card(
+            title=f"{counted(len(self), 'sample')}, {KINDS[self.kind]}",
+            facts=[
+                ("why", self.reason),
+                *([("worth", f"{self.effective_size:,.4g} independent samples, about")] if weighted else []),
+                *([("log Z", f"{self.log_z:.6f}{about}")] if not math.isnan(self.log_z) else []),
+            ],
+            columns=columns,
+            rows=rows,
+            more=and_more(len(self), len(rows), "sample"),
+        )
 
     def __repr__(self) -> str:
         worth = "" if self.is_exact else f", worth about {self.effective_size:.3g}"

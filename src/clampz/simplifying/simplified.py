@@ -15,6 +15,7 @@ from clampz.model import Model
 from clampz.model.tables import read_only
 from clampz.model.variables import Variable
 from clampz.numerics import EPS, Floats, Integers
+from clampz.showing import Card, Shown
 from clampz.simplifying.contradictions import contradiction
 from clampz.simplifying.rest import Left
 from clampz.simplifying.way_back import Scope, WayBack
@@ -25,7 +26,7 @@ Operation = Literal["sum", "max"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Simplified:
+class Simplified(Shown):
     """What `simplify` made of a model.
 
     Attributes
@@ -132,6 +133,23 @@ class Simplified:
         if self.contradiction:
             raise OptionError(f"Z = 0, so there are neither marginals nor states: {self.contradiction}")
         return self._back
+
+    def _card(self) -> Card:
+        before, after = self.original, self.model
+        tables = (("variables", "num_variables"), ("edges", "num_edges"))
+        facts = [(what, f"{getattr(before, name):,} → {getattr(after, name):,}") for what, name in tables]
+        if before.factors or after.factors:
+            facts.append(("larger factors", f"{len(before.factors):,} → {len(after.factors):,}"))
+        what = "the largest score" if self.operation == "max" else "log Z"
+        return Card(
+            title="Simplified",
+            facts=[
+                *facts,
+                ("done", "; ".join(self.words) or "nothing to simplify"),
+                ("the same", f"{what}, up to {self.error:.2g}"),
+                *([("contradiction", self.contradiction)] if self.contradiction else []),
+            ],
+        )
 
     def __repr__(self) -> str:
         done = "; ".join(self.words) or "nothing to simplify"

@@ -29,6 +29,7 @@ from clampz.signature import Approximation, bytes_per_lane
 from clampz.summing.exact import exact
 from clampz.summing.plans import ExactCost, exact_cost
 from clampz.sweeping.result import Sweep
+from clampz.telling import Listener, heard
 from clampz.watch import GRACE, Progress, Watch
 
 # Seconds where the caller sets no limit: for what is not exact, and for what is.
@@ -52,8 +53,6 @@ SECONDS_PER_ENTRY, SECONDS_TO_PLAN = 5e-7, 1e-7
 # Seconds per table entry that Bethe, or a bracket, takes at the least.
 LEAST_SECONDS = 1.5e-7
 
-Listener = Callable[[Progress | Bracket], object]
-
 
 class _Point(NamedTuple):
     """What is known at one beta."""
@@ -76,7 +75,7 @@ def sweep(
     memory: int | str | None = None,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Listener | None = None,
+    progress: Listener[Progress | Bracket] = None,
 ) -> Sweep:
     """log Z of a model over inverse temperatures, certified from both sides, with energy, entropy and heat capacity.
 
@@ -102,8 +101,8 @@ def sweep(
     rng
         Of the chance in starts and structures; with None it is the same every time.
     progress
-        Called now and then with a `Progress`, whose lanes are the inverse temperatures, or with a `Bracket` as it
-        closes; StopIteration from it ends the run with what there is.
+        True for a live line; or called now and then with a `Progress`, whose lanes are the inverse temperatures, or
+        with a `Bracket` as it closes, and StopIteration from it ends the run with what there is.
 
     Returns
     -------
@@ -140,8 +139,8 @@ def sweep(
             num_bytes=own,
         )
     seed = as_seed(rng)
-    with watch.interruptible():
-        run = _Sweeping(model, watch, allowed, threads, seed, progress, len(betas))
+    with heard(progress, "sweeping") as listener, watch.interruptible():
+        run = _Sweeping(model, watch, allowed, threads, seed, listener, len(betas))
         if chosen is None:
             return run.by_what_suits(betas, time)
         return run.over(betas, lambda beta: run.by_method(chosen, beta), f"{chosen.name} was asked for.")
@@ -156,7 +155,7 @@ class _Sweeping:
     memory: int
     threads: int | None
     seed: int
-    progress: Listener | None
+    progress: Callable[[Progress | Bracket], object] | None
     num_betas: int
     num_done: int = 0
 

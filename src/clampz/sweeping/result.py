@@ -10,12 +10,13 @@ from clampz.drawing import Drawable
 from clampz.errors import library
 from clampz.model import Model
 from clampz.numerics import Floats
+from clampz.showing import MOST_ROWS, Card, Shown, and_more
 from clampz.watch import StoppedBy
-from clampz.wording import counted
+from clampz.wording import DIGITS, counted, ran, round_outward
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sweep(Drawable):
+class Sweep(Drawable, Shown):
     """A model at inverse temperatures beta: p(x) = exp(beta score(x)) / Z(beta), an entry of each array for each beta.
     Drawn, it shows log Z per variable with its bracket, and the heat capacity.
 
@@ -73,6 +74,25 @@ class Sweep(Drawable):
         """An xarray Dataset over the dimension "beta"."""
         data = {name: ("beta", np.asarray(values)) for name, values in self.columns.items() if name != "beta"}
         return library("xarray").Dataset(data, coords={"beta": self.beta}, attrs={"reason": self.reason})
+
+    def _card(self) -> Card:
+        rows = [
+            (
+                f"{self.beta[k]:g}",
+                round_outward(float(self.lower[k]), "lower", DIGITS),
+                round_outward(float(self.upper[k]), "upper", DIGITS),
+                *(f"{values[k]:.6g}" for values in (self.log_z, self.energy, self.entropy, self.heat_capacity)),
+                self.by[k] or "-",
+            )
+            for k in range(min(len(self), MOST_ROWS))
+        ]
+        return Card(
+            title=f"Sweep over {counted(len(self), 'inverse temperature')}",
+            facts=[("why", self.reason), ("run", ran(self.seconds, self.stopped_by))],
+            columns=("beta", "lower", "upper", "log Z", "energy", "entropy", "heat capacity", "by"),
+            rows=rows,
+            more=and_more(len(self), len(rows), "inverse temperature"),
+        )
 
     def __repr__(self) -> str:
         return (

@@ -17,6 +17,7 @@ from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.fixing import given, states_left
 from clampz.numerics import Floats, Integers
+from clampz.telling import Listener, heard
 from clampz.watch import UNLIMITED, Overdue, Progress, Watch
 
 TRE = "+TRE"
@@ -99,7 +100,7 @@ def scores(
     time: float = math.inf,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Listener[Progress] = None,
 ) -> Floats: ...
 @overload
 def scores(
@@ -112,7 +113,7 @@ def scores(
     time: float = math.inf,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Listener[Progress] = None,
 ) -> Scores: ...
 def scores(
     model: Model,
@@ -124,7 +125,7 @@ def scores(
     time: float = math.inf,
     threads: int | None = None,
     rng: Seed = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Listener[Progress] = None,
 ) -> Floats | Scores:
     """(n,) a score for every variable, by one of the heuristics of appendix A of [WD16]; higher is better to clamp.
     By several of them, `Scores`: an array for each.
@@ -147,7 +148,8 @@ def scores(
         whole model.  With clamped variables there is no default: where all branches share a sequence of clamps, pass
         `singleton_entropies(trw(model, evidence=branches))`.
     time, threads, rng, progress
-        Limits, chance and the listener of that run of TRW; scores that there was no time for are nan.
+        Limits, chance and the listener of that run of TRW, True for a live line; scores that there was no time for are
+        nan.
 
     Returns
     -------
@@ -177,7 +179,7 @@ def scores(
     limits = with_rng({"time": time, "threads": threads}, rng)
     trw.options(None, limits)  # refuses what it does not take
     watch = Watch(time)
-    with watch.interruptible():
+    with heard(progress, "scoring") as listener, watch.interruptible():
         model = given(model, evidence)
         names = _defined(model, clamped, entropy) if selector is None else selector
         names = [names] if isinstance(names, str) else list(names)
@@ -185,7 +187,7 @@ def scores(
             check_defined(model, name)
         overdue = False
         if any(_selector(name).entropy for name in names) and entropy is None and not clamped:
-            entropy = trw_entropies(model, progress=progress, **limits | {"time": watch.left()})
+            entropy = trw_entropies(model, progress=listener, **limits | {"time": watch.left()})
             overdue = bool(np.isnan(entropy).any())
         try:
             found = {} if overdue else scores_of_all(model, names, clamped=clamped, entropy=entropy, watch=watch)

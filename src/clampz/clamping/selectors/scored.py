@@ -4,15 +4,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from clampz.errors import library
 from clampz.model import Model
 from clampz.model.frames import variable_index
 from clampz.numerics import Floats
-from clampz.wording import counted
+from clampz.showing import Card, Shown
+from clampz.wording import counted, name_of
+
+# Variables that are shown of each selector.
+MOST_BEST = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scores(Mapping[str, Floats]):
+class Scores(Mapping[str, Floats], Shown):
     """`scores[selector]` (n,): a score for every variable, higher is better to clamp; nan where there was no time."""
 
     model: Model
@@ -31,6 +37,19 @@ class Scores(Mapping[str, Floats]):
         """A pandas DataFrame with a row for each variable, by name where there are names, and a column for each
         selector."""
         return library("pandas").DataFrame(self.by_selector, index=variable_index(self.model))
+
+    def _card(self) -> Card:
+        """The best variables of each."""
+        rows = []
+        for name, values in self.items():
+            best = np.argsort(-values, kind="stable")[:MOST_BEST].tolist()
+            words = ", ".join(f"{name_of(self.model.names, i)} ({values[i]:.4g})" for i in best if values[i] > 0)
+            rows.append((name, words))
+        return Card(
+            title=f"Scores of {counted(self.model.num_variables, 'variable')}",
+            columns=("selector", "best to clamp, with their scores"),
+            rows=rows,
+        )
 
     def __repr__(self) -> str:
         return f"Scores({counted(self.model.num_variables, 'variable')} by {', '.join(self)})"
