@@ -8,6 +8,7 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copytree
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
@@ -54,7 +55,8 @@ default_role = "name"
 nitpicky = True
 # Types of other libraries: there is nothing here to link to.
 nitpick_ignore_regex = [
-    (r"py:class", r"(np|numpy)\..*|NDArray|ArrayLike|Executor|Path|Axes|Figure|Callable|Iterator|Iterable|Any|Self"),
+    ("py:class", r"(np|numpy)\..*|python:.*"),
+    ("py:class", "Any|ArrayLike|Axes|Callable|Executor|Figure|Iterable|Iterator|NDArray|Path|Self"),
 ]
 
 autosummary_generate = True
@@ -83,6 +85,6 @@ nb_execution_in_temp = True
 nb_merge_streams = True
 nb_execution_excludepatterns = [f"tutorials/{name}*" for name in ("dimod", "pgmpy") if not find_spec(name)]
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-os.environ["IPYTHONDIR"] = str(HERE / "_ipython")
+os.environ["IPYTHONDIR"] = str(copytree(HERE / "_ipython", HERE / "_build" / "ipython", dirs_exist_ok=True))
 
 public_names.write_pages(HERE / "api")

@@ -1,4 +1,4 @@
-"""Docstrings of public functions: the parameters they describe are those of the signature."""
+"""Docstrings of public names: functions describe the parameters of their signatures, and what comes of them."""
 
 import inspect
 import re
@@ -29,20 +29,41 @@ def described(text: str) -> list[str]:
     return names
 
 
-FUNCTIONS = [name for name in cz.__all__ if callable(getattr(cz, name)) and "Parameters" in sections(getattr(cz, name))]
+def functions() -> dict[str, Any]:
+    """Public functions by name, those of the modules among public names included; pictures are for looking at."""
+    found = {name: getattr(cz, name) for name in cz.__all__}
+    found |= {f"generators.{name}": getattr(cz.generators, name) for name in cz.generators.__all__}
+    found["torch.log_z"] = cz.torch.log_z
+    return {
+        name: each
+        for name, each in found.items()
+        if callable(each) and not inspect.isclass(each) and not name.startswith("plot_")
+    }
+
+
+FUNCTIONS = functions()
+CLASSES = [name for name in cz.__all__ if inspect.isclass(getattr(cz, name))]
 
 
 def test_names_are_found():
     assert described("a, *b\n    What it is.\n**c\n\n    More of it.\n\n>>> 1\nd\n") == ["a", "b", "c"]
-    assert len(FUNCTIONS) >= 15
+    assert len(FUNCTIONS) >= 40
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_parameters_are_those_of_the_signature(name):
-    function = getattr(cz, name)
-    found = sections(function)
-    names, signature = described(found["Parameters"]), set(inspect.signature(function).parameters)
+def test_functions_are_described_in_full(name):
+    found, signature = sections(FUNCTIONS[name]), inspect.signature(FUNCTIONS[name])
+    names = described(found.get("Parameters", ""))
     assert len(names) == len(set(names))
-    assert set(names) <= signature
-    if "Returns" in found:  # a docstring with every section leaves nothing out
-        assert set(names) == signature
+    assert set(names) == set(signature.parameters)
+    assert "Examples" in found
+    assert "Returns" in found or signature.return_annotation is None
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_say_what_they_are(name):
+    kind = getattr(cz, name)
+    assert kind.__doc__
+    assert not kind.__doc__.startswith(f"{name}(")  # which is all that a dataclass says of itself
+    methods = [member for member, value in vars(kind).items() if inspect.isfunction(value) and not value.__doc__]
+    assert [member for member in methods if not member.startswith("_")] in ([], ["item"])  # of a sequence

@@ -49,8 +49,13 @@ class ByVariable(Mapping[int, Floats]):
 class MarginalBounds(Shown):
     """Certified: `lower[i][a] <= p(X_i = a) <= upper[i][a]` for the variables asked for, by index or name.
 
-    `stopped_by` is "gap" where every interval is narrow enough, "exact", "time", "memory", "interrupt" or "callback";
-    "left" while it runs.
+    Attributes
+    ----------
+    lower, upper
+        The ends for each state of each variable.
+    stopped_by
+        "gap" where every interval is narrow enough, "exact", "time", "memory", "interrupt" or "callback"; "left" while
+        it runs.
     """
 
     model: Model
