@@ -59,9 +59,15 @@ def library(module: str) -> Any:
         raise MissingLibraryError(f"{package} is not installed: pip install {package}", name=package) from None
 
 
+def shown(value: object, longest: int = 80) -> str:
+    """What was found, as a message shows it: in one line, and not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def unknown_name(what: str, name: object, known: Collection[str], *, most: int = 3) -> OptionError:
     """The error for a name that nothing has: it says which are nearest, and which there are."""
     near = get_close_matches(str(name), known, n=most)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     plural = what if what.endswith("s") else f"{what.removesuffix('y')}ies" if what.endswith("y") else f"{what}s"
-    return OptionError(f"unknown {what} {name!r}{hint} The {plural} are {', '.join(known)}")
+    return OptionError(f"unknown {what} {shown(name)}{hint} The {plural} are {', '.join(known)}")

@@ -155,7 +155,7 @@ def test_missing_files_and_other_suffixes(tmp_path):
         io.read(tmp_path / "missing.uai")
     with pytest.raises(
         FormatError,
-        match=r"model\.txt: expected a file name that ends in \.uai \(\.uai\.gz\) or \.fg \(\.fg\.gz\), found '\.txt'",
+        match=r"model\.txt: expected a file name that ends in \.uai \(\.uai\.gz\) or \.fg \(\.fg\.gz\) or .* '\.txt'",
     ):
         io.read(tmp_path / "model.txt")
     with pytest.raises(FormatError, match=r"found 'no suffix'"):

@@ -1,31 +1,49 @@
 """Files to models and back.
 
-`read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise.
-`evidence` and `results` read and write what the UAI competitions put beside their models.
+`read` and `write` go by the file's suffix; the module of each format has both for files that are named otherwise, and
+`parse` and `encode` for bytes without a file; `parse` here sees which format they have.  `evidence` and `results` read
+and write what the UAI competitions put beside their models.
 
 May import: the model, and what every room may (errors, files, wording, numerics, options).
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
-from clampz.errors import EvidenceError, FormatError
+from clampz.errors import FormatError
 from clampz.io import evidence as evidence_files
-from clampz.io import fg, results, uai
+from clampz.io import fg, files, json_model, npz_model, potentials, results, uai
 from clampz.io.files import AnyPath
 from clampz.model import Evidence, Model
-from clampz.model.fixing import given
+from clampz.model.fixing import check_model, given
 
-FORMATS: dict[str, tuple[Callable[[AnyPath], Model], Callable[[Model, AnyPath], None]]] = {
-    ".uai": (uai.read, uai.write),
-    ".fg": (fg.read, fg.write),
+
+class Format(NamedTuple):
+    """What the bytes of a file are as a model, the path being for messages; and the other way round."""
+
+    parse: Callable[[AnyPath, bytes], Model]
+    encode: Callable[[Model], bytes]
+
+
+FORMATS = {
+    ".uai": Format(uai.parse, uai.encode),
+    ".fg": Format(fg.parse, fg.encode),
+    ".json": Format(json_model.parse, json_model.encode),
+    ".npz": Format(npz_model.parse, npz_model.encode),
 }
 
-__all__ = ["FORMATS", "fg", "read", "results", "uai", "write"]
+# What comes before the first word of a text is white space and comments.
+FIRST_WORD = re.compile(rb"(?:\s|" + potentials.COMMENT + rb"[^\n]*)*([^\s#]*)")
+
+__all__ = ["FORMATS", "fg", "json_model", "npz_model", "parse", "read", "results", "uai", "write"]
 
 
 def read(path: AnyPath, evidence: AnyPath | Evidence | None = None) -> Model:
-    """The model in a file: `.uai` or libDAI's `.fg`, also compressed (`.uai.gz`), and what is known of its variables.
+    """The model in a file: `.uai`, libDAI's `.fg`, or clampz's own `.json` and `.npz`, also compressed (`.uai.gz`), and
+    what is known of its variables.
 
     Evidence is a file in either of the UAI dialects, or `{variable: state}`.  The model keeps its variables and their
     numbers, those of the evidence being certain, and its Z is that of the evidence: of a Bayesian network, its
@@ -59,23 +77,18 @@ def read(path: AnyPath, evidence: AnyPath | Evidence | None = None) -> Model:
     ...     read(f"{folder}/ring.uai", evidence={0: 1})
     Model(3 variables of 2 states, 1 edge)
     """
-    model = FORMATS[_suffix(path)][0](path)
-    if evidence is None:
-        return model
-    if isinstance(evidence, Mapping):
+    model = FORMATS[suffix_of(path)].parse(path, files.load(path))
+    if not isinstance(evidence, str | PathLike):
         return given(model, evidence)
-    known = evidence_files.read(evidence, model)
-    try:
-        return given(model, known)
-    except EvidenceError as error:
-        raise EvidenceError(f"{evidence}: {error}") from None
+    return evidence_files.under(model, evidence)
 
 
 def write(model: Model, path: AnyPath) -> None:
     """Write a model in the format of the file's suffix, compressed if `.gz` follows it; a file that is there already is
     replaced whole or not at all.
 
-    Names of variables and states are lost: neither format has them.
+    clampz's own `.json`, for people, and `.npz`, for large models, keep all of it.  In `.uai` and `.fg` files names of
+    variables and states are lost, and potentials are rounded.
 
     Parameters
     ----------
@@ -99,10 +112,29 @@ def write(model: Model, path: AnyPath) -> None:
     ...     print(Path(folder, "ring.fg").read_text().split()[0])  # libDAI's files begin with the number of factors
     6
     """
-    FORMATS[_suffix(path)][1](model, path)
+    check_model(model)
+    files.replace(path, FORMATS[suffix_of(path)].encode(model))
 
 
-def _suffix(path: AnyPath) -> str:
+def parse(name: str, data: bytes) -> Model:
+    """The model in the bytes of a file of any format, also compressed: by what they are, as they have no suffix.  The
+    name is for messages."""
+    data = files.plain(name, data)
+    return FORMATS[_recognised(data)].parse(name, data)
+
+
+def _recognised(data: bytes) -> str:
+    """The format that bytes can be of."""
+    if data.startswith(b"PK"):
+        return ".npz"
+    first = FIRST_WORD.match(data)
+    word = first.group(1) if first else b""
+    return ".json" if word.startswith((b"{", b"[")) else ".fg" if word[:1].isdigit() else ".uai"
+
+
+def suffix_of(path: AnyPath) -> str:
+    """The suffix that says which format a file has."""
+    files.check_path(path)
     name = Path(path).name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     if suffix not in FORMATS:

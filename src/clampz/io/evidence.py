@@ -11,10 +11,12 @@ and one of a single 0, is no evidence.
 
 import numpy as np
 
+from clampz.errors import EvidenceError
 from clampz.io import files
 from clampz.io.potentials import COMMENT, count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
+from clampz.model.fixing import given
 
 
 def read(path: files.AnyPath, model: Model) -> dict[int, int]:
@@ -23,7 +25,21 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
     Variables go by their numbers in the model's file: labels where a `.fg` file has labels of its own, which are then
     the model's names.
     """
-    tokens = Tokens(path, files.load(path), comment=COMMENT)
+    return parse(path, files.load(path), model)
+
+
+def under(model: Model, path: files.AnyPath, data: bytes | None = None) -> Model:
+    """The model under the evidence in a file, or in what one has."""
+    known = parse(path, files.load(path) if data is None else files.plain(path, data), model)
+    try:
+        return given(model, known)
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: {error}") from None
+
+
+def parse(path: files.AnyPath, data: bytes, model: Model) -> dict[int, int]:
+    """The evidence in what a file has; the path is for messages."""
+    tokens = Tokens(path, data, comment=COMMENT)
     numbers = tokens.numbers
     if not tokens.complete:
         tokens.refuse(len(numbers), "numbers only")

@@ -42,18 +42,29 @@ def read(path: files.AnyPath) -> Model:
     Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
     found.
     """
-    model, labels = _parse(Tokens(path, files.load(path), comment=potentials.COMMENT))
+    return parse(path, files.load(path))
+
+
+def parse(path: files.AnyPath, data: bytes) -> Model:
+    """The model in what a `.fg` file has; the path is for messages."""
+    model, labels = _model_and_labels(Tokens(path, data, comment=potentials.COMMENT))
     if np.array_equal(labels, np.arange(len(labels))):
         return model
     return Model.from_contents(model.contents._replace(names=list(map(str, labels.tolist()))))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as a `.fg` file, compressed if its name ends in `.gz`.
+    """Write a model as a `.fg` file, compressed if its name ends in `.gz`; see `encode`.  The file appears whole or not
+    at all."""
+    files.replace(path, encode(model))
+
+
+def encode(model: Model) -> bytes:
+    """A model as a `.fg` file.
 
     One factor per variable, one per edge and one per larger factor, with all digits; the constant goes into the table
     of the first variable.  Names are lost, as the format has none; names that are whole numbers in ascending order, as
-    reading a file gives them, become labels.  The file appears whole or not at all.
+    reading a file gives them, become labels.
     """
     factors = potentials.factors_of(model, "a .fg file")
     bounds, starts = factors.scope_start.tolist(), factors.start.tolist()
@@ -72,7 +83,7 @@ def write(model: Model, path: files.AnyPath) -> None:
         known = [" ".join(map(str, said[first:last])) for said in (labels, states)]
         lines += ["", str(last - first), *known, str(len(entries))]
         lines += [f"{k} {texts[begin + k]}" for k in entries]
-    files.replace(path, ("\n".join(lines) + "\n").encode())
+    return ("\n".join(lines) + "\n").encode()
 
 
 def _labels(model: Model) -> list[int]:
@@ -87,7 +98,7 @@ def _labels(model: Model) -> list[int]:
     return list(range(model.num_variables))
 
 
-def _parse(tokens: Tokens) -> tuple[Model, Integers]:
+def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
     """The model, and the labels of its variables."""
     num_factors = int(tokens.whole(0, 1, 0, "the number of factors")[0])
     place, arity, listed = _walk(tokens, num_factors)

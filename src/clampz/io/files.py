@@ -1,6 +1,7 @@
 """Bytes of files, in and out: whole files only, gzip by content when reading and by name when writing, and every
 trouble a FormatError of one line."""
 
+import codecs
 import gzip
 import os
 import stat
@@ -8,12 +9,20 @@ import zlib
 from io import BytesIO
 from pathlib import Path
 
-from clampz.errors import FormatError
+from clampz.errors import FormatError, shown
 from clampz.files import written_whole
 
 AnyPath = str | os.PathLike[str]
 
 GZIP_MAGIC = b"\x1f\x8b"
+# How text may begin that says how it is encoded, as editors and shells of Windows have it begin.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 
 # A compressed file may unpack to this much at once, and beyond that to so many times its size: tables of equal values
 # shrink a hundredfold, and gzip's limit, reached by nothing but a file of one repeated byte, is a thousand.
@@ -22,7 +31,8 @@ MAX_RATIO = 200
 
 
 def load(path: AnyPath) -> bytes:
-    """What is in a file, unpacked if it is compressed."""
+    """What is in a file, unpacked if it is compressed, and without a byte order mark."""
+    check_path(path)
     try:
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode):  # opening a pipe, or reading a device, need not end
@@ -32,11 +42,35 @@ def load(path: AnyPath) -> bytes:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise _as_format_error(path, "read", error) from None
-    return _unpacked(path, data) if data.startswith(GZIP_MAGIC) else data
+    return plain(path, data)
+
+
+def check_path(path: object) -> None:
+    """Refuse what is no path."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise FormatError(f"expected the path of a file, found {shown(path)}")
+
+
+def plain(path: AnyPath, data: bytes) -> bytes:
+    """The same bytes, unpacked if they are compressed; of text, as UTF-8 without a byte order mark."""
+    if data.startswith(GZIP_MAGIC):
+        data = _unpacked(path, data)
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            try:
+                return data[len(mark) :].decode(encoding).encode() if encoding != "utf-8" else data[len(mark) :]
+            except UnicodeError as error:
+                raise FormatError(f"{path}: expected text in {encoding}, as it begins, found {error}") from None
+    return data
+
+
+def most_unpacked(num_bytes: int) -> int:
+    """Bytes that so many compressed ones may unpack to."""
+    return max(FREE_BYTES, MAX_RATIO * num_bytes)
 
 
 def _unpacked(path: AnyPath, data: bytes) -> bytes:
-    limit = max(FREE_BYTES, MAX_RATIO * len(data))
+    limit = most_unpacked(len(data))
     try:
         unpacked = gzip.GzipFile(fileobj=BytesIO(data)).read(limit + 1)
     except (EOFError, OSError, zlib.error) as error:
@@ -48,6 +82,7 @@ def _unpacked(path: AnyPath, data: bytes) -> bytes:
 
 def replace(path: AnyPath, data: bytes) -> None:
     """Write a file, whole or not at all."""
+    check_path(path)
     try:
         target = Path(path).resolve()  # of a link, what it points to
         if target.exists() and not target.is_file():
@@ -66,5 +101,5 @@ def _as_format_error(path: AnyPath, done: str, error: Exception) -> FormatError:
     if isinstance(error, FileNotFoundError):
         return FormatError(f"{path}: {'no such file' if done == 'read' else 'no such directory to write it to'}")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    shown = f"{str(path)!r:.200}" if "\0" in str(path) else path
-    return FormatError(f"{shown}: cannot be {done}: {reason}")
+    named = f"{str(path)!r:.200}" if "\0" in str(path) else path
+    return FormatError(f"{named}: cannot be {done}: {reason}")

@@ -32,25 +32,35 @@ def as_model(num_states: Integers, arity: Integers, variables: Integers, values:
     """The model of factors laid end to end that are known to be sound; their values are overwritten."""
     with np.errstate(divide="ignore"):
         logs = np.log(values, out=values)
+    return Model.from_contents(fold(within_axes(num_states, arity, variables, logs)))
+
+
+def within_axes(num_states: Integers, arity: Integers, variables: Integers, flat: Floats) -> FactorTables:
+    """Factors laid end to end, as tables of no more axes than arrays can have."""
     if arity.max(initial=0) > MAX_AXES:
         kept = (num_states[variables] > 1) | (np.repeat(arity, arity) <= MAX_AXES)
         arity = np.bincount(np.repeat(np.arange(len(arity)), arity)[kept], minlength=len(arity))
         variables = variables[kept]
-    return Model.from_contents(fold(FactorTables(num_states, offsets(arity), variables, logs)))
+    return FactorTables(num_states, offsets(arity), variables, flat)
+
+
+def all_factors(model: Model) -> FactorTables:
+    """The factors of a model in the order in which they are written: variables, edges, larger factors."""
+    n, larger = model.num_variables, model.factors
+    arity = np.concatenate([np.ones(n, dtype=np.int64), np.full(model.num_edges, 2), np.diff(larger.scope_start)])
+    variables = np.concatenate([np.arange(n), model.edges.ravel(), larger.variables])
+    flat = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat])
+    return FactorTables(model.num_states, offsets(arity), variables, flat)
 
 
 def factors_of(model: Model, where: str) -> FactorTables:
-    """All factors of a model in the order in which they are written: variables, edges, larger factors; their values
-    themselves.
+    """All factors of a model in the order in which they are written, their values themselves.
 
     The constant is in the table of the first variable: hardly a reader takes factors over no variables, and not all
     take two over the same ones.  What does not fit there is left to further factors of that variable.
     """
-    n, larger = model.num_variables, model.factors
-    arity = np.concatenate([np.ones(n, dtype=np.int64), np.full(model.num_edges, 2), np.diff(larger.scope_start)])
-    variables = np.concatenate([np.arange(n), model.edges.ravel(), larger.variables])
-    logs = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat])
-    shift, values = _shifted(FactorTables(model.num_states, offsets(arity), variables, logs), where)
+    n, logs = model.num_variables, all_factors(model)
+    shift, values = _shifted(logs, where)
     constant = model.constant + shift
     if abs(constant) > MAX_CONSTANTS * LARGEST_LOG:
         raise ModelError(
@@ -66,8 +76,8 @@ def factors_of(model: Model, where: str) -> FactorTables:
     num_constants = int(np.ceil(abs(constant) / LARGEST_LOG))
     return FactorTables(
         model.num_states,
-        offsets(np.concatenate([arity, np.full(num_constants, over)])),
-        np.concatenate([variables, np.zeros(over * num_constants, dtype=np.int64)]),
+        offsets(np.concatenate([np.diff(logs.scope_start), np.full(num_constants, over)])),
+        np.concatenate([logs.variables, np.zeros(over * num_constants, dtype=np.int64)]),
         np.concatenate([values, np.exp(np.full(size * num_constants, constant / max(num_constants, 1)))]),
     )
 
@@ -115,18 +125,23 @@ def count(size: float, one: str = "value", several: str | None = None) -> str:
 
 def check_scopes(tokens: Tokens, place: Integers, arity: Integers, variables: Floats) -> None:
     """No variable may be twice in a scope; `place` is where the scopes begin."""
+    first = first_again(arity, variables)
+    if first is not None:
+        f = piece_of(offsets(arity), first)
+        at = int(place[f] + first - offsets(arity)[f])
+        wanted = {2: "two", 3: "three"}.get(int(arity[f]), str(arity[f]))
+        tokens.fail(at, f"expected {wanted} different variables, found {variables[first]:.0f} twice", f)
+
+
+def first_again(arity: Integers, variables: Floats | Integers) -> int | None:
+    """The place of the first variable, of scopes laid end to end, that its scope has a second time."""
     if arity.max(initial=0) < 2:
-        return
+        return None
     factor = np.repeat(np.arange(len(arity), dtype=np.int32 if len(arity) < 2**31 else np.int64), arity)
     order = np.lexsort((variables, factor))
     # (sorted by factor, as it was)
     twice = np.flatnonzero((factor[1:] == factor[:-1]) & (np.diff(variables[order]) == 0))
-    if twice.size:
-        first = order[twice + 1].min()
-        f = int(factor[first])
-        at = int(place[f] + first - offsets(arity)[f])
-        wanted = {2: "two", 3: "three"}.get(int(arity[f]), str(arity[f]))
-        tokens.fail(at, f"expected {wanted} different variables, found {variables[first]:.0f} twice", f)
+    return int(order[twice + 1].min()) if twice.size else None
 
 
 def are_potentials(values: Floats) -> bool:

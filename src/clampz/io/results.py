@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import ModelError
+from clampz.errors import ModelError, shown
 from clampz.io import files
 from clampz.io.potentials import count
 from clampz.io.tokens import Tokens
@@ -29,9 +29,14 @@ SUM_TOLERANCE = 1e-3
 
 def write_pr(log_z: float, path: files.AnyPath) -> None:
     """Write a PR file: log Z, a natural logarithm, to base 10."""
+    files.replace(path, encode_pr(log_z))
+
+
+def encode_pr(log_z: float) -> bytes:
+    """What a PR file has."""
     if math.isnan(log_z) or log_z == math.inf:
         raise ModelError(f"log Z: expected a number or -inf, found {log_z}")
-    files.replace(path, f"PR\n{float(log_z) / math.log(10)!r}\n".encode())
+    return f"PR\n{float(log_z) / math.log(10)!r}\n".encode()
 
 
 def read_pr(path: files.AnyPath) -> float:
@@ -49,12 +54,17 @@ def read_pr(path: files.AnyPath) -> float:
 
 def write_mar(marginals: Iterable[ArrayLike], path: files.AnyPath) -> None:
     """Write a MAR file: the probabilities of the states of each variable in turn."""
+    files.replace(path, encode_mar(marginals))
+
+
+def encode_mar(marginals: Iterable[ArrayLike]) -> bytes:
+    """What a MAR file has."""
     rows = [np.asarray(row, dtype=np.float64) for row in marginals]
     for i, row in enumerate(rows):
         if row.ndim != 1 or not row.size or not ((row >= 0) & (row <= 1 + SUM_TOLERANCE)).all():
-            raise ModelError(f"marginals of variable {i}: expected a probability per state, found {row!r:.80}")
+            raise ModelError(f"marginals of variable {i}: expected a probability per state, found {shown(row)}")
     texts = (f"{len(row)} {' '.join(map(repr, row.tolist()))}" for row in rows)
-    files.replace(path, f"MAR\n{' '.join([str(len(rows)), *texts])}\n".encode())
+    return f"MAR\n{' '.join([str(len(rows)), *texts])}\n".encode()
 
 
 def read_mar(path: files.AnyPath) -> list[Floats]:
@@ -85,10 +95,15 @@ def read_mar(path: files.AnyPath) -> list[Floats]:
 
 def write_mpe(states: ArrayLike, path: files.AnyPath, task: str = "MPE") -> None:
     """Write an MPE file: the state of each variable in turn; or the same as the answer to another task."""
+    files.replace(path, encode_mpe(states, task))
+
+
+def encode_mpe(states: ArrayLike, task: str = "MPE") -> bytes:
+    """What an MPE file has."""
     found = np.asarray(states)
     if found.ndim != 1 or (found.size and not np.issubdtype(found.dtype, np.integer)) or (found < 0).any():
-        raise ModelError(f"states: expected a whole number >= 0 for each variable, found {found!r:.80}")
-    files.replace(path, f"{task}\n{' '.join(map(str, [len(found), *found.tolist()]))}\n".encode())
+        raise ModelError(f"states: expected a whole number >= 0 for each variable, found {shown(found)}")
+    return f"{task}\n{' '.join(map(str, [len(found), *found.tolist()]))}\n".encode()
 
 
 def read_mpe(path: files.AnyPath, task: str = "MPE") -> Integers:

@@ -41,16 +41,22 @@ def read(path: files.AnyPath) -> Model:
     Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
     found.
     """
-    return _parse(Tokens(path, files.load(path), num_words=1, comment=potentials.COMMENT))
+    return parse(path, files.load(path))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as a UAI file, compressed if its name ends in `.gz`.
+    """Write a model as a UAI file, compressed if its name ends in `.gz`; see `encode`.  The file appears whole or not
+    at all."""
+    files.replace(path, encode(model))
+
+
+def encode(model: Model) -> bytes:
+    """A model as a UAI file.
 
     One factor per variable, one per edge and one per larger factor; the constant goes into the table of the first
     variable.  Values have all their digits: reading the file gives the same potentials up to the rounding of exp and
     log.  Names are lost, as the format has none.  A table beyond the range of floats is shifted into it, against the
-    constant.  The file appears whole or not at all.
+    constant.
     """
     factors = potentials.factors_of(model, "a UAI file")
     bounds = factors.scope_start.tolist()
@@ -59,10 +65,12 @@ def write(model: Model, path: files.AnyPath) -> None:
     values = potentials.plain(factors.flat)
     tables = (f"{end - begin} {' '.join(values[begin:end])}" for begin, end in pairwise(factors.start.tolist()))
     head = ["MARKOV", str(model.num_variables), " ".join(map(str, model.num_states.tolist())), str(len(bounds) - 1)]
-    files.replace(path, "\n".join(chain(head, scopes, [""], tables, [""])).encode())
+    return "\n".join(chain(head, scopes, [""], tables, [""])).encode()
 
 
-def _parse(tokens: Tokens) -> Model:
+def parse(path: files.AnyPath, data: bytes) -> Model:
+    """The model in what a UAI file has; the path is for messages."""
+    tokens = Tokens(path, data, num_words=1, comment=potentials.COMMENT)
     kind = tokens.words[0] if tokens.words else ""
     if kind not in ("MARKOV", "BAYES"):
         tokens.refuse(-1, "MARKOV or BAYES")

@@ -1,0 +1,173 @@
+"""Models as JSON: clampz's own format, for people (see `lossless`).
+
+    {
+    "format": "clampz model",
+    "version": 1,
+    "num_states": [2, 3],
+    "names": ["rain", "grass"],
+    "state_names": [["no", "yes"], ["dry", "damp", "wet"]],
+    "constant": 0.5,
+    "factors": [
+    [["rain"], [0.0, -1.0]],
+    [["rain", "grass"], [[1.0, 0.0, "-inf"], [-2.0, 0.0, 2.0]]]
+    ]
+    }
+
+A factor is its variables, by name or index, and its table, a list for each state of the first variable, and so on.  A
+hard zero is "-inf", for which JSON has no number.  A variable without a factor of its own has zeros.
+"""
+
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+
+from clampz.errors import shown
+from clampz.io import files, lossless
+from clampz.io.lossless import fail
+from clampz.model import Model
+from clampz.model.factors import FactorTables
+from clampz.model.tables import offsets, piece_of, ranges
+from clampz.numerics import Floats, Integers
+
+ZERO = "-inf"
+
+
+def read(path: files.AnyPath) -> Model:
+    """The model in a JSON file, plain or compressed with gzip; a FormatError names the file and the place of whatever
+    is wrong."""
+    return parse(path, files.load(path))
+
+
+def write(model: Model, path: files.AnyPath) -> None:
+    """Write a model as JSON, compressed if its name ends in `.gz`; the file appears whole or not at all."""
+    files.replace(path, encode(model))
+
+
+def encode(model: Model) -> bytes:
+    """A model as JSON, a line for each factor; all of it comes back, floats to the last bit."""
+    factors, head = lossless.factors_of(model), lossless.head_of(model)
+    first = {"format": head.pop("format"), "version": head.pop("version"), "num_states": model.num_states.tolist()}
+    lines = [f"{lossless.as_text(key)}: {lossless.as_text(value)}," for key, value in (first | head).items()]
+    known = list(map(lossless.as_text, model.names or range(model.num_variables)))
+    said = [known[i] for i in factors.variables.tolist()]
+    scopes = (", ".join(said[begin:end]) for begin, end in pairwise(factors.scope_start.tolist()))
+    texts = [f"[[{scope}], {table}]" for scope, table in zip(scopes, _tables(factors), strict=True)]
+    return lossless.as_bytes(["{", *lines, '"factors": [', ",\n".join(texts), "]", "}"])
+
+
+def _tables(factors: FactorTables) -> list[str]:
+    """The text of every table."""
+    entries = np.array(list(map(repr, factors.flat.tolist())), dtype=object)
+    entries[np.isneginf(factors.flat)] = f'"{ZERO}"'
+    arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
+    tables = np.empty(len(factors), dtype=object)
+    for num_axes in np.unique(arity).tolist():
+        chosen = np.flatnonzero(arity == num_axes)
+        scopes = factors.variables[ranges(factors.scope_start[chosen], arity[chosen])].reshape(len(chosen), num_axes)
+        texts = entries[ranges(factors.start[chosen], sizes[chosen])].tolist()
+        # the innermost lists first: of the last variable's states
+        for p in range(num_axes - 1, -1, -1):
+            before = factors.num_states[scopes[:, :p]].prod(axis=1, dtype=np.int64)
+            ends = offsets(np.repeat(factors.num_states[scopes[:, p]], before)).tolist()
+            texts = [f"[{', '.join(texts[begin:end])}]" for begin, end in pairwise(ends)]
+        tables[chosen] = texts
+    listed: list[str] = tables.tolist()
+    return listed
+
+
+def parse(path: files.AnyPath, data: bytes) -> Model:
+    """The model in what a JSON file has; the path is for messages."""
+    found = lossless.object_in(path, data, ("num_states", "factors"))
+    num_states = _num_states(path, found["num_states"])
+    lossless.check_states(path, num_states, len(data))
+    lossless.check_names(path, found, num_states)
+    factors = found["factors"]
+    if type(factors) is not list:
+        fail(path, f"expected a list of [variables, table], found {shown(factors)}", "factors")
+    for f, item in enumerate(factors):
+        if type(item) is not list or len(item) != 2 or type(item[0]) is not list:
+            fail(path, f"expected [[variables], table], found {shown(item)}", f"factor {f}")
+    scopes = [item[0] for item in factors]
+    arity = np.fromiter(map(len, scopes), np.int64, len(scopes))
+    variables = _variables(path, list(chain.from_iterable(scopes)), arity, found.get("names"))
+    lossless.check_scopes(path, len(num_states), arity, variables)
+    values = _values(path, [item[1] for item in factors], num_states, arity, variables)
+    return lossless.model_of(path, found, num_states, arity, variables, values)
+
+
+def _num_states(path: files.AnyPath, found: Any) -> Integers:
+    if type(found) is not list:
+        fail(path, f"expected a list of whole numbers, found {shown(found)}", "num_states")
+    for i, size in enumerate(found):
+        if type(size) is not int or not 1 <= size <= lossless.MOST_STATES:
+            fail(path, f"expected a number of states >= 1, found {shown(size)}", f"num_states, variable {i}")
+    return np.array(found, dtype=np.int64)
+
+
+def _variables(path: files.AnyPath, found: list[Any], arity: Integers, names: list[str] | None) -> Integers:
+    """Variables by index, which may be of none; of names, only those that there are."""
+    index_of = {name: i for i, name in enumerate(names or ())}
+    try:
+        if not set(map(type, found)) <= {int}:
+            found = [index_of[each] if isinstance(each, str) else each for each in found]
+        if set(map(type, found)) <= {int}:
+            return np.array(found, dtype=np.int64)
+    except (KeyError, OverflowError):
+        pass
+    k = next(k for k, each in enumerate(found) if each not in index_of and not _is_index(each))
+    fail(
+        path, f"expected a variable, by index or name, found {shown(found[k])}", f"factor {piece_of(offsets(arity), k)}"
+    )
+
+
+def _is_index(found: object) -> bool:
+    return type(found) is int and abs(found) < 2**62
+
+
+def _values(
+    path: files.AnyPath, tables: list[Any], num_states: Integers, arity: Integers, variables: Integers
+) -> Floats:
+    """The entries of all tables end to end.  Tables of as many axes are gone into together, axis after axis."""
+    place, parts = offsets(arity), {}
+    for num_axes in np.unique(arity).tolist():
+        chosen = np.flatnonzero(arity == num_axes)
+        shapes = num_states[variables[ranges(place[chosen], arity[chosen])].reshape(len(chosen), num_axes)]
+        level, factor = [tables[f] for f in chosen.tolist()], chosen
+        for p in range(num_axes):
+            wanted = np.repeat(shapes[:, p], np.bincount(np.searchsorted(chosen, factor), minlength=len(chosen)))
+            sizes = np.fromiter((len(each) if type(each) is list else -1 for each in level), np.int64, len(level))
+            wrong = np.flatnonzero(sizes != wanted)
+            if wrong.size:
+                f = int(factor[wrong[0]])
+                shape = tuple(num_states[variables[place[f] : place[f + 1]]].tolist())
+                fail(path, f"expected a table of shape {shape}, found {shown(tables[f])}", f"factor {f}")
+            level, factor = list(chain.from_iterable(level)), np.repeat(factor, sizes)
+        parts[num_axes] = chosen, factor, level
+    sizes = np.zeros(len(arity), dtype=np.int64)
+    for chosen, factor, _ in parts.values():
+        sizes[chosen] = np.bincount(np.searchsorted(chosen, factor), minlength=len(chosen))
+    start = offsets(sizes)
+    values = np.empty(start[-1])
+    for chosen, factor, level in parts.values():
+        values[ranges(start[chosen], sizes[chosen])] = _numbers(path, level, factor)
+    return values
+
+
+def _numbers(path: files.AnyPath, found: list[Any], factor: Integers) -> Floats:
+    """Numbers, or "-inf"; `factor` says whose they are."""
+    kinds = set(map(type, found))
+    try:
+        if kinds <= {int, float, str}:
+            if str not in kinds:
+                return np.array(found, dtype=np.float64)
+            return np.array([-np.inf if each == ZERO else each + 0.0 for each in found])
+    except (TypeError, OverflowError):
+        pass
+    k = next(k for k, each in enumerate(found) if not _is_number(each))
+    first = int(np.searchsorted(factor, factor[k]))
+    fail(path, f'expected a number or "{ZERO}", found {shown(found[k])}', f"factor {factor[k]}, entry {k - first}")
+
+
+def _is_number(found: object) -> bool:
+    return found == ZERO or (type(found) in (int, float) and -1e300 < found < 1e300)  # type: ignore[operator]
