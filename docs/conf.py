@@ -56,7 +56,7 @@ nitpicky = True
 # Types of other libraries: there is nothing here to link to.
 nitpick_ignore_regex = [
     ("py:class", r"(np|numpy)\..*|python:.*"),
-    ("py:class", "Any|ArrayLike|Axes|Callable|Executor|Figure|Iterable|Iterator|NDArray|Path|Self"),
+    ("py:class", "Any|ArrayLike|Axes|Callable|Executor|Figure|Iterable|Iterator|NDArray|Path|PathLike|Self"),
 ]
 
 autosummary_generate = True
