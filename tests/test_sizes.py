@@ -25,6 +25,13 @@ WITHOUT = ("paper", "plotting", "reporting", "cli", "interop")
 NO_SIZES = {
     "wording:MOST_DECIMALS": "decimals that are shown",
     "wording:MOST_IN_FULL": "how a number is shown",
+    "clamping.selectors.scored:MOST_BEST": "variables that are shown",
+    "model.cards:SMALL": "what is shown of a small model",
+    "showing:MOST_COLUMNS": "columns that are shown",
+    "showing:MOST_ROWS": "rows that are shown",
+    "showing:MOST_STATES": "states that are shown",
+    "io.lossless:MOST_STATES": "what a file may claim of a variable",
+    "mini_buckets.tables:PIECE": "entries between two looks at Ctrl-C",
     "_kernels.jit:KEPT_STATES": "folders on disk",
     "_kernels.elimination_forwards:OUT_OF_RANGE": "a status",
     "_kernels.simd_math:EXP_LIMIT": "tests/kernels/test_simd_math.py",
