@@ -443,7 +443,7 @@ def test_log_z_stays_exact_without_time_for_all_exact_marginals(monkeypatch):
     assert found.log_z == pytest.approx(0.0, abs=EXACT) and found.lower <= 0.0 <= found.upper
     assert "Bethe is for the marginals" in found.reason and repr(found).startswith("Solution(exact: ")
     alone = solve(model, method="exact", time=60, memory="500MB")
-    assert (alone.bound, alone.marginals_are) == ("exact", "none: exact was stopped before there were any")
+    assert (alone.bound, alone.marginals_are) == ("exact", "none: exact was stopped before there were all")
 
 
 def constraints(num_variables: int = 60) -> cz.Model:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from running import run
 
 from clampz import choosing
@@ -11,7 +12,7 @@ from clampz.cli import exits, outputs
 
 
 def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path):
-    class Unwritable:
+    class Unwritable(Figure):
         def savefig(self, path: Path) -> None:
             path.write_text("half of it")
             raise OSError(28, "No space left on device")

@@ -132,7 +132,7 @@ def test_nor_where_memory_is_too_short_for_some(wide, monkeypatch):
     monkeypatch.setattr(blocks.Block, "fill", too_wide)
     found = cz.exact(model, memory="100MB")
     assert found.bound == "exact" and found.note == f"{blocks.TOO_WIDE}: a hundred bytes"
-    assert np.isnan(found.marginals[0]).all() and not np.isnan(found.marginals[-1]).any()
+    assert [np.isnan(row).all() for row in found.marginals].count(True) == 1  # the first that is not known
 
 
 def test_blocks_that_gain_nothing_are_not_taken(always_in_blocks, monkeypatch):
