@@ -59,7 +59,7 @@ def coverage(session: nox.Session) -> None:
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """The site in docs/_build/html."""
-    session.install("-e", ".[docs]")
+    session.install("-e", ".[docs,interop]")
     env = {"CLAMPZ_DOCS": "quick"} if "quick" in session.posargs else {}
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html", env=env)
 

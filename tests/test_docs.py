@@ -15,8 +15,8 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 DOCTESTED = [ROOT / "README.md", DOCS / "index.md", DOCS / "tour.md"]
 TUTORIALS = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.name != "index.md")
-# Pages that need a library which is not in the extra `dev`.
-NEEDED = {"pgmpy.md": "pgmpy", "dimod.md": "dimod"}
+# Pages that need other libraries.
+NEEDED = {"dimod.md": "dimod", "pgmpy.md": "pgmpy", "spin_glasses.md": "pandas"}
 # What a cell may begin with that is for the page and not for Python.
 SHELL = "%%bash\n"
 
