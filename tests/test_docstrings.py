@@ -33,7 +33,7 @@ def functions() -> dict[str, Any]:
     """Public functions by name, those of the modules among public names included; pictures are for looking at."""
     found = {name: getattr(cz, name) for name in cz.__all__}
     found |= {f"generators.{name}": getattr(cz.generators, name) for name in cz.generators.__all__}
-    found["torch.log_z"] = cz.torch.log_z
+    found |= {f"{name}.log_z": getattr(cz, name).log_z for name in ("jax", "torch")}
     return {
         name: each
         for name, each in found.items()

@@ -7,7 +7,7 @@ True
 """
 
 from clampz import _starting as _starting  # before all that takes time
-from clampz import generators, torch
+from clampz import generators, jax, torch
 from clampz import reporting as reporting  # results find their reports through it
 from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe
@@ -71,6 +71,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "to_networkx",
     "to_pgmpy",
     "to_pyagrum",
+    "jax",
     "torch",
     # approximations
     "bethe",

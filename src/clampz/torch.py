@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from clampz.approximations.registry import method_named
+from clampz.derivatives import LogZFunction, flat_shape
 from clampz.errors import ModelError, OptionError, library
 from clampz.model import Model
-from clampz.model.batch import Batch
-from clampz.model.checks import as_log_potentials
-from clampz.model.results import Estimates
-from clampz.numerics import Floats
-from clampz.options import Options
-from clampz.signature import Approximation
 
 Tensor = Any
 
@@ -71,91 +65,43 @@ def log_z(
         loss = clampz.torch.log_z(unary, None, model) - unary[range(4), [0, 1, 1, 0]].sum()
         loss.backward()
     """
-    approximation = method_named(method)
-    chosen = approximation.options(None, options)
-    given = [(unary, "unary"), (pairwise, "pairwise"), (factors, "factors")]
-    flats = [_laid_out(model, tensor, name) for tensor, name in given if tensor is not None]
-    if not flats:
-        raise ModelError("log_z: expected a tensor of potentials, found none: unary, pairwise and factors are None")
-    sizes = {flat.shape[0] for flat in flats if flat.ndim == 2}
-    if len(sizes) > 1:
-        raise ModelError(f"log_z: expected batches of one size, found {' and '.join(map(str, sorted(sizes)))}")
-    there = iter(flats)
-    tensors = [None if tensor is None else next(there) for tensor, _ in given]
-    return _function().apply(model, approximation, chosen, *tensors)
+    given = {"unary": unary, "pairwise": pairwise, "factors": factors}
+    tensors = {name: _tensor(name, tensor) for name, tensor in given.items() if tensor is not None}
+    function = LogZFunction.of(model, method, options, {name: tuple(each.shape) for name, each in tensors.items()})
+    flat = (each.reshape(flat_shape(model, name, tuple(each.shape))) for name, each in tensors.items())
+    return _autograd().apply(function, *flat)
 
 
-def _laid_out(model: Model, tensor: Tensor, name: str) -> Tensor:
-    """A tensor of potentials as (entries,) or (B, entries)."""
+def _tensor(name: str, tensor: Tensor) -> Tensor:
     if not library("torch").is_tensor(tensor):
         raise ModelError(f"{name}: expected a tensor, found {type(tensor).__name__}")
-    size, shape = len(getattr(model, name).flat), tuple(tensor.shape)
-    states = set(model.num_states.tolist())
-    L = states.pop() if len(states) == 1 else None
-    tables = {"unary": (model.num_variables, L), "pairwise": (model.num_edges, L, L)}.get(name, (size,))
-    for inner in ((size,), tables):
-        outer = shape[: len(shape) - len(inner)]
-        if None not in inner and shape[len(outer) :] == inner and len(outer) <= 1 and 0 not in outer:
-            return tensor.reshape(*outer, size)
-    also = f" or {tables}" if None not in tables and tables != (size,) else ""
-    raise ModelError(f"{name}: expected shape ({size},){also}, or a batch of these, found {shape}")
-
-
-def _solved(model: Model, approximation: Approximation[Any], options: Options, tables: list[Floats]) -> list[Estimates]:
-    """The lanes of one batch, if all models share their pairwise potentials; else a batch of one for each."""
-    num_lanes = max(len(flat) for flat in tables)
-    unary, pairwise, factors = tables
-    if len(pairwise) == len(factors) == 1:
-        shared = model.with_tables(model.unary.flat, pairwise[0], factors[0])
-        return [approximation.solve(Batch(shared, unary.T), options)]
-    each = [np.broadcast_to(flat, (num_lanes, flat.shape[1])) for flat in tables]
-    return [
-        approximation.solve(Batch.of(model.with_tables(*(flat[b].copy() for flat in each))), options)
-        for b in range(num_lanes)
-    ]
+    return tensor
 
 
 @cache
-def _function() -> Any:
+def _autograd() -> Any:
     """The autograd function, made when PyTorch is there."""
     torch = library("torch")
 
     class LogZ(torch.autograd.Function):  # type: ignore[misc, name-defined]
         @staticmethod
-        def forward(ctx: Any, model: Model, approximation: Any, options: Options, *tensors: Tensor | None) -> Tensor:
-            tables = []
-            for tensor, name in zip(tensors, ("unary", "pairwise", "factors"), strict=True):
-                own = getattr(model, name).flat
-                values = own if tensor is None else tensor.detach().cpu().double().numpy()
-                tables.append(np.atleast_2d(as_log_potentials(values, name)))
-            ctx.found = _solved(model, approximation, options, tables)
-            ctx.like = [None if tensor is None else (tensor.ndim, tensor.dtype, tensor.device) for tensor in tensors]
-            log_z = np.concatenate([found.log_z for found in ctx.found])
-            first = next(tensor for tensor in tensors if tensor is not None)
-            is_single = all(tensor is None or tensor.ndim == 1 for tensor in tensors)
-            return first.new_tensor(log_z[0] if is_single else log_z)
+        def forward(ctx: Any, function: LogZFunction, *tensors: Tensor) -> Tensor:
+            ctx.function, ctx.at = function, function.at([tensor.detach().cpu().double().numpy() for tensor in tensors])
+            ctx.like = [(tensor.ndim, tensor.dtype, tensor.device) for tensor in tensors]
+            log_z = ctx.at.log_z
+            return tensors[0].new_tensor(log_z if any(tensor.ndim == 2 for tensor in tensors) else log_z[0])
 
         @staticmethod
         def backward(ctx: Any, out: Tensor) -> tuple[Tensor | None, ...]:
             if torch.is_grad_enabled():  # or what depends on the gradient would silently miss a term
                 raise OptionError("create_graph: expected False, as log_z has no second derivative, found True")
             weights = np.atleast_1d(out.detach().cpu().double().numpy())
-            gradients: list[Tensor | None] = [None, None, None]
-            names = ("marginals", "pairwise_marginals", "factor_marginals")
-            for needed, like, name in zip(ctx.needs_input_grad[3:], ctx.like, names, strict=True):
-                if not needed:
-                    gradients.append(None)
-                    continue
-                ndim, dtype, device = like
-                # what a lane's log Z does not count for has no say, even where its marginals are nan
-                rows = (
-                    weight * tables.flat if weight else np.zeros(len(tables.flat))
-                    for weight, tables in zip(
-                        weights, (tables for found in ctx.found for tables in getattr(found, name)), strict=True
-                    )
-                )
-                gradient = sum(rows) if ndim == 1 else np.stack(list(rows))
-                gradients.append(torch.as_tensor(gradient, dtype=dtype, device=device))
-            return tuple(gradients)
+
+            def gradient(name: str, ndim: int, dtype: Any, device: Any) -> Tensor:
+                rows = ctx.at.gradients(name, weights)
+                return torch.as_tensor(rows if ndim == 2 else rows.sum(axis=0), dtype=dtype, device=device)
+
+            needed = zip(ctx.needs_input_grad[1:], ctx.function.given, ctx.like, strict=True)
+            return None, *(gradient(name, *like) if is_needed else None for is_needed, name, like in needed)
 
     return LogZ

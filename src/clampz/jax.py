@@ -1,0 +1,133 @@
+"""log Z as a function that JAX differentiates: potentials are arrays, marginals their gradients.
+
+JAX is imported when a function of this module is called, and never before.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from clampz.derivatives import LogZFunction, flat_shape
+from clampz.errors import library
+from clampz.model import Model
+from clampz.numerics import Floats
+
+Array = Any
+
+
+def log_z(
+    unary: Array | None,
+    pairwise: Array | None,
+    model: Model,
+    method: str = "exact",
+    factors: Array | None = None,
+    **options: Any,
+) -> Array:
+    """log Z of a model with these potentials in place of its own, as an array that JAX knows the gradient of.
+
+    It may be used under `jax.jit`, `jax.grad` and `jax.vmap`: the work is done on the host, called back from where the
+    rest is.  Gradients are marginals, what they are of is as in `clampz.torch.log_z`, and there is no second
+    derivative.
+
+    Parameters
+    ----------
+    unary, pairwise, factors
+        Log potentials laid out as `model.unary.flat` and so on, or (n, L), (m, L, L) where all variables have L states;
+        with an axis in front of these for a batch of B models.  None for the model's own.  Without an axis of their own
+        in front, all models of a batch share them, and are solved as the lanes of one batch where unary potentials
+        alone differ.
+    model
+        Gives the graph, the constant, and the potentials that are None.
+    method, options
+        How log Z is computed: any of `clampz.methods()`, with its options by name.
+
+    Returns
+    -------
+    Array
+        (), or (B,) for a batch; computed in double precision, and of the potentials' own type.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where JAX is not installed.
+    ModelError
+        Where an array has another shape than the model's potentials, or batches differ in size.
+    OptionError
+        Where an option is unknown or out of range.
+
+    Examples
+    --------
+    The gradient of minus the log-likelihood of a configuration::
+
+        def loss(unary):
+            return clampz.jax.log_z(unary, None, model) - unary[jnp.arange(4), jnp.array([0, 1, 1, 0])].sum()
+
+        jax.jit(jax.grad(loss))(jnp.zeros((4, 2)))
+    """
+    jnp = library("jax").numpy
+    given = {"unary": unary, "pairwise": pairwise, "factors": factors}
+    arrays = {name: jnp.asarray(array) for name, array in given.items() if array is not None}
+    function = LogZFunction.of(model, method, options, {name: array.shape for name, array in arrays.items()})
+    shapes = {name: flat_shape(model, name, array.shape) for name, array in arrays.items()}
+    is_batch = any(len(shape) == 2 for shape in shapes.values())
+    dtype = jnp.result_type(*arrays.values())
+    if not jnp.issubdtype(dtype, jnp.floating):
+        dtype = jnp.result_type(float)
+    # an axis of lanes everywhere, of one lane where it is shared: mapping adds axes in front of it
+    rows = (arrays[name].reshape(-1, shape[-1]).astype(dtype) for name, shape in shapes.items())
+    shared = tuple(len(shape) == 1 for shape in shapes.values())
+    found = _differentiable(function, shared)(*rows)
+    return found if is_batch else found[0]
+
+
+def _differentiable(function: LogZFunction, shared: tuple[bool, ...]) -> Any:
+    """Of tables (B, entries), or (1, entries) of those that are shared, log Z (B,)."""
+    jax = library("jax")
+    jnp = jax.numpy
+
+    def call(on_host: Any, rows: tuple[Array, ...], *, with_marginals: bool) -> Any:
+        lanes = max(len(each) for each in rows)
+        shapes = [(lanes,), *((lanes, each.shape[1]) for each in rows)] if with_marginals else [(lanes,)]
+        results = tuple(jax.ShapeDtypeStruct(shape, rows[0].dtype) for shape in shapes)
+        return jax.pure_callback(on_host, results, *rows, vmap_method="expand_dims")
+
+    def values(*rows: Array) -> tuple[Floats]:
+        at, outer, dtype = _at(function, rows)
+        return (at.log_z.reshape(outer).astype(dtype),)
+
+    def values_and_marginals(*rows: Array) -> tuple[Floats, ...]:
+        at, outer, dtype = _at(function, rows)
+        ones = np.ones(len(at.log_z))
+        marginals = (at.gradients(name, ones).reshape(*outer, -1).astype(dtype) for name in function.given)
+        return at.log_z.reshape(outer).astype(dtype), *marginals
+
+    @jax.custom_vjp  # type: ignore[untyped-decorator]
+    def log_z(*rows: Array) -> Array:
+        return call(values, rows, with_marginals=False)[0]
+
+    def forward(*rows: Array) -> tuple[Array, list[Array]]:
+        found, *marginals = call(values_and_marginals, rows, with_marginals=True)
+        return found, marginals
+
+    def backward(marginals: list[Array], weights: Array) -> tuple[Array, ...]:
+        # what does not count has no say, even where its marginals are nan
+        each = (jnp.where(weights[:, None] == 0, 0, weights[:, None] * table) for table in marginals)
+        return tuple(
+            table.sum(axis=0, keepdims=True) if is_shared else table
+            for table, is_shared in zip(each, shared, strict=True)
+        )
+
+    log_z.defvjp(forward, backward)
+    return log_z
+
+
+def _at(function: LogZFunction, rows: tuple[Array, ...]) -> Any:
+    """log Z at tables (..., B, entries), some axes of which have one entry where the tables are shared along them; the
+    other axes, and their type."""
+    tables = [np.asarray(each, dtype=np.float64) for each in rows]
+    outer = np.broadcast_shapes(*(each.shape[:-1] for each in tables))
+    flat = [
+        each.reshape(1, -1) if each.size == each.shape[-1] else np.broadcast_to(each, (*outer, each.shape[-1]))
+        for each in tables
+    ]
+    return function.at([each.reshape(-1, each.shape[-1]) for each in flat]), outer, rows[0].dtype
