@@ -136,3 +136,26 @@ def test_limits_are_those_that_time_allows():
     assert fitting_limit(model, cz.BoundOptions(memory=10**4), 0.0, LARGEST_LIMIT) == SMALLEST_LIMIT
     small = cz.generators.grid(2, 3, rng=0)
     assert fitting_limit(small, cz.BoundOptions(exact=False), math.inf, LARGEST_LIMIT) == 2**4
+
+
+def test_the_last_limit_is_gone_on_with_while_that_gains_more_than_a_clamp(monkeypatch):
+    monkeypatch.setattr(ladders, "LARGE_MODEL", 64)
+    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(limit=8)
+    loss = np.full(model.num_variables, 0.5)
+    ladder, upper, gains = Ladder(), 100.0, [5.0, 1.0, 0.75, 0.25, 9.0]
+    last = ladders.ROUNDS[-1].evaluations
+    num_tries = 0
+    while (step := ladder.next(model, options, 1e6)) is not None:
+        if step.num_evaluations in (last, ladders.ONWARDS.evaluations) and step.ends == "upper":
+            upper -= gains[num_tries]
+            num_tries += 1
+        state = LeafState(step.state.marginals, step.state.beliefs, loss=loss)
+        ladder.take(step, (0.0, upper), state, step.regions, 1e-3)
+    assert ladder.finished and num_tries == 4  # which gained less than half a nat
+
+
+def test_regions_are_begun_where_time_and_memory_allow():
+    model = cz.generators.grid(100, 100, rng=0)
+    assert not ladders.may_begin(model, cz.BoundOptions(), 1e-3)
+    assert ladders.may_begin(model, cz.BoundOptions(), 10.0)
+    assert not ladders.may_begin(model, cz.BoundOptions(memory="20MB"), 10.0)

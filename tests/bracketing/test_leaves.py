@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.leaves import LeafWork, solve_leaves
+from clampz.bracketing.leaves import LeafWork, by_fields, solve_leaves
 from clampz.bracketing.regions import Regions, Shape
 from clampz.watch import Watch
 from random_models import frustrated, random_of_any_kind
@@ -59,3 +59,22 @@ def test_a_run_that_is_over_asks_for_little():
     solved = solve_leaves(work, watch)
     assert not any(solved.exact) and not any(solved.states)
     assert solved.lower[0] <= cz.exact(model).log_z <= solved.upper[0]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_fields_of_balanced_models_gain_by_bethe_and_are_lower_bounds(seed):
+    rng = np.random.default_rng(seed)
+    model = cz.generators.grid(3, 3, weights=(0, float(rng.choice([1, 4, 12]))), rng=seed)
+    if seed % 2:
+        model = model.flip(rng.random(9) < 0.5)
+    alone = cz.mean_field(model, seed=0)
+    start = alone.marginals.flat if seed % 3 else None
+    lower, upper = by_fields(model, start, cz.BoundOptions(), 30.0)
+    log_z = cz.exact(model).log_z
+    assert lower <= log_z + 1e-9 * max(1.0, abs(log_z)) and log_z <= upper
+    assert lower >= alone.lower - 1e-6
+
+
+def test_fields_of_mixed_models_are_those_of_mean_field():
+    model = frustrated(2)
+    assert by_fields(model, None, cz.BoundOptions(), 30.0)[0] == cz.mean_field(model, seed=0).lower

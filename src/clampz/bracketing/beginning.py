@@ -24,8 +24,8 @@ from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
 
 # Shares of the time that a plan of the sum of the whole is waited for, and that looking for it may go on beside other
-# work.
-PLANNING_SHARE, LONG_PLANNING_SHARE = 0.15, 0.5
+# work.  Beyond so many edges, where methods need the cores, it is not waited for and has the smaller share.
+PLANNING_SHARE, LONG_PLANNING_SHARE, MANY_EDGES = 0.15, 0.5, 20_000
 # The share of the time, and seconds at most, that a count of what is nearly all constraints has the cores to itself:
 # bounds do not get far there.
 COUNTING_SHARE, LONGEST_COUNTING = 0.6, 30.0
@@ -38,6 +38,8 @@ QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
 # that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
 BETHE_SELECT = "maxW+TRE"
+# Seconds for each edge that it takes to begin, about: where there are no more, Bethe is not asked.
+BETHE_SECONDS_PER_EDGE = 2e-6
 # Seconds after which a limit is noticed while workers are busy.
 PATIENCE = 0.05
 
@@ -63,6 +65,7 @@ def begin_plan(
 ) -> Job[WholeSum | None]:
     """How to sum all of a model, of which simplifying left the rest: looked for beside all other work, and waited for
     a while."""
+    many = rest.num_edges > MANY_EDGES
     job = crew.beside(
         plan_whole,
         original,
@@ -72,9 +75,10 @@ def begin_plan(
         WHOLE_MEMORY * options.num_bytes,
         watch.left() > THOROUGH_SECONDS,
         crew.num_threads,
-        watch.share(LONG_PLANNING_SHARE),
+        watch.share(PLANNING_SHARE if many else LONG_PLANNING_SHARE),
     )
-    _wait_for(job, watch.share(PLANNING_SHARE))
+    if not many:
+        _wait_for(job, watch.share(PLANNING_SHARE))
     return job
 
 
@@ -117,8 +121,6 @@ def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float =
     """Bethe's value with a few variables clamped, if it settles in a small share of the time and in so many seconds at
     most; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
     seconds = min(BETHE_SECONDS, watch.left(BETHE_SHARE), most)
-    if not seconds:
-        return Guess(None, "There was no time for Bethe."), -math.inf
     no_memory = Guess(None, "There was not memory enough for Bethe."), -math.inf
     if not takes_methods(model, options):
         return no_memory
@@ -127,6 +129,8 @@ def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float =
     num_clamps = clamps_that_fit(model, wanted, limit=options.num_bytes)
     if num_clamps < 0:
         return no_memory
+    if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges:
+        return Guess(None, "There was no time for Bethe."), -math.inf
     limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": options.threads}
     first = bethe.solve(Batch.of(model), bethe.options(None, limits), within=watch)[0]
     found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=watch, **limits)

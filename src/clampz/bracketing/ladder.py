@@ -1,7 +1,8 @@
 """Regions of a submodel as a whole, limit by limit: several structures of each, of which the best is gone on with.
 
 Structures differ by chance, and a few evaluations show which are worth more: many are begun, some gone on with, and one
-to the end.  Then the limit grows, as long as the next one takes its share of the time at most.
+to the end.  Then the limit grows, as long as the next one takes its share of the time at most; and on a large model the
+last ones are gone on with, as long as that gains more than clamping a variable would.
 """
 
 import math
@@ -17,17 +18,19 @@ from clampz.mini_buckets.structure import ENTRIES_PER_LIMIT, building_seconds
 from clampz.model import Model
 
 # Seconds that an evaluation takes, about, for each variable, beside those for its table entries.
-SECONDS_PER_VARIABLE = 1.5e-6
-# The share of the time left that building a structure may take: it cannot be stopped half way.
-BUILDING_SHARE = 0.25
+SECONDS_PER_VARIABLE = 3e-6
+# The share of the time left that regions may take until there is a bound, which has so many evaluations: shifts are
+# matched in the first.
+BEGINNING_SHARE, FIRST_EVALUATIONS = 0.6, 3
 
 # Shares of the time that is left: of the first limit, of each after it, which is larger by this factor at least, and of
 # one without a choice between structures.
 FIRST_SHARE, SHARE, LEAST_GROWTH, SHARE_WITHOUT_CHOICE = 0.1, 0.45, 2.0, 0.7
 # Table entries of the first limit, at least and at most; and up to which larger tables take no longer, as there are the
-# fewer of them, with bytes for each.
-SMALLEST_LIMIT, FIRST_LIMIT = 2**3, 2**12
-LIMIT_FOR_NOTHING, BYTES_PER_ENTRY = 2**7, 32
+# fewer of them.
+SMALLEST_LIMIT, FIRST_LIMIT, LIMIT_FOR_NOTHING = 2**3, 2**12, 2**7
+# Bytes for each entry, and for each variable beside them, about: shifts, and what a descent remembers of its steps.
+BYTES_PER_ENTRY, BYTES_PER_VARIABLE = 32, 3000
 
 
 class Round(NamedTuple):
@@ -43,8 +46,12 @@ class Round(NamedTuple):
 ROUNDS = (Round(6, 2, 15), Round(3, 1, 30), Round(1, 1, 60))
 FIRST_ROUNDS = (Round(1, 1, 20),)
 OF_A_BRANCH = (Round(1, 1, 30),)
-# Where there is no time for a choice: one of each.
-WITHOUT_CHOICE = (Round(1, 1, 40),)
+# Where there is no time for a choice: one of each; and where there is hardly any: larger tables with few evaluations
+# are worth as much as smaller ones with many.
+WITHOUT_CHOICE, HARDLY_ANY = (Round(1, 1, 40),), (Round(1, 1, 10),)
+# Evaluations of the best of each that are gone on with, on models of so many variables; on smaller ones what comes
+# after the ladder is worth more.
+ONWARDS, LARGE_MODEL = Round(1, 1, 40), 5_000
 
 
 class Try(NamedTuple):
@@ -82,6 +89,7 @@ class Ladder:
         self.limit = 0
         self.finished = False
         self._best: dict[Ends, float] = {"upper": math.inf, "lower": math.inf}
+        self._before = dict(self._best)  # this round
         self._rounds: tuple[Round, ...] = ()
         self._round = 0
         self._seconds, self._num_evaluations = 0.0, 0  # that this limit has taken
@@ -154,20 +162,31 @@ class Ladder:
         """To the next round, or to the next limit."""
         done, self._done = sorted(self._done, key=lambda done: done.slack), []
         above, below = ([each for each in done if each.ends == ends] for ends in ("upper", "lower"))
+        gained = sum(before - self._best[ends] for ends, before in self._before.items() if self._best[ends] < math.inf)
+        self._before = dict(self._best)
         self._round += 1
+
+        def go_on(now: Round) -> None:
+            best = above[: now.above] + [each for each in below[: now.below] if each.slack < math.inf]
+            self._waiting = [each._replace(num_evaluations=now.evaluations) for each in best]
+
         if self.limit and not above:
             self.finished = True  # there was not time or memory enough
         elif self.limit and self._round < len(self._rounds):
-            now = self._rounds[self._round]
-            best = above[: now.above] + [each for each in below[: now.below] if each.slack < math.inf]
-            self._waiting = [each._replace(num_evaluations=now.evaluations) for each in best]
+            go_on(self._rounds[self._round])
         else:
-            too_late = building_seconds(model) > BUILDING_SHARE * seconds / options.num_threads
             limit, rounds = self._next(model, options, seconds)
-            if too_late or limit < LEAST_GROWTH * self.limit:
-                self.finished = True
-            else:
+            if may_begin(model, options, seconds / options.num_threads) and limit >= LEAST_GROWTH * self.limit:
                 self._begin(model, limit, rounds, options)
+            elif self.limit and model.num_variables >= LARGE_MODEL and gained > self._gained_by_a_clamp():
+                go_on(ONWARDS)
+            else:
+                self.finished = True
+
+    def _gained_by_a_clamp(self) -> float:
+        """Nats, at most, about; infinite where that is not known."""
+        loss = self.state.loss if self.state is not None else np.empty(0)
+        return float(loss.max(initial=0.0)) if len(loss) else math.inf
 
     def _begin(self, model: Model, limit: int, rounds: tuple[Round, ...], options: BoundOptions) -> None:
         """A new limit."""
@@ -191,15 +210,30 @@ class Ladder:
             return options.limit, ROUNDS
         if not self.limit:
             seconds *= FIRST_SHARE / _num_evaluations(FIRST_ROUNDS)
-            return fitting_limit(model, options, seconds, FIRST_LIMIT), FIRST_ROUNDS
+            limit = fitting_limit(model, options, seconds, FIRST_LIMIT)
+            (first,) = FIRST_ROUNDS
+            fitting = int(first.evaluations * seconds / evaluation_seconds(model, limit))
+            return limit, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
         expected = self._num_evaluations * evaluation_seconds(model, self.limit)
         pace = max(self._seconds, 1e-3) / expected
-        for rounds, share in ((ROUNDS, SHARE), (WITHOUT_CHOICE, SHARE_WITHOUT_CHOICE)):
+        for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in (WITHOUT_CHOICE, HARDLY_ANY))):
             each = share * seconds / _num_evaluations(rounds) / pace
             limit = fitting_limit(model, options, each, LARGEST_LIMIT)
             if limit >= LEAST_GROWTH * self.limit:
                 break
         return limit, rounds
+
+
+def may_begin(model: Model, options: BoundOptions, seconds: float) -> bool:
+    """Whether there are time and memory for regions."""
+    beginning = building_seconds(model) + FIRST_EVALUATIONS * evaluation_seconds(model, SMALLEST_LIMIT)
+    return beginning <= BEGINNING_SHARE * seconds and _fitting_entries(model, options) >= SMALLEST_LIMIT
+
+
+def _fitting_entries(model: Model, options: BoundOptions) -> float:
+    """The limit that memory allows."""
+    each = options.worker_bytes / max(model.num_variables, 1) - BYTES_PER_VARIABLE
+    return each / (BYTES_PER_ENTRY * ENTRIES_PER_LIMIT)
 
 
 def _num_evaluations(rounds: tuple[Round, ...]) -> int:
@@ -218,8 +252,7 @@ def fitting_limit(model: Model, options: BoundOptions, seconds: float, most: int
     if options.limit is not None:
         return options.limit
     entries = (seconds / max(model.num_variables, 1) - SECONDS_PER_VARIABLE) / (SECONDS_PER_ENTRY * ENTRIES_PER_LIMIT)
-    fits = options.worker_bytes / (BYTES_PER_ENTRY * ENTRIES_PER_LIMIT * max(model.num_variables, 1))
-    least = max(SMALLEST_LIMIT, min(LIMIT_FOR_NOTHING, fits))
+    least = max(SMALLEST_LIMIT, min(LIMIT_FOR_NOTHING, _fitting_entries(model, options)))
     return allowed(model, 2 ** int(math.log2(min(max(entries, least), most))), options)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clampz.bracketing.beginning import (
+    MANY_EDGES,
     PATIENCE,
     PLANNING_SHARE,
     QuickBounds,
@@ -22,8 +23,8 @@ from clampz.bracketing.beginning import (
 from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, Guess, Point
 from clampz.bracketing.estimating import Estimator
 from clampz.bracketing.frontier import Expand, Frontier, Refine, bytes_needed
-from clampz.bracketing.ladder import Ladder
-from clampz.bracketing.leaves import FINISH_SECONDS, by_mean_field, by_trees, solve_leaves
+from clampz.bracketing.ladder import Ladder, may_begin
+from clampz.bracketing.leaves import FINISH_SECONDS, by_fields, by_trees, is_balanced, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.regions import LeafState
@@ -43,9 +44,9 @@ from clampz.workers import Crew, Job, finished
 # The share of the time that the sum of the whole is expected to take which quick bounds may take, where it waits for
 # them.
 SUM_SHARE = 1 / 8
-# The share that mean field and TRW have to settle, where regions can do better than they, and where nothing can: beyond
-# so many edges.
-LONG_SHARE, LONGEST_SHARE, MANY_EDGES = 0.1, 0.95, 20_000
+# The share that mean field and TRW have to settle, where regions can do better than they, and where these cannot be
+# begun.
+LONG_SHARE, LONGEST_SHARE = 0.1, 0.95
 # Seconds in which methods on the whole that are stopped say what they have.
 LAST_CALL = 0.1
 # Nats: a bracket as narrow needs no draws at its end.
@@ -309,14 +310,14 @@ class Search:
         self._begin_count(crew, seconds)
         if (counting := self._counting) is not None:
             self.whole.add(lambda: wait_for_count(counting, self.rest, watch), "count")
-        # where regions are small, nothing is better than the methods themselves
-        longest = LONG_SHARE if self.rest.num_edges <= MANY_EDGES else LONGEST_SHARE
-        half = 0.5 if alone and longest == LONGEST_SHARE else 1.0
-        if quick is not None and not quick.settled:
+        longest = LONG_SHARE if may_begin(self.rest, options, watch.left()) else LONGEST_SHARE
+        balanced = is_balanced(self.rest)
+        if quick is not None and (not quick.settled or balanced):
             start = None if np.isnan(quick.marginals).any() else quick.marginals
-            self.whole.add(
-                lambda: crew.submit(by_mean_field, self.rest, start, options, watch.left(half * longest), here=(watch,))
-            )
+            # regions are small where edges are many, and Bethe's lower bound is the better one there
+            share = LONGEST_SHARE if balanced and self.rest.num_edges > MANY_EDGES else longest
+            share *= 0.5 if alone and share == LONGEST_SHARE else 1.0
+            self.whole.add(lambda: crew.submit(by_fields, self.rest, start, options, watch.left(share), here=(watch,)))
         if takes_methods(self.rest, options) and not watch.must_stop():
             self.whole.add(lambda: crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
