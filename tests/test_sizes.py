@@ -158,6 +158,7 @@ SET = {
     "bracketing.ladder:LIMIT_FOR_NOTHING": Setting((2, 64), checks.brackets),
     "bracketing.marginals:LARGEST_SHARED": Setting((8, 16), checks.intervals),
     "bracketing.ladder:FIRST_LIMIT": Setting((8, 2**20), checks.brackets),
+    "bracketing.ladder:LARGE_MODEL": Setting((0, 10), checks.brackets),
     "bracketing.regions:MOST_EDGES": Setting((0, 31, 32), checks.brackets),
     "bracketing.frontier:SMALL_COMPONENT": Setting((0.0, 1.0, 7.0), checks.brackets),
     "bracketing.frontier:MOST_COMPONENTS": Setting((2, 3), checks.brackets),
