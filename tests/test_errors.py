@@ -81,7 +81,18 @@ def ask(name, parameter, value):
 @pytest.mark.parametrize(("name", "parameter"), [each for each in parameters() if each != ("Memo", "options")])
 def test_whatever_comes_it_is_taken_or_refused_in_one_line(name, parameter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    limits = {"time", "max_iter", "num_steps", "num_trees", "num_structures", "block_size", "tol", "gap", "l2"}
+    limits = {
+        "time",
+        "max_iter",
+        "num_steps",
+        "num_trees",
+        "num_structures",
+        "block_size",
+        "num_samples",
+        "tol",
+        "gap",
+        "l2",
+    }
     refused = []
     for value in WRONG:
         if parameter in limits and isinstance(value, int) and value > 10**20:

@@ -17,7 +17,7 @@ from clampz.wording import some
 Evidence = Mapping[Any, Any]
 
 
-class Row(dict[Any, Any]):
+class RowEvidence(dict[Any, Any]):
     """What is there of a row or an array; a whole number below zero may still say nothing."""
 
 
@@ -81,23 +81,25 @@ def is_nothing(value: object) -> bool:
     return missing or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
-def _of_row(items: Any) -> Row:
+def _of_row(items: Any) -> RowEvidence:
     """What is there of a row, whole numbers again where others in the row are missing."""
-    return Row((label, _as_whole(value)) for label, value in items if not is_nothing(value))
+    return RowEvidence((label, _as_whole(value)) for label, value in items if not is_nothing(value))
 
 
 def _as_whole(value: Any) -> Any:
     return int(value) if isinstance(value, float | np.floating) and value == np.floor(value) < np.inf else value
 
 
-def _rows(frame: Any) -> list[Row]:
+def _rows(frame: Any) -> list[RowEvidence]:
     """The sets in the rows of a frame."""
     labels = list(frame.columns)
     twice = [label for k, label in enumerate(labels) if label in labels[:k]]
     if twice:
         raise EvidenceError(f"evidence: expected each variable in one column, found several of {some(twice)}")
     columns = [frame.iloc[:, k].tolist() for k in range(len(labels))]
-    return [_of_row(zip(labels, row, strict=True)) for row in zip(*columns, strict=True)] or [Row()] * len(frame)
+    return [_of_row(zip(labels, row, strict=True)) for row in zip(*columns, strict=True)] or [RowEvidence()] * len(
+        frame
+    )
 
 
 def _is_frame(evidence: object) -> bool:

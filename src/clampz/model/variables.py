@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError, shown
 from clampz.model.checks import as_items
-from clampz.model.evidence_forms import Evidence, Row, as_mapping, is_nothing
+from clampz.model.evidence_forms import Evidence, RowEvidence, as_mapping, is_nothing
 from clampz.model.names import Names
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
@@ -155,7 +155,7 @@ class Variables:
     def as_mapping(self, evidence: Evidence) -> Evidence:
         """One evidence set, in any of its forms, as `{variable: state}`."""
         said = as_mapping(evidence, self.num_variables)
-        if not isinstance(said, Row):
+        if not isinstance(said, RowEvidence):
             return said
         return {variable: value for variable, value in said.items() if not self.is_missing(variable, value)}
 
