@@ -70,6 +70,10 @@ def test_commands_run(tmp_path, monkeypatch, capsys):
                 Path(file).write_text(f"{text}\n")
             case ["cat", file]:
                 assert Path(file).read_text()
+            case ["cat", file, "|", "clampz", *arguments]:
+                with Path(file).open(encoding="utf-8") as piped:
+                    monkeypatch.setattr("sys.stdin", piped)
+                    assert cli.main(arguments) == 0, arguments
             case _:
                 raise AssertionError(f"expected clampz, echo or cat, found {command}")
 

@@ -58,10 +58,15 @@ def test_text_is_utf_8_wherever_it_is_read_or_written():
             assert not is_text or "encoding" in said, f"{path}:{call.lineno}"
 
 
+def asks_for_platform(node):
+    return isinstance(node, ast.If) and "sys.platform" in ast.unparse(node.test)
+
+
 def test_what_only_posix_has_is_imported_where_it_may_be_missing():
     only_posix = {"fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "posix", "readline", "syslog"}
     for path in FILES:
-        tried = {id(node) for each in NODES[path] if isinstance(each, ast.Try) for node in ast.walk(each)}
+        cautious = [each for each in NODES[path] if isinstance(each, ast.Try) or asks_for_platform(each)]
+        tried = {id(node) for each in cautious for node in ast.walk(each)}
         for node in NODES[path]:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None)}

@@ -120,6 +120,5 @@ def _in_words(evidence: Any) -> str:
         several = ": a set in each row is for calls that take several" if _num_axes(evidence) == 2 else ""
         return f"an array of shape {tuple(evidence.shape)}{several}"
     if isinstance(evidence, list | tuple):
-        kind = type(evidence).__name__
-        return f"a {kind}: states in turn are given as an array, and several sets to the methods and cz.solve"
+        return f"a {type(evidence).__name__}: several sets are for the methods and cz.solve"
     return "None" if evidence is None else type(evidence).__name__
