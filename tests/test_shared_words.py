@@ -129,7 +129,7 @@ def test_every_call_is_asked():
 @pytest.mark.parametrize("name", calls())
 def test_what_is_no_model_is_refused(name):
     more = {"scores": ["maxW"], "probability": [{0: 0}], "log_ratio": [MODEL], "sweep": [1.0], "fit": [[[0]]]}
-    with pytest.raises(cz.OptionError, match=r"model: expected a Model .*cz.read.*, found 'model.uai'"):
+    with pytest.raises(cz.ModelError, match=r"^model: expected a Model, found 'model.uai': a file is read .* cz.read"):
         calls()[name]("model.uai", *more.get(name, []), **({"k": 1} if name == "clamp" else {}))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from clampz.approximations.registry import method_named
 from clampz.errors import ModelError
 from clampz.model import Model
+from clampz.model.asked import check_model
 from clampz.model.batch import Batch
 from clampz.model.checks import as_log_potentials
 from clampz.model.results import Estimates
@@ -38,6 +39,7 @@ class LogZFunction(NamedTuple):
         cls, model: Model, method: str, options: dict[str, Any], shapes: dict[str, tuple[int, ...]]
     ) -> "LogZFunction":
         """Of arrays of these shapes, which are checked; arrays that are not given are left out of them."""
+        check_model(model)
         approximation = method_named(method)
         chosen = approximation.options(None, options)
         if not shapes:

@@ -20,11 +20,11 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import OptionError
+from clampz.errors import OptionError, shown
 from clampz.model import Model
 from clampz.model.checks import as_edges
 from clampz.numerics import Floats, Integers
-from clampz.options import check_option, check_whole, is_number, is_whole
+from clampz.options import check_option, check_whole, is_number, is_one_of, is_whole
 
 __all__ = ["barbell", "complete", "cycle", "erdos_renyi", "from_graph", "grid", "lamp", "regular"]
 
@@ -102,11 +102,11 @@ def from_graph(
     """
     check_whole("n", n, 1)
     check_whole("labels", labels, 2)
-    check_option(potentials in ("potts", "table"), "potentials", "'potts' or 'table'", potentials)
+    check_option(is_one_of(potentials, ("potts", "table")), "potentials", "'potts' or 'table'", potentials)
     theta_range, weight_range = _as_range(theta, "theta"), _as_range(weights, "weights")
     if potentials == "table" and weight_range[0] == weight_range[1]:
         raise OptionError(
-            f"weights: expected a range (low, high) for random tables, found {weights!r}: "
+            f"weights: expected a range (low, high) for random tables, found {shown(weights)}: "
             "a constant table couples nothing"
         )
     generator = as_generator(rng)
@@ -352,7 +352,7 @@ def as_generator(rng: Seed) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise OptionError(f"rng: expected a whole number >= 0, a numpy Generator or None, found {rng!r:.80}") from None
+        raise OptionError(f"rng: expected a whole number >= 0, a numpy Generator or None, found {shown(rng)}") from None
 
 
 def as_seed(rng: Seed) -> int:
@@ -373,7 +373,7 @@ def with_rng(changes: Mapping[str, Any], rng: Seed) -> dict[str, Any]:
     if rng is None:
         return dict(changes)
     if "seed" in changes:
-        raise OptionError(f"rng: expected either rng or the option seed, found both: {rng!r:.80}, {changes['seed']!r}")
+        raise OptionError(f"rng: expected either rng or the option seed, found both: {shown(rng)}, {changes['seed']!r}")
     return {**changes, "seed": as_seed(rng)}
 
 

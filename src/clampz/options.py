@@ -1,20 +1,26 @@
 """Options: those that every method shares, how options are checked and changed, and how memory is given: bytes, or text
 such as "2GB"."""
 
+import ctypes
 import math
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self, TypeGuard
 
-from clampz.errors import OptionError, unknown_name
+import numpy as np
+
+from clampz.errors import OptionError, shown, unknown_name
 
 # Share of the machine's free memory that is used without asking.
 MEMORY_SHARE = 0.5
 # Bytes that are used without even looking at what is free.
 SMALL_BYTES = 64 * 2**20
+# What is taken to be free where nobody says it.
+UNKNOWN_BYTES = 2**32
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30}
 
 
@@ -32,6 +38,12 @@ class Changeable:
             return replace(self, **changes)
         except TypeError as error:
             raise OptionError(f"options {changes!r}: {error}") from None
+
+    @classmethod
+    def chosen(cls, options: Self | None, changes: Mapping[str, Any]) -> Self:
+        """The options of a call: those given, or the defaults, with some of them changed."""
+        check_option(options is None or isinstance(options, cls), "options", f"None or {cls.__name__}", options)
+        return (cls() if options is None else options).with_changes(changes)
 
 
 # The tolerance of results whose differences matter.
@@ -97,12 +109,32 @@ def is_number(value: object) -> bool:
 
 def check_option(holds: bool, name: str, expected: str, found: object) -> None:
     if not holds:
-        raise OptionError(f"{name}: expected {expected}, found {found!r}")
+        raise OptionError(f"{name}: expected {expected}, found {shown(found)}")
 
 
-def check_whole(name: str, found: object, least: int, *, or_none: bool = False) -> None:
-    holds = (or_none and found is None) or (is_whole(found) and found >= least)
-    check_option(holds, name, f"{'None or ' if or_none else ''}a whole number >= {least}", found)
+def is_one_of(found: object, known: Collection[str]) -> bool:
+    """Whether this is one of these names; it may be anything, an array too."""
+    return isinstance(found, str) and found in known
+
+
+def check_flag(name: str, found: object) -> None:
+    check_option(isinstance(found, bool | np.bool_), name, "True or False", found)
+
+
+def check_name(what: str, found: object, known: Collection[str]) -> None:
+    """Refuse what is none of these names, and say which are nearest."""
+    if not is_one_of(found, known):
+        raise unknown_name(what, found, known)
+
+
+def check_callable(name: str, found: object, what: str) -> None:
+    check_option(found is None or callable(found), name, f"None or a function {what}", found)
+
+
+def check_whole(name: str, found: object, least: int, *, most: float = math.inf, or_none: bool = False) -> None:
+    holds = (or_none and found is None) or (is_whole(found) and least <= found <= most)
+    expected = f"a whole number {f'>= {least}' if math.isinf(most) else f'from {least} to {most:,}'}"
+    check_option(holds, name, f"{'None or ' if or_none else ''}{expected}", found)
 
 
 def as_bytes(memory: int | str) -> int:
@@ -142,17 +174,31 @@ def fits_into(memory: int | str | None, num_bytes: int) -> bool:
 
 def memory_allowed(memory: int | str | None) -> int:
     """Bytes that a run may take: `memory`, or a share of what the machine (or its container) has free."""
-    if memory is not None:
-        return as_bytes(memory)
-    free = 2**32
+    return int(MEMORY_SHARE * max(_free_bytes(), 0)) if memory is None else as_bytes(memory)
+
+
+def _free_bytes() -> int:
+    """What the machine, or its container, has free."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                free = int(line.split()[1]) * 1024
-        limit, used = (Path(f"/sys/fs/cgroup/memory.{name}").read_text().strip() for name in ("max", "current"))
-        if limit != "max":
-            free = min(free, int(limit) - int(used))
+        said = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
-        if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names and free == 2**32:
-            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return int(MEMORY_SHARE * max(free, 0))
+        return _free_elsewhere()
+    free = next((int(line.split()[1]) * 1024 for line in said if line.startswith("MemAvailable:")), UNKNOWN_BYTES)
+    try:
+        limit, used = (
+            Path(f"/sys/fs/cgroup/memory.{name}").read_text(encoding="ascii").strip() for name in ("max", "current")
+        )
+    except OSError:
+        return free
+    return free if limit == "max" else min(free, int(limit) - int(used))
+
+
+def _free_elsewhere() -> int:
+    """The same where it is not Linux: what Windows says, and half of what there is where nobody says what is free."""
+    if sys.platform == "win32":
+        status = (ctypes.c_uint64 * 8)(64)  # of MEMORYSTATUSEX: its size, then at 2 what is free
+        return int(status[2]) if ctypes.windll.kernel32.GlobalMemoryStatusEx(status) else UNKNOWN_BYTES
+    for name, share in (("SC_AVPHYS_PAGES", 1.0), ("SC_PHYS_PAGES", 0.5)):
+        if name in getattr(os, "sysconf_names", {}):
+            return int(share * os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
+    return UNKNOWN_BYTES

@@ -16,15 +16,16 @@ import numpy as np
 from clampz.errors import OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
+from clampz.model.asked import check_model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
-from clampz.model.fixing import check_model
+from clampz.model.evidence_forms import several_sets
 from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, nothing
 from clampz.model.several_runs import SeveralRuns, in_their_order
 from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, as_bytes, check_option
+from clampz.options import Options, as_bytes
 from clampz.telling import Listener, heard
 from clampz.watch import GRACE, Overdue, Progress, Watch
 from clampz.wording import counted
@@ -71,8 +72,8 @@ class Approximation(Generic[OptionsT]):
     model
         A Model or a Batch.
     evidence
-        `{variable: state}`, as `Model.condition` takes it, or a list of such sets: then all of them are solved as one
-        batch.
+        `{variable: state}`, as `Model.condition` takes it, or a list of such sets (a frame of pandas, or an array, has
+        one in each row): then all of them are solved as one batch.
     beta
         Inverse temperatures >= 0 that the whole score is multiplied by, hard zeros staying what they are: one, or
         several, which make a lane each, and with a list of evidence sets one for each of these.  The result has
@@ -204,9 +205,10 @@ class Approximation(Generic[OptionsT]):
                     raise OptionError("evidence goes with a model; a batch has its evidence in its lanes")
                 batch, single = model, False
             else:
-                single = not isinstance(evidence, Sequence)
-                sets = [{} if evidence is None else evidence] if single else evidence
-                batch = Batch.from_evidence(model, sets)  # type: ignore[arg-type]
+                sets = several_sets(evidence)
+                single = sets is None
+                one: Any = {} if evidence is None else evidence
+                batch = Batch.from_evidence(model, [one] if sets is None else sets)
             if beta is not None:
                 batch, single = batch.at(beta), single and np.ndim(beta) == 0
             estimates = self._solved(batch, chosen, start, watch, {})
@@ -292,14 +294,7 @@ class Approximation(Generic[OptionsT]):
 
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
         """The options of a call: those given, or the defaults, with some of them changed."""
-        chosen = self.options_type() if options is None else options
-        check_option(
-            isinstance(chosen, self.options_type),
-            "options",
-            f"{self.options_type.__name__}, which {self.name} takes",
-            chosen,
-        )
-        return chosen.with_changes(changes)
+        return self.options_type.chosen(options, changes)
 
     def __repr__(self) -> str:
         return f"<approximation {self.name}>"

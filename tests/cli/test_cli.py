@@ -133,7 +133,7 @@ def test_exit_codes_are_in_the_help(capsys):
         ("info nowhere.uai", "clampz info: nowhere.uai: no such file"),
         ("scores nowhere.uai", "clampz scores: nowhere.uai: no such file"),
         ("plot grid.uai -o x.docx", "expected a name that ends in .png, .svg, .pdf"),
-        ("convert grid.uai x.docx", "expected a file name that ends in .uai"),
+        ("convert grid.uai x.docx", "expected a name that ends in .uai, .fg, .json, .npz, found '.docx'"),
         ("convert grid.uai nowhere/x.uai", "there is no directory nowhere"),
         ("generate grid -o x.uai", "--size: expected how large the grid is to be"),
         ("generate grid --size 0 -o x.uai", "--size: expected a whole number >= 1"),

@@ -17,12 +17,14 @@ import clampz as cz
 from clampz import io
 from clampz.errors import ClampzError, FormatError
 from clampz.io import evidence as evidence_files
-from clampz.io import fg, files, results, uai
+from clampz.io import fg, files, json_model, npz_model, results, uai
 from clampz.io.tokens import PIECE
 
 READERS = [
     uai.read,
     fg.read,
+    json_model.read,
+    npz_model.read,
     results.read_pr,
     results.read_mar,
     results.read_mpe,
@@ -43,7 +45,7 @@ def test_what_is_no_file_is_an_error_of_one_line(tmp_path, read):
         ("binary/x", "cannot be read: Not a directory"),
         ("broken.gz", r"expected a whole gzip file, found a broken one \(Compressed file ended before"),
         ("checksum.gz", "expected a whole gzip file, found a broken one"),
-        ("binary", "line 1: expected"),
+        ("binary", r"binary(, line \d+)?: expected"),
         ("n" * 300, "cannot be read: File name too long"),
         ("zero\0byte", r"cannot be read: .*embedded null (byte|character)"),
     ]
@@ -280,3 +282,25 @@ def test_whatever_the_evidence_an_answer_or_an_error(tmp_path, model, evidence):
         io.read(tmp_path / "model.uai", evidence=tmp_path / "model.evid")
     except ClampzError as error:
         assert "\n" not in str(error)
+
+
+# -- marks of encodings ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_byte_order_mark_is_no_error_in_any_text(tmp_path, encoding):
+    """As editors and shells of Windows write it."""
+    mark = "\ufeff" if encoding in ("utf-16-le", "utf-16-be") else ""
+    model = cz.Model([[0.0, 1.0], [0.5, -1.0]], {(0, 1): [[1, 0], [0, 1]]})
+    for suffix in (".uai", ".fg", ".json"):
+        text = io.FORMATS[suffix].encode(model).decode().replace("\n", "\r\n")
+        (tmp_path / f"model{suffix}").write_bytes((mark + text).encode(encoding))
+        found = io.read(tmp_path / f"model{suffix}")
+        np.testing.assert_allclose(found.unary.flat, model.unary.flat, atol=1e-12)
+    (tmp_path / "some.evid").write_bytes((mark + "1 0 1").encode(encoding))
+    assert evidence_files.read(tmp_path / "some.evid", model) == {0: 1}
+    (tmp_path / "some.PR").write_bytes((mark + "PR\r\n-0.5\r\n").encode(encoding))
+    assert results.read_pr(tmp_path / "some.PR") == pytest.approx(-0.5 * np.log(10))
+    with pytest.raises(FormatError, match=r"broken\.uai(: expected text in utf|, line 1: expected MARKOV)"):
+        (tmp_path / "broken.uai").write_bytes((mark + "MARKO").encode(encoding)[:-1])
+        io.read(tmp_path / "broken.uai")

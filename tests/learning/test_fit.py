@@ -276,7 +276,7 @@ def test_bad_rows_are_named(data, message):
         ({"inputs": np.full((2, 4), np.inf)}, "inputs: expected finite numbers"),
         ({"l2": -1}, "l2: expected a number >= 0"),
         ({"method": "exat"}, "unknown method 'exat'"),
-        ({"options": cz.TRWOptions()}, "options: expected ExactOptions"),
+        ({"options": cz.TRWOptions()}, "options: expected None or ExactOptions"),
         ({"time": -1}, "time: expected seconds >= 0"),
         ({"max_iter": 0}, "max_iter"),
         ({"rng": "a"}, "rng: expected a whole number"),

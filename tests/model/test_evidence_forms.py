@@ -28,13 +28,18 @@ class Row:
 
 
 class Frame:
-    """What there is of a pandas frame."""
+    """What there is of a pandas frame: labels of columns, and a place for each."""
 
     def __init__(self, rows):
-        self.columns, self.iloc = list(rows[0].values), rows
+        self.columns, self.rows, self.iloc = list(rows[0].values), rows, self
 
     def __len__(self):
-        return len(self.iloc)
+        return len(self.rows)
+
+    def __getitem__(self, place):
+        rows, column = place
+        assert rows == slice(None)
+        return np.array([row.values[self.columns[column]] for row in self.rows], dtype=object)
 
 
 class NAType:
@@ -107,7 +112,7 @@ def test_a_row_of_a_frame_is_evidence_but_for_what_is_missing():
     assert VARIABLES.as_evidence(row) == wanted
     assert VARIABLES.as_evidence(Frame([row])) == wanted
     with pytest.raises(
-        EvidenceError, match=r"evidence: expected a row, or a frame of one, found a frame of 2: .*iterrows"
+        EvidenceError, match=r"evidence: expected a row, or a frame of one, found a frame of 2: .* and cz\.solve"
     ):
         VARIABLES.as_evidence(Frame([row, row]))
     with pytest.raises(EvidenceError, match=r"unknown state 0.5 of variable 'plain'"):
@@ -116,6 +121,72 @@ def test_a_row_of_a_frame_is_evidence_but_for_what_is_missing():
     assert model.condition(Row({"a": 1, "b": None})) == model.condition({"a": 1})
     with pytest.raises(EvidenceError, match=r"expected a list of evidence sets"):
         Batch.from_evidence(model, Row({"a": 1}))
+
+
+def lanes(model, evidence):
+    return Batch.from_evidence(model, evidence).unary.T.tolist()
+
+
+def test_several_sets_are_a_list_a_frame_or_an_array():
+    model = Model(np.zeros((3, 2)), names="abc")
+    sets = [{"a": 1, "c": 0}, {"b": 1}]
+    wanted = lanes(model, sets)
+    rows = np.array([[1, np.nan, 0], [np.nan, 1, np.nan]])
+    masked = np.ma.masked_array([[1, 0, 0], [0, 1, 0]], [[0, 1, 0], [1, 0, 1]])
+    forms = [tuple(sets), iter(sets), {1: sets[0], 2: sets[1]}.values(), rows, list(rows), masked]
+    forms += [np.array([[1, -1, 0], [-1, 1, -1]]), np.array([[1, None, 0], [None, 1, None]], dtype=object)]
+    forms.append(Frame([Row({"a": 1.0, "c": 0, "b": None}), Row({"a": np.nan, "c": NAType(), "b": 1})]))
+    forms.append(Frame([Row({0: 1, 2: 0, 1: -1}), Row({0: -1, 2: -1, 1: 1})]))
+    for form in forms:
+        assert lanes(model, form) == wanted
+    assert lanes(model, Frame([Row({})] * 3)) == lanes(model, [{}] * 3)
+    for row in (rows[0], rows[0].tolist(), list(sets)):
+        if isinstance(row, list):
+            with pytest.raises(
+                EvidenceError, match=r"evidence: expected \{variable: state\}, a pandas row or an array of 3"
+            ):
+                model.condition(row)
+        else:
+            assert model.condition(row) == model.condition(sets[0])
+
+
+def test_arrays_name_states_as_evidence_does():
+    spins = Model(np.zeros((2, 2)), state_names=[["-1", "1"]] * 2)
+    assert lanes(spins, np.array([[-1, 1], [1, -1]])) == lanes(spins, [{0: "-1", 1: "1"}, {0: "1", 1: "-1"}])
+    assert lanes(spins, np.array([["-1", "1"]])) == lanes(spins, [{0: "-1", 1: "1"}])
+    with pytest.raises(EvidenceError, match=r"^evidence set 1: unknown state 0 of variable 1: its states are named by"):
+        Batch.from_evidence(spins, np.array([[-1, 1], [1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        (
+            np.zeros((2, 3)),
+            r"^evidence set 0: evidence: expected .* array of 2 states .*, found an array of shape \(3,\)",
+        ),
+        (np.array([[0.5, 1]]), r"^unknown state 0.5 of variable 0: expected an index from 0 to 1"),
+        (np.array([[0, 2]]), r"^unknown state 2 of variable 1: expected an index from 0 to 1"),
+        (np.zeros((0, 2)), r"^evidence: expected at least one evidence set, found none"),
+        (np.zeros(2), r"^evidence: expected a list of evidence sets .*, found an array of shape \(2,\)"),
+        (np.zeros((1, 2, 2)), r"^evidence: expected a list of evidence sets .*, found an array of shape \(1, 2, 2\)"),
+        (
+            "some.evid",
+            r"found 'some.evid': evidence in a file is read with its model, cz.read\(model_file, evidence_file\)",
+        ),
+        (3, r"^evidence: expected a list of evidence sets .*, found int"),
+        (None, r"^evidence: expected a list of evidence sets .*, found None"),
+    ],
+)
+def test_what_are_no_sets_is_refused(evidence, message):
+    with pytest.raises(EvidenceError, match=message):
+        Batch.from_evidence(Model(np.zeros((2, 2))), evidence)
+
+
+def test_a_variable_in_two_columns_is_refused():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(EvidenceError, match=r"evidence: expected each variable in one column, found several of 'a'"):
+        Batch.from_evidence(Model(np.zeros((2, 2)), names="ab"), pandas.DataFrame([[0, 1]], columns=["a", "a"]))
 
 
 def test_rows_of_pandas_are_evidence():

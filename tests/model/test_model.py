@@ -261,7 +261,7 @@ def test_conditioning_keeps_names_and_hard_zeros():
         ({"a": 1.0}, r"unknown state 1.0 of variable 'a'"),
         ({"a": "maybe"}, r"unknown state 'maybe' of variable 'a'; it has 'no', 'yes'"),
         ({"a": 0, 0: 1}, r"evidence gives variable 0 two states, 0 and 1"),
-        ([("a", 0)], r"evidence: expected a mapping \{variable: state\}, found list"),
+        ([("a", 0)], r"evidence: expected \{variable: state\}, a pandas row or an array .*, found a list"),
     ],
 )
 def test_evidence_errors_name_the_variable(evidence, message):

@@ -13,14 +13,14 @@ from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
 from clampz.approximations.iteration import Endings, Policy, Stagnation, best_of_starts, iterate, solve_in_blocks
 from clampz.approximations.layouts import BinaryLayout, layout_of
-from clampz.approximations.mean_field import MeanFieldOptions, mean_field
+from clampz.approximations.mean_field import MOST_STARTS, MeanFieldOptions, mean_field
 from clampz.approximations.messages import MessageLanes, lanes_of
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
 from clampz.model.tables import columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_whole
+from clampz.options import Options, check_flag, check_whole
 from clampz.signature import approximation
 from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
@@ -67,7 +67,9 @@ class BetheOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("num_starts", self.num_starts, 0)
+        check_whole("num_starts", self.num_starts, 0, most=MOST_STARTS)
+        check_flag("from_mean_field", self.from_mean_field)
+        check_whole("seed", self.seed, 0)
 
     def in_branches(self) -> "BetheOptions":
         """Fewer starts: measured on the reference models, the parent's and the uniform one are as good as all of them,

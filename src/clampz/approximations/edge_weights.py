@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph
-from clampz.errors import OptionError
+from clampz.errors import OptionError, shown
 from clampz.model.tables import ranges, read_only
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
@@ -187,7 +187,7 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int, watch: 
     try:
         rho = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
-        raise OptionError(f"edge_weights: expected a number per edge, found {weights!r:.80}") from None
+        raise OptionError(f"edge_weights: expected a number per edge, found {shown(weights)}") from None
     rho = rho[:, None] if rho.ndim == 1 else rho
     if rho.shape not in ((m, 1), (m, num_lanes)):
         raise OptionError(

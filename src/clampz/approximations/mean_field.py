@@ -43,6 +43,8 @@ LEAST = 1e-323
 
 # Lanes per block at most: a lane is four times smaller than one of messages, and its sweeps are short.
 MAX_BLOCK = 256
+# Random starts at most: beyond, memory would be what ends a run.
+MOST_STARTS = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,8 @@ class MeanFieldOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("num_starts", self.num_starts, 0)
+        check_whole("num_starts", self.num_starts, 0, most=MOST_STARTS)
+        check_whole("seed", self.seed, 0)
 
     def finely(self) -> "MeanFieldOptions":
         """What the bound gains is of the second order in what the marginals change."""

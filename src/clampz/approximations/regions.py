@@ -21,7 +21,7 @@ from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
 from clampz.model.starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, bytes_in_words, check_option, check_whole, is_whole, memory_allowed
+from clampz.options import Options, bytes_in_words, check_flag, check_whole, memory_allowed
 from clampz.signature import approximation
 from clampz.watch import Overdue, Progress, StoppedBy, Watch
 from clampz.workers import Workers
@@ -73,7 +73,8 @@ class RegionsOptions(Options):
         super().__post_init__()
         check_whole("limit", self.limit, 2)
         check_whole("num_structures", self.num_structures, 1)
-        check_option(is_whole(self.seed) and self.seed >= 0, "seed", "a whole number >= 0", self.seed)
+        check_whole("seed", self.seed, 0)
+        check_flag("marginals", self.marginals)
 
 
 @approximation("regions", RegionsOptions, takes_factors=True, plans_memory=True)

@@ -77,6 +77,7 @@ class TRWOptions(Options):
         check_option(holds, "edge_weights", f"one of {', '.join(known)} or an array", self.edge_weights)
         check_whole("num_trees", self.num_trees, 1)
         check_whole("num_steps", self.num_steps, 1)
+        check_whole("seed", self.seed, 0)
 
     @property
     def is_optimized(self) -> bool:

@@ -19,7 +19,6 @@ from clampz.errors import EvidenceError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given, keep_only
-from clampz.model.variables import as_mapping
 from clampz.numerics import EPS, ROUNDINGS, Floats
 from clampz.showing import Card, Shown, between
 from clampz.telling import Listener, heard
@@ -167,7 +166,7 @@ def probability(
         tell = telling(listener, found, watch)
         reason = close_both((inside, other), shared, options, watch, lambda: found().gap <= options.gap, tell)
         if other.is_impossible and (inside.is_impossible or not is_outside):
-            known = {} if evidence is None else dict(as_mapping(evidence))
+            known = {} if evidence is None else dict(model.as_mapping(evidence))
             if not known:
                 raise EvidenceError("Z = 0, every configuration being impossible: nothing has a probability")
             raise EvidenceError(

@@ -98,7 +98,7 @@ def bound_marginals(
     >>> bool(bound_marginals(generators.grid(3, 3, rng=0), [4]).widest < 1e-9)
     True
     """
-    chosen = (options or BoundOptions()).with_changes(with_rng(changes, rng))
+    chosen = BoundOptions.chosen(options, with_rng(changes, rng))
     watch = Watch(chosen.time)
     with heard(progress, "bounding marginals") as listener, watch.interruptible():
         model = given(model, evidence)

@@ -4,9 +4,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from clampz.clamping.selectors import selectors
-from clampz.errors import unknown_name
 from clampz.generators import LARGEST_SEED
-from clampz.options import Changeable, Options, check_option, check_whole, is_number, is_whole, memory_allowed
+from clampz.options import (
+    Changeable,
+    Options,
+    check_flag,
+    check_name,
+    check_option,
+    check_whole,
+    is_number,
+    is_one_of,
+    is_whole,
+    memory_allowed,
+)
 
 # The selector of its own that a search has.
 CUTS = "cuts"
@@ -71,9 +81,10 @@ class BoundOptions(Changeable):
         fits = is_whole(self.seed) and 0 <= self.seed < LARGEST_SEED
         check_option(fits, "seed", "a whole number >= 0 of at most 62 bits", self.seed)
         Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
-        if self.select not in (known := [CUTS, *selectors()]):
-            raise unknown_name("selector", self.select, known)
-        check_option(self.criterion in CRITERIA, "criterion", f"one of {', '.join(CRITERIA)}", self.criterion)
+        check_flag("exact", self.exact)
+        check_name("selector", self.select, [CUTS, *selectors()])
+        known = is_one_of(self.criterion, CRITERIA)
+        check_option(known, "criterion", f"one of {', '.join(CRITERIA)}", self.criterion)
         self.num_bytes  # noqa: B018 (refuses what it cannot read)
 
     @property

@@ -14,6 +14,7 @@ from clampz.errors import OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
+from clampz.options import check_callable
 from clampz.telling import Listener, heard
 from clampz.watch import Watch
 from clampz.workers import Crew
@@ -121,7 +122,8 @@ def bounds(
     ...     if bracket.gap < 0.5:
     ...         break
     """
-    chosen = (options or BoundOptions()).with_changes(with_rng(changes, rng))
+    chosen = BoundOptions.chosen(options, with_rng(changes, rng))
+    check_callable("stop", stop, "that says whether to stop")
     watch = Watch(chosen.time, stop=stop)
     model = given(model, evidence)
     return _running(model, chosen, executor, watch, None if checkpoint is None else Path(checkpoint))

@@ -12,13 +12,16 @@ from clampz.choosing.clamps import QUICK, clamped_as_asked
 from clampz.choosing.estimates import named, with_other_marginals
 from clampz.choosing.exactly import PLANNING_SHARE, exactly, has_all
 from clampz.choosing.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Run
-from clampz.clamping.call import clamp
+from clampz.clamping.call import META_SELECTORS, clamp
+from clampz.clamping.selectors import selectors
 from clampz.counting import is_available, worth_counting
 from clampz.errors import EvidenceError
 from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
-from clampz.model.fixing import check_model, given
-from clampz.options import Options, check_option, is_whole, memory_allowed
+from clampz.model.asked import check_model
+from clampz.model.evidence_forms import as_sets, several_sets
+from clampz.model.fixing import given
+from clampz.options import Options, check_flag, check_name, check_option, is_whole, memory_allowed
 from clampz.solution import Found, Solution
 from clampz.summing.exact import exact
 from clampz.summing.plans import exact_cost
@@ -81,8 +84,9 @@ def solve(
     model
         What to solve.
     evidence
-        `{variable: state}`, as `Model.condition` takes it; or a list of such sets, which are solved one after another,
-        each in its share of the time: then a list of solutions is returned.
+        `{variable: state}`, as `Model.condition` takes it; or a list of such sets (a frame of pandas, or an array, has
+        one in each row), which are solved one after another, each in its share of the time: then a list of solutions is
+        returned.
     method
         "auto", or "exact", "mf", "bethe", "trw" or "regions" for one method alone: then the bounds are only what it
         proves itself.
@@ -127,6 +131,9 @@ def solve(
     'The model is narrow enough to be solved exactly: width 6, 0.029 MB.'
     """
     check_model(model)
+    check_flag("marginals", marginals)
+    if select is not None:
+        check_name("selector", select, [*selectors(), *META_SELECTORS])
     if k is not None:
         expected = f"a whole number from 0 to {model.num_variables}, the number of variables"
         check_option(is_whole(k) and 0 <= k <= model.num_variables, "k", expected, k)
@@ -143,20 +150,19 @@ def solve(
         return _by_what_suits(under, run, seconds, k, select)
 
     with heard(progress, "solving") as listener, whole.interruptible():
-        if not isinstance(evidence, Sequence):
-            return solved(evidence, time)
-        _check_sets(model, evidence)
-        shares = range(len(evidence), 0, -1)
+        if several_sets(evidence) is None:
+            return solved(evidence, time)  # type: ignore[arg-type]
+        sets = as_sets(evidence)
+        _check_sets(model, sets)
+        shares = range(len(sets), 0, -1)
         return [
             solved(known, None if time is None else whole.left(1 / share))
-            for known, share in zip(evidence, shares, strict=True)
+            for known, share in zip(sets, shares, strict=True)
         ]
 
 
 def _check_sets(model: Model, sets: Sequence[Evidence]) -> None:
     """Refuse what is no evidence, or seen to be impossible, before any of it is solved."""
-    if not sets:
-        raise EvidenceError("evidence: expected at least one evidence set, found none")
     for number, known in enumerate(sets):
         try:
             given(model, known)

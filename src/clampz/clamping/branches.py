@@ -7,7 +7,7 @@ each stays a bound and tightens. A branch is a lane: one call solves all of them
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from clampz.drawing import Drawable
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model, Variable
+from clampz.model.asked import check_model
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
 from clampz.model.fixing import keep_only
@@ -91,14 +92,12 @@ def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
 
 def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
     """Indices of variables to clamp: known, and each only once."""
-    if isinstance(variables, str) or not isinstance(variables, Iterable):
-        raise EvidenceError(f"variables: expected a list of variables to clamp, found {variables!r}")
-    variables = list(variables)
-    chosen = [model.variable_index(v) for v in variables]
+    check_model(model)
+    chosen = model.variable_indices(variables)
     seen: set[int] = set()
-    for variable, i in zip(variables, chosen, strict=True):
+    for i in chosen:
         if i in seen:
-            raise EvidenceError(f"variable {variable!r} is to be clamped twice")
+            raise EvidenceError(f"variable {repr(model.names[i]) if model.names else i} is to be clamped twice")
         seen.add(i)
     return chosen
 

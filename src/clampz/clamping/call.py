@@ -14,12 +14,13 @@ from clampz.clamping.growth import Growth
 from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import selectors
 from clampz.clamping.selectors.registry import check_defined
-from clampz.errors import OptionError, unknown_name
+from clampz.errors import OptionError, shown
 from clampz.generators import Seed
 from clampz.model import Evidence, Model, Variable
+from clampz.model.asked import check_model
 from clampz.model.fixing import given
 from clampz.model.results import Estimate
-from clampz.options import Options, check_option, is_whole
+from clampz.options import Options, check_flag, check_name, check_option, is_one_of, is_whole
 from clampz.telling import Listener, heard
 from clampz.watch import Progress, Watch
 
@@ -124,6 +125,11 @@ def clamp(
     True
     """
     approximation = method_named(method)
+    check_model(model)
+    for name, flag in (("per_branch", per_branch), ("warm_starts", warm_starts), ("every_step", every_step)):
+        check_flag(name, flag)
+    if reweight is not None:
+        check_flag("reweight", reweight)
     if evidence is not None and memo is not None:
         raise OptionError("memo: expected no evidence beside it; clamp model.condition(evidence), with a memo of that")
     _check_starts(model, warm_starts, every_step, memo, per_branch)
@@ -137,8 +143,8 @@ def clamp(
     with heard(progress, "clamping") as listener, watch.interruptible():
         model = given(model, evidence)
         fixed, num_clamps = _checked_choice(model, variables, k, select, chosen.memory)
-        if criterion is not None and criterion not in CRITERIA:
-            raise OptionError(f"criterion: expected one of {', '.join(CRITERIA)}, found {criterion!r}")
+        known = criterion is None or is_one_of(criterion, CRITERIA)
+        check_option(known, "criterion", f"one of {', '.join(CRITERIA)}", criterion)
         if not warm_starts and not per_branch and memo is None:
             memo = Memo(model)
         growth = Growth(
@@ -219,13 +225,12 @@ def _checked_choice(
         num_lanes = math.prod(int(model.num_states[i]) for i in fixed)
         check_memory(model, num_lanes, f"{len(fixed)} clamped variables", memory)
         return fixed, len(fixed)
-    if select not in (known := [*selectors(), *META_SELECTORS]):
-        raise unknown_name("selector", select, known)
+    check_name("selector", select, [*selectors(), *META_SELECTORS])
     if select in selectors():
         check_defined(model, select)
     if not is_whole(k) or not 0 <= k <= model.num_variables:
         raise OptionError(
-            f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {k!r}"
+            f"k: expected a whole number from 0 to {model.num_variables}, the number of variables, found {shown(k)}"
         )
     # what is tried in the last step is the most that is ever laid out
     tries = {

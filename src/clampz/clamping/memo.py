@@ -13,6 +13,7 @@ from clampz.approximations.registry import METHODS
 from clampz.clamping.candidates import Set
 from clampz.errors import OptionError
 from clampz.model import Model
+from clampz.model.asked import check_model
 from clampz.model.results import Estimates
 from clampz.numerics import Integers
 from clampz.options import Options, check_option
@@ -48,6 +49,7 @@ class Memo:
     """
 
     def __init__(self, model: Model, *options: Options) -> None:
+        check_model(model)
         self.model = model
         self._options: dict[str, Options] = {}
         self._found: dict[tuple[str, Set], Estimates] = {}

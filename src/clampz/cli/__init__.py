@@ -2,8 +2,9 @@
 
 Every command is a module with a function `add(commands)` that declares its arguments and a function `run(args)` that
 returns the exit code: 0 when done, 2 for bad input (one line on stderr that says what was expected), 3 for a model that
-does not fit in memory, 130 after Ctrl-C; 1 if the reader of its output goes away (`| head`).  Results go to stdout,
-everything else to stderr.  Only argparse is imported at the top: rich and matplotlib are extras, and slow to import.
+does not fit in memory, 130 after Ctrl-C; 1 if its output cannot be written, or nobody reads it (`| head`).  Results go
+to stdout, everything else to stderr.  Only argparse is imported at the top: rich and matplotlib are extras, and slow to
+import.
 
 May import: everything.
 """
@@ -11,7 +12,6 @@ May import: everything.
 import os
 import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
 
 from clampz._starting import imported
 from clampz._version import __version__
@@ -27,6 +27,7 @@ from clampz.cli.exits import (
     GivenUpError,
     in_options,
 )
+from clampz.cli.streams import forget_output, is_broken_pipe, prepare_streams
 from clampz.errors import ClampzError, TooWideError
 
 COMMANDS = (solve, bound, sample, sweep, info, scores, plot, convert, generate, uai, demo, paper, completion)
@@ -34,20 +35,19 @@ COMMANDS = (solve, bound, sample, sweep, info, scores, plot, convert, generate, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # where a character cannot be shown, another takes its place
-            stream.reconfigure(errors="replace")
-    parser = make_parser()
-    args = parser.parse_args(with_negative_values(sys.argv[1:] if argv is None else argv))
-    if args.run is None:
-        parser.print_help(sys.stderr)
-        return BAD_INPUT
+    prepare_streams()
+    said_by = "clampz"
 
     def say(what: object) -> None:
-        print(f"clampz {args.command}: {what}", file=sys.stderr)
+        print(f"{said_by}: {what}", file=sys.stderr)
 
-    imported()
     try:
+        args = make_parser().parse_args(with_negative_values(sys.argv[1:] if argv is None else argv))
+        if args.run is None:
+            args.parser.print_help(sys.stderr)
+            return BAD_INPUT
+        said_by = f"clampz {args.command}"
+        imported()
         code: int = args.run(args)
         sys.stdout.flush()
         return code
@@ -67,9 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # as rich does it; Python would complain once more when it closes stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not is_broken_pipe(error):
+            say(f"{error.filename or 'standard output'}: {error.strerror or 'closed'}")
+        forget_output()
         return CUT_OFF
 
 

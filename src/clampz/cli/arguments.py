@@ -2,21 +2,27 @@
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import clampz
+from clampz import io
 from clampz.clamping.call import META_SELECTORS
 from clampz.clamping.selectors import selectors
-from clampz.cli.exits import BAD_INPUT
+from clampz.cli.exits import BAD_INPUT, CommandError
+from clampz.cli.outputs import STANDARD
 from clampz.cli.states import one_state_each
 from clampz.cli.watching import completed
+from clampz.io import evidence as evidence_files
 from clampz.model import Model
 from clampz.options import as_bytes
 
 T = TypeVar("T")
 
+# What messages call standard input.
+STDIN = "standard input"
 SELECTORS = (*selectors(), *META_SELECTORS)
 
 
@@ -25,6 +31,10 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False, **settings})
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help; argparse would pass over a file that cannot be written."""
+        print(message, end="", file=file or sys.stderr, flush=True)
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -56,26 +66,44 @@ def with_negative_values(argv: Sequence[str]) -> list[str]:
 
 def add_model(parser: Parser) -> None:
     """The model that a command reads."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a file: .uai or libDAI's .fg, also compressed (.gz)")
+    parser.add_argument(
+        "model",
+        type=Path,
+        metavar="MODEL",
+        help="a file: .uai, libDAI's .fg, or clampz's own .json and .npz, also compressed (.gz); - for standard input, "
+        "in any of these formats",
+    )
     parser.add_argument(
         "--evidence",
         type=Path,
         metavar="FILE",
-        help="what is known of some variables: a file in the UAI competitions' format, or states, as in 3=1,7=0",
+        help="what is known of some variables: a file in the UAI competitions' format (- for standard input), or "
+        "states, as in 3=1,7=0",
     )
 
 
 def read_model(args: argparse.Namespace) -> Model:
     """The model that a command was given, with its evidence, from a file or as it is said."""
     said: Path | None = args.evidence
+    if said == args.model == STANDARD:
+        raise CommandError("--evidence -: expected a file, found standard input, which the model is read from")
 
     def read() -> Model:
+        model = io.parse(STDIN, standard_input()) if args.model == STANDARD else clampz.read(args.model)
+        if said == STANDARD:
+            return evidence_files.under(model, STDIN, standard_input())
         if said is None or "=" not in said.name or said.exists():
-            return clampz.read(args.model, said)
-        model = clampz.read(args.model)
+            return model if said is None else evidence_files.under(model, said)
         return model.condition(one_state_each(model, str(said), "--evidence"))
 
-    return completed(read, f"reading {args.model}")
+    return completed(read, f"reading {STDIN if args.model == STANDARD else args.model}")
+
+
+def standard_input() -> bytes:
+    """All of it."""
+    if sys.stdin is None:
+        raise CommandError("-: expected standard input, found it closed")
+    return sys.stdin.buffer.read()
 
 
 def add_memory(parser: Parser, what: str) -> None:
@@ -91,9 +119,16 @@ def add_json(parser: Parser, what: str = "") -> None:
     parser.add_argument("--json", action="store_true", help=f"print JSON{what}")
 
 
-def add_out(parser: Parser, text: str, *flags: str, **settings: Any) -> None:
-    """The file that a command writes."""
+def add_out(parser: Parser, text: str, *flags: str, forms: Sequence[str] = (), **settings: Any) -> None:
+    """The file that a command writes, and which of several forms it has."""
     parser.add_argument(*flags, "--out", type=Path, metavar="FILE", help=text, **settings)
+    if forms:
+        add_format(parser, forms)
+
+
+def add_format(parser: Parser, forms: Sequence[str]) -> None:
+    help_text = f"{', '.join(forms)}: where the name of the file does not say it, or for standard output"
+    parser.add_argument("--format", choices=tuple(forms), metavar="FORMAT", help=help_text)
 
 
 # -- what they may be -------------------------------------------------------------------------------------------------

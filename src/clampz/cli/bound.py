@@ -26,14 +26,25 @@ from clampz.cli.arguments import (
 )
 from clampz.cli.brackets import REASONS, Closing, live, print_bracket, statistical_data
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
-from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
-from clampz.cli.states import variable_in
+from clampz.cli.outputs import (
+    Output,
+    as_csv,
+    as_json,
+    as_number,
+    asked_for,
+    check_file,
+    check_picture_path,
+    save_picture,
+)
+from clampz.cli.states import state_rows, variable_in
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import watched
 from clampz.errors import ClampzError
 from clampz.model import Model
 from clampz.telling import terminal_line
 from clampz.wording import DIGITS, name_of, round_outward, rounded_up
+
+FORMS = ("json", "csv")
 
 
 def add(commands: Any) -> None:
@@ -87,18 +98,18 @@ def add(commands: Any) -> None:
         "--gap is then their width",
     )
     add_json(parser, ", with the trace")
-    add_out(parser, "write the JSON to a file")
+    add_out(parser, "write it to a file: .csv (the trace, or the marginals), else JSON; - for stdout", forms=FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Bound log Z or marginals, and print, write and draw what came of it."""
-    for path, option in ((args.out, "--out"), (args.checkpoint, "--checkpoint")):
-        if path is not None:
-            check_file(path, option)
+    out = asked_for(args, FORMS, usual="json")
+    if args.checkpoint is not None:
+        check_file(args.checkpoint, "--checkpoint")
     if args.plot is not None:
         check_picture_path(args.plot, "--plot")
         need("matplotlib")
-    if not args.json:
+    if not args.json and not out.is_standard:
         need("rich")
     options = BoundOptions(
         gap=args.gap,
@@ -113,13 +124,13 @@ def run(args: argparse.Namespace) -> int:
         for name in ("checkpoint", "plot"):
             if getattr(args, name) is not None:
                 raise CommandError(f"--{name}: expected none with --marginals, found {getattr(args, name)}")
-        return bound_some(args, options)
+        return bound_some(args, options, out)
     model = read_model(args)
     bracket, failed = closed(model, options, args.checkpoint)
-    if args.json or args.out is not None:
-        give_json(bracket_data(bracket, args.model), args.out)
-    if not args.json:
-        print_bracket(bracket, args.model)
+    data = bracket_data(bracket, args.model)
+    trace = [tuple(point.values()) for point in data["trace"]]
+    out.give({"json": lambda: as_json(data), "csv": lambda: as_csv(("seconds", "lower", "upper", "leaves"), trace)})
+    out.show(args.json, data, lambda: print_bracket(bracket, args.model))
     if args.plot is not None:
         save_picture(bracket.plot().figure, args.plot)
     if failed is not None:
@@ -181,7 +192,7 @@ def bracket_data(bracket: Bracket, path: Path) -> dict[str, Any]:
 # -- marginals --------------------------------------------------------------------------------------------------------
 
 
-def bound_some(args: argparse.Namespace, options: BoundOptions) -> int:
+def bound_some(args: argparse.Namespace, options: BoundOptions, out: Output) -> int:
     """Intervals for the states of some variables."""
     model = read_model(args)
     variables = named(model, args.marginals)
@@ -191,10 +202,9 @@ def bound_some(args: argparse.Namespace, options: BoundOptions) -> int:
             found = bound_marginals(model, variables, options=options)
     except KeyboardInterrupt:
         raise GivenUpError from None
-    if args.json or args.out is not None:
-        give_json(marginal_data(found, args.model), args.out)
-    if not args.json:
-        print_intervals(found, args.model)
+    data = marginal_data(found, args.model)
+    out.give({"json": lambda: as_json(data), "csv": lambda: intervals_as_csv(found)})
+    out.show(args.json, data, lambda: print_intervals(found, args.model))
     return INTERRUPTED if found.stopped_by == "interrupt" else OK
 
 
@@ -219,6 +229,14 @@ def marginal_data(found: MarginalBounds, path: Path) -> dict[str, Any]:
             for i in found.lower
         },
     }
+
+
+def intervals_as_csv(found: MarginalBounds) -> bytes:
+    """A row for each state of each variable."""
+    ends = ((lower, upper) for i in found.lower for lower, upper in zip(found.lower[i], found.upper[i], strict=True))
+    states = state_rows(found.model, found.lower)
+    rows = ([*row, *pair] for row, pair in zip(states, ends, strict=True))
+    return as_csv(("variable", "state", "lower", "upper"), rows)
 
 
 def print_intervals(found: MarginalBounds, path: Path) -> None:

@@ -4,10 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import clampz
-from clampz.cli.arguments import add_command, add_model, read_model
+from clampz.cli.arguments import add_command, add_format, add_model, read_model
 from clampz.cli.exits import OK
-from clampz.cli.outputs import check_file
+from clampz.cli.outputs import MODEL_FORMS, asked_for, model_forms
 from clampz.watch import end_at_once, on_ctrl_c
 
 
@@ -17,20 +16,23 @@ def add(commands: Any) -> None:
         "convert",
         run,
         summary="write a model in another format",
-        description="Read a model and write it in the format that the second file's name asks for: .uai or .fg,\n"
-        "compressed if .gz follows.  With evidence, its variables are fixed in the new file.",
-        examples="  clampz convert model.uai model.fg\n"
+        description="Read a model and write it in the format that the second file's name asks for: .uai, .fg, .json\n"
+        "or .npz, compressed if .gz follows.  clampz's own .json, for people, and .npz, for large models, keep names\n"
+        "and every digit; the others have no names.  With evidence, its variables are fixed in the new file.",
+        examples="  clampz convert model.uai model.json\n"
         "  clampz convert model.fg model.uai.gz\n"
+        "  zcat model.uai.gz | clampz convert - - --format json | less\n"
         "  clampz convert model.uai known.uai --evidence model.uai.evid",
     )
     add_model(parser)
-    parser.add_argument("out", type=Path, metavar="OUT", help="the file to write")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the file to write; - for standard output")
+    add_format(parser, MODEL_FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read and write."""
-    check_file(args.out, "writing")
+    out = asked_for(args, MODEL_FORMS, option="writing")
     model = read_model(args)
     with on_ctrl_c(end_at_once):
-        clampz.write(model, args.out)
+        out.give(model_forms(model))
     return OK

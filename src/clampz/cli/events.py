@@ -13,7 +13,7 @@ from clampz.asking import Probability, probability
 from clampz.choosing.run import DEFAULT_TIME
 from clampz.cli.brackets import REASONS
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError
-from clampz.cli.outputs import as_number, give_json
+from clampz.cli.outputs import Output, as_json, as_number, record_as_csv
 from clampz.cli.states import states_in
 from clampz.cli.tables import facts, model_fact, show
 from clampz.model import Model
@@ -22,9 +22,10 @@ from clampz.wording import name_of, round_outward
 
 # Width of an interval that is narrow enough, and decimals.
 GAP, DIGITS = 1e-4, 6
+FORMS = ("json", "csv")
 
 
-def solve_event(args: argparse.Namespace, model: Model) -> int:
+def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     """Bound the probability of the event, and print or write the interval."""
     for option, default in (("method", "auto"), ("clamp", None), ("select", None), ("task", "PR"), ("num_best", 1)):
         value = getattr(args, option)
@@ -40,10 +41,9 @@ def solve_event(args: argparse.Namespace, model: Model) -> int:
             found = probability(model, event, gap=GAP, time=seconds, memory=args.memory, threads=args.threads)
     except KeyboardInterrupt:
         raise GivenUpError from None
-    if args.json or args.out is not None:
-        give_json(event_data(found, args.model), args.out)
-    if not args.json:
-        print_event(found, args.model, args.event)
+    data = event_data(found, args.model)
+    out.give({"json": lambda: as_json(data), "csv": lambda: record_as_csv(data | {"event": args.event})})
+    out.show(args.json, data, lambda: print_event(found, args.model, args.event))
     return INTERRUPTED if found.stopped_by == "interrupt" else OK
 
 

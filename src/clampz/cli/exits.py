@@ -8,7 +8,7 @@ from clampz._starting import INTERRUPTED as INTERRUPTED
 OK, CUT_OFF, BAD_INPUT, TOO_LARGE = 0, 1, 2, 3
 EXIT_CODES = """exit codes:
   0    done
-  1    cut off: not all of it could be done, or nobody read the output
+  1    cut off: not all of it could be done, or the output could not be written
   2    bad input: one line on stderr says what was expected, and where
   3    the model is too large for the memory there is
   130  interrupted by Ctrl-C; `solve`, `bound`, `sample`, `sweep` and `uai` still give what they have"""

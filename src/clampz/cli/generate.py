@@ -4,11 +4,10 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-import clampz
-from clampz import generators
+from clampz import generators, io
 from clampz.cli.arguments import add_command, add_out, number_range, whole_number
 from clampz.cli.exits import OK, CommandError
-from clampz.cli.outputs import check_file
+from clampz.cli.outputs import MODEL_FORMS, asked_for, model_forms
 from clampz.generators import THETA, WEIGHTS
 from clampz.model import Model
 from clampz.watch import end_at_once, on_ctrl_c
@@ -63,12 +62,18 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--seed", type=whole_number(0), metavar="N", help="whole number (default: a new model each time)"
     )
-    add_out(parser, "the file: .uai or .fg, also .gz", "-o", required=True)
+    add_out(
+        parser,
+        f"the file: {', '.join(io.FORMATS)}, also .gz; - for standard output",
+        "-o",
+        required=True,
+        forms=MODEL_FORMS,
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw a model and write it."""
-    check_file(args.out)
+    out = asked_for(args, MODEL_FORMS)
     takes = TAKES[args.graph]
     for option in ("size", "degree", "planar", *DRAWING):
         if getattr(args, option) is not None and option not in takes:
@@ -77,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     if "size" in takes and args.size is None:
         raise CommandError(f"--size: expected how large the {args.graph} is to be, as in --size 9")
     with on_ctrl_c(end_at_once):
-        clampz.write(random_model(args), args.out)
+        out.give(model_forms(random_model(args)))
     return OK
 
 

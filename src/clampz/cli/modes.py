@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from clampz.cli.exits import INTERRUPTED, OK, CommandError
-from clampz.cli.outputs import as_number, give_json
+from clampz.cli.outputs import Output, as_json, as_number, states_as_csv
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import Listener, watched
 from clampz.errors import EvidenceError
@@ -28,18 +30,21 @@ MAX_ROWS = 60
 DIGITS = 6
 
 
-def run(args: argparse.Namespace, model: Model) -> int:
+def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     """Find the best configuration and print or write it."""
     for option, value, usual in (("--method", args.method, "auto"), ("--clamp", args.clamp, None)):
         if value != usual:
             raise CommandError(f"{option} {value}: a choice of tasks PR and MAR, and {args.task} has none")
     found, interrupted = best(model, args.time, args.memory, args.threads, args.num_best)
-    if args.json or (args.out is not None and args.out.suffix.lower() == ".json"):
-        give_json(mode_data(found, args.model, args.task, args.num_best), args.out)
-    elif args.out is not None:
-        write_mode(found, args.task, args.out)
-    if not args.json:
-        print_mode(found, args.model)
+    data = mode_data(found, args.model, args.task, args.num_best)
+    out.give(
+        {
+            "json": lambda: as_json(data),
+            "csv": lambda: configurations_as_csv(found),
+            "uai": lambda: result_file(found, args.task),
+        }
+    )
+    out.show(args.json, data, lambda: print_mode(found, args.model))
     return INTERRUPTED if interrupted else OK
 
 
@@ -55,11 +60,17 @@ def best(
     return watched(work, "maximising", listener)
 
 
-def write_mode(found: Mode, task: str, path: Path) -> None:
+def result_file(found: Mode, task: str) -> bytes:
     """A result file as the UAI competitions have them."""
     if found.states is None:
         raise EvidenceError(why_none(found))
-    results.write_mpe(found.states, path, task)
+    return results.encode_mpe(found.states, task)
+
+
+def configurations_as_csv(found: Mode) -> bytes:
+    """A line for each configuration, the best one first, and its score last."""
+    states = np.array([each.states for each in found.best], dtype=np.int64).reshape(-1, found.model.num_variables)
+    return states_as_csv(found.model, states, score=[each.score for each in found.best])
 
 
 def why_none(found: Mode) -> str:

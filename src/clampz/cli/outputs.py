@@ -1,27 +1,137 @@
-"""What commands give to programs and leave in files: JSON and pictures, whole or not at all."""
+"""What commands give to programs and leave in files: JSON, CSV, models and pictures, whole or not at all.
 
+A result has forms, such as "json" and "csv".  Which one is asked for, `--format` says, or the name of the file; `-` is
+standard output.
+"""
+
+import argparse
+import csv
 import json
 import math
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from clampz.cli.exits import CommandError
 from clampz.files import written_whole
-from clampz.io import files
+from clampz.io import FORMATS, files
+from clampz.model import Model
 from clampz.plotting.canvas import let_go
+from clampz.wording import name_of
 
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
+# Standard input or output, in place of a file.
+STANDARD = Path("-")
+# Forms that no terminal can show.
+BINARY = ("npz",)
+MODEL_FORMS = tuple(suffix[1:] for suffix in FORMATS)
 
 
-def give_json(data: dict[str, Any], out: Path | None = None) -> None:
-    """JSON to a file, or to stdout."""
-    text = json.dumps(data, allow_nan=False)
-    if out is None:
-        print(text)
-    else:
-        files.replace(out, f"{text}\n".encode())
+@dataclass(frozen=True)
+class Output:
+    """Where a command leaves its result, and in which form; without a path, nowhere."""
+
+    path: Path | None
+    form: str
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it takes the place of what would be printed."""
+        return self.path == STANDARD
+
+    def give(self, made: Mapping[str, Callable[[], bytes]]) -> None:
+        """Leave the result, in the form that is asked for."""
+        if self.path is None:
+            return
+        data = made[self.form]()
+        if not self.is_standard:
+            files.replace(self.path, data)
+            return
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def show(self, as_json: bool, data: dict[str, Any], print_tables: Callable[[], None]) -> None:
+        """Print tables, or JSON if that is asked for and not left already; nothing where the result itself is there."""
+        if self.is_standard or (as_json and self.form == "json"):
+            return
+        if as_json:
+            give_json(data)
+        else:
+            print_tables()
+
+
+def asked_for(
+    args: argparse.Namespace, forms: Sequence[str], *, usual: str = "", option: str = "--out", with_what: str = ""
+) -> Output:
+    """The output that arguments `out` and `format` ask for, refused before anything is computed where it could not be
+    written.  A name that does not say its form has the usual one, if there is one."""
+    path: Path | None = args.out
+    if args.format is not None and args.format not in forms:
+        raise CommandError(f"--format {args.format}: expected {', '.join(forms)}{with_what and f' with {with_what}'}")
+    if path is None:
+        return Output(STANDARD if args.format else None, args.format or "")
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    form = args.format or (suffix[1:] if suffix[1:] in forms else "" if path == STANDARD else usual)
+    if path != STANDARD:
+        check_file(path, option, () if form else [f".{form}" for form in forms])
+    elif not form:
+        raise CommandError(f"{option} -: expected --format {', '.join(forms)}, as - has no name to say it, found none")
+    elif form in BINARY and sys.stdout.isatty():
+        raise CommandError(f"{option} -: expected a file or a pipe for {form}, found a terminal")
+    return Output(path, form)
+
+
+def model_forms(model: Model) -> dict[str, Callable[[], bytes]]:
+    """A model in every format that it can be written in."""
+    return {form: partial(FORMATS[f".{form}"].encode, model) for form in MODEL_FORMS}
+
+
+def give_json(data: dict[str, Any]) -> None:
+    """JSON to stdout."""
+    print(json.dumps(data, allow_nan=False))
+
+
+def as_json(data: dict[str, Any]) -> bytes:
+    """JSON in a file."""
+    return f"{json.dumps(data, allow_nan=False)}\n".encode()
+
+
+def as_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
+    """A line for each row under one of names, with all digits; what is not known is left empty."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_in_full(value) for value in row] for row in rows)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def states_as_csv(model: Model, states: NDArray[Any], **more: Sequence[float]) -> bytes:
+    """A line for each configuration (N, n), states by name where they have names, and more columns."""
+    names = [name_of(model.names, i) for i in range(model.num_variables)]
+    rows = states.tolist()
+    if model.state_names is not None:
+        rows = [[known[a] for known, a in zip(model.state_names, row, strict=True)] for row in rows]
+    columns = [[float(value) for value in values] for values in more.values()]
+    return as_csv([*names, *more], ([*row, *(column[k] for column in columns)] for k, row in enumerate(rows)))
+
+
+def record_as_csv(data: Mapping[str, Any]) -> bytes:
+    """What JSON has, in one row; of a list, blanks between its parts."""
+    return as_csv(data, [[" ".join(map(str, each)) if isinstance(each, list) else each for each in data.values()]])
+
+
+def _in_full(value: object) -> object:
+    if isinstance(value, float):  # (of numpy too)
+        return "" if math.isnan(value) else repr(float(value))
+    return value
 
 
 def as_number(value: float) -> float | str | None:

@@ -6,8 +6,8 @@ the arrays states and log_weights.
 """
 
 import argparse
-import csv
-import io
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,22 @@ from clampz.cli.arguments import (
     whole_number,
 )
 from clampz.cli.exits import INTERRUPTED, OK, in_options, need
-from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
+from clampz.cli.outputs import (
+    as_json,
+    as_number,
+    asked_for,
+    check_picture_path,
+    save_picture,
+    states_as_csv,
+)
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import Listener, watched
-from clampz.files import written_whole
-from clampz.io import files
 from clampz.sampling import Samples, sample
 from clampz.sampling.request import METHODS
 from clampz.sampling.samples import KINDS
 from clampz.wording import counted, name_of
 
-SUFFIXES = (".csv", ".json", ".npz")
+FORMS = ("csv", "json", "npz")
 # Variables that are printed: those that are least certain.
 MOST_PRINTED = 10
 
@@ -74,17 +79,16 @@ def add(commands: Any) -> None:
     add_threads(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw marginals and scores: .png, .svg or .pdf")
     add_json(parser, ": what the samples are, and their marginals")
-    add_out(parser, "write the samples to a file: .csv, .json or .npz")
+    add_out(parser, "write the samples to a file: .csv, .json or .npz; - for standard output", forms=FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw, and print, write and draw what came of it."""
-    if args.out is not None:
-        check_file(args.out, suffixes=SUFFIXES)
+    out = asked_for(args, FORMS)
     if args.plot is not None:
         check_picture_path(args.plot, "--plot")
         need("matplotlib")
-    if not args.json:
+    if not args.json and not out.is_standard:
         need("rich")
     model, listener = read_model(args), Listener()
 
@@ -93,35 +97,31 @@ def run(args: argparse.Namespace) -> int:
         return sample(model, args.num, method=args.method, rng=args.seed, progress=listener, **limits)
 
     samples, stopped = watched(work, "sampling", listener)
-    if args.out is not None:
-        write_samples(samples, args.model, args.out)
-    if args.json:
-        give_json(sample_data(samples, args.model))
-    else:
-        print_samples(samples, args.model)
+    out.give(sample_forms(samples, args.model))
+    out.show(args.json, sample_data(samples, args.model), lambda: print_samples(samples, args.model))
     if args.plot is not None:
         save_picture(samples.plot().figure, args.plot)
     return INTERRUPTED if stopped else OK
 
 
-def write_samples(samples: Samples, path: Path, out: Path) -> None:
-    """To a file, by its suffix."""
-    weighted = samples.kind == "weighted"
-    if out.suffix.lower() == ".npz":
-        with written_whole(out) as beside:
-            np.savez_compressed(beside, states=samples.states, log_weights=samples.log_weights)
-    elif out.suffix.lower() == ".json":
-        arrays = {"states": samples.states.tolist(), "log_weights": samples.log_weights.tolist()}
-        give_json(sample_data(samples, path) | arrays, out)
-    else:
-        model, text = samples.model, io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        names = [name_of(model.names, i) for i in range(model.num_variables)]
-        writer.writerow(names + ["log_weight"] * weighted)
-        for k, row in enumerate(samples.states.tolist()):
-            states = row if model.state_names is None else [model.state_names[i][a] for i, a in enumerate(row)]
-            writer.writerow(states + [repr(float(samples.log_weights[k]))] * weighted)
-        files.replace(out, text.getvalue().encode())
+def sample_forms(samples: Samples, path: Path) -> dict[str, Callable[[], bytes]]:
+    """The samples in every form of a file."""
+    states, log_weights = samples.states, samples.log_weights
+
+    def as_npz() -> bytes:
+        out = BytesIO()
+        np.savez_compressed(out, states=states, log_weights=log_weights)
+        return out.getvalue()
+
+    def all_of_it() -> dict[str, Any]:
+        return sample_data(samples, path) | {"states": states.tolist(), "log_weights": log_weights.tolist()}
+
+    weights = {"log_weight": log_weights.tolist()} if samples.kind == "weighted" else {}
+    return {
+        "csv": lambda: states_as_csv(samples.model, states, **weights),
+        "json": lambda: as_json(all_of_it()),
+        "npz": as_npz,
+    }
 
 
 def sample_data(samples: Samples, path: Path) -> dict[str, Any]:

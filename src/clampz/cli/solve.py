@@ -5,7 +5,8 @@ is an estimate by sampling, else null), method, reason, converged, interrupted, 
 bracket's tree, null where there is none), and with MAR the marginals, marginals_by ("exact", "sampling", or the method
 that estimates them), marginals_are (the same in words) and marginal_errors (standard errors; null where there are
 none).  With --event it is what `cli/events` says.  What JSON has no numbers for are strings that float()
-understands: "-inf", "inf"; marginals where Z = 0 are null.
+understands: "-inf", "inf"; marginals where Z = 0 are null.  The CSV has the same in one row, of MAR a row for each
+state of each variable, and of MPE a row for each configuration.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Any
 from clampz import choosing
 from clampz.bracketing import Bracket
 from clampz.bracketing.bracket import statistical
-from clampz.cli import modes
+from clampz.cli import events, modes
 from clampz.cli.arguments import (
     SELECTORS,
     add_command,
@@ -33,9 +34,9 @@ from clampz.cli.arguments import (
     whole_number,
 )
 from clampz.cli.brackets import statistical_data
-from clampz.cli.events import solve_event
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
-from clampz.cli.outputs import as_number, check_file, give_json
+from clampz.cli.outputs import as_csv, as_json, as_number, asked_for, check_file, record_as_csv
+from clampz.cli.states import state_rows
 from clampz.cli.tables import facts, model_fact, new_table, show, terminal_width
 from clampz.cli.watching import Listener, completed, watched
 from clampz.errors import EvidenceError
@@ -46,6 +47,7 @@ from clampz.wording import DIGITS, counted, name_of, title
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
 TASKS = ("PR", "MAR", *modes.TASKS)
+FORMS = ("json", "csv", "uai")
 # Variables up to which marginals are printed on a terminal, states up to which they have a column each, and how wide
 # that is, and what says that there are more.
 MAX_ROWS, MAX_COLUMNS, COLUMN, MORE = 60, 12, 11, 6
@@ -133,24 +135,26 @@ def add(commands: Any) -> None:
     add_json(parser)
     add_out(
         parser,
-        "write the result to a file: JSON with --json or a name in .json, otherwise a result file of the UAI "
-        "competitions",
+        "write the result to a file: .json (or any name with --json), .csv, otherwise a result file of the UAI "
+        "competitions; - for standard output",
+        forms=FORMS,
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Solve the model and print or write the result."""
-    if args.out is not None:
-        check_file(args.out)
+    usual = "json" if args.json or args.event is not None else "uai"
+    forms, with_what = (FORMS, "") if args.event is None else (events.FORMS, "--event")
+    out = asked_for(args, forms, usual=usual, with_what=with_what)
     if args.report is not None:
         check_report(args)
-    if not args.json:
+    if not args.json and not out.is_standard:
         need("rich")
     model = read_model(args)
     if args.event is not None:
-        return solve_event(args, model)
+        return events.run(args, model, out)
     if args.task in modes.TASKS:
-        return modes.run(args, model)
+        return modes.run(args, model, out)
     if args.num_best != 1:
         raise CommandError(f"--num-best {args.num_best}: a choice of task MPE, and {args.task} has none")
     if args.clamp is not None and args.clamp > model.num_variables:
@@ -180,12 +184,15 @@ def run(args: argparse.Namespace) -> int:
         solution = in_a_moment(model, listener.bracket)
         solution = replace(solution, seconds=time.perf_counter() - began)
         interrupted = True
-    if args.json or (args.out is not None and args.out.suffix.lower() == ".json"):
-        give_json(solution_data(solution, args.model, args.task), args.out)
-    elif args.out is not None:
-        write_result(solution, args.task, args.out)
-    if not args.json:
-        print_solution(solution, args.model, args.task)
+    data = solution_data(solution, args.model, args.task)
+    out.give(
+        {
+            "json": lambda: as_json(data),
+            "csv": lambda: as_csv(*marginal_rows(solution)) if args.task == "MAR" else record_as_csv(data),
+            "uai": lambda: result_file(solution, args.task),
+        }
+    )
+    out.show(args.json, data, lambda: print_solution(solution, args.model, args.task))
     if args.report is not None:
         save_report(solution, args.report, f"log Z of {args.model.name}")
     return INTERRUPTED if interrupted else OK
@@ -227,14 +234,22 @@ def in_a_moment(model: Model, bracket: Bracket | None) -> Solution:
     return replace(found, log_z=log_z, bound=bound, lower=lower, upper=upper)
 
 
-def write_result(solution: Solution, task: str, path: Path) -> None:
+def result_file(solution: Solution, task: str) -> bytes:
     """A result file as the UAI competitions have them: log10 Z, or the marginals."""
     if task == "PR":
-        results.write_pr(solution.log_z, path)
-        return
+        return results.encode_pr(solution.log_z)
     if solution.log_z == -math.inf:
         raise EvidenceError("Z = 0: every configuration has probability zero, so there are no marginals")
-    results.write_mar(solution.marginals, path)
+    return results.encode_mar(solution.marginals)
+
+
+def marginal_rows(solution: Solution) -> tuple[list[str], list[list[object]]]:
+    """The marginals with a row for each state of each variable, and their standard errors if they have any."""
+    errors = solution.marginal_errors
+    flat = [solution.marginals.flat] + ([] if errors is None else [errors.flat])
+    states = state_rows(solution.model, range(solution.model.num_variables))
+    rows = [[*row, *numbers] for row, *numbers in zip(states, *(values.tolist() for values in flat), strict=True)]
+    return ["variable", "state", "probability", "standard_error"][: 2 + len(flat)], rows
 
 
 def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:

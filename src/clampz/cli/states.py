@@ -1,9 +1,18 @@
 """Variables and their states as words: `a=yes,b=0|1`."""
 
+from collections.abc import Iterable, Iterator
+
 from clampz.cli.exits import CommandError
 from clampz.errors import EvidenceError
 from clampz.model import Model, State
 from clampz.wording import name_of
+
+
+def state_rows(model: Model, variables: Iterable[int]) -> Iterator[list[object]]:
+    """Each state of some variables: the variable and the state, by name where there are names."""
+    for i in variables:
+        for state in model.state_names[i] if model.state_names else range(model.num_states[i]):
+            yield [name_of(model.names, i), state]
 
 
 def states_in(model: Model, text: str, option: str) -> dict[int, list[State]]:

@@ -6,9 +6,7 @@ reason, seconds, stopped_by and interrupted; what is not known is null, and infi
 """
 
 import argparse
-import csv
 import math
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +24,15 @@ from clampz.cli.arguments import (
     read_model,
 )
 from clampz.cli.exits import INTERRUPTED, OK, need
-from clampz.cli.outputs import as_number, check_file, check_picture_path, give_json, save_picture
+from clampz.cli.outputs import as_csv, as_json, as_number, asked_for, check_picture_path, save_picture
 from clampz.cli.solve import METHODS
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import Listener, watched
-from clampz.io import files
 from clampz.sweeping import Sweep, sweep
 from clampz.wording import round_outward
 
 DIGITS = 6
-SUFFIXES = (".csv", ".json")
+FORMS = ("csv", "json")
 # Inverse temperatures at most: a slip of the hand in their number should not be a day's work.
 MOST_BETAS = 100_000
 
@@ -94,18 +91,17 @@ def add(commands: Any) -> None:
     add_memory(parser, "memory to use")
     add_threads(parser)
     add_json(parser)
-    add_out(parser, "write the result to a file, .csv or .json")
+    add_out(parser, "write the result to a file, .csv or .json; - for standard output", forms=FORMS)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it: .png, .svg or .pdf")
 
 
 def run(args: argparse.Namespace) -> int:
     """Sweep, and print, write and draw what was found."""
-    if args.out is not None:
-        check_file(args.out, suffixes=SUFFIXES)
+    out = asked_for(args, FORMS)
     if args.plot is not None:
         check_picture_path(args.plot, "--plot")
         need("matplotlib")
-    if not args.json:
+    if not args.json and not out.is_standard:
         need("rich")
     model, listener = read_model(args), Listener()
 
@@ -121,16 +117,12 @@ def run(args: argparse.Namespace) -> int:
         )
 
     found, interrupted = watched(work, "sweeping", listener)
-    if args.out is not None and args.out.suffix.lower() == ".csv":
-        files.replace(args.out, as_csv(found).encode())
-    elif args.out is not None:
-        give_json(data_of(found, args.model, interrupted), args.out)
+    data, columns = data_of(found, args.model, interrupted), found.columns
+    rows = zip(*columns.values(), strict=True)
+    out.give({"json": lambda: as_json(data), "csv": lambda: as_csv(columns, rows)})
     if args.plot is not None:
         save_picture(found.plot().figure, args.plot)
-    if args.json:
-        give_json(data_of(found, args.model, interrupted))
-    else:
-        print_sweep(found, args.model, interrupted)
+    out.show(args.json, data, lambda: print_sweep(found, args.model, interrupted))
     return INTERRUPTED if interrupted else OK
 
 
@@ -148,20 +140,6 @@ def data_of(found: Sweep, path: Path, interrupted: bool) -> dict[str, Any]:
         "stopped_by": found.stopped_by,
         "interrupted": interrupted,
     }
-
-
-def as_csv(found: Sweep) -> str:
-    """A row for each beta, with all digits; what is not known is left empty."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found.columns)
-    for row in zip(*found.columns.values(), strict=True):
-        writer.writerow(value if isinstance(value, str) else _in_full(float(value)) for value in row)
-    return text.getvalue()
-
-
-def _in_full(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
 
 
 def print_sweep(found: Sweep, path: Path, interrupted: bool) -> None:

@@ -18,13 +18,11 @@ from clampz import choosing
 from clampz.cli import modes
 from clampz.cli.arguments import add_command, add_memory
 from clampz.cli.exits import INTERRUPTED, OK, CommandError
-from clampz.cli.outputs import check_file
-from clampz.cli.solve import TASKS, write_result
+from clampz.cli.outputs import STANDARD, check_file
+from clampz.cli.solve import TASKS, result_file
 from clampz.cli.watching import Listener, watched
-from clampz.errors import EvidenceError
-from clampz.io import evidence, uai
+from clampz.io import evidence, files, uai
 from clampz.model import Model
-from clampz.model.fixing import given
 from clampz.solution import Solution
 from clampz.wording import title
 
@@ -54,6 +52,8 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Solve the model and write the result file."""
+    if args.model == STANDARD:
+        raise CommandError("MODEL -: expected a file, whose name the result has, found standard input")
     out = Path(f"{args.model.name}.{args.task}")
     check_file(out, "result")
     time, gigabytes, memory = limit("INF_TIME", "seconds"), limit("INF_MEMORY", "gigabytes"), args.memory
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = None if time is None else max(TIME_SHARE * time - TIME_BEFORE, 0.1)
     if args.task in modes.TASKS:
         found, interrupted = modes.best(model, seconds, memory)
-        modes.write_mode(found, args.task, out)
+        files.replace(out, modes.result_file(found, args.task))
         print(f"{out}: score {found.score:.6f}, at most {found.upper:.6f}{' (optimal)' if found.is_optimal else ''}")
         return INTERRUPTED if interrupted else OK
 
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         )
 
     solution, interrupted = watched(work, "solving", listener)
-    write_result(solution, args.task, out)
+    files.replace(out, result_file(solution, args.task))
     proven = f"[{solution.lower:.6f}, {solution.upper:.6f}]"
     marginals = f"; marginals: {solution.marginals_are}" if args.task == "MAR" else ""
     print(f"{out}: {title(solution.method)}, log Z = {solution.log_z:.6f} in {proven}{marginals}")
@@ -88,12 +88,7 @@ def run(args: argparse.Namespace) -> int:
 def read(path: Path, known: str) -> Model:
     """The model, whatever its file is called, with its evidence."""
     model = uai.read(path)
-    if known == "-":
-        return model
-    try:
-        return given(model, evidence.read(known, model))
-    except EvidenceError as error:
-        raise EvidenceError(f"{known}: {error}") from None
+    return model if known == "-" else evidence.under(model, known)
 
 
 def limit(name: str, unit: str) -> float | None:

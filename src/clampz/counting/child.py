@@ -17,7 +17,7 @@ DIE_WITH_PARENT = 1  # prctl's number of it
 
 
 def main(folder: Path) -> None:
-    task = json.loads((folder / "task.json").read_text())
+    task = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     hold(task["memory"], task["file"], task["parent"])
     sys.path[:] = task["path"]
     if task["work"] == "run":
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
         os.execv(task["command"][0], task["command"])
     clauses = cut(read(folder / "literals", "i"))
     answer = {"count": counts, "refute": refuted}[task["work"]](task, folder, clauses)
-    (folder / "answer").write_text(answer)
+    (folder / "answer").write_text(answer, encoding="utf-8")
 
 
 def hold(memory: int, file: int, parent: int) -> None:

@@ -62,7 +62,7 @@ class Program:
                 array.tofile(self.folder / file)
             limits = {"memory": memory + RESERVED_BYTES, "file": memory // MEMORY_PER_FILE_BYTE}
             told = {**task, **limits, "parent": os.getpid(), "path": [str(place) for place in sys.path]}
-            (self.folder / "task.json").write_text(json.dumps(told))
+            (self.folder / "task.json").write_text(json.dumps(told), encoding="utf-8")
             said = self._ends.enter_context((self.folder / "said").open("wb"))
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(CHILD), str(self.folder)],
@@ -95,7 +95,8 @@ class Program:
     def _resident(self) -> int:
         """Bytes that it holds, where the system tells."""
         try:
-            return PAGE * int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+            said = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii")
+            return PAGE * int(said.split()[1])
         except (OSError, IndexError):
             return 0
 

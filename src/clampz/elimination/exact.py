@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from clampz.elimination.plans import ExactPlan
 from clampz.elimination.sums import LogSum, Workspace, sum_out
-from clampz.errors import OptionError, unknown_name
+from clampz.errors import OptionError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, Integers
-from clampz.options import Options, memory_allowed
+from clampz.options import Options, check_flag, check_name, memory_allowed
 from clampz.watch import Overdue, Progress, Watch
 from clampz.workers import Workers
 
@@ -57,8 +57,8 @@ class ExactOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.engine not in ENGINES:
-            raise unknown_name("engine", self.engine, ENGINES)
+        check_flag("marginals", self.marginals)
+        check_name("engine", self.engine, ENGINES)
 
 
 class _Lanes:

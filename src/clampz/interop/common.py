@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Evidence, Model
-from clampz.model.variables import as_mapping
+from clampz.model.evidence_forms import as_mapping
 from clampz.numerics import LARGEST_LOG, Floats
 from clampz.options import is_whole
 from clampz.wording import some

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from clampz.errors import ModelError, OptionError, library
+from clampz.errors import ModelError, OptionError, library, shown
 from clampz.interop.common import as_names, conditioned, in_order
 from clampz.model import Evidence, Model
+from clampz.model.asked import check_model
 from clampz.model.checks import as_log_potentials
 from clampz.options import check_option, is_number
 from clampz.sampling import Samples, sample
@@ -107,6 +108,7 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
     >>> print(to_dimod(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).energy({0: 1, 1: 1}))
     -1.0
     """
+    check_model(model)
     dimod = library("dimod")
     check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)
     n, spin = model.num_variables, _is_spin(model, vartype)
@@ -160,6 +162,7 @@ def to_dimod_sampleset(samples: Samples, beta: float = 1.0, vartype: Literal["SP
     >>> len(found), found.info["kind"]
     (100, 'exact')
     """
+    check_option(isinstance(samples, Samples), "samples", "Samples, which cz.sample draws", samples)
     dimod, model = library("dimod"), samples.model
     check_option(is_number(beta) and 0 < beta < math.inf, "beta", "a finite number > 0", beta)
     if (model.num_states != 2).any():
@@ -245,7 +248,7 @@ def _is_spin(model: Model, vartype: Any) -> bool:
     try:
         return dimod.as_vartype(vartype) is dimod.SPIN
     except TypeError:
-        raise OptionError(f"vartype: expected 'SPIN' or 'BINARY', found {vartype!r}") from None
+        raise OptionError(f"vartype: expected 'SPIN' or 'BINARY', found {shown(vartype)}") from None
 
 
 def _obstacle(model: Model) -> str:

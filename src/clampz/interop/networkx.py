@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import ModelError, library
+from clampz.errors import ModelError, library, shown
 from clampz.interop.common import as_names, as_state_names, conditioned, in_order
 from clampz.model import Evidence, Model
+from clampz.model.asked import check_model
 from clampz.model.checks import as_log_potentials
 from clampz.numerics import Floats
 
@@ -117,6 +118,7 @@ def to_networkx(model: Model) -> Any:
     >>> to_networkx(Model.from_binary([0.0, 1.0], [2.0], [(0, 1)])).edges[0, 1]
     {'W': 2.0}
     """
+    check_model(model)
     nx = library("networkx")
     if model.factors:
         raise ModelError(
@@ -161,7 +163,7 @@ def _node(attributes: dict[str, Any], num_states: int, where: str) -> tuple[Floa
     states = attributes.get("states", num_states if "unary" not in found else np.size(attributes["unary"]))
     if isinstance(states, str) or not isinstance(states, int | np.integer | Iterable):
         raise ModelError(
-            f"{where}, attribute states: expected the names of the states or their number, found {states!r:.80}"
+            f"{where}, attribute states: expected the names of the states or their number, found {shown(states)}"
         )
     known: list[Any] = list(range(states)) if isinstance(states, int | np.integer) else list(states)
     if not found:
@@ -180,5 +182,5 @@ def _numbers(value: ArrayLike, where: str, num_axes: int) -> Floats:
         array = None
     if array is None or array.ndim != num_axes:
         expected = ["a finite number", "a log potential for each state", "a table of log potentials"][num_axes]
-        raise ModelError(f"{where}: expected {expected}, found {value!r:.80}")
+        raise ModelError(f"{where}: expected {expected}, found {shown(value)}")
     return array

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from clampz.errors import ModelError, library
 from clampz.interop.common import from_values, in_order, value_factors
 from clampz.model import Evidence, Model
-from clampz.options import check_option
+from clampz.model.asked import check_model
+from clampz.options import check_option, is_one_of
 
 BAYESIAN = ("DiscreteBayesianNetwork", "BayesianNetwork", "BayesianModel")
 MARKOV = ("DiscreteMarkovNetwork", "MarkovNetwork", "MarkovModel")
@@ -104,7 +105,8 @@ def to_pgmpy(model: Model, kind: Literal["markov", "factor graph"] = "markov") -
 
         cz.from_pgmpy(cz.to_pgmpy(model))
     """
-    check_option(kind in ("markov", "factor graph"), "kind", "'markov' or 'factor graph'", kind)
+    check_model(model)
+    check_option(is_one_of(kind, ("markov", "factor graph")), "kind", "'markov' or 'factor graph'", kind)
     models, discrete = library("pgmpy.models"), library("pgmpy.factors.discrete")
     names = model.names or [str(i) for i in range(model.num_variables)]
     factors = []

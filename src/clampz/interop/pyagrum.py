@@ -7,6 +7,7 @@ import numpy as np
 from clampz.errors import ModelError, library
 from clampz.interop.common import from_values, value_factors
 from clampz.model import Evidence, Model
+from clampz.model.asked import check_model
 from clampz.wording import name_of
 
 
@@ -87,6 +88,7 @@ def to_pyagrum(model: Model) -> Any:
 
         cz.from_pyagrum(cz.to_pyagrum(model))
     """
+    check_model(model)
     gum = library("pyagrum")
     network = gum.MarkovRandomField()
     for i, size in enumerate(model.num_states.tolist()):

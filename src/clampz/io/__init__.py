@@ -18,7 +18,8 @@ from clampz.io import evidence as evidence_files
 from clampz.io import fg, files, json_model, npz_model, potentials, results, uai
 from clampz.io.files import AnyPath
 from clampz.model import Evidence, Model
-from clampz.model.fixing import check_model, given
+from clampz.model.asked import check_model
+from clampz.model.fixing import given
 
 
 class Format(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import TRWOptions
-from clampz.errors import OptionError, TooWideError
+from clampz.errors import OptionError, TooWideError, shown
 from clampz.generators import Seed, as_generator
 from clampz.learning.likelihood import (
     Cases,
@@ -26,8 +26,8 @@ from clampz.learning.parameters import Features, tables_of
 from clampz.learning.results import FitStep, Likelihood
 from clampz.learning.rows import as_rows
 from clampz.model import Model
+from clampz.model.asked import check_model
 from clampz.model.batch import Batch
-from clampz.model.fixing import check_model
 from clampz.model.frames import records_frame
 from clampz.model.tables import read_only
 from clampz.numerics import EPS, Floats
@@ -404,7 +404,7 @@ def _start(start: ArrayLike | None, ascent: _Ascent, noisy: bool, rng: Seed) -> 
     try:
         found = np.array(start, dtype=np.float64)
     except (TypeError, ValueError):
-        raise OptionError(f"start: expected numbers, found {start!r:.80}") from None
+        raise OptionError(f"start: expected numbers, found {shown(start)}") from None
     if found.shape != (size,) or not np.isfinite(found).all():
         raise OptionError(f"start: expected {size} finite numbers, one per parameter, found shape {found.shape}")
     return found

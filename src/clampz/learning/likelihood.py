@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
-from clampz.errors import EvidenceError, ModelError, OptionError
+from clampz.errors import EvidenceError, ModelError, OptionError, shown
 from clampz.learning.parameters import tables_of
-from clampz.learning.rows import MISSING, Rows
+from clampz.learning.rows import Rows
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.results import Estimates
+from clampz.model.variables import MISSING
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers, largest_size
 from clampz.options import Options
 from clampz.signature import Approximation
@@ -61,7 +62,7 @@ class Inputs:
         try:
             self.values = np.array(values, dtype=np.float64)
         except (TypeError, ValueError):
-            raise OptionError(f"inputs: expected numbers in a rectangular array, found {values!r:.80}") from None
+            raise OptionError(f"inputs: expected numbers in a rectangular array, found {shown(values)}") from None
         shape, n, num_states = self.values.shape, model.num_variables, len(model.unary.flat)
         self.has_weights = len(shape) == 3
         if not (shape == (num_rows, num_states) or (self.has_weights and shape[:2] == (num_rows, n))):

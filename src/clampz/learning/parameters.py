@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clampz.errors import OptionError
+from clampz.errors import OptionError, shown
 from clampz.model import Model
+from clampz.model.asked import check_model
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 
@@ -37,7 +38,7 @@ class Features:
         try:
             self.matrix = csr_array(parameters, dtype=np.float64)
         except (TypeError, ValueError):
-            raise OptionError(f"parameters: expected a matrix of features, found {parameters!r:.80}") from None
+            raise OptionError(f"parameters: expected a matrix of features, found {shown(parameters)}") from None
         if self.matrix.ndim != 2 or self.matrix.shape[1] != num_entries:
             raise OptionError(
                 f"parameters: expected {num_entries} columns, one per entry of unary.flat, pairwise.flat and "
@@ -95,6 +96,7 @@ def tie(
     >>> tie(model).shape, tie(model, variables="none").shape, tie(model, variables="none", edges=[0, 1]).shape
     ((10, 14), (4, 14), (8, 14))
     """
+    check_model(model)
     states = model.num_states
     shapes = {
         "variables": [(k,) for k in states.tolist()],
@@ -126,12 +128,17 @@ def _first_parameters(
     number_of: dict[tuple[int, ...], int] = {}
     if isinstance(groups, str):
         if groups not in ("each", "all", "none"):
-            raise OptionError(f'{kind}: expected "each", "all", "none" or a number per table, found {groups!r}')
+            raise OptionError(f'{kind}: expected "each", "all", "none" or a number per table, found {shown(groups)}')
         by_shape = [number_of.setdefault(shape, len(number_of)) for shape in shapes]
         known = {"each": list(range(len(shapes))), "all": by_shape, "none": [-1] * len(shapes)}
         numbers: NDArray[Any] = np.array(known[groups], dtype=np.int64)
     else:
-        numbers = np.asarray(groups)
+        try:
+            numbers = np.asarray(groups)
+        except ValueError:
+            raise OptionError(
+                f"{kind}: expected a whole number for each of {len(shapes)} tables, found {shown(groups)}"
+            ) from None
         if numbers.shape != (len(shapes),) or not (numbers.dtype.kind in "iu" or numbers.size == 0):
             raise OptionError(
                 f"{kind}: expected a whole number for each of {len(shapes)} tables, "

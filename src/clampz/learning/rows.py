@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.errors import EvidenceError
+from clampz.errors import EvidenceError, shown
 from clampz.model import Model
+from clampz.model.variables import MISSING
 from clampz.numerics import Integers
 from clampz.wording import some
 
 Rows = NDArray[np.int32]
-
-MISSING = -1
 
 
 def as_rows(model: Model, data: Any) -> Rows:
@@ -47,7 +46,7 @@ def _of_array(model: Model, data: Any) -> Rows:
         if array.dtype.kind not in "iuf":
             array = np.array(data, dtype=object)
     except (TypeError, ValueError):
-        raise EvidenceError(f"data: expected rows of {n} states, found {data!r:.80}") from None
+        raise EvidenceError(f"data: expected rows of {n} states, found {shown(data)}") from None
     if array.ndim != 2 or array.shape[1] != n:
         raise EvidenceError(
             f"data: expected shape (rows, {n}), a state of each variable in a row, found {array.shape}; "
@@ -86,7 +85,7 @@ def _of_evidence(model: Model, sets: Sequence[Mapping[Any, Any]]) -> Rows:
     rows = np.full((len(sets), model.num_variables), MISSING, dtype=np.int32)
     for r, row in enumerate(sets):
         try:
-            is_missing = {v: _is_missing(model, model.variable_index(v), state) for v, state in row.items()}
+            is_missing = {v: model.is_missing(v, state) for v, state in row.items()}
             known = model.as_evidence({v: state for v, state in row.items() if not is_missing[v]})
         except EvidenceError as error:
             raise EvidenceError(f"data, row {r}: {error}") from None
@@ -123,7 +122,7 @@ def _named_by_number(model: Model, i: int, numbers: list[int], values: NDArray[A
     place = np.minimum(np.searchsorted(numbers, values, sorter=order), len(numbers) - 1)
     found = order[place].astype(np.int32)
     for r in np.flatnonzero(np.array(numbers)[found] != values):
-        if not _is_missing(model, i, values[r]):
+        if not model.is_missing(i, values[r]):
             called = repr(model.names[i]) if model.names else str(i)
             raise EvidenceError(
                 f"data, row {r}, variable {called}: its states are named by numbers, {some(numbers)}, so a number is a "
@@ -137,7 +136,7 @@ def _named(model: Model, i: int, values: NDArray[Any]) -> Rows:
     """States of one variable, given one by one by index or name."""
     out = np.empty(len(values), dtype=np.int32)
     for r, value in enumerate(values):
-        if _is_missing(model, i, value):
+        if model.is_missing(i, value):
             out[r] = MISSING
             continue
         whole = int(value) if isinstance(value, float | np.floating) and value == np.floor(value) else value
@@ -146,13 +145,3 @@ def _named(model: Model, i: int, values: NDArray[Any]) -> Rows:
         except EvidenceError as error:
             raise EvidenceError(f"data, row {r}: {error}") from None
     return out
-
-
-def _is_missing(model: Model, i: int, value: object) -> bool:
-    """None, nan, pandas' own nothings, and -1, unless a state of the variable is named so."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, float | np.floating) and np.isnan(value):
-        return True
-    is_minus_one = isinstance(value, int | float | np.integer | np.floating) and value == MISSING
-    return is_minus_one and MISSING not in (model.numbers_of(i) or ())

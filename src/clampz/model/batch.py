@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import EvidenceError, ModelError, OptionError
+from clampz.model.asked import check_model
 from clampz.model.checks import LARGEST_POTENTIAL, as_floats
 from clampz.model.contents import log_of, scaled
+from clampz.model.evidence_forms import Evidence, as_sets
 from clampz.model.fixing import keep_only, states_left
 from clampz.model.model import Model
 from clampz.model.tables import columns, piece_of, read_only
 from clampz.model.temperatures import Sizes, as_betas
-from clampz.model.variables import Evidence, is_evidence
 from clampz.numerics import Floats, Integers
 from clampz.wording import counted
 
@@ -49,6 +50,7 @@ class Batch:
     beta: Floats | None = None
 
     def __init__(self, model: Model, unary: ArrayLike) -> None:
+        check_model(model)
         array = as_floats(unary, "unary of a batch")
         n, num_rows = model.num_variables, int(model.unary.start[-1])
         if array.ndim == 3 and array.shape[0] == n and (model.num_states == array.shape[1]).all():
@@ -76,21 +78,19 @@ class Batch:
         >>> Batch.of(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])).num_lanes
         1
         """
+        check_model(model)
         return cls(model, model.unary.flat[:, None])
 
     @classmethod
     def from_evidence(cls, model: Model, evidence: Iterable[Evidence]) -> "Batch":
         """One lane per evidence set, as `Model.condition` takes it: all other states of the variables that are certain
-        are ruled out.
+        are ruled out.  A frame of pandas, or an array, has a set in each row.
 
         >>> Batch.from_evidence(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)]), [{0: 0}, {0: 1}, {}]).num_lanes
         3
         """
-        if is_evidence(evidence):
-            raise EvidenceError("evidence: expected a list of evidence sets {variable: state}, found one set")
-        evidence = list(evidence)
-        if not evidence:
-            raise EvidenceError("evidence: expected at least one evidence set, found none")
+        check_model(model)
+        evidence = as_sets(evidence)
         unary = np.repeat(model.unary.flat[:, None], len(evidence), axis=1)
         hard = _edges_with_hard_zeros(model)
         for lane, given in enumerate(evidence):

@@ -1,13 +1,15 @@
 """Coercion of what users pass in: arrays out, or a ModelError that says what was expected, what came, and where."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import ModelError
+from clampz.errors import ModelError, shown
 from clampz.numerics import Floats, Integers
+
+T = TypeVar("T")
 
 # Sums of potentials beyond this would drown what stands for a hard zero in a sum (1e30 in mean field).
 LARGEST_POTENTIAL = 1e20
@@ -38,11 +40,21 @@ def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     return columns
 
 
+def as_items(found: Iterable[T], where: str, expected: str) -> Iterable[T]:
+    """What can be gone through."""
+    try:
+        iter(found)
+    except TypeError:
+        raise ModelError(f"{where}: expected {expected}, found {shown(found)}") from None
+    return found
+
+
 def as_pairs(
     pairwise: Mapping[tuple[Any, Any], ArrayLike] | Iterable[tuple[tuple[Any, Any], ArrayLike]],
 ) -> Iterator[tuple[tuple[Any, Any], ArrayLike]]:
     """The pairs of variables with their tables."""
-    for item in pairwise.items() if isinstance(pairwise, Mapping) else pairwise:
+    items = pairwise.items() if isinstance(pairwise, Mapping) else as_items(pairwise, "pairwise", "{(i, j): table}")
+    for item in items:
         pair, table = two(item, "pairwise", "a pair of variables and their table")
         yield two(pair, "edge", "a pair of variables"), table
 
@@ -58,7 +70,7 @@ def as_table(values: ArrayLike, shape: Sequence[int] | Integers, where: str, wha
 def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
     """The halves of a pair."""
     if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 2:
-        raise ModelError(f"{where} {item!r:.80}: expected {expected}")
+        raise ModelError(f"{where} {shown(item)}: expected {expected}")
     return item[0], item[1]
 
 
@@ -67,7 +79,7 @@ def as_floats(values: ArrayLike, where: str) -> Floats:
     try:
         return np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise ModelError(f"{where}: expected numbers in a rectangular array, found {values!r:.80}") from None
+        raise ModelError(f"{where}: expected numbers in a rectangular array, found {shown(values)}") from None
 
 
 def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
@@ -90,7 +102,7 @@ def as_edges(edges: ArrayLike, num_variables: int) -> Integers:
     try:
         array = np.asarray(edges)
     except ValueError:
-        raise ModelError(f"edges: expected pairs of variables, found {edges!r:.80}") from None
+        raise ModelError(f"edges: expected pairs of variables, found {shown(edges)}") from None
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
@@ -144,6 +156,6 @@ def as_constant(constant: float) -> float:
         number = np.nan
     if not abs(number) <= LARGEST_POTENTIAL:
         raise ModelError(
-            f"constant: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, found {constant!r}"
+            f"constant: expected a finite number, at most {LARGEST_POTENTIAL:g} in size, found {shown(constant)}"
         )
     return number

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from clampz._kernels.sums import add_up
 from clampz.errors import EvidenceError, ModelError
+from clampz.model.evidence_forms import Evidence
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, offsets, ranges
-from clampz.model.variables import Evidence, Findings
+from clampz.model.variables import Findings
 from clampz.numerics import Floats, Integers
 
 

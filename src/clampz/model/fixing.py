@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph
 from clampz.errors import EvidenceError
+from clampz.model.asked import check_model
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.contents import among, fixed
+from clampz.model.evidence_forms import Evidence
 from clampz.model.model import Model
 from clampz.model.tables import read_only
-from clampz.model.variables import Evidence
 from clampz.numerics import EPS, Floats, Integers, largest_size
-from clampz.options import check_option
 
 
 def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
@@ -46,11 +46,6 @@ def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[in
     kept = unary[rows]
     unary[start[variable] : start[variable + 1]] = -np.inf
     unary[rows] = kept
-
-
-def check_model(model: object) -> None:
-    """Refuse what is no model, such as the name of a file."""
-    check_option(isinstance(model, Model), "model", "a Model (cz.read makes one of a file)", model)
 
 
 def given(model: Model, evidence: Evidence | None) -> Model:

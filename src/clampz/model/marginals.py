@@ -98,7 +98,7 @@ class HasMarginals:
 
 def _distinct(model: Model, variables: Iterable[Variable], what: str) -> list[int]:
     """Indices of variables, each only once."""
-    asked = [model.variable_index(variable) for variable in variables]
+    asked = model.variable_indices(variables, what)
     if len(set(asked)) < len(asked):
         raise EvidenceError(f"{what}: expected distinct variables, found {tuple(asked)}")
     return asked

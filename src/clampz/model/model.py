@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clampz._kernels.scores import fill_scores
-from clampz.errors import EvidenceError, ModelError
+from clampz.errors import EvidenceError, ModelError, shown
 from clampz.model.binary import BinaryForm, Kind, balancing, couplings, flipped, pair_form, strengths
 from clampz.model.cards import model_card
 from clampz.model.checks import (
     as_columns,
     as_constant,
+    as_items,
     as_num_states,
     as_pairs,
     as_table,
@@ -31,12 +32,13 @@ from clampz.model.checks import (
     two,
 )
 from clampz.model.contents import Contents, fold, in_edge_order, scaled, smaller_first, under
+from clampz.model.evidence_forms import Evidence
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.making import of_arrays, of_binary, of_flat
 from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.model.topology import Topology
-from clampz.model.variables import Evidence, State, Variables, as_mapping
+from clampz.model.variables import State, Variables
 from clampz.numerics import Floats
 from clampz.options import check_option
 from clampz.showing import Card, Shown
@@ -105,7 +107,7 @@ class Model(Variables, Shown):
         for pair, table in as_pairs(pairwise):
             scope = self._scope(pair, "edge")
             found.append(Factor(scope, as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}")))
-        for f, item in enumerate(factors):
+        for f, item in enumerate(as_items(factors, "factors", "pairs (variables, table)")):
             variables, table = two(item, "factor", "a pair (variables, table)")
             scope = self._scope(variables, "factor over")
             where = f"factor {f} over {scope}"
@@ -116,9 +118,9 @@ class Model(Variables, Shown):
 
     def _scope(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
         try:
-            return tuple(self.variable_index(variable) for variable in variables)
+            return tuple(self.variable_indices(variables, "variables"))
         except EvidenceError as error:
-            raise ModelError(f"{what} {variables!r}: {error}") from None
+            raise ModelError(f"{what} {shown(variables)}: {error}") from None
 
     @classmethod
     def from_factors(
@@ -410,6 +412,6 @@ class Model(Variables, Shown):
         >>> model.condition({"a": [1.0, 0.5]}).num_edges
         1
         """
-        said = as_mapping(evidence)
+        said = self.as_mapping(evidence)
         found = self.findings(said)
         return Model.from_contents(under(self.contents, found, said)) if any(found) else self

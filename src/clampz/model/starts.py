@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.errors import OptionError
+from clampz.errors import OptionError, shown
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
 from clampz.numerics import Floats
@@ -24,7 +24,7 @@ def start_marginals(batch: Batch, start: Start) -> Floats:
     try:
         marginals = np.array(start, dtype=np.float64)
     except (TypeError, ValueError):
-        raise OptionError(f"start: expected an estimate, or an array of probabilities, found {start!r:.80}") from None
+        raise OptionError(f"start: expected an estimate, or an array of probabilities, found {shown(start)}") from None
     if marginals.ndim > 1 and marginals.shape[:2] == (n, num_rows // max(1, n)):
         marginals = marginals.reshape(num_rows, *marginals.shape[2:])
     if marginals.shape[:1] != (num_rows,) or marginals.ndim > 2:

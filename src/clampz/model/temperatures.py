@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import OptionError
+from clampz.errors import OptionError, shown
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.contents import Contents
 from clampz.model.tables import offsets
@@ -55,7 +55,7 @@ def as_betas(beta: ArrayLike, sizes: Sizes) -> Floats:
     try:
         betas = np.asarray(beta, dtype=np.float64)
     except (TypeError, ValueError):
-        raise OptionError(f"beta: expected a number >= 0 or several, found {beta!r:.80}") from None
+        raise OptionError(f"beta: expected a number >= 0 or several, found {shown(beta)}") from None
     if betas.ndim > 1 or not betas.size:
         raise OptionError(f"beta: expected a number or a list of numbers, found shape {betas.shape}")
     bad = np.flatnonzero(~((betas >= 0.0) & (betas < np.inf)))

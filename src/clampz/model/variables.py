@@ -1,6 +1,7 @@
 """Variables: how many states each has, names that may stand wherever an index may, and what evidence may be.
 
-Evidence is `{variable: state}`, or a row of a pandas frame, whose missing values say nothing.  A state is given
+Evidence is `{variable: state}`, or a row or an array (see `evidence_forms`), in which -1 says nothing either where no
+state is named so.  A state is given
 
 - by its name;
 - by its index; where a variable's states are named by whole numbers other than 0, 1, ... in this order (spins: "-1" and
@@ -11,7 +12,7 @@ and in place of a state there may be a likelihood for each: soft evidence, which
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clampz.errors import EvidenceError, ModelError
+from clampz.errors import EvidenceError, ModelError, shown
+from clampz.model.checks import as_items
+from clampz.model.evidence_forms import Evidence, RowEvidence, as_mapping, is_nothing
 from clampz.model.names import Names
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
@@ -28,10 +31,11 @@ from clampz.wording import name_of, some
 
 Variable = int | str
 State = int | str
-Evidence = Mapping[Any, Any]
 
 # Names of two states, in lower case, that say which of them is False and which is True.
 FALSE_AND_TRUE = ("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("off", "on"), ("0", "1")
+# What stands for a value that is missing among whole numbers.
+MISSING = -1
 
 
 class Findings(NamedTuple):
@@ -73,6 +77,16 @@ class Variables:
     def variable_index(self, variable: Variable) -> int:
         """The index of a variable given by index or name."""
         return self._lookup.index(variable)
+
+    def variable_indices(self, variables: Iterable[Variable], name: str = "variables") -> list[int]:
+        """The indices of several variables, each given by index or name."""
+        try:
+            listed = None if isinstance(variables, str) else list(variables)
+        except TypeError:
+            listed = None
+        if listed is None:
+            raise EvidenceError(f"{name}: expected a list of variables, by index or name, found {shown(variables)}")
+        return [self.variable_index(variable) for variable in listed]
 
     def state_index(self, variable: Variable, state: State) -> int:
         """The index of a state given by index or name, or by True or False where that is clear."""
@@ -130,6 +144,21 @@ class Variables:
     def _lookup(self) -> Names:
         return Names(self.num_variables, self.names)
 
+    def is_missing(self, variable: Variable, value: object) -> bool:
+        """Whether a value in a row or an array says nothing of a variable: -1 does not either, unless a state of the
+        variable is named so."""
+        if is_nothing(value):
+            return True
+        is_minus_one = isinstance(value, int | float | np.integer | np.floating) and value == MISSING
+        return is_minus_one and MISSING not in (self.numbers_of(self.variable_index(variable)) or ())
+
+    def as_mapping(self, evidence: Evidence) -> Evidence:
+        """One evidence set, in any of its forms, as `{variable: state}`."""
+        said = as_mapping(evidence, self.num_variables)
+        if not isinstance(said, RowEvidence):
+            return said
+        return {variable: value for variable, value in said.items() if not self.is_missing(variable, value)}
+
     def as_evidence(self, evidence: Evidence) -> dict[int, int]:
         """Evidence by index where all of it is certain: `{variable: state}` with every name looked up, contradictions
         and likelihoods refused."""
@@ -149,7 +178,10 @@ class Variables:
             if missing is not None:
                 raise EvidenceError(f"{expected}, found none for variable {missing}")
             configuration = [given[i] for i in range(self.num_variables)]
-        states = np.asarray(configuration)
+        try:
+            states = np.asarray(configuration)
+        except ValueError:
+            raise EvidenceError(f"{expected}, found {shown(configuration)}") from None
         if states.shape != (self.num_variables,):
             raise EvidenceError(f"{expected}, found shape {states.shape}")
         if not np.issubdtype(states.dtype, np.integer):
@@ -160,7 +192,7 @@ class Variables:
 
     def as_configurations(self, configurations: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """(N, n) many, states by index, checked."""
-        states = np.ascontiguousarray(configurations, dtype=np.int32)
+        states = np.ascontiguousarray(as_indices(configurations), dtype=np.int32)
         if states.ndim != 2 or states.shape[1] != self.num_variables:
             raise EvidenceError(
                 f"configurations: expected shape (number, {self.num_variables}), a state of each variable in a row, "
@@ -179,7 +211,7 @@ class Variables:
         >>> spins.findings({"a": -1, "b": [0.2, 0.8]})
         Findings(states={0: 0}, likelihoods={1: array([0.2, 0.8])})
         """
-        evidence = as_mapping(evidence)
+        evidence = self.as_mapping(evidence)
         if self._are_indices(evidence):
             return Findings(dict(evidence), {})
         found = Findings({}, {})
@@ -215,42 +247,20 @@ class Variables:
         if array.shape != (self.num_states[i],) or not ((array >= 0) & (array < np.inf)).all() or not array.any():
             raise EvidenceError(
                 f"likelihoods of variable {variable!r}: expected {self.num_states[i]} finite numbers >= 0, "
-                f"one per state and not all 0, found {said!r:.80}"
+                f"one per state and not all 0, found {shown(said)}"
             )
         return array
 
 
-def is_evidence(evidence: object) -> bool:
-    """Whether this is one evidence set: a mapping, or a row (or a frame of one) of pandas."""
-    return isinstance(evidence, Mapping) or hasattr(evidence, "iloc")
-
-
-def as_mapping(evidence: object) -> Evidence:
-    """Evidence as a mapping; of a row of pandas what is not missing, where missing values turn whole numbers into
-    others."""
-    if isinstance(evidence, Mapping):
-        return evidence
-    if not hasattr(evidence, "iloc"):
-        raise EvidenceError(f"evidence: expected a mapping {{variable: state}}, found {type(evidence).__name__}")
-    row: Any = evidence
-    if hasattr(row, "columns"):
-        if len(row) != 1:
-            raise EvidenceError(
-                f"evidence: expected a row, or a frame of one, found a frame of {len(row)}: where several sets may be "
-                "given, they are [row for _, row in frame.iterrows()]"
-            )
-        row = row.iloc[0]
-    said = {variable: _of_a_row(value) for variable, value in row.items()}
-    return {variable: value for variable, value in said.items() if value is not None}
-
-
-def _of_a_row(value: Any) -> Any:
-    """None where it is missing, and a whole number again where others in the row are missing."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, float | np.floating):
-        return None if np.isnan(value) else int(value) if value == np.floor(value) else value
-    return value
+def as_indices(configurations: object) -> NDArray[Any]:
+    """Configurations as an array of whole numbers."""
+    try:
+        states = np.asarray(configurations)
+    except ValueError:
+        states = np.empty(0, dtype=object)
+    if states.dtype.kind not in "iub" and states.size:
+        raise EvidenceError(f"configurations: expected states by index, found {shown(configurations)}")
+    return states
 
 
 def _is_soft(said: object) -> bool:
@@ -270,10 +280,10 @@ def _as_names(num_states: Integers, names: Sequence[str] | None) -> tuple[str, .
     """As many distinct strings as there are variables, or None."""
     if names is None:
         return None
-    found, n = tuple(names), len(num_states)
+    found, n = tuple(as_items(names, "names", "a string for each variable")), len(num_states)
     other = next((name for name in found if not isinstance(name, str)), None)  # type: ignore[redundant-expr]
     if other is not None:
-        raise ModelError(f"names: expected strings, found {other!r}")
+        raise ModelError(f"names: expected strings, found {shown(other)}")
     if len(found) != n or len(set(found)) != n:
         raise ModelError(
             f"names: expected {n} distinct strings, one per variable, "
@@ -288,7 +298,10 @@ def _as_state_names(
     """Of every variable as many distinct strings as it has states, or None."""
     if state_names is None:
         return None
-    found, n = tuple(tuple(states) for states in state_names), len(num_states)
+    listed, n = as_items(state_names, "state_names", "a list of strings for each variable"), len(num_states)
+    found = tuple(
+        tuple(as_items(states, f"state_names of variable {i}", "a list of strings")) for i, states in enumerate(listed)
+    )
     if len(found) != n:
         raise ModelError(f"state_names: expected one list per variable, {n} in all, found {len(found)}")
     for i, states in enumerate(found):

@@ -195,7 +195,7 @@ class Store:
             written_whole(Path(path)) as partial,
             partial.open("wb") as raw,
             gzip.GzipFile("", "wb", 9, raw, mtime=0) as binary,
-            io.TextIOWrapper(binary, newline="") as file,
+            io.TextIOWrapper(binary, encoding="utf-8", newline="") as file,
         ):
             writer = csv.writer(file, lineterminator="\n")
             cursor = self._connection.execute(query)

@@ -101,7 +101,8 @@ class Table:
             raise FileNotFoundError(f"{path}: no such file")
         try:
             if path.name.endswith((".csv", ".csv.gz")):
-                with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
+                opened = gzip.open if path.suffix == ".gz" else open
+                with opened(path, "rt", encoding="utf-8", newline="") as file:
                     rows = csv.reader(file)
                     return cls.from_rows(_checked(next(rows, [])), rows)
             connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from clampz.generators import Seed
 from clampz.model import Evidence, Model
-from clampz.model.fixing import check_model
+from clampz.model.asked import check_model
 from clampz.numerics import log_sum_exp
 from clampz.options import check_whole
 from clampz.sampling.request import SampleRequest

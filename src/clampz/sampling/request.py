@@ -7,11 +7,12 @@ from typing import get_args
 
 import numpy as np
 
-from clampz.errors import OptionError, unknown_name
+from clampz.errors import OptionError
 from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
-from clampz.model.fixing import check_model, given
-from clampz.options import Options, bytes_in_words, check_whole, memory_allowed
+from clampz.model.asked import check_model
+from clampz.model.fixing import given
+from clampz.options import Options, bytes_in_words, check_name, check_whole, memory_allowed
 from clampz.sampling.proposing import BLOCK_STATES
 from clampz.sampling.samples import Kind
 from clampz.telling import Listener
@@ -51,8 +52,7 @@ class SampleRequest:
     def __post_init__(self) -> None:
         check_model(self.model)
         check_whole("num_samples", self.num_at_once, 0)
-        if self.method not in METHODS:
-            raise unknown_name("method", self.method, METHODS)
+        check_name("method", self.method, METHODS)
         check_whole("limit", self.limit, 2, or_none=True)
         _ = self.options, self.seed
         if self.evidence is not None:

@@ -14,7 +14,7 @@ from clampz._kernels.simplifying_tables import NEARLY
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
 from clampz.model.variables import Variable
-from clampz.options import check_option, fits_into, is_number
+from clampz.options import check_flag, check_option, fits_into, is_number, is_one_of
 from clampz.simplifying.layout import laid_out, left_over, num_bytes, with_room
 from clampz.simplifying.rest import Left, rest_of
 from clampz.simplifying.simplified import Operation, Simplified, simplified, unchanged
@@ -90,12 +90,14 @@ def simplify(
     >>> simplify(model).model.num_variables
     0
     """
-    check_option(operation in ("sum", "max"), "operation", '"sum" or "max"', operation)
+    check_option(is_one_of(operation, ("sum", "max")), "operation", '"sum" or "max"', operation)
+    check_flag("marginals", marginals)
+    check_flag("pairwise", pairwise)
     check_option(is_number(time) and time >= 0, "time", "seconds >= 0", time)
     watch = Watch(time) if watch is None and time < math.inf else watch
     model = given(model, evidence)
     kept = np.zeros(model.num_variables, dtype=np.bool_)
-    kept[[model.variable_index(v) for v in keep]] = True
+    kept[model.variable_indices(keep, "keep")] = True
     maximum = operation == "max"
     num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     around = SECONDS_PER_ENTRY * num_entries

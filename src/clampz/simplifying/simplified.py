@@ -12,8 +12,9 @@ from clampz._kernels import simplifying_pools as state
 from clampz._kernels.simplifying_pools import Pools
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model
+from clampz.model.checks import as_floats
 from clampz.model.tables import read_only
-from clampz.model.variables import Variable
+from clampz.model.variables import Variable, as_indices
 from clampz.numerics import EPS, Floats, Integers
 from clampz.showing import Card, Shown
 from clampz.simplifying.contradictions import contradiction
@@ -84,8 +85,8 @@ class Simplified(Shown):
         them: those that are `known`, and nan for the others.
         """
         if self._back is None:
-            return np.array(beliefs[: len(self.original.unary.flat)])
-        return self._checked().marginals(np.asarray(beliefs, dtype=np.float64), watch, known)
+            return self._beliefs(beliefs)[: len(self.original.unary.flat)]
+        return self._checked().marginals(self._beliefs(beliefs), watch, known)
 
     def factor_marginals(
         self, beliefs: Floats, joint: Callable[[Scope], Floats], watch: Watch | None = None
@@ -97,20 +98,20 @@ class Simplified(Shown):
         """
         num_pairs = len(self.original.pairwise.flat)
         if self._back is None:
-            flat = np.array(beliefs[len(self.original.unary.flat) :])
+            flat = self._beliefs(beliefs)[len(self.original.unary.flat) :]
         else:
-            flat = self._checked().factor_marginals(np.asarray(beliefs, dtype=np.float64), joint, watch)
+            flat = self._checked().factor_marginals(self._beliefs(beliefs), joint, watch)
         return flat[:num_pairs], flat[num_pairs:]
 
     def joint_scope(self, variables: Sequence[Variable]) -> Scope:
         """The variables of the rest whose joint belief that of some variables of the original follows from."""
-        scope = [self.original.variable_index(v) for v in variables]
+        scope = self.original.variable_indices(variables)
         return tuple(scope) if self._back is None else self._checked().joint_scope(scope)
 
     def joint(self, variables: Sequence[Variable], belief: Floats) -> Floats:
         """The joint marginals of some variables of the original, an axis for each, from the joint belief of
         `joint_scope(variables)`."""
-        scope = [self.original.variable_index(v) for v in variables]
+        scope = self.original.variable_indices(variables)
         return belief if self._back is None else self._checked().joint(scope, belief)
 
     def states(
@@ -118,7 +119,7 @@ class Simplified(Shown):
     ) -> Integers:
         """Whole configurations (N, n) from configurations (N, k) of the rest: what left is drawn given the rest, or for
         a maximum the best."""
-        rest = np.asarray(x, dtype=np.int64)
+        rest = as_indices(x).astype(np.int64)
         if rest.ndim != 2 or rest.shape[1] != self.model.num_variables:
             raise EvidenceError(
                 f"configurations: expected shape (N, {self.model.num_variables}), a state for each variable of the "
@@ -127,6 +128,18 @@ class Simplified(Shown):
         if self._back is None:
             return rest
         return self._checked().states(rest, np.random.default_rng(rng), self.operation == "max", watch)
+
+    def _beliefs(self, beliefs: Floats) -> Floats:
+        """Marginals of the rest, as many as its tables have entries, or of its variables alone."""
+        found = as_floats(beliefs, "beliefs")
+        tables = self.model.unary, self.model.pairwise, self.model.factors
+        sizes = np.cumsum([len(each.flat) for each in tables])
+        if found.ndim != 1 or len(found) not in sizes:
+            raise OptionError(
+                f"beliefs: expected shape ({sizes[-1]},), marginals of the rest laid out as its tables, found "
+                f"{found.shape}"
+            )
+        return found
 
     def _checked(self) -> WayBack:
         assert self._back is not None

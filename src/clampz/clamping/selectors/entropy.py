@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from clampz.approximations.trw import trw
 from clampz.clamping.branches import branch_weights, branches
-from clampz.errors import OptionError
+from clampz.errors import OptionError, shown
 from clampz.model import Model, Variable
 from clampz.model.results import Estimate, Estimates
 from clampz.numerics import Floats
@@ -62,7 +62,7 @@ def as_entropies(entropy: ArrayLike, model: Model) -> Floats:
     try:
         array = np.asarray(entropy, dtype=np.float64)
     except (TypeError, ValueError):
-        raise OptionError(f"entropy: expected a number per variable, found {entropy!r:.80}") from None
+        raise OptionError(f"entropy: expected a number per variable, found {shown(entropy)}") from None
     if array.shape != (model.num_variables,):
         raise OptionError(
             f"entropy: expected a number per variable, shape ({model.num_variables},), found shape {array.shape}"

@@ -12,11 +12,12 @@ from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
 from clampz.clamping.selectors.scored import Scores
 from clampz.clamping.selectors.strength import Remaining, m_power, max_w
-from clampz.errors import ModelError, OptionError, unknown_name
+from clampz.errors import ModelError, OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.fixing import given, states_left
 from clampz.numerics import Floats, Integers
+from clampz.options import check_name
 from clampz.telling import Listener, heard
 from clampz.watch import UNLIMITED, Overdue, Progress, Watch
 
@@ -181,8 +182,9 @@ def scores(
     watch = Watch(time)
     with heard(progress, "scoring") as listener, watch.interruptible():
         model = given(model, evidence)
-        names = _defined(model, clamped, entropy) if selector is None else selector
-        names = [names] if isinstance(names, str) else list(names)
+        clamped = model.variable_indices(clamped, "clamped")
+        asked = _defined(model, clamped, entropy) if selector is None else selector
+        names = list(asked) if isinstance(asked, list | tuple) else [asked]
         for name in names:
             check_defined(model, name)
         overdue = False
@@ -309,8 +311,7 @@ def _first_of_highest(values: Floats, note: str = "") -> Choice:
 
 
 def _selector(name: str) -> Selector:
-    if name not in SELECTORS:
-        raise unknown_name("selector", name, SELECTORS)
+    check_name("selector", name, SELECTORS)
     return SELECTORS[name]
 
 
@@ -319,10 +320,8 @@ def _possible_states(model: Model) -> Integers:
 
 
 def _unclamped(model: Model, clamped: Collection[Variable]) -> NDArray[np.bool_]:
-    if isinstance(clamped, str):
-        raise OptionError(f"clamped: expected a collection of variables, found the string {clamped!r}")
     mask = np.ones(model.num_variables, dtype=np.bool_)
-    mask[[model.variable_index(variable) for variable in clamped]] = False
+    mask[model.variable_indices(clamped, "clamped")] = False
     return mask
 
 

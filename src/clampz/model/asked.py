@@ -1,0 +1,29 @@
+"""What public calls are asked about: a model, or an error that says how to come by one."""
+
+from os import PathLike
+
+from clampz.errors import ModelError
+from clampz.model.model import Model
+
+# Libraries whose models become ones by `from_` and their name.
+LIBRARIES = ("dimod", "networkx", "pgmpy", "pyagrum")
+
+
+def check_model(found: object, name: str = "model") -> None:
+    """Refuse what is no model, and say what makes one of it."""
+    if not isinstance(found, Model):
+        raise ModelError(f"{name}: expected a Model, found {_in_words(found)}")
+
+
+def _in_words(found: object) -> str:
+    kind = type(found)
+    library = kind.__module__.partition(".")[0].lower()
+    if isinstance(found, str | PathLike):
+        return f"{str(found)!r:.80}: a file is read first, by cz.read"
+    if library in LIBRARIES:
+        return f"{library}'s {kind.__name__}: cz.from_{library} makes one of it"
+    if hasattr(found, "lane") and hasattr(found, "num_lanes"):
+        return "a Batch: batch.lane(b) is the model of lane b, and methods (cz.exact, cz.trw, ...) take the whole"
+    if isinstance(getattr(found, "model", None), Model):
+        return f"{kind.__name__}: the model that it is about is its attribute model"
+    return "None" if found is None else kind.__name__
