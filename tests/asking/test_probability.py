@@ -134,6 +134,29 @@ def test_models_without_configurations_are_not_the_fault_of_evidence():
         cz.probability(triangle, {"a": 0}, evidence=pandas.Series({"b": 1, "c": None}))
 
 
+def test_nothing_is_certain_as_long_as_all_may_be_impossible(monkeypatch):
+    """Where there is no time to find out, an event that would be certain, or impossible, is not called so."""
+    differ = [[-math.inf, 0.0], [0.0, -math.inf]]
+    ruled_out = [[0.0, -math.inf], [0.0, 0.0], [0.0, 0.0]]
+    path = cz.Model(ruled_out, {(0, 1): differ, (1, 2): differ})
+    triangle = cz.Model(ruled_out, {(0, 1): differ, (1, 2): differ, (0, 2): differ})
+    free = cz.Model(ruled_out, {(0, 1): [[1.0, 0.0], [0.0, 1.0]]})
+    events = [({}, 1.0), ({0: 0}, 1.0), ({0: 1}, 0.0), ({0: 1, 1: 0}, 0.0)]
+    for event, value in events:
+        found = cz.probability(path, event)
+        assert (found.lower, found.upper, found.stopped_by) == (value, value, "exact")
+    monkeypatch.setattr(sides, "_sum_both", lambda *args: False)
+    monkeypatch.setattr(sides, "_bound_as_lanes", lambda *args: None)
+    monkeypatch.setattr(sides, "SEARCH_SECONDS_PER_ENTRY", 1e6)
+    for event, value in events:
+        for model in (path, triangle):
+            found = cz.probability(model, event)
+            assert (found.lower, found.estimate, found.upper, found.stopped_by) == (0.0, value, 1.0, "time")
+            assert (found.log_lower, found.log_upper) == (-math.inf, 0.0)
+        found = cz.probability(free, event)  # nothing can be impossible about it
+        assert (found.lower, found.upper, found.stopped_by) == (value, value, "exact")
+
+
 def test_what_is_nearly_certain_is_not_called_certain():
     model = cz.Model([[0.0, 1e15], [0.0, 800.0], [0.0, 0.0]])
     for event in ({0: 1}, {1: 1}):

@@ -114,6 +114,9 @@ def probability(
 ) -> Probability:
     """The probability of an event given evidence, between certified ends: exact where the model is narrow enough.
 
+    As long as no configuration is known to be possible, Z may be 0 and nothing have a probability: the ends are 0 and 1
+    until then, however certain an event would be.
+
     Parameters
     ----------
     model
@@ -223,10 +226,12 @@ def _of_odds(log_odds: float) -> float:
 
 def _ends(inside: Side, other: Side, is_outside: bool) -> dict[str, float]:
     """The probability and its logarithm, rounded outwards."""
-    if inside.is_impossible:
-        return {"lower": 0.0, "upper": 0.0, "estimate": 0.0, "log_lower": -math.inf, "log_upper": -math.inf}
-    if is_outside and other.is_impossible:
-        return {"lower": 1.0, "upper": 1.0, "estimate": 1.0, "log_lower": 0.0, "log_upper": 0.0}
+    if inside.is_impossible or (is_outside and other.is_impossible):
+        value = 0.0 if inside.is_impossible else 1.0
+        # as long as it may be that Z = 0, nothing is certain to have a probability
+        lower, upper = (value, value) if inside.is_possible or other.is_possible else (0.0, 1.0)
+        logs = {"log_lower": 0.0 if lower else -math.inf, "log_upper": 0.0 if upper else -math.inf}
+        return {"lower": lower, "upper": upper, "estimate": value, **logs}
     log_lower, log_upper, log_estimate = Interval.of_difference(inside, other)
     if is_outside:
         log_lower, log_upper, log_estimate = map(_of_odds, (log_lower, log_upper, log_estimate))

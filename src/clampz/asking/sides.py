@@ -8,6 +8,7 @@ what is left, and whichever has more to gain again, should that be more time tha
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -61,7 +62,17 @@ class Side:
 
     @property
     def is_impossible(self) -> bool:
+        """Whether Z = 0 is certain."""
         return self.upper == -math.inf
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether Z > 0 is certain: by what is known of it, or because nothing but states is ruled out."""
+        return self.lower > -math.inf or (not self.is_impossible and self._has_no_hard_zeros)
+
+    @cached_property
+    def _has_no_hard_zeros(self) -> bool:
+        return all(bool((table.flat > -np.inf).all()) for table in (self.model.pairwise, self.model.factors))
 
     def learn(self, lower: float, upper: float) -> None:
         self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
