@@ -116,6 +116,7 @@ class Foreign:
         (lambda: cz.log_ratio(MODEL, None), r"^model: expected a Model, found None$"),
         (lambda: cz.mode(cz.trw(MODEL)), r"found Estimate: the model that it is about is its attribute model$"),
         (lambda: cz.exact(Foreign()), r"found networkx's Foreign: cz.from_networkx makes one of it$"),
+        (lambda: cz.plot_model("g.uai"), r"^model: expected a Model, found 'g.uai': a file is read first, by cz.read$"),
         (lambda: cz.write([[0, 1]], "m.uai"), r"^model: expected a Model, found list$"),
         (lambda: cz.write(MODEL, None), r"^expected the path of a file, found None$"),
         (lambda: cz.read(b"m.uai"), r"^expected the path of a file, found b'm.uai'$"),
@@ -150,6 +151,11 @@ def test_errors_say_what_to_do(ask, message, monkeypatch):
     monkeypatch.setattr(Foreign, "__module__", "networkx.classes")
     with pytest.raises(cz.ClampzError, match=message):
         ask()
+
+
+def test_an_index_out_of_range_says_which_there_are():
+    with pytest.raises(IndexError, match=r"^index 9: expected one from 0 to 2$"):
+        cz.exact(MODEL).marginals[9]
 
 
 def test_what_was_found_is_shown_in_one_line():

@@ -1,8 +1,12 @@
 """Arguments that several commands take."""
 
+from importlib import import_module
+
 import pytest
+from running import answer, run
 
 from clampz import cli
+from clampz.cli import exits
 from clampz.cli.arguments import with_negative_values
 
 
@@ -23,3 +27,39 @@ def test_negative_values_need_no_equals_sign():
     ]
     assert with_negative_values(["--weights=-6,6", "-1"]) == ["--weights=-6,6", "-1"]
     assert with_negative_values(["--json", "--out", "-.5", "--", "-5"]) == ["--json", "--out=-.5", "--", "-5"]
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "arguments"),
+    [
+        ("choosing", "solve", "solve grid.uai"),
+        ("cli.modes", "mode", "solve grid.uai --task MPE"),
+        ("cli.events", "probability", "solve grid.uai --event 0=1"),
+        ("cli.bound", "bounds", "bound grid.uai"),
+        ("cli.bound", "bound_marginals", "bound grid.uai --marginals 0"),
+        ("cli.sweep", "sweep", "sweep grid.uai --beta 1"),
+        ("cli.sample", "sample", "sample grid.uai"),
+    ],
+)
+def test_a_seed_is_given_one_way_everywhere(module, function, arguments, folder, capsys, monkeypatch):
+    place = import_module(f"clampz.{module}")
+    call, seeds = getattr(place, function), []
+
+    def noted(*args, **words):
+        seeds.append(words["options"].seed if "options" in words else words["rng"])
+        return call(*args, **words)
+
+    monkeypatch.setattr(place, function, noted)
+    for seed in ([], ["--seed", "7"]):
+        assert run(*arguments.split(), *seed, "--json") == 0
+    assert seeds == [0, 7]
+    assert run(*arguments.split(), "--seed", "-1") == exits.BAD_INPUT
+    assert "expected a whole number >= 0, found '-1'" in capsys.readouterr().err
+
+
+def test_another_seed_is_another_result(folder, capsys):
+    found = [
+        answer(capsys, "solve", "wide.uai", "--method", "regions", "--seed", seed, "--json")["log_z"]
+        for seed in ("0", "1", "1")
+    ]
+    assert found[0] != found[1] == found[2]

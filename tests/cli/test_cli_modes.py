@@ -1,8 +1,10 @@
 """`clampz solve --task MPE` and `clampz uai ... MPE`: the best configuration."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from running import answer, run
+from running import PNG, answer, run
 
 import clampz as cz
 from clampz.io import results
@@ -31,6 +33,14 @@ def test_as_json(folder, capsys):
     assert "best" not in answer(capsys, "solve", "grid.uai", "--json", "--task", "MPE")
     assert run("solve", "grid.uai", "--task", "MPE", "--num-best", "2") == 0
     assert "2 configurations" in capsys.readouterr().out
+
+
+def test_as_a_picture(folder, capsys):
+    pytest.importorskip("matplotlib")
+    assert run("solve", "grid.uai", "--task", "MPE", "--plot", "best.png", "--json") == 0
+    assert Path("best.png").read_bytes().startswith(PNG)
+    assert run("solve", "grid.uai", "--task", "MPE", "--plot", "best.docx") == 2
+    assert "--plot best.docx: expected a name that ends in .png" in capsys.readouterr().err
 
 
 def test_what_it_refuses(folder, capsys):

@@ -18,6 +18,15 @@ from clampz.io import results
 from reading_pages import Page
 
 
+def test_solve_draws_what_it_found(folder, capsys):
+    pytest.importorskip("matplotlib")
+    assert run("solve", "grid.uai", "--plot", "solved.svg", "--json") == 0
+    assert "log Z" in Path("solved.svg").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert run("solve", "grid.uai", "--event", "0=1", "--plot", "event.png") == 2
+    assert "--plot: expected none with --event, found event.png" in capsys.readouterr().err
+
+
 def test_solve_prints_what_it_found_and_why(folder, capsys):
     assert run("solve", "grid.uai") == 0
     out, err = capsys.readouterr()

@@ -104,6 +104,13 @@ def test_models_from_standard_input_in_any_format(folder, capsys, monkeypatch, s
         assert (found["model"], found["log_z"]) == ("-", pytest.approx(cz.exact(model).log_z, abs=1e-9))
 
 
+def test_people_read_where_a_model_came_from(folder, capsys, monkeypatch):
+    for command in ("solve", "info"):
+        give(monkeypatch, Path("grid.uai").read_bytes())
+        assert run(command, "-") == 0
+        assert capsys.readouterr().out.split("\n")[0].split(maxsplit=1)[1].startswith("standard input")
+
+
 def test_evidence_from_standard_input(folder, capsys, monkeypatch):
     give(monkeypatch, b"\xef\xbb\xbf1 0 1\r\n")
     found = answer(capsys, "solve", "grid.uai", "--evidence", "-", "--json")

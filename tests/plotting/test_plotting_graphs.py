@@ -1,5 +1,7 @@
 """Pictures of models: every edge, shade and clamp is there, and every text legible."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -202,12 +204,19 @@ def test_scores_and_clamps_that_do_not_fit_are_refused(model, exact):
         plotting.plot_model(model, scores=["a"] * 16)
     with pytest.raises(cz.OptionError, match="unknown selector 'maxV'"):
         plotting.plot_model(model, scores="maxV")
-    with pytest.raises(cz.OptionError, match="either marginals= or scores="):
+    with pytest.raises(cz.OptionError, match="one of marginals=, scores= and configuration="):
         plotting.plot_model(model, scores="maxW", marginals=exact)
     with pytest.raises(cz.OptionError, match="expected a list of variables, found the string 'X1'"):
         plotting.plot_model(cz.generators.lamp(), clamped="X1")
     with pytest.raises(cz.EvidenceError, match="clamped twice"):
         plotting.plot_model(model, clamped=[1, 1])
+
+
+def test_without_matplotlib_it_says_what_to_install(model, exact, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for shaded in ({}, {"marginals": exact}, {"scores": "maxW"}, {"configuration": [0] * 16}):
+        with pytest.raises(cz.MissingLibraryError, match="matplotlib is not installed: pip install matplotlib"):
+            plotting.plot_model(model, **shaded)
 
 
 def test_models_with_larger_factors_can_be_drawn():

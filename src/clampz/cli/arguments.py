@@ -12,7 +12,7 @@ from clampz import io
 from clampz.clamping.call import META_SELECTORS
 from clampz.clamping.selectors import selectors
 from clampz.cli.exits import BAD_INPUT, CommandError
-from clampz.cli.outputs import STANDARD
+from clampz.cli.outputs import STANDARD, STDIN, called
 from clampz.cli.states import one_state_each
 from clampz.cli.watching import completed
 from clampz.io import evidence as evidence_files
@@ -21,8 +21,6 @@ from clampz.options import as_bytes
 
 T = TypeVar("T")
 
-# What messages call standard input.
-STDIN = "standard input"
 SELECTORS = (*selectors(), *META_SELECTORS)
 
 
@@ -96,7 +94,7 @@ def read_model(args: argparse.Namespace) -> Model:
             return model if said is None else evidence_files.under(model, said)
         return model.condition(one_state_each(model, str(said), "--evidence"))
 
-    return completed(read, f"reading {STDIN if args.model == STANDARD else args.model}")
+    return completed(read, f"reading {called(args.model)}")
 
 
 def standard_input() -> bytes:
@@ -113,6 +111,11 @@ def add_memory(parser: Parser, what: str) -> None:
 
 def add_threads(parser: Parser) -> None:
     parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
+
+
+def add_seed(parser: Parser) -> None:
+    help_text = "of whatever has chance in it: the same seed gives the same result, unless time ends it (default: 0)"
+    parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help=help_text)
 
 
 def add_json(parser: Parser, what: str = "") -> None:

@@ -19,6 +19,7 @@ from clampz.cli.arguments import (
     add_memory,
     add_model,
     add_out,
+    add_seed,
     add_threads,
     not_negative,
     read_model,
@@ -40,6 +41,7 @@ from clampz.cli.states import state_rows, variable_in
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import watched
 from clampz.errors import ClampzError
+from clampz.generators import as_seed
 from clampz.model import Model
 from clampz.telling import terminal_line
 from clampz.wording import DIGITS, name_of, round_outward, rounded_up
@@ -87,6 +89,7 @@ def add(commands: Any) -> None:
         "--no-exact", action="store_true", help="sum nothing exactly, however narrow it is: bounds of clamps alone"
     )
     add_threads(parser)
+    add_seed(parser)
     parser.add_argument(
         "--checkpoint", type=Path, metavar="FILE", help="go on from this file if it is there, and leave the tree in it"
     )
@@ -119,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
         limit=args.limit,
         exact=not args.no_exact,
         threads=args.threads,
+        seed=as_seed(args.seed),
     )
     if args.marginals is not None:
         for name in ("checkpoint", "plot"):

@@ -27,7 +27,8 @@ FORMS = ("json", "csv")
 
 def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     """Bound the probability of the event, and print or write the interval."""
-    for option, default in (("method", "auto"), ("clamp", None), ("select", None), ("task", "PR"), ("num_best", 1)):
+    usual = {"method": "auto", "clamp": None, "select": None, "task": "PR", "num_best": 1, "plot": None}
+    for option, default in usual.items():
         value = getattr(args, option)
         if value != default:
             raise CommandError(f"--{option.replace('_', '-')}: expected none with --event, found {value}")
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     try:
         with terminal_line() as say:
             say(f"bounding the probability: {seconds:g} s at most, Ctrl-C stops")
-            found = probability(model, event, gap=GAP, time=seconds, memory=args.memory, threads=args.threads)
+            limits = {"time": seconds, "memory": args.memory, "threads": args.threads}
+            found = probability(model, event, gap=GAP, rng=args.seed, **limits)
     except KeyboardInterrupt:
         raise GivenUpError from None
     data = event_data(found, args.model)

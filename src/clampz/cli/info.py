@@ -8,7 +8,7 @@ from clampz.approximations.accuracy import dense_and_strong
 from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
 from clampz.cli.arguments import add_command, add_json, add_memory, add_model, read_model
 from clampz.cli.exits import OK, need
-from clampz.cli.outputs import give_json
+from clampz.cli.outputs import called, give_json
 from clampz.cli.tables import facts, new_table, show
 from clampz.cli.watching import completed
 from clampz.model import Model
@@ -106,7 +106,7 @@ def print_description(path: Path, data: dict[str, Any]) -> None:
     words["width"] = (
         f"{'at least ' if data['width_at_least'] else ''}{data['width']}, of the best elimination order found"
     )
-    show(facts([("model", str(path)), *((name, words[name]) for name in ROWS)]))
+    show(facts([("model", called(path)), *((name, words[name]) for name in ROWS)]))
     table = new_table(
         "method", "gives", "takes about", "seconds", left=("gives", "takes about"), wrapped=("takes about",)
     )

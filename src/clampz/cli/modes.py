@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from clampz.cli.exits import INTERRUPTED, OK, CommandError
-from clampz.cli.outputs import Output, as_json, as_number, states_as_csv
+from clampz.cli.outputs import Output, as_json, as_number, save_picture, states_as_csv
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.cli.watching import Listener, watched
 from clampz.errors import EvidenceError
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
     for option, value, usual in (("--method", args.method, "auto"), ("--clamp", args.clamp, None)):
         if value != usual:
             raise CommandError(f"{option} {value}: a choice of tasks PR and MAR, and {args.task} has none")
-    found, interrupted = best(model, args.time, args.memory, args.threads, args.num_best)
+    found, interrupted = best(model, args.time, args.memory, args.threads, args.num_best, args.seed)
     data = mode_data(found, args.model, args.task, args.num_best)
     out.give(
         {
@@ -45,17 +45,19 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
         }
     )
     out.show(args.json, data, lambda: print_mode(found, args.model))
+    if args.plot is not None:
+        save_picture(found.plot().figure, args.plot)
     return INTERRUPTED if interrupted else OK
 
 
 def best(
-    model: Model, time: float | None, memory: int | None, threads: int | None = None, num_best: int = 1
+    model: Model, time: float | None, memory: int | None, threads: int | None = None, num_best: int = 1, seed: int = 0
 ) -> tuple[Mode, bool]:
     """The best configurations, and whether Ctrl-C ended the search for them."""
     listener = Listener()
 
     def work() -> Mode:
-        return mode(model, num_best=num_best, time=time, memory=memory, threads=threads, progress=listener)
+        return mode(model, num_best=num_best, time=time, memory=memory, threads=threads, rng=seed, progress=listener)
 
     return watched(work, "maximising", listener)
 

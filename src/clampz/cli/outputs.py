@@ -29,9 +29,16 @@ from clampz.wording import name_of
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 # Standard input or output, in place of a file.
 STANDARD = Path("-")
+# What people read in place of its name.
+STDIN = "standard input"
 # Forms that no terminal can show.
 BINARY = ("npz",)
 MODEL_FORMS = tuple(suffix[1:] for suffix in FORMATS)
+
+
+def called(path: Path) -> str:
+    """A file that is read, as people know it."""
+    return STDIN if path == STANDARD else str(path)
 
 
 @dataclass(frozen=True)

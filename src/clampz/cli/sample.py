@@ -19,6 +19,7 @@ from clampz.cli.arguments import (
     add_memory,
     add_model,
     add_out,
+    add_seed,
     add_threads,
     positive,
     read_model,
@@ -71,12 +72,10 @@ def add(commands: Any) -> None:
         help="auto takes the best that is possible; others are forced; gibbs is never exact (default: %(default)s)",
     )
     parser.add_argument("--limit", type=whole_number(2), metavar="N", help="table entries of a clique at most")
-    parser.add_argument(
-        "--seed", type=whole_number(0), default=0, metavar="N", help="of the draws (default: %(default)s)"
-    )
     parser.add_argument("--time", type=positive, metavar="SECONDS", help="time at most (default: as long as it takes)")
     add_memory(parser, "memory at most")
     add_threads(parser)
+    add_seed(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw marginals and scores: .png, .svg or .pdf")
     add_json(parser, ": what the samples are, and their marginals")
     add_out(parser, "write the samples to a file: .csv, .json or .npz; - for standard output", forms=FORMS)

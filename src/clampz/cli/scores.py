@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from clampz.clamping.selectors import Scores, scores, selectors
-from clampz.cli.arguments import add_command, add_json, add_model, read_model, whole_number
+from clampz.cli.arguments import add_command, add_json, add_model, add_out, read_model, whole_number
 from clampz.cli.exits import OK, need
-from clampz.cli.outputs import give_json
+from clampz.cli.outputs import as_csv, as_json, asked_for
 from clampz.cli.tables import new_table, show
 from clampz.cli.watching import completed
 from clampz.numerics import Floats
 from clampz.wording import name_of
+
+FORMS = ("csv", "json")
 
 
 def add(commands: Any) -> None:
@@ -33,21 +35,22 @@ def add(commands: Any) -> None:
         "--top", type=whole_number(1), default=5, metavar="N", help="how many variables to print (default: %(default)s)"
     )
     add_json(parser, ": for each selector all variables with their scores, best first")
+    add_out(parser, "write all scores to a file: .csv (a row for each variable) or .json; - for stdout", forms=FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the best variables."""
-    if not args.json:
+    out = asked_for(args, FORMS)
+    if not args.json and not out.is_standard:
         need("rich")
     model = read_model(args)
     found = completed(lambda: scores(model, [args.select] if args.select else None), "scoring")
-    if args.json:
-        ranked = {
-            name: [[name_of(model.names, i), float(values[i])] for i in best(values)] for name, values in found.items()
-        }
-        give_json({"model": str(args.model), "scores": ranked})
-    else:
-        print_table(found, args.top)
+    names = [name_of(model.names, i) for i in range(model.num_variables)]
+    ranked = {name: [[names[i], float(values[i])] for i in best(values)] for name, values in found.items()}
+    data = {"model": str(args.model), "scores": ranked}
+    rows = zip(names, *(values.tolist() for values in found.values()), strict=True)
+    out.give({"csv": lambda: as_csv(["variable", *found], rows), "json": lambda: as_json(data)})
+    out.show(args.json, data, lambda: print_table(found, args.top))
     return OK
 
 

@@ -28,6 +28,7 @@ from clampz.cli.arguments import (
     add_memory,
     add_model,
     add_out,
+    add_seed,
     add_threads,
     positive,
     read_model,
@@ -35,7 +36,17 @@ from clampz.cli.arguments import (
 )
 from clampz.cli.brackets import statistical_data
 from clampz.cli.exits import INTERRUPTED, OK, CommandError, GivenUpError, need
-from clampz.cli.outputs import as_csv, as_json, as_number, asked_for, check_file, record_as_csv
+from clampz.cli.outputs import (
+    as_csv,
+    as_json,
+    as_number,
+    asked_for,
+    called,
+    check_file,
+    check_picture_path,
+    record_as_csv,
+    save_picture,
+)
 from clampz.cli.states import state_rows
 from clampz.cli.tables import facts, model_fact, new_table, show, terminal_width
 from clampz.cli.watching import Listener, completed, watched
@@ -71,7 +82,7 @@ def add(commands: Any) -> None:
         "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
         "  clampz solve model.uai --time 60 --json | jq .log_z\n"
         "  clampz solve model.uai --report model.html                          a page about it, with pictures\n"
-        "  clampz solve model.uai --task MPE --out model.uai.MPE\n\n"
+        "  clampz solve model.uai --task MPE --out model.uai.MPE --plot model.png\n\n"
         "JSON: log_z, lower, upper, bound, standard_error, statistical_interval_95, method, reason, converged,\n"
         "interrupted, seconds, clamped, select, leaves; MAR: marginals, marginals_by, marginals_are, marginal_errors;\n"
         "MPE: score, lower, upper, optimal, stopped_by, seconds, configuration, states and best (--num-best);\n"
@@ -124,6 +135,13 @@ def add(commands: Any) -> None:
         "can be solved exactly in that)",
     )
     parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw how the bracket closed, or what there is in its place; with MPE the best configuration, or how its "
+        "bounds closed: .png, .svg or .pdf",
+    )
+    parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
@@ -132,6 +150,7 @@ def add(commands: Any) -> None:
     )
     add_memory(parser, "memory that exact sums may use")
     add_threads(parser)
+    add_seed(parser)
     add_json(parser)
     add_out(
         parser,
@@ -148,6 +167,9 @@ def run(args: argparse.Namespace) -> int:
     out = asked_for(args, forms, usual=usual, with_what=with_what)
     if args.report is not None:
         check_report(args)
+    if args.plot is not None:
+        check_picture_path(args.plot, "--plot")
+        need("matplotlib")
     if not args.json and not out.is_standard:
         need("rich")
     model = read_model(args)
@@ -173,6 +195,7 @@ def run(args: argparse.Namespace) -> int:
             memory=args.memory,
             marginals=args.task == "MAR" or args.report is not None,
             threads=args.threads,
+            rng=args.seed,
             progress=listener,
         )
 
@@ -181,7 +204,7 @@ def run(args: argparse.Namespace) -> int:
     except GivenUpError:
         if args.method != "auto":
             raise
-        solution = in_a_moment(model, listener.bracket)
+        solution = in_a_moment(model, listener.bracket, args.seed)
         solution = replace(solution, seconds=time.perf_counter() - began)
         interrupted = True
     data = solution_data(solution, args.model, args.task)
@@ -193,8 +216,10 @@ def run(args: argparse.Namespace) -> int:
         }
     )
     out.show(args.json, data, lambda: print_solution(solution, args.model, args.task))
+    if args.plot is not None:
+        save_picture(solution.plot().figure, args.plot)
     if args.report is not None:
-        save_report(solution, args.report, f"log Z of {args.model.name}")
+        save_report(solution, args.report, f"log Z of {called(Path(args.model.name))}")
     return INTERRUPTED if interrupted else OK
 
 
@@ -215,10 +240,10 @@ def save_report(solution: Solution, path: Path, title: str) -> None:
         raise CommandError(f"{path}: {error.strerror or error}") from None
 
 
-def in_a_moment(model: Model, bracket: Bracket | None) -> Solution:
+def in_a_moment(model: Model, bracket: Bracket | None, seed: int = 0) -> Solution:
     """Bounds and an estimate after Ctrl-C in the middle of what cannot be stopped, as one exact sum; the bracket that
     there was still holds."""
-    found = choosing.solve(model, k=0, time=LAST_MOMENT, memory=0)
+    found = choosing.solve(model, k=0, time=LAST_MOMENT, memory=0, rng=seed)
     estimate = title(found.method)
     if bracket is None:
         reason = f"Exact inference was stopped, so mean field and TRW bracket log Z, and {estimate} is the estimate."

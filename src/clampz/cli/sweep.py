@@ -18,6 +18,7 @@ from clampz.cli.arguments import (
     add_memory,
     add_model,
     add_out,
+    add_seed,
     add_threads,
     checked,
     positive,
@@ -90,6 +91,7 @@ def add(commands: Any) -> None:
     )
     add_memory(parser, "memory to use")
     add_threads(parser)
+    add_seed(parser)
     add_json(parser)
     add_out(parser, "write the result to a file, .csv or .json; - for standard output", forms=FORMS)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it: .png, .svg or .pdf")
@@ -113,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
             time=args.time,
             memory=args.memory,
             threads=args.threads,
+            rng=args.seed,
             progress=listener,
         )
 

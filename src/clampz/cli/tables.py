@@ -7,6 +7,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from clampz.cli.outputs import called
 from clampz.model import Model
 
 if TYPE_CHECKING:
@@ -61,4 +62,4 @@ def facts(rows: Sequence[tuple[str, str]]) -> "Table":
 
 def model_fact(path: Path, model: Model) -> tuple[str, str]:
     """The row that says which model, and how large it is."""
-    return "model", f"{path}: {model.size_in_words}"
+    return "model", f"{called(path)}: {model.size_in_words}"

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.drawing import Drawable
 from clampz.model import Model
 from clampz.model.cards import configuration_rows
 from clampz.model.frames import configurations_frame
@@ -48,7 +49,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mode(Shown):
+class Mode(Drawable, Shown):
     """The best configuration found.  Certified: lower <= the largest score <= upper.
 
     Attributes

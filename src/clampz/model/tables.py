@@ -85,7 +85,10 @@ class Listed(Sequence[T]):
     @overload
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
-        places = range(len(self))[index]
+        try:
+            places = range(len(self))[index]
+        except IndexError:
+            raise IndexError(f"index {index}: expected one from 0 to {len(self) - 1}") from None
         return self.item(places) if isinstance(places, int) else [self.item(k) for k in places]
 
 

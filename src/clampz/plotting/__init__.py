@@ -11,9 +11,11 @@ own, and returns the axes: `plot_model(model).figure.savefig("model.png")`.
 from clampz.bracketing import Bracket
 from clampz.clamping.branches import Clamped
 from clampz.drawing import draws
+from clampz.maximising import Mode
 from clampz.plotting.brackets import plot_bracket
 from clampz.plotting.closing import plot_closing
 from clampz.plotting.graphs import plot_model
+from clampz.plotting.modes import plot_mode
 from clampz.plotting.nodes import FADED
 from clampz.plotting.positions import Layout, layout
 from clampz.plotting.samples import plot_samples
@@ -41,6 +43,7 @@ __all__ = [
     "plot_clamped",
     "plot_closing",
     "plot_marginals",
+    "plot_mode",
     "plot_model",
     "plot_samples",
     "plot_solution",
@@ -50,6 +53,7 @@ __all__ = [
 
 draws(Clamped, plot_clamped)
 draws(Bracket, plot_closing)
+draws(Mode, plot_mode)
 draws(Samples, plot_samples)
 draws(Solution, plot_solution)
 draws(Sweep, plot_sweep)

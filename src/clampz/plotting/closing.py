@@ -1,4 +1,4 @@
-"""The picture of a bracket that closes."""
+"""The picture of a bracket that closes: on log Z, or on the largest score."""
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from clampz.bracketing.bracket import ROUNDING, Bracket
+from clampz.maximising import Mode
 from clampz.numerics import Floats
 from clampz.plotting.canvas import new_axes
 from clampz.plotting.style import ATTRACTIVE, FAINT, FILL, INK, LOWER_DASHES, PALE, SOFT, apart, num_digits
@@ -34,6 +35,9 @@ LEAST_GAP = 1e-12
 # In points: from the axes to the labels beside them, and the height of a line of these.
 BESIDE, LINE = 12.0, 10.5
 
+# Where something is written beside the axes, what, and in which colour.
+Label = tuple[float, str, str]
+
 
 class Course(NamedTuple):
     """A bracket over time, ready to be drawn: steps, the last of them to the end; and what time is counted in."""
@@ -44,7 +48,7 @@ class Course(NamedTuple):
     unit: str
 
     @classmethod
-    def of(cls, bracket: Bracket) -> "Course":
+    def of(cls, bracket: Bracket | Mode) -> "Course":
         """From where there is a bound at all."""
         points = [point for point in bracket.trace if math.isfinite(point.lower) or math.isfinite(point.upper)]
         if not points:
@@ -69,12 +73,25 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     course = Course.of(bracket)
     if not len(course.moments):
         nothing = "Z = 0" if bracket.upper == -math.inf else "no finite bound"
-        why = "no configuration is possible" if bracket.upper == -math.inf else f"after {_duration(bracket)}"
+        why = "no configuration is possible" if bracket.upper == -math.inf else f"after {duration(bracket.seconds)}"
         return write_value(new_axes(ax, VALUE_SIZE), nothing, why)
     exact = bracket.gap <= ROUNDING
     if exact and (course.gaps <= ROUNDING).all():
         value = f"log Z = {exact_value(bracket.lower, bracket.upper)}"
-        return write_value(new_axes(ax, VALUE_SIZE), value, f"exact, but for rounding, after {_duration(bracket)}")
+        after = f"exact, but for rounding, after {duration(bracket.seconds)}"
+        return write_value(new_axes(ax, VALUE_SIZE), value, after)
+    leaves = counted(bracket.num_leaves, "leaf", "leaves")
+    gap = f"gap {rounded_up(bracket.gap)} nats" if bracket.gap < math.inf else "one end alone"
+    what = "exact" if exact else f"certified bracket, {gap}"
+    title = f"{what} after {duration(bracket.seconds)}, {leaves}"
+    return draw_course(ax, course, "log Z", title, _labels(bracket, exact), None if exact else bracket)
+
+
+def draw_course(
+    ax: "Axes | None", course: Course, value: str, title: str, labels: list[Label], estimated: Bracket | None = None
+) -> "Axes":
+    """Both bounds on a value over time, what is written beside them, and the estimate of a bracket; on a figure of its
+    own the gap under them."""
     alone, ax = ax is not None, new_axes(ax, SIZE)
     lowest = ax
     if not alone:
@@ -83,21 +100,18 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
         lowest = ax.figure.add_subplot(grid[1], sharex=ax)
         _draw_gaps(lowest, course)
         ax.tick_params(labelbottom=False)
-    _draw_bounds(ax, course)
-    if not exact:
-        _draw_estimate(ax, course, bracket)
+    _draw_bounds(ax, course, value)
+    if estimated is not None:
+        _draw_estimate(ax, course, estimated)
     if not alone:
         style: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.6}
         ax.figure.legend(loc="outside lower left", ncols=4, **style)
     _set_time(ax, course)
-    _write_labels(ax, _labels(bracket, exact), (2.0 if alone else 2.4) * 72)
+    _write_labels(ax, labels, (2.0 if alone else 2.4) * 72)
     lowest.set_xlabel(course.unit)
-    ax.set_ylabel("log Z")
+    ax.set_ylabel(value)
     ax.ticklabel_format(axis="y", useOffset=False)
-    leaves = counted(bracket.num_leaves, "leaf", "leaves")
-    gap = f"gap {rounded_up(bracket.gap)} nats" if bracket.gap < math.inf else "one end alone"
-    what = "exact" if exact else f"certified bracket, {gap}"
-    ax.set_title(f"{what} after {_duration(bracket)}, {leaves}", loc="left", fontsize=9, color=INK)
+    ax.set_title(title, loc="left", fontsize=9, color=INK)
     for panel in {ax, lowest}:
         panel.spines[["top", "right"]].set_visible(False)
         panel.spines[["left", "bottom"]].set_color(PALE)
@@ -105,8 +119,8 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _duration(bracket: Bracket) -> str:
-    seconds = bracket.seconds
+def duration(seconds: float) -> str:
+    """In the unit that it is read best in."""
     return f"{1e3 * seconds:.2g} ms" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
@@ -129,7 +143,7 @@ def write_value(ax: "Axes", value: str, what: str) -> "Axes":
 # -- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def _draw_bounds(ax: "Axes", course: Course) -> None:
+def _draw_bounds(ax: "Axes", course: Course, value: str) -> None:
     """The band between both bounds, down or up to the edge where one of them is not there yet."""
     low, high = _limits(ax, course)
     ax.set_ylim(low, high)
@@ -137,7 +151,7 @@ def _draw_bounds(ax: "Axes", course: Course) -> None:
     band: dict[str, Any] = {"step": "post", "linewidth": 0, "zorder": 1}
     known = np.isfinite(course.gaps)
     if known.any():
-        label = "certified: log Z is in here"
+        label = f"certified: {value} is in here"
         ax.fill_between(course.moments, lower, upper, where=known, color=FILL, label=label, **band)
     if not known.all():
         until = ~known | np.append(False, ~known[:-1])  # steps reach to the next moment
@@ -224,8 +238,8 @@ def _set_time(ax: "Axes", course: Course) -> None:
 # -- what is written --------------------------------------------------------------------------------------------------
 
 
-def _labels(bracket: Bracket, exact: bool) -> list[tuple[float, str, str]]:
-    """From above to below: where, what, and in which colour."""
+def _labels(bracket: Bracket, exact: bool) -> list[Label]:
+    """From above to below."""
     if exact:
         return [(bracket.upper, f"log Z = {exact_value(bracket.lower, bracket.upper)}\nexact", INK)]
     digits = num_digits(bracket.gap) if bracket.gap < math.inf else 2
@@ -244,7 +258,7 @@ def _labels(bracket: Bracket, exact: bool) -> list[tuple[float, str, str]]:
     return labels
 
 
-def _write_labels(ax: "Axes", labels: list[tuple[float, str, str]], height: float) -> None:
+def _write_labels(ax: "Axes", labels: list[Label], height: float) -> None:
     """Right of axes of about this height in points, each where its line ends or as near as leaves them apart."""
     low, high = ax.get_ylim()
     ends = np.clip([(value - low) / (high - low) for value, _, _ in labels[::-1]], 0.0, 1.0)

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clampz.clamping.branches import checked_variables
-from clampz.errors import OptionError
-from clampz.model import Model, Variable
+from clampz.errors import OptionError, library
+from clampz.model import Evidence, Model, Variable
+from clampz.model.asked import check_model
 from clampz.numerics import Floats
 from clampz.plotting.canvas import new_axes
 from clampz.plotting.crowds import draw_crowd
@@ -51,6 +52,7 @@ def plot_model(
     marginals: Found | Solution | None = None,
     state: int = 1,
     scores: ArrayLike | str | None = None,
+    configuration: Evidence | ArrayLike | None = None,
     clamped: Sequence[Variable] = (),
     core: bool = True,
     names: bool | None = None,
@@ -72,6 +74,9 @@ def plot_model(
     scores
         (n,) a number for each variable, or the selector whose scores to show: variables are shaded by it, the higher
         the darker.
+    configuration
+        A state of each variable, in order by index or as `{variable: state}`: variables are shaded by it, white for the
+        first state and black for the last.
     clamped
         Variables, by index or name, in the order in which they are clamped: framed and numbered.
     core
@@ -82,6 +87,8 @@ def plot_model(
     legend
         Whether to say what the model is and what lines, marks and shades mean; if None, on a new figure.
     """
+    check_model(model)
+    library("matplotlib")  # or what to do about it, before anything is laid out
     n = model.num_variables
     place = layout(model) if positions is None else Layout(np.asarray(positions, dtype=np.float64))
     if place.positions.shape != (n, 2) or not np.isfinite(place.positions).all():
@@ -89,7 +96,7 @@ def plot_model(
             f"positions: expected shape ({n}, 2), a finite point for each variable, found {place.positions!r:.80}"
         )
     chosen = _clamped_variables(model, clamped)
-    shade = Shade.of(model, marginals, state, scores, chosen)
+    shade = Shade.of(model, marginals, state, scores, configuration, chosen)
     is_crowd = n + len(model.factors) > CROWD
     written = not is_crowd and ((model.names is not None and n <= MAX_NAMES) if names is None else names)
     radius = radius_of(place.positions) * (1.25 if written else 1.0)
@@ -124,7 +131,7 @@ def plot_model(
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     ax.set_axis_off()
     if meaning and n and (explained or scores is not None):
-        add_bar(ax, shades, meaning, room)
+        add_bar(ax, shades, meaning, room, whole=configuration is not None)
     if explained:
         add_title(ax, model.size_in_words, room, of_figure=own)
         if not is_crowd:

@@ -32,14 +32,14 @@ def add_title(ax: "Axes", text: str, width: float, *, of_figure: bool) -> None:
         ax.set_title(lines, loc="left", fontsize=LETTERS + 0.5, color=INK)
 
 
-def add_bar(ax: "Axes", shades: "ScalarMappable", label: str, width: float) -> None:
-    """The shades and what they mean, under axes of this width in points."""
+def add_bar(ax: "Axes", shades: "ScalarMappable", label: str, width: float, *, whole: bool = False) -> None:
+    """The shades and what they mean, whole numbers or any, under axes of this width in points."""
     bar = ax.figure.colorbar(shades, ax=ax, location="bottom", shrink=0.45, fraction=0.07, aspect=18, pad=0.02)
     lines = textwrap.wrap(label, max(20, int(width / CHARACTER)))
     bar.set_label("\n".join(lines), fontsize=LETTERS, color=INK)
     bar.ax.tick_params(colors=SOFT, labelsize=7, length=2, which="both")
     if bar.ax.get_xscale() == "linear":
-        bar.ax.locator_params(nbins=4)
+        bar.ax.locator_params(axis="x", nbins=4, integer=whole)
     else:
         bar.ax.xaxis.set_major_formatter("{x:g}")
         bar.ax.xaxis.set_minor_formatter("")

@@ -1,20 +1,23 @@
-"""What the shade of a variable means: a marginal, or a score."""
+"""What the shade of a variable means: a marginal, a score, or a state."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from clampz.clamping.selectors import scores as selector_scores
 from clampz.clamping.selectors.entropy import trw_entropies
 from clampz.errors import OptionError
-from clampz.model import Model
+from clampz.model import Evidence, Model
 from clampz.numerics import Floats
 from clampz.plotting.style import FAINT, INK
 from clampz.solution import Found, Solution
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
+
+# Characters of the names of all states, where they are written.
+LONGEST_STATES = 40
 
 
 class Shade(NamedTuple):
@@ -32,17 +35,29 @@ class Shade(NamedTuple):
         marginals: Found | Solution | None,
         state: int,
         scores: ArrayLike | str | None,
+        configuration: Evidence | ArrayLike | None,
         clamped: list[int],
     ) -> "Shade | None":
         """As a caller asks for it, checked; None where nothing is asked for."""
-        if scores is not None and marginals is not None:
-            raise OptionError("expected either marginals= or scores=: variables have one shade")
+        if sum(asked is not None for asked in (marginals, scores, configuration)) > 1:
+            raise OptionError("expected one of marginals=, scores= and configuration=: variables have one shade")
+        if configuration is not None:
+            return cls.of_states(model, model.as_configuration(configuration))
         if marginals is not None:
             return cls(_marginals(model, marginals, state), (0.0, 1.0), shade_map(), f"P(x = {_state(model, state)})")
         if scores is None:
             return None
         values = _scores(model, scores, clamped)
         return cls(values, _limits(values), score_map(), scores if isinstance(scores, str) else "score")
+
+    @classmethod
+    def of_states(cls, model: Model, states: NDArray[np.integer[Any]]) -> "Shade":
+        """A state of each variable, in as many steps as there are states."""
+        num_states = int(model.num_states.max(initial=2))
+        names = {known for known in model.state_names or () if len(known) == num_states}
+        said = ", ".join(f"{a} {name}" for a, name in enumerate(names.pop())) if len(names) == 1 else ""
+        label = f"state ({said})" if 0 < len(said) <= LONGEST_STATES else "state"
+        return cls(states.astype(np.float64), (-0.5, num_states - 0.5), shade_map().resampled(num_states), label)
 
 
 def shade_map() -> "Colormap":

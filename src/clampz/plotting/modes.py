@@ -1,0 +1,47 @@
+"""The picture of the best configuration found."""
+
+import math
+from typing import TYPE_CHECKING
+
+from clampz.maximising import Mode
+from clampz.plotting.canvas import new_axes
+from clampz.plotting.closing import VALUE_SIZE, Course, Label, draw_course, duration, write_value
+from clampz.plotting.graphs import plot_model
+from clampz.plotting.keys import add_title
+from clampz.plotting.style import INK, num_digits
+from clampz.wording import DIGITS, round_outward, rounded_up
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_mode(mode: Mode, ax: "Axes | None" = None) -> "Axes":
+    """Draw the best configuration on the graph of its model, variables shaded by their states, where nothing is better;
+    else how the two ends of the largest score closed, and under it the gap on a log axis.
+
+    On axes that are given, the graph or the ends alone.
+    """
+    after = f"after {duration(mode.seconds)}"
+    if mode.is_optimal and mode.best:
+        own, ax = ax is None, plot_model(mode.model, ax, configuration=mode.states, core=False)
+        said = f"largest score {mode.score:.{DIGITS}f}, proven {after}"
+        width = 72 * float(ax.figure.get_size_inches()[0])  # type: ignore[union-attr]
+        add_title(ax, f"{said}: {mode.model.size_in_words}" if own else said, width, of_figure=own)
+        return ax
+    course = Course.of(mode)
+    if not len(course.moments):
+        impossible = mode.upper == -math.inf
+        value = "Z = 0" if impossible else "nothing found, no finite bound"
+        return write_value(new_axes(ax, VALUE_SIZE), value, "no configuration is possible" if impossible else after)
+    gap = f"gap {rounded_up(mode.gap)} nats" if mode.gap < math.inf else "one end alone"
+    return draw_course(ax, course, "largest score", f"certified bracket, {gap} {after}", _labels(mode))
+
+
+def _labels(mode: Mode) -> list[Label]:
+    digits = num_digits(mode.gap) if mode.gap < math.inf else 2
+    labels: list[Label] = []
+    if mode.upper < math.inf:
+        labels.append((mode.upper, f"nothing exceeds\n{round_outward(mode.upper, 'upper', digits)}", INK))
+    if mode.best:
+        labels.append((mode.lower, f"best found\n{round_outward(mode.lower, 'lower', digits)}", INK))
+    return labels
