@@ -6,7 +6,7 @@ rows             (n, words)    bit u of row v: u and v are neighbours
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 ONE = np.uint64(1)
 ZERO = np.uint64(0)
@@ -29,7 +29,7 @@ def bit(u):
     return ONE << np.uint64(u & 63)
 
 
-@kernel
+@part
 def members(words, out):
     """The numbers of the bits that are set; returns how many."""
     count = 0

@@ -18,7 +18,7 @@ import numpy as np
 
 from clampz._kernels.bits import ONE, WORD, ZERO, bit, popcount
 from clampz._kernels.bits import members as members_of
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 
 # A table of 2**60 entries fits no machine: an order that reaches it is given up, which also bounds the degrees that are
 # ever looked at.
@@ -36,7 +36,7 @@ STAGE_KEY = 1e8
 LAST_TIE = 1e-6
 
 
-@kernel
+@part
 def _fill_of(rows, v, members, num_members):
     """How many pairs of neighbours of v are not neighbours themselves."""
     missing = 0
