@@ -28,12 +28,16 @@ try:
 except ImportError:  # no such locks on Windows: several processes may compile the same kernel there
     fcntl = None  # type: ignore[assignment]
 
+SETTINGS: Any = config
+
 # Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick) and
 # turn infinities into garbage; these two flags change neither.  Reciprocals for divisions ("arcp") would be safe for
 # both, but vector and scalar loops then round differently.
 SAFE_MATH = {"contract", "nsz"}
 # Folders of compiled kernels kept: this version's, and those of a few others that may be in use.
 KEPT_STATES = 4
+# Whether kernels are compiled at all: with NUMBA_DISABLE_JIT=1 they are the Python they are written in.
+COMPILES = not SETTINGS.DISABLE_JIT
 # The event of waiting for a kernel that another process compiles; seconds between looks whether it is done, and until
 # it is compiled here all the same.
 WAITING, LOOK, PATIENCE = "clampz:waiting", 0.02, 120.0
@@ -44,8 +48,7 @@ def _cache_folder() -> str:
     installs) in the user's cache."""
     here = Path(__file__).parent
     sources = [path.read_bytes() for path in sorted(here.glob("*.py"))]
-    settings: Any = config
-    checked = b"checked" if settings.BOUNDSCHECK else b""
+    checked = b"checked" if SETTINGS.BOUNDSCHECK else b""
     state = hashlib.sha256(b"".join([*sources, checked])).hexdigest()[:16]
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     places = (
@@ -119,12 +122,11 @@ def inline(function: Any) -> Any:
 
 def _cached(function: Any, fastmath: set[str]) -> Any:
     # where the cache goes is decided when a function is decorated; other packages keep their own setting
-    settings: Any = config
-    before, settings.CACHE_DIR = settings.CACHE_DIR, CACHE_FOLDER
+    before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, CACHE_FOLDER
     try:
         return _in_turn(_compiled(function, fastmath, cache=True))
     finally:
-        settings.CACHE_DIR = before
+        SETTINGS.CACHE_DIR = before
 
 
 def _linked(function: Any, fastmath: set[str], **options: Any) -> Any:
@@ -139,8 +141,7 @@ def _compiled(function: Any, fastmath: set[str], **options: Any) -> Any:
     """
     options["no_cfunc_wrapper"] = True
     compiled = njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)(function)
-    settings: Any = config
-    if settings.DISABLE_JIT:
+    if not COMPILES:
         return compiled
     template = compiled.get_call_template
 
@@ -160,8 +161,7 @@ def _in_turn(compiled: Any) -> Any:
 
     The compiler's own lock comes first: threads of this process wait for each other there.
     """
-    settings: Any = config
-    if settings.DISABLE_JIT or fcntl is None:
+    if not COMPILES or fcntl is None:
         return compiled
     function, compile_now = compiled.py_func, compiled.compile
     path = Path(CACHE_FOLDER) / f"{function.__module__.rpartition('.')[2]}.{function.__name__}.lock"
