@@ -18,8 +18,7 @@ from random_models import as_general, random_binary, random_edges, random_tables
 
 SAME = 1e-9
 METHODS = list(cz.methods())
-# Elimination needs the compiler, the others run without it.
-MARKED = [name if name == "exact" else pytest.param(name, marks=pytest.mark.nojit) for name in METHODS]
+MARKED = [pytest.param(name, marks=pytest.mark.nojit) for name in METHODS]
 ARRAYS = ("log_z", "lower", "upper", "value", "residual", "num_iter", "converged", "marginals_flat")
 
 

@@ -186,10 +186,12 @@ def keep(best_f, best_x, counts, f, x):
         return
     while k > 0 and best_f[k - 1] < f:
         best_f[k] = best_f[k - 1]
-        best_x[k, :] = best_x[k - 1, :]
+        for i in range(x.size):
+            best_x[k, i] = best_x[k - 1, i]
         k -= 1
     best_f[k] = f
-    best_x[k, :] = x
+    for i in range(x.size):
+        best_x[k, i] = x[i]
     counts[NUM_FOUND] = min(counts[NUM_FOUND] + 1, best_f.size)
 
 

@@ -1,4 +1,5 @@
-"""Sets of variables as bits of 64-bit words, and graphs as a row of bits for each variable.
+"""Sets of variables as bits of 64-bit words, and graphs as a row of bits for each variable; and numbers by chance, from
+bits.  Products of words may overflow here, and nowhere else.
 
 words            (words,)      bit u: u is in the set
 rows             (n, words)    bit u of row v: u and v are neighbours
@@ -6,7 +7,7 @@ rows             (n, words)    bit u of row v: u and v are neighbours
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 ONE = np.uint64(1)
 ZERO = np.uint64(0)
@@ -24,12 +25,33 @@ def popcount(x):
 
 
 @inline
+def next_random(x):
+    """The number after this one (Knuth's linear congruential generator)."""
+    return x * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+
+
+@inline
+def uniform(x):
+    """A number from 0 to 1 of the upper bits of another."""
+    return np.float64(x >> np.uint64(11)) * 2.0**-53
+
+
+@part
+def uniform_of(seed, number):
+    """A number from 0 to 1, the same for the same arguments (SplitMix64)."""
+    z = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return uniform(z ^ (z >> np.uint64(31)))
+
+
+@inline
 def bit(u):
     """The bit of u in its word."""
     return ONE << np.uint64(u & 63)
 
 
-@kernel
+@part
 def members(words, out):
     """The numbers of the bits that are set; returns how many."""
     count = 0

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 LITERAL, AND, OR = 0, 1, 2
 # Nodes between two looks at the flag.
@@ -122,7 +122,7 @@ def lay_out(tokens, num_booleans):
     return kind[:num_nodes], label[:num_nodes], start[: num_nodes + 1], child[: start[num_nodes]], reached
 
 
-@inline
+@part
 def _says(k, literal, kind, label, start, child):
     """Whether a node holds only where the literal does, at sight."""
     if kind[k] == LITERAL:

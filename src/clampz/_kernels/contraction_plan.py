@@ -17,6 +17,7 @@ import numpy as np
 
 from clampz._kernels.contraction_tree import from_leaves
 from clampz._kernels.jit import kernel, part
+from clampz._kernels.records import record
 
 # Entries of the innermost axes that stay together, from a table into those made of it: as many as are worth a loop.
 RUN = 64
@@ -29,7 +30,7 @@ GENERATIONS = 64
 #   out, first, second        the tables
 #   out_at, first_at, second_at    where they begin in the arena
 #   again                     whether the table was made before
-STEP = np.dtype([(name, np.int64) for name in ("out", "first", "second", "out_at", "first_at", "second_at", "again")])
+STEP = record(i8="out first second out_at first_at second_at again")
 
 
 class StepList(NamedTuple):

@@ -23,7 +23,7 @@ import numpy as np
 from clampz._kernels import simd_math
 from clampz._kernels.contraction_packed import DEPTH, LISTED, inner_axes, multiply_blocks, offsets_along
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO
-from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.jit import inline, part
 
 # Entries of a run at most, and of summed axes, whose rows of `first` stay in the second cache meanwhile.
 LONGEST_RUN, SUMMED = 256, 256
@@ -53,7 +53,7 @@ def make_lists(num_variables: int) -> Lists:
     )
 
 
-@inline
+@part
 def axes_of(plan, now, side):
     """Where the axes of a step's out (0), first (1) or second (2) begin and end; those of the 1 are none."""
     table = now.out if side == 0 else now.first if side == 1 else now.second
@@ -79,7 +79,7 @@ def _fill_strides(plan, k, num_states, lists):
             stride *= num_states[v]
 
 
-@inline
+@part
 def _common(plan, k, num_states, stride):
     """How many of the innermost axes of out are in the same of first and second, and lie there alike; their entries,
     and which of the others have them."""
@@ -271,7 +271,7 @@ def _logarithms(arena, out, first, second, size, run, in_first, in_second, row):
         target[run[0, i]] = high[i] + simd_math.log(total[i]) if high[i] > BELOW_ZERO else LOG_ZERO
 
 
-@kernel
+@part
 def step(plan, k, num_states, arena, scale, lists, blocks, logs, flag):
     """Step k.  Returns how many additions any of the terms of an entry goes through."""
     now = plan.steps[k]

@@ -65,7 +65,8 @@ def _room(pool, used, more):
     if used + more <= pool.size:
         return pool
     larger = np.empty(2 * (used + more), dtype=np.int64)
-    larger[:used] = pool[:used]
+    for p in range(used):
+        larger[p] = pool[p]
     return larger
 
 
@@ -97,8 +98,9 @@ def tree_of_order(order, log_states, scope_start, scopes):
     begin = np.zeros(most, dtype=np.int64)
     count = np.zeros(most, dtype=np.int64)
     pool = np.empty(4 * scopes.size + 64, dtype=np.int64)
-    pool[: scopes.size] = scopes
     used = scopes.size
+    for p in range(used):
+        pool[p] = scopes[p]
     position = np.empty(n, dtype=np.int64)
     for k in range(n):
         position[order[k]] = k

@@ -5,7 +5,7 @@ from clampz._kernels import simd_math
 from clampz._kernels.elimination_forwards import DONE, STOPPED
 from clampz._kernels.elimination_plan import CONSTANT, CONTIGUOUS
 from clampz._kernels.elimination_steps import LOG_ZERO, PIECE, reducing
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 # Probabilities below are taken as 0, which loses less than 1e-290 of mass; above, they are normal numbers with a
 # logarithm.
@@ -30,7 +30,7 @@ def _tally(row, running):
     return total
 
 
-@kernel
+@part
 def _marginals(plan, k, A_sum, B_sum, beliefs):
     """Sum A_sum[x, lo] and B_sum[x, hi] onto the factors that `fill_products` has in A and B, axis by axis; leaves the
     marginal of x in A_sum[x, 0]."""

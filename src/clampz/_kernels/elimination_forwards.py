@@ -5,7 +5,7 @@ import numpy as np
 from clampz._kernels import elimination_steps as shared
 from clampz._kernels import simd_math
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, PIECE, reducing
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 
 # exp(-600) times the largest table still leaves normal numbers: as long as no product can span more, none underflows to
 # a false zero.
@@ -55,7 +55,7 @@ def _finish(out, logs, flag):
     return high, low
 
 
-@kernel
+@part
 def scale_factors(values, factors, logs, store, spread, flag):
     """Write each table divided by its maximum into the store, until the flag is raised.
 

@@ -10,7 +10,7 @@ flag             (1,)              raised from outside when the run is over; loo
 import numpy as np
 
 from clampz._kernels.elimination_order import HOPELESS
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import kernel, part
 
 # Neighbours from which on a list is not gone through whenever one of them is eliminated: what is left of a star or a
 # wheel would be gone through once for each of its variables.
@@ -49,7 +49,7 @@ def around(start, neighbour, root, most):
     return part[:count], begin, among
 
 
-@inline
+@part
 def _without_gone(pool, begin, length, gone):
     """Drop the variables that are gone from a list; returns how many are left."""
     kept = 0
@@ -60,7 +60,7 @@ def _without_gone(pool, begin, length, gone):
     return kept
 
 
-@inline
+@part
 def _has(pool, begin, length, u):
     """Whether u is on a list: what was added last is found first."""
     p = begin + length - 1
@@ -69,7 +69,7 @@ def _has(pool, begin, length, u):
     return p >= begin
 
 
-@inline
+@part
 def _link(head, after, before, d, v):
     """Put v first on the list of degree d."""
     before[v] = -1
@@ -79,7 +79,7 @@ def _link(head, after, before, d, v):
     head[d] = v
 
 
-@inline
+@part
 def _with_room(pool, used, begin, length, room, u):
     """Move the list of u to where it has room to grow; returns the pool and how much of it is used."""
     room[u] = 2 * room[u] + 2

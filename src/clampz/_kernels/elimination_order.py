@@ -16,9 +16,9 @@ flag             (1,)              raised from outside when the run is over; loo
 
 import numpy as np
 
-from clampz._kernels.bits import ONE, WORD, ZERO, bit, popcount
+from clampz._kernels.bits import ONE, WORD, ZERO, bit, next_random, popcount, uniform
 from clampz._kernels.bits import members as members_of
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 
 # A table of 2**60 entries fits no machine: an order that reaches it is given up, which also bounds the degrees that are
 # ever looked at.
@@ -36,7 +36,7 @@ STAGE_KEY = 1e8
 LAST_TIE = 1e-6
 
 
-@kernel
+@part
 def _fill_of(rows, v, members, num_members):
     """How many pairs of neighbours of v are not neighbours themselves."""
     missing = 0
@@ -93,8 +93,8 @@ def greedy_order(adjacency, log_states, stage, by_fill, by_size, noise, seed, li
         num_members = members_of(touched, members)
         for p in range(num_members):
             v = members[p]
-            random = random * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-            chance = np.float64(random >> np.uint64(11)) * 2.0**-53
+            random = next_random(random)
+            chance = uniform(random)
             if size[v] <= HOPELESS:
                 key[v] = by_fill * fill[v] + by_size * size[v] + noise * chance - LAST_TIE * log_states[v]
                 if stage.size > 0:

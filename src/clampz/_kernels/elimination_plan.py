@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels.jit import kernel
+from clampz._kernels.records import record
 
 # Entries of (variable, lo) that are worked on at once: 8 KB, so that A, the rows made from it and an operand fit the
 # first cache together.
@@ -17,32 +18,28 @@ BLOCK = 1024
 CONTIGUOUS, CONSTANT, GATHER = 0, 1, 2
 
 
-def _record(*names: str) -> np.dtype[Any]:
-    return np.dtype([(name, np.int64) for name in names])
-
-
 # One record per step, and one more that only says where the last step's things end:
 #   variable, states    the variable summed out, and its number of states
 #   begin, split        its message is over axes begin : next begin, of which begin : split are hi and the rest lo
 #   message             where its message begins in the store
 #   factor              the first factor of the variable alone, or -1
 #   operand             its first operand
-STEP = _record("variable", "states", "begin", "split", "message", "factor", "operand")
+STEP = record(i8="variable states begin split message factor operand")
 # One record per step and variable in its scope, in ascending order of the step that sums that variable out:
 #   step, states        that step, and the variable's number of states
 #   factor              the first factor of the two variables, or -1
-AXIS = _record("step", "states", "factor")
+AXIS = record(i8="step states factor")
 # One record per factor, and one more to end the last table:
 #   table               where its table begins in the store
 #   following           the next factor of the same one or two variables, or -1
 #   stride_x, stride_a  strides of a factor of two variables, for the step's variable and for the axis
-FACTOR = _record("table", "following", "stride_x", "stride_a")
+FACTOR = record(i8="table following stride_x stride_a")
 # One record per operand:
 #   base                where its table begins in the store
 #   source              which table it is: a factor, or the number of factors + the step that made it
 #   kind                how it lies along lo: CONTIGUOUS, CONSTANT or GATHER
 #   stride              where its strides begin: for x, then for each axis of the step
-OPERAND = _record("base", "source", "kind", "stride")
+OPERAND = record(i8="base source kind stride")
 
 
 class Plan(NamedTuple):

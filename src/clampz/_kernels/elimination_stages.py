@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 
 # Rounds in which an end of a graph is looked for.
 ROUNDS = 4
@@ -23,7 +23,7 @@ ROUNDS = 4
 NOWHERE, BEGINNING = -1, -2
 
 
-@kernel
+@part
 def _spread(start, neighbour, part_of, root, queue, level):
     """Breadth first from a root through its part: fills `queue` and the `level` of each, returns how many there are."""
     part = part_of[root]
@@ -47,7 +47,7 @@ def _spread(start, neighbour, part_of, root, queue, level):
     return count
 
 
-@kernel
+@part
 def _from_an_end(start, neighbour, part_of, root, queue, level):
     """Breadth first from an end of what is connected to the root: from what is farthest from it, from what is farthest
     from that, and so on while that is farther."""
@@ -94,7 +94,7 @@ class Paths(NamedTuple):
     queue: Any  # (2n,)
 
 
-@kernel
+@part
 def _one_more(start, neighbour, part_of, part, num_sources, sink, paths):
     """Look for one more path from the first variables of a part to its `sink`, and take it; whether there is one, and
     how many neighbours were looked at."""

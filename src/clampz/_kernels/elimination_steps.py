@@ -25,10 +25,9 @@ flag     (1,)      raised from outside when the run is over; looked at before ev
 """
 
 import numpy as np
-from numba import njit
 
 from clampz._kernels.elimination_plan import CONSTANT, CONTIGUOUS, GATHER
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, part, part_with
 
 # A hard zero as a logarithm: finite, so that differences of zeros are numbers, and so low that no sum with finite
 # potentials leaves its neighbourhood.
@@ -43,7 +42,7 @@ PIECE = 1 << 20
 SCALED, LOGARITHMS = None, True
 
 # Sums, maxima and minima vectorise only where the compiler may reorder them; nothing here is infinite or nan.
-reducing = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "ninf", "nsz", "contract"})
+reducing = part_with("reassoc", "nnan", "ninf")
 
 
 @inline
@@ -70,7 +69,7 @@ def sizes(plan, k):
     return lo_size, (plan.steps[k + 1].message - plan.steps[k].message) // lo_size
 
 
-@kernel
+@part
 def fill_products(plan, store, k, scratch, logs):
     """A[x, lo] and B[x, hi]: the products of the factors of step k's variable and one axis in lo, or hi, built one axis
     after another.
@@ -142,7 +141,7 @@ def advance(plan, k, scratch):
         digit[wheel] = 0
 
 
-@kernel
+@part
 def fill_rows(plan, store, k, h, hi_size, lo_size, scratch, logs):
     """rows[x, lo] = psi_k(x, hi, lo) for one hi."""
     A, B, rows = scratch.A, scratch.B, scratch.rows

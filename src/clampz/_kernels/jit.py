@@ -4,20 +4,31 @@ takes, which is no part of any run.
 Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
 inlines from has, and installers may give the files of all versions one time stamp.  Nor does it tell kernels that look
 at every index (NUMBA_BOUNDSCHECK=1) from those that do not.  So the cache has a folder for each state of all kernels
-together.
+together.  A kernel is compiled by one process at a time; others that want it wait, and find it on disk.
 """
 
+import gc
 import hashlib
 import os
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from numba import config, njit, types
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
+
+try:
+    import fcntl
+except ImportError:  # no such locks on Windows: several processes may compile the same kernel there
+    fcntl = None  # type: ignore[assignment]
+
+SETTINGS: Any = config
 
 # Full `fastmath` would break the polynomial exp and log of simd_math (reassociation cancels their rounding trick) and
 # turn infinities into garbage; these two flags change neither.  Reciprocals for divisions ("arcp") would be safe for
@@ -25,6 +36,11 @@ from numba.core import event
 SAFE_MATH = {"contract", "nsz"}
 # Folders of compiled kernels kept: this version's, and those of a few others that may be in use.
 KEPT_STATES = 4
+# Whether kernels are compiled at all: with NUMBA_DISABLE_JIT=1 they are the Python they are written in.
+COMPILES = not SETTINGS.DISABLE_JIT
+# The event of waiting for a kernel that another process compiles; seconds between looks whether it is done, and until
+# it is compiled here all the same.
+WAITING, LOOK, PATIENCE = "clampz:waiting", 0.02, 120.0
 
 
 def _cache_folder() -> str:
@@ -32,8 +48,7 @@ def _cache_folder() -> str:
     installs) in the user's cache."""
     here = Path(__file__).parent
     sources = [path.read_bytes() for path in sorted(here.glob("*.py"))]
-    settings: Any = config
-    checked = b"checked" if settings.BOUNDSCHECK else b""
+    checked = b"checked" if SETTINGS.BOUNDSCHECK else b""
     state = hashlib.sha256(b"".join([*sources, checked])).hexdigest()[:16]
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     places = (
@@ -69,32 +84,64 @@ def kernel(function: Any) -> Any:
 
     Python's division raises on zero, and the branch for it keeps LLVM from vectorising the loop around it.
     """
-    return _compiled(function, SAFE_MATH)
+    return _cached(function, SAFE_MATH)
 
 
 def kernel_to_the_letter(function: Any) -> Any:
     """Compile a kernel that relies on every product and every sum being rounded by itself."""
-    return _compiled(function, set())
+    return _cached(function, set())
 
 
-def _compiled(function: Any, fastmath: set[str]) -> Any:
+def part(function: Any) -> Any:
+    """Compile a part of a kernel that is too large to be inlined.
+
+    Only kernels call it: a way in from Python, for a tuple of arrays, takes longer to compile than most functions do.
+    """
+    return _linked(function, SAFE_MATH)
+
+
+def part_to_the_letter(function: Any) -> Any:
+    """Compile a part of such a kernel."""
+    return _linked(function, set())
+
+
+def part_with(*liberties: str) -> Any:
+    """Compile a part of a kernel with which the compiler may take further liberties: sums and maxima vectorise only
+    where they may be reordered, and some where nan may be left aside."""
+    return lambda function: _linked(function, {*SAFE_MATH, *liberties})
+
+
+def inline(function: Any) -> Any:
+    """Compile a scalar function that disappears into the loops of the kernels that call it.
+
+    LLVM is told to: left to its own judgement, it does not, and the loops stay scalar.  Inlining by Numba does the same
+    in twice the compile time.
+    """
+    return _linked(function, {"contract"}, forceinline=True)
+
+
+def _cached(function: Any, fastmath: set[str]) -> Any:
     # where the cache goes is decided when a function is decorated; other packages keep their own setting
-    settings: Any = config
-    before, settings.CACHE_DIR = settings.CACHE_DIR, CACHE_FOLDER
+    before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, CACHE_FOLDER
     try:
-        return _for_any_number(njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function))
+        return _in_turn(_compiled(function, fastmath, cache=True))
     finally:
-        settings.CACHE_DIR = before
+        SETTINGS.CACHE_DIR = before
 
 
-def _for_any_number(compiled: Any) -> Any:
-    """Have a function take whole numbers as int64, whatever they are in the kernel that calls it.
+def _linked(function: Any, fastmath: set[str], **options: Any) -> Any:
+    return _compiled(function, fastmath, no_cpython_wrapper=True, **options)
+
+
+def _compiled(function: Any, fastmath: set[str], **options: Any) -> Any:
+    """Compiled for whole numbers as int64, whatever they are in the kernel that calls it.
 
     To Numba a constant is a type of its own, and so is an entry of int32s, and each would be compiled for: where models
-    are simplified, twice the functions in half as long again.
+    are simplified, twice the functions in half as long again.  A way in from C would be for nobody.
     """
-    settings: Any = config
-    if settings.DISABLE_JIT:
+    options["no_cfunc_wrapper"] = True
+    compiled = njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)(function)
+    if not COMPILES:
         return compiled
     template = compiled.get_call_template
 
@@ -109,22 +156,45 @@ def _as_number(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.IntegerLiteral) or kind == types.int32 else kind
 
 
-def part(function: Any) -> Any:
-    """Compile a part of a kernel that is too large to be inlined.
+def _in_turn(compiled: Any) -> Any:
+    """Have a kernel compiled, or loaded from disk, while no other process compiles it.
 
-    Only kernels call it: a way in from Python, for a tuple of arrays, takes longer to compile than most functions do.
+    The compiler's own lock comes first: threads of this process wait for each other there.
     """
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return _for_any_number(njit(nogil=True, error_model="numpy", fastmath=SAFE_MATH, **options)(function))
+    if not COMPILES or fcntl is None:
+        return compiled
+    function, compile_now = compiled.py_func, compiled.compile
+    path = Path(CACHE_FOLDER) / f"{function.__module__.rpartition('.')[2]}.{function.__name__}.lock"
+
+    def compile_in_turn(signature: Any) -> Any:
+        with global_compiler_lock, _turn(path):
+            return compile_now(signature)
+
+    compiled.compile = compile_in_turn
+    return compiled
 
 
-def inline(function: Any) -> Any:
-    """Compile a scalar function that disappears into the loops of the kernels that call it.
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Hold a lock, which ends with the process if nothing else does; none where files cannot be locked, or whoever has
+    it does not come to an end."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            file = held.enter_context(path.open("a"))
+            if not _locked(file):
+                with event.trigger_event(WAITING):
+                    until = perf_counter() + PATIENCE
+                    while not _locked(file) and perf_counter() < until:
+                        sleep(LOOK)
+        yield
 
-    LLVM is told to: left to its own judgement, it does not, and the loops stay scalar.  Inlining by Numba does the same
-    in twice the compile time.
-    """
-    return njit(forceinline=True, error_model="numpy", fastmath={"contract"})(function)
+
+def _locked(file: Any) -> bool:
+    """Whether nobody else has the lock: then it is held until the file is closed."""
+    with suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 class Compiling(event.Listener):
@@ -150,6 +220,7 @@ class Compiling(event.Listener):
         with self._lock:
             if not self._depth:
                 self._since = perf_counter()
+                self._begin()
             self._depth += 1
 
     def on_end(self, event: object) -> None:
@@ -157,9 +228,33 @@ class Compiling(event.Listener):
             self._depth -= 1
             if not self._depth:
                 self._total += perf_counter() - self._since
+                self._end()
+
+    def _begin(self) -> None:
+        """Compiling begins."""
+
+    def _end(self) -> None:
+        """Nothing is compiled any more."""
+
+
+class CompilingAnew(Compiling):
+    """The same, of kernels that are not on disk yet.
+
+    The collector of garbage rests meanwhile: it would go through all that the compiler has, time and again, a sixth of
+    the time in all.
+    """
+
+    def _begin(self) -> None:
+        self._collects = gc.isenabled()
+        gc.disable()
+
+    def _end(self) -> None:
+        if self._collects:
+            gc.enable()
 
 
 # With kernels that are only loaded from disk, and without them: those are new, as after an installation.
-compiling, compiling_anew = Compiling(), Compiling()
+compiling, compiling_anew = Compiling(), CompilingAnew()
 event.register("numba:compiler_lock", compiling)
 event.register("numba:compile", compiling_anew)
+event.register(WAITING, compiling_anew)

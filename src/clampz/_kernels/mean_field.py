@@ -14,8 +14,8 @@ Every q gives a lower bound F <= log Z, and each update can only raise it.
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel
-from clampz._kernels.messages import ADDITIONS_COVERED, CHUNK
+from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.messages import ADDITIONS_COVERED, CHUNK, piece_end
 from clampz._kernels.simd_math import log, lost_in_sum, sigmoid
 
 # Below this the entropy term q log q is lost to rounding anyway.
@@ -23,11 +23,20 @@ SMALLEST = 1e-300
 
 
 @kernel
-def update_slots(first, last, centred, theta, weight, free, graph):
-    """One coordinate step in each of the slots first..last-1, which must not be neighbours of each other."""
+def sweep(ranges, num_sweeps, centred, theta, weight, free, graph):
+    """A coordinate step in each of the slots of all ranges, so many times; `ranges` as in `messages`."""
+    row = np.empty(max(1, CHUNK // centred.shape[1]) * centred.shape[1])
+    for _ in range(num_sweeps):
+        for k in range(ranges.shape[0]):
+            last, step = ranges[k, 1], ranges[k, 2]
+            for first in range(ranges[k, 0], last, step):
+                _update(first, piece_end(first, last, step), centred, theta, weight, free, graph, row)
+
+
+@part
+def _update(first, last, centred, theta, weight, free, graph, row):
     num_lanes = centred.shape[1]
-    per_chunk = max(1, CHUNK // num_lanes)
-    row = np.empty(per_chunk * num_lanes)
+    per_chunk = row.size // num_lanes
     for begin in range(first, last, per_chunk):
         end = min(begin + per_chunk, last)
         for i in range(begin, end):
@@ -48,32 +57,6 @@ def update_slots(first, last, centred, theta, weight, free, graph):
                     row[k + b] *= free[i, b]
             for b in range(num_lanes):
                 centred[i, b] = row[k + b]
-
-
-@kernel
-def update_classes(class_start, centred, theta, weight, free, graph):
-    """One colour class after another, or parts of them."""
-    for k in range(class_start.size - 1):
-        update_slots(class_start[k], class_start[k + 1], centred, theta, weight, free, graph)
-
-
-@kernel
-def sweep_classes(class_start, num_sweeps, centred, theta, weight, free, graph):
-    """Sweeps over all slots: the colour classes of the core, then the pendant trees, outwards from the core and
-    back."""
-    core = class_start[class_start.size - 1]
-    n = centred.shape[0]
-    for _ in range(num_sweeps):
-        update_classes(class_start, centred, theta, weight, free, graph)
-        update_in_turn(n - 1, core - 1, -1, centred, theta, weight, free, graph)
-        update_in_turn(core, n, 1, centred, theta, weight, free, graph)
-
-
-@kernel
-def update_in_turn(first, last, step, centred, theta, weight, free, graph):
-    """Update slots that may be neighbours: first, first + step, ... up to `last`, which is excluded."""
-    for i in range(first, last, step):
-        update_slots(i, i + 1, centred, theta, weight, free, graph)
 
 
 @inline

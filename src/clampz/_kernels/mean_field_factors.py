@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 from clampz._kernels.mean_field import entropy_term
 from clampz._kernels.mean_field_tables import softmax
 from clampz._kernels.messages import ADDITIONS_COVERED
@@ -54,7 +54,7 @@ def update_variables(first, last, q, theta, table, graph):
             softmax(q, begin, num_i, b)
 
 
-@kernel
+@part
 def _add_expectations(f, place, begin, q, table, graph, weight):
     """Add to q[begin + x] what factor f is worth on average where its variable at `place` is in state x; that
     variable's own q is not read."""
@@ -73,7 +73,7 @@ def _add_expectations(f, place, begin, q, table, graph, weight):
         _next(digits, first, graph)
 
 
-@kernel
+@part
 def _next(digits, first, graph):
     """The configuration after this one."""
     for p in range(digits.size - 1, -1, -1):

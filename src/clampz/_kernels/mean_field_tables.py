@@ -8,16 +8,16 @@ table    (tables,) theta_ij in both directions, hard zeros replaced by -HARD
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 from clampz._kernels.mean_field import entropy_term
-from clampz._kernels.messages import ADDITIONS_COVERED
+from clampz._kernels.messages import ADDITIONS_COVERED, piece_end
 from clampz._kernels.simd_math import EXP_LIMIT, exp, lost_in_sum
 
 # Stands for an infinite penalty in a sum: beyond all potentials that matter, and zero times it is still zero.
 HARD = 1e30
 
 
-@kernel
+@part
 def softmax(q, first, num_states, b):
     """Log weights in q[first : first + num_states, b] to probabilities, which add up to 1 within two roundings however
     many they are: potentials are weighed with them, and a bound must not gain by what is too much."""
@@ -46,9 +46,18 @@ def softmax_all(q, state_start):
 
 
 @kernel
-def update_slots(first, last, q, theta, table, graph):
-    """One coordinate step in each of the slots first..last-1: q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y
-    q_j(y) theta_ij(x, y))."""
+def sweep(ranges, num_sweeps, q, theta, table, graph):
+    """A coordinate step in each of the slots of all ranges, so many times; `ranges` as in `messages`."""
+    for _ in range(num_sweeps):
+        for k in range(ranges.shape[0]):
+            last, step = ranges[k, 1], ranges[k, 2]
+            for first in range(ranges[k, 0], last, step):
+                _update(first, piece_end(first, last, step), q, theta, table, graph)
+
+
+@part
+def _update(first, last, q, theta, table, graph):
+    """q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y q_j(y) theta_ij(x, y))."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]
@@ -74,32 +83,6 @@ def update_slots(first, last, q, theta, table, graph):
                             q[at + x, b] += t * q[from_j + y, b]
         for b in range(num_lanes):
             softmax(q, at, num_i, b)
-
-
-@kernel
-def update_classes(class_start, q, theta, table, graph):
-    """One colour class after another, or parts of them."""
-    for k in range(class_start.size - 1):
-        update_slots(class_start[k], class_start[k + 1], q, theta, table, graph)
-
-
-@kernel
-def sweep_classes(class_start, num_sweeps, q, theta, table, graph):
-    """Sweeps over all slots: the colour classes of the core, then the pendant trees, outwards from the core and
-    back."""
-    core = class_start[class_start.size - 1]
-    n = graph.start.size - 1
-    for _ in range(num_sweeps):
-        update_classes(class_start, q, theta, table, graph)
-        update_in_turn(n - 1, core - 1, -1, q, theta, table, graph)
-        update_in_turn(core, n, 1, q, theta, table, graph)
-
-
-@kernel
-def update_in_turn(first, last, step, q, theta, table, graph):
-    """Update slots that may be neighbours: first, first + step, ... up to `last`, which is excluded."""
-    for i in range(first, last, step):
-        update_slots(i, i + 1, q, theta, table, graph)
 
 
 @kernel
@@ -176,7 +159,7 @@ def feasible_configuration(possible, preference, graph, table, max_steps, flag):
     return chosen if i == n else np.empty(0, dtype=np.int64)
 
 
-@kernel
+@part
 def _block(i, x, change, blocked, graph, table):
     for e in range(graph.start[i], graph.start[i + 1]):
         j = graph.tail[e]
@@ -188,7 +171,7 @@ def _block(i, x, change, blocked, graph, table):
                 blocked[from_j + y] += change
 
 
-@kernel
+@part
 def _neighbours_alive(i, chosen, possible, blocked, graph):
     for e in range(graph.start[i], graph.start[i + 1]):
         j = graph.tail[e]

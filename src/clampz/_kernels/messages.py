@@ -12,6 +12,8 @@ w        (2m, R)  W / (2 rho) of each message's edge
 rho      (2m, R)  counting number of each message's edge
 gain     (2m, R)  how much of a message's change its head's total takes: rho for TRW, 1 / c_i in Bethe's inner loop
 free     (n, B)   1, or 0 where the lane has the variable clamped; (0, 0) where no lane has any
+ranges   (k, 3)   slots that are updated one range after another: first, first + step, ... before last, |step| at a
+                  time, which must not be neighbours of each other
 
 One update, with h = total_j - u_ij the log-odds of the cavity belief of j:
 
@@ -24,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 from clampz._kernels.simd_math import EXP_LIMIT, clip, exp, log_ratio, lost_in_sum, sigmoid, softplus
 
 # From this many lanes on, a loop over lanes fills the vector registers by itself.
@@ -71,28 +73,42 @@ def message_short(h, s, c):
     return log_ratio(s + c * e, c + s * e)
 
 
-@kernel
-def update_slots(first, last, u, total, weights, keep, graph):
-    """Recompute all messages into the slots first..last-1, which must not be neighbours of each other."""
-    if u.shape[1] >= FULL_LANES:
-        _update_full_lanes(first, last, u, total, weights, keep, graph)
-    elif u.shape[1] == 1:
-        _update_single(
-            first,
-            last,
-            u.ravel(),
-            total.ravel(),
-            weights.w.ravel(),
-            weights.gain.ravel(),
-            weights.free.ravel(),
-            keep[0],
-            graph,
-        )
-    else:
-        _update_gathered(first, last, u, total, weights, keep, graph)
+@inline
+def piece_end(at, last, step):
+    """Where the piece of a range that begins at a slot ends."""
+    return min(at + step, last) if step > 0 else at + 1
 
 
 @kernel
+def sweep(ranges, num_sweeps, u, total, weights, keep, graph):
+    """Recompute all messages into the slots of all ranges, so many times.
+
+    One kernel for all sweeps: what calls another is compiled with all of that again.
+    """
+    for _ in range(num_sweeps):
+        for k in range(ranges.shape[0]):
+            last, step = ranges[k, 1], ranges[k, 2]
+            for first in range(ranges[k, 0], last, step):
+                end = piece_end(first, last, step)
+                if u.shape[1] >= FULL_LANES:
+                    _update_full_lanes(first, end, u, total, weights, keep, graph)
+                elif u.shape[1] == 1:
+                    _update_single(
+                        first,
+                        end,
+                        u.ravel(),
+                        total.ravel(),
+                        weights.w.ravel(),
+                        weights.gain.ravel(),
+                        weights.free.ravel(),
+                        keep[0],
+                        graph,
+                    )
+                else:
+                    _update_gathered(first, end, u, total, weights, keep, graph)
+
+
+@part
 def _update_full_lanes(first, last, u, total, weights, keep, graph):
     w, _, gain, free = weights
     start, tail, reverse, _ = graph
@@ -135,7 +151,7 @@ def _update_full_lanes(first, last, u, total, weights, keep, graph):
                     total[i, b] += gain[e, b] * d
 
 
-@kernel
+@part
 def _update_single(first, last, u, total, w, gain, free, keep, graph):
     """The same for a single lane: the loop over messages takes the place of the loop over lanes, a chunk at a time."""
     start, tail, reverse, _ = graph
@@ -157,7 +173,7 @@ def _update_single(first, last, u, total, w, gain, free, keep, graph):
             total[i] += gain[e] * d
 
 
-@kernel
+@part
 def _update_gathered(first, last, u, total, weights, keep, graph):
     """The same for a few lanes: gather a chunk of messages, then one flat pass."""
     w, _, gain, free = weights
@@ -196,20 +212,6 @@ def _update_gathered(first, last, u, total, weights, keep, graph):
                 d = keep[b] * (h[k + b] - u[e, b])
                 u[e, b] += d
                 total[i, b] += gain[e, 0 if shared else b] * d
-
-
-@kernel
-def update_classes(class_start, u, total, weights, keep, graph):
-    """One colour class after another, or parts of them."""
-    for k in range(class_start.size - 1):
-        update_slots(class_start[k], class_start[k + 1], u, total, weights, keep, graph)
-
-
-@kernel
-def sweep_classes(class_start, num_sweeps, u, total, weights, keep, graph):
-    """Sweeps over the core."""
-    for _ in range(num_sweeps):
-        update_classes(class_start, u, total, weights, keep, graph)
 
 
 @kernel

@@ -14,15 +14,15 @@ is done again in the log domain.
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
-from clampz._kernels.messages import ADDITIONS_COVERED
+from clampz._kernels.jit import kernel, part
+from clampz._kernels.messages import ADDITIONS_COVERED, piece_end
 from clampz._kernels.simd_math import EXP_LIMIT, exp, log, lost_in_sum
 
 # A sum below this may have lost terms to underflow, and is done again in the log domain.
 SMALLEST_SUM = 1e-250
 
 
-@kernel
+@part
 def _send(e, i, messages, total, potentials, graph, scratch, out):
     """log sum_xj factor cavity into out (states of head, B), less shift[e]; 0 where the head's state is ruled out."""
     j = graph.tail[e]
@@ -63,7 +63,7 @@ def _send(e, i, messages, total, potentials, graph, scratch, out):
             _send_in_logs(e, i, np.int64(b), messages, total, potentials, graph, out)
 
 
-@kernel
+@part
 def _send_in_logs(e, i, b, messages, total, potentials, graph, out):
     """The same sum for lane b in the log domain: slow, and right for any finite potentials."""
     j = graph.tail[e]
@@ -96,7 +96,7 @@ def _send_in_logs(e, i, b, messages, total, potentials, graph, out):
         out[x, b] = top + log(s) - potentials.shift[e]
 
 
-@kernel
+@part
 def _take_up(e, i, messages, total, potentials, keep, graph, scratch, out):
     """Move message e towards `out`, normalised to a largest entry of 0, and its head's total with it."""
     num_lanes = messages.shape[1]
@@ -119,7 +119,7 @@ def _take_up(e, i, messages, total, potentials, keep, graph, scratch, out):
             total[first_i + x, b] += gain * d
 
 
-@kernel
+@part
 def _scratch(graph, num_lanes):
     """Working memory of `_send`, and a place for what it sends."""
     most = 0
@@ -131,21 +131,39 @@ def _scratch(graph, num_lanes):
 
 
 @kernel
-def update_slots(first, last, messages, total, potentials, keep, graph):
-    """Recompute all messages into the slots first..last-1, which must not be neighbours of each other."""
+def sweep(ranges, num_sweeps, messages, total, potentials, keep, graph):
+    """Recompute all messages into the slots of all ranges, so many times."""
     scratch, out = _scratch(graph, messages.shape[1])
-    if messages.shape[1] == 1:
-        _update_single(
-            first, last, messages.ravel(), total.ravel(), potentials, keep[0], graph, scratch[0].ravel(), out.ravel()
-        )
-        return
+    for _ in range(num_sweeps):
+        for k in range(ranges.shape[0]):
+            last, step = ranges[k, 1], ranges[k, 2]
+            for first in range(ranges[k, 0], last, step):
+                end = piece_end(first, last, step)
+                if messages.shape[1] == 1:
+                    _update_single(
+                        first,
+                        end,
+                        messages.ravel(),
+                        total.ravel(),
+                        potentials,
+                        keep[0],
+                        graph,
+                        scratch[0].ravel(),
+                        out.ravel(),
+                    )
+                else:
+                    _update_lanes(first, end, messages, total, potentials, keep, graph, scratch, out)
+
+
+@part
+def _update_lanes(first, last, messages, total, potentials, keep, graph, scratch, out):
     for i in range(first, last):
         for e in range(graph.start[i], graph.start[i + 1]):
             _send(e, i, messages, total, potentials, graph, scratch, out)
             _take_up(e, i, messages, total, potentials, keep, graph, scratch, out)
 
 
-@kernel
+@part
 def _update_single(first, last, messages, total, potentials, keep, graph, cavity, out):
     """The same for a single lane, with flat arrays: the loops over states take the place of the loop over lanes."""
     for i in range(first, last):
@@ -198,20 +216,6 @@ def _update_single(first, last, messages, total, potentials, keep, graph, cavity
                 d = keep * (new - messages[entry + x])
                 messages[entry + x] += d
                 total[first_i + x] += gain * d
-
-
-@kernel
-def update_classes(class_start, messages, total, potentials, keep, graph):
-    """One colour class after another, or parts of them."""
-    for k in range(class_start.size - 1):
-        update_slots(class_start[k], class_start[k + 1], messages, total, potentials, keep, graph)
-
-
-@kernel
-def sweep_classes(class_start, num_sweeps, messages, total, potentials, keep, graph):
-    """Sweeps over the core."""
-    for _ in range(num_sweeps):
-        update_classes(class_start, messages, total, potentials, keep, graph)
 
 
 @kernel
@@ -289,7 +293,7 @@ def node_terms(first, last, theta, messages, total, potentials, graph, log_norm,
             )
 
 
-@kernel
+@part
 def _log_sum(values, begin, end, b):
     top = -np.inf
     for s in range(begin, end):
@@ -355,7 +359,7 @@ def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
             )
 
 
-@kernel
+@part
 def _disagreement(sent, messages, total, entry, begin, num_states, log_z, log_norm, b):
     """Largest log ratio of a pair's marginal to the belief, and their largest difference in probability."""
     ratio = 0.0

@@ -14,13 +14,12 @@ does not have, and the innermost loops run over contiguous entries.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from clampz._kernels.jit import inline
+from clampz._kernels.jit import inline, part_with
 
 # Sums vectorise only where the compiler may reorder them; beliefs are finite.
-reducing = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+reducing = part_with("reassoc")
 
 # What a block is of the small table: all of one entry, as it stands there, or anything else.
 CONSTANT, CONTIGUOUS, GATHER = 0, 1, 2

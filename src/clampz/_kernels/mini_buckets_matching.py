@@ -51,8 +51,15 @@ def match(layout, theta, x, p, matching, lane):
 
 @part
 def clique_of(layout, link):
-    """The clique that a link is of."""
-    return np.searchsorted(layout.link_start, link, side="right") - 1
+    """The clique that a link is of: the last one whose links begin there or before."""
+    first, last = 0, layout.link_start.size - 1
+    while last - first > 1:
+        middle = (first + last) // 2
+        if layout.link_start[middle] <= link:
+            first = middle
+        else:
+            last = middle
+    return first
 
 
 @part
@@ -75,7 +82,8 @@ def fill_power_marginals(layout, link, matching, lane, out):
     top, total = np.full(out.size, -np.inf), np.zeros(out.size)
     for summing in (False, True):
         if summing and matching != MATCHED:
-            out[:] = top
+            for i in range(out.size):
+                out[i] = top[i]
             return c
         size, _, num_shared, num_other = enter(sizes, strides, lane.scratch)
         place_small = 0

@@ -32,7 +32,8 @@ def fill_maxima(layout, theta, size, roundings, x, lane, flag):
         fill_psi(layout, theta, x, c, lane)
         m = lane.message[layout.message_start[c] : layout.message_start[c + 1]]
         psi = lane.table[layout.table_start[c] : layout.table_start[c + 1]]
-        m[:] = psi[: m.size]
+        for r in range(m.size):
+            m[r] = psi[r]
         for k in range(1, layout.sizes[layout.scope_start[c]]):
             row = psi[k * m.size : (k + 1) * m.size]
             for r in range(m.size):

@@ -20,9 +20,8 @@ flag     (1,)   raised from outside when the run is over; looked at before every
 import math
 
 import numpy as np
-from numba import njit
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part_with
 from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MESSAGE, NOTHING, STOPPED
 from clampz._kernels.mini_buckets_links import add_to, sum_onto
 from clampz._kernels.mini_buckets_matching import match
@@ -40,7 +39,7 @@ LARGEST_SHIFT = 1e100
 MORE_ROUNDINGS = 8.0
 
 # Maxima vectorise only where the compiler may leave nan aside.
-reducing = njit(nogil=True, error_model="numpy", fastmath={"reassoc", "nnan", "nsz", "contract"})
+reducing = part_with("reassoc", "nnan")
 
 
 @inline

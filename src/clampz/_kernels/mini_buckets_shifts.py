@@ -10,7 +10,7 @@ flag                (1,)       raised from outside when the run is over; looked 
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.jit import kernel, part
 
 # Cliques of a bucket up to which all pairs have shifts, unless others imply them; beyond, those of a spanning tree.
 ALL_PAIRS = 4
@@ -18,7 +18,7 @@ ALL_PAIRS = 4
 JOINED = 128
 
 
-@inline
+@part
 def _by_position(scope, begin, end, position):
     """Sort variables by when they are eliminated."""
     for p in range(begin + 1, end):
@@ -122,7 +122,7 @@ def _add_shared(pool, low, high, used, size, states, limit, holders, own, c):
     return kept, size
 
 
-@inline
+@part
 def _common(scope, low, high, mark, now, states):
     """Entries of a table over the variables of a scope that are marked."""
     size = 1.0

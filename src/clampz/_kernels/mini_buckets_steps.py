@@ -16,7 +16,8 @@ def fill_direction(steps, changes, curvature, newest, num_kept, gradient, length
     others are known."""
     memory = curvature.size
     shares = np.empty(memory)
-    out[:] = gradient
+    for j in range(out.size):
+        out[j] = gradient[j]
     for k in range(num_kept):
         at = (newest - k) % memory
         shares[at] = dot(steps[at], out) / curvature[at]

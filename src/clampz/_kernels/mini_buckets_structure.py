@@ -70,7 +70,7 @@ def _longer(array, size):
     return longer
 
 
-@inline
+@part
 def _list_places(f, first, number, from_place):
     """Put the places of a function on the lists of their variables."""
     for p in range(from_place, f.end[number]):
@@ -254,7 +254,7 @@ def _mini_buckets(f, chosen, v, states, limit, member_of, bucket, entries, head,
     return count, used
 
 
-@inline
+@part
 def _leave(member_of, p, member, after, b):
     """The variables linked from p are in the mini-bucket of bit b no more."""
     while p >= 0:

@@ -29,7 +29,9 @@ def power_sum(psi, num_states, weight, m, entropy, total):
 
 @part
 def power_sum_of_two(psi, weight, m, entropy):
-    """With e = exp(-|psi_0 - psi_1| / |w|): m = M + w log(1 + e), M the larger one, or for w < 0 the smaller.
+    """With e = exp(-|psi_0 - psi_1| / |w|): m = M + w log(1 + e), M the larger one, or for w < 0 the smaller: the first
+    where (psi_0 - psi_1) / w >= 0, which is told without a choice between two calls that this compiler's vectors may
+    get wrong.
 
     log(1 + e) = 2 atanh(z), z = e / (2 + e), or ln 2 more of z = (e - 1) / (3 + e): with 1 / (1 + e), for p, that
     is one division in all.
@@ -37,7 +39,6 @@ def power_sum_of_two(psi, weight, m, entropy):
     R = m.size
     first, second = psi[:R], psi[R:]
     inverse = 1.0 / weight
-    positive = weight > 0.0
     for r in range(R):
         a = max(first[r], LOWEST)
         b = max(second[r], LOWEST)
@@ -50,7 +51,7 @@ def power_sum_of_two(psi, weight, m, entropy):
         divided = 1.0 / (s * below)
         z = (e - (1.0 if near_two else 0.0)) * (s * divided)
         log_s = twice_atanh(z) + (LN2 if near_two else 0.0)
-        M = max(a, b) if positive else min(a, b)
+        M = a if d >= 0.0 else b
         m[r] = M + weight * log_s if M > LOWEST else -np.inf
         larger = below * divided
         smaller = e * larger
@@ -67,7 +68,6 @@ def power_sum_of_many(psi, num_states, weight, m, entropy, total):
     """
     R = m.size
     inverse = 1.0 / weight
-    positive = weight > 0.0
     for begin in range(0, R, total.size):
         end = min(begin + total.size, R)
         size = end - begin
@@ -79,7 +79,7 @@ def power_sum_of_many(psi, num_states, weight, m, entropy, total):
             row = psi[k * R + begin : k * R + end]
             for r in range(size):
                 x = max(row[r], LOWEST)
-                M[r] = max(M[r], x) if positive else min(M[r], x)
+                M[r] = x if (x - M[r]) * inverse > 0.0 else M[r]
         for r in range(size):
             H[r] = 0.0
             s[r] = 0.0

@@ -9,7 +9,7 @@ flag        (1,)        raised from outside when the run is over
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 
 # How far from its middle a range may be cut, as a share of it.
 OFF_MIDDLE = 0.12
@@ -17,7 +17,7 @@ OFF_MIDDLE = 0.12
 LOOK_EVERY = 1 << 16
 
 
-@kernel
+@part
 def _search(first, node, city_start, city_half, city_of, part, distance, queue, filled):
     """Breadth first from a city inside its part; returns the end of the queue, which begins at `filled`."""
     end = filled
@@ -37,14 +37,14 @@ def _search(first, node, city_start, city_half, city_of, part, distance, queue, 
     return end
 
 
-@kernel
+@part
 def _distances(first, node, city_start, city_half, city_of, part, distance, queue, members):
     for p in range(members.size):
         distance[members[p]] = -1
     return _search(first, node, city_start, city_half, city_of, part, distance, queue, 0)
 
 
-@kernel
+@part
 def _by_difference(members, one, other, key_count, out):
     """Members sorted by the difference of two distances; those of one difference in the order they had."""
     k = members.size
@@ -61,7 +61,7 @@ def _by_difference(members, one, other, key_count, out):
         key_count[place] += 1
 
 
-@kernel
+@part
 def _best_cut(ranked, node, city_start, city_half, city_of, part, taken):
     """(edges cut, where): the best place near the middle to cut a ranking in two."""
     k = ranked.size
@@ -179,12 +179,14 @@ def dissect(city_start, city_half, city_of, flag):
                     if cut < fewest:
                         fewest = cut
                         middle = where
-                        best_ranked[:k] = ranked[:k]
+                        for p in range(k):
+                            best_ranked[p] = ranked[p]
             _by_difference(members, distance[2], distance[3], key_count, ranked[:k])
             cut, where = _best_cut(ranked[:k], node, city_start, city_half, city_of, part, taken)
             if cut < fewest:
                 middle = where
-                best_ranked[:k] = ranked[:k]
+                for p in range(k):
+                    best_ranked[p] = ranked[p]
             for p in range(k):
                 members[p] = best_ranked[p]
         waiting[top, 0] = lo

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.jit import inline, kernel
+from clampz._kernels.jit import inline, kernel, part
 from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, STOPPED, eliminate_front
 from clampz._kernels.simd_math import lost_in_sum
 
@@ -60,11 +60,12 @@ class KeptColumns(NamedTuple):
 def _grown(array, size):
     """The same, with room for more."""
     more = np.empty(max(size, 2 * array.size), dtype=array.dtype)
-    more[: array.size] = array
+    for i in range(array.size):
+        more[i] = array[i]
     return more
 
 
-@kernel
+@part
 def _rows_of(t, tree, matrix, half, left_half, left_start, left_num, left_delayed):
     """The half-edges of a node's front, inner ones first; (how many, how many inner)."""
     low = tree.low[t]
@@ -108,7 +109,7 @@ def _rows_of(t, tree, matrix, half, left_half, left_start, left_num, left_delaye
     return size, inner
 
 
-@kernel
+@part
 def _join(low, high, p, q, value, skew):
     """Add a value to A[p, q]: to the imaginary part, or to high and low parts."""
     if p < q:
@@ -119,7 +120,7 @@ def _join(low, high, p, q, value, skew):
     high[p, q] += value
 
 
-@kernel
+@part
 def _assemble(t, tree, matrix, half, at, low, high, shift, left_half, left_start, left_num, left_first, left):
     """The front of a node."""
     skew = shift == 0.0
@@ -163,7 +164,7 @@ def _assemble(t, tree, matrix, half, at, low, high, shift, left_half, left_start
                 _join(low, high, i, j, matrix.weight[h >> 1], skew)
 
 
-@kernel
+@part
 def _first_met(t, h, tree, matrix):
     """Whether the two sides of an edge inside a node are in no child of it together."""
     if tree.children[t, 0] < 0:
@@ -260,7 +261,9 @@ def factorise(tree, matrix, shift, most, keep, flag):
                 status = OUT_OF_MEMORY
                 break
             more_left = np.empty((2, room))
-            more_left[:, :top] = left[:, :top]
+            for side in range(2):
+                for i in range(top):
+                    more_left[side, i] = left[side, i]
             left = more_left
         left_start[t] = half_top
         left_first[t] = top
@@ -276,7 +279,8 @@ def factorise(tree, matrix, shift, most, keep, flag):
             filled = kept_start[t]
             if filled + f > kept_half.size:
                 kept_half = _grown(kept_half, filled + f)
-            kept_half[filled : filled + f] = half
+            for i in range(f):
+                kept_half[filled + i] = half[i]
             kept_start[t + 1] = filled + f
             kept_done[t] = done
             filled = kept_first[t]

@@ -25,7 +25,7 @@ below the low part, a few units each, and the quotient's inverse is one step of 
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel, kernel_to_the_letter
+from clampz._kernels.jit import inline, part, part_to_the_letter
 from clampz._kernels.simd_math import lost_in_product, lost_in_sum
 
 DONE, STOPPED, NO_PIVOT, OUT_OF_MEMORY = 0, 1, 2, 3
@@ -49,7 +49,7 @@ def _size(low, high, i, j):
     return abs(low[i, j]) + abs(high[i, j])
 
 
-@kernel
+@part
 def _swap(low, high, half, rows, p, q, skew):
     """Exchange two rows and columns of the lower triangle."""
     if p == q:
@@ -73,7 +73,7 @@ def _swap(low, high, half, rows, p, q, skew):
         high[j, p], high[j, q] = high[j, q], high[j, p]
 
 
-@kernel
+@part
 def _rook(low, high, k, end):
     """Two rows from k up to end whose common entry is the largest in both."""
     p = k
@@ -94,7 +94,7 @@ def _rook(low, high, k, end):
         size = best
 
 
-@kernel
+@part
 def _shifted_columns(re, im, k, L, x):
     """l = x P^-1; returns det P, or 0 where the pair is none."""
     a = re[k, k]
@@ -118,7 +118,7 @@ def _shifted_columns(re, im, k, L, x):
     return det
 
 
-@kernel
+@part
 def _shifted_update(re, im, k, L, x):
     """f_ij - l_i1 conj(x_j1) - l_i2 conj(x_j2)."""
     for i in range(k + 2, re.shape[0]):
@@ -131,7 +131,7 @@ def _shifted_update(re, im, k, L, x):
             im[i, j] -= l1i * x[0, j] - l1r * x[1, j] + l2i * x[2, j] - l2r * x[3, j]
 
 
-@kernel_to_the_letter
+@part_to_the_letter
 def _skew_columns(low, high, k, L, x):
     """l = (-x2 / b, x1 / b); returns -b^2, or 0 where the pair is none."""
     b = high[k + 1, k]
@@ -156,7 +156,7 @@ def _skew_columns(low, high, k, L, x):
     return -b * b
 
 
-@kernel_to_the_letter
+@part_to_the_letter
 def _skew_update(low, high, k, L, x):
     """f_ij + l_i1 x_j1 + l_i2 x_j2."""
     for i in range(k + 2, low.shape[0]):
@@ -184,7 +184,7 @@ def _skew_update(low, high, k, L, x):
             low[i, j] = (s - (t - part)) + (small - part)
 
 
-@kernel
+@part
 def _sum_rows(low, high, k, rows):
     """From row and column k on."""
     for i in range(k, low.shape[0]):
@@ -195,7 +195,7 @@ def _sum_rows(low, high, k, rows):
             rows[j] += s
 
 
-@kernel
+@part
 def eliminate_front(low, high, half, num_inner, skew, L, x, rows, error):
     """(status, rows eliminated, sum of log |det P|, its rounding)."""
     f = half.size

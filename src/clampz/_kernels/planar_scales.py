@@ -17,7 +17,7 @@ heap        (H, 2)     columns by their distance from the row at hand, smallest 
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 
 # Columns that are looked at for a row at most; beyond, it is left as it is: scales stay those of no larger entry.
 MOST_COLUMNS = 1 << 13
@@ -25,7 +25,7 @@ MOST_COLUMNS = 1 << 13
 LOOK_EVERY = 16
 
 
-@kernel
+@part
 def _push(distance, column, heap_distance, heap_column, size):
     at = size
     while at > 0:
@@ -40,7 +40,7 @@ def _push(distance, column, heap_distance, heap_column, size):
     return size + 1
 
 
-@kernel
+@part
 def _pop(heap_distance, heap_column, size):
     """(distance, column, size): the smallest leaves."""
     distance = heap_distance[0]
@@ -63,7 +63,7 @@ def _pop(heap_distance, heap_column, size):
     return distance, column, size
 
 
-@kernel
+@part
 def _begin(log_weight, city_start, city_half, u, v, column, row):
     """Duals that hold, and the edges that are matched side to side from the beginning."""
     for e in range(log_weight.size):

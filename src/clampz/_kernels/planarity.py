@@ -20,7 +20,7 @@ flag        (1,)     raised from outside when the run is over
 import numpy as np
 
 from clampz._kernels.graph import neighbour_lists
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, part
 
 NOT_PLANAR, PLANAR, STOPPED = 0, 1, 2
 # Steps of a search between two looks at the flag, less than a millisecond.
@@ -29,7 +29,7 @@ LOOK_EVERY = 1 << 14
 LEFT_LOW, LEFT_HIGH, RIGHT_LOW, RIGHT_HIGH = 0, 1, 2, 3
 
 
-@kernel
+@part
 def _settle(k, tail, parent, height, low, low2, nesting):
     """An edge is done: where it is nested, and what its parent edge returns to by it."""
     v = tail[k]
@@ -45,7 +45,7 @@ def _settle(k, tail, parent, height, low, low2, nesting):
             low2[e] = min(low2[e], low2[k])
 
 
-@kernel
+@part
 def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting, flag):
     """The depth-first search; returns whether it was done."""
     n = start.size - 1
@@ -88,7 +88,7 @@ def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting,
     return True
 
 
-@kernel
+@part
 def _out_edges(num_variables, tail, key, lowest, highest):
     """The edges out of each variable, sorted by key: counted twice, by key and by tail."""
     m = tail.size
@@ -115,12 +115,12 @@ def _out_edges(num_variables, tail, key, lowest, highest):
     return start, out
 
 
-@kernel
+@part
 def _conflicts(high, k, low):
     return high >= 0 and low[high] > low[k]
 
 
-@kernel
+@part
 def _swap_sides(pair):
     for c in range(2):
         kept = pair[c]
@@ -128,7 +128,7 @@ def _swap_sides(pair):
         pair[c + 2] = kept
 
 
-@kernel
+@part
 def _add_constraints(k, e, pairs, top, bottom, low, low_edge, ref):
     """Edge k returns below e, as edges before it do: those of its return edges that must be on one side, against those
     of the others that must be on the other.  Returns the new top of the stack, -1 where that cannot be."""
@@ -173,7 +173,7 @@ def _add_constraints(k, e, pairs, top, bottom, low, low_edge, ref):
     return top
 
 
-@kernel
+@part
 def _lowest(pair, low):
     if pair[LEFT_LOW] < 0:
         return low[pair[RIGHT_LOW]]
@@ -182,7 +182,7 @@ def _lowest(pair, low):
     return min(low[pair[LEFT_LOW]], low[pair[RIGHT_LOW]])
 
 
-@kernel
+@part
 def _trim(pair, mine, other, u, head, ref, side):
     """Back edges into u leave an interval: `mine` and `other` are where the two begin."""
     while pair[mine + 1] >= 0 and head[pair[mine + 1]] == u:
@@ -193,7 +193,7 @@ def _trim(pair, mine, other, u, head, ref, side):
         pair[mine] = -1
 
 
-@kernel
+@part
 def _leave(e, pairs, top, tail, head, height, low, ref, side):
     """The search goes back along e: back edges into its tail end here.  Returns the new top of the stack."""
     u = tail[e]
@@ -212,7 +212,7 @@ def _leave(e, pairs, top, tail, head, height, low, ref, side):
     return top
 
 
-@kernel
+@part
 def _test(start, out, tail, head, parent, height, low, ref, side, flag):
     """Whether back edges can be put on two sides; NOT_PLANAR, PLANAR or STOPPED."""
     n = start.size - 1
@@ -268,7 +268,7 @@ def _test(start, out, tail, head, parent, height, low, ref, side, flag):
     return PLANAR
 
 
-@kernel
+@part
 def _resolve_sides(ref, side):
     """Sides relative to other edges become sides."""
     chain = np.empty(ref.size, dtype=np.int32)
@@ -285,7 +285,7 @@ def _resolve_sides(ref, side):
             ref[e] = -1
 
 
-@kernel
+@part
 def _insert(h, before, onward, back):
     """Half-edge h goes directly before another around their variable."""
     last = back[before]
@@ -295,7 +295,7 @@ def _insert(h, before, onward, back):
     back[before] = h
 
 
-@kernel
+@part
 def _rotations(start, out, edges, tail, head, parent, side):
     """The half-edges around each variable, in a circle."""
     n = start.size - 1

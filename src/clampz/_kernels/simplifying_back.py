@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clampz._kernels.bits import uniform_of
 from clampz._kernels.jit import kernel, part
 from clampz._kernels.simplifying_pools import EQUAL, FIXED, LEFT, NEVER, STAMP, STAYS, SUMMED, SUMS
 from clampz._kernels.simplifying_rules import smallest_around
@@ -384,7 +385,7 @@ def choose(pools, r, states, seed, maximum):
             for y in range(num_states):
                 row[y] = math.exp(row[y] - top)
                 total += row[y]
-            left = uniform(seed, r * states.shape[0] + i) * total
+            left = uniform_of(seed, r * states.shape[0] + i) * total
             for y in range(num_states):
                 if row[y] > 0.0:
                     x = y
@@ -395,13 +396,3 @@ def choose(pools, r, states, seed, maximum):
         while pools.states[place].gone <= time or rank[begin[num_axes] + place - pools.variables[v].first] != x:
             place += 1
         states[i, v] = place - pools.variables[v].first
-
-
-@part
-def uniform(seed, number):
-    """A number from 0 to 1, the same for the same arguments (SplitMix64)."""
-    z = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return (z >> np.uint64(11)) * 2.0**-53

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels.jit import kernel, part
+from clampz._kernels.records import record
 from clampz._kernels.simd_math import lost_in_sum
 
 # What became of a variable: it is there; it has one state left; it is a function of another; it is summed out.
@@ -35,10 +36,6 @@ MOST_AXES = 32
 MOST_PARTS = 64
 
 
-def _record(**types: str) -> np.dtype[Any]:
-    return np.dtype([(name, kind) for kind, names in types.items() for name in names.split()], align=True)
-
-
 # One record per variable:
 #   first, last          where its states begin and end in `states`; its unary table begins at the same place of `table`
 #   map                  of a function of another: where in `numbers`
@@ -50,7 +47,7 @@ def _record(**types: str) -> np.dtype[Any]:
 #   mark, axis           scratch: whether it is in a scope, and where in a table
 #   shrinks, waits       whether it is in the lists of those whose states have become fewer, or that may be summed out
 # and, nothing to do with it, place k of three lists: the order of leaving, and these two.
-VARIABLE = _record(
+VARIABLE = record(
     i8="first last map",
     i4="states keep fate to by time left edges larger num_edges num_larger mark axis shrinks waits order shrink ring",
 )
@@ -62,16 +59,14 @@ VARIABLE = _record(
 #   pinned, alone        whether its scope must stay together; whether no other is known to be around it
 #   supports, shapes     whether it is in the lists of those that may support fewer states, or whose shape has changed
 # and, nothing to do with it, place k of these two lists.
-FACTOR = _record(
-    i8="table size", i4="begin end arity into support shape", i1="alive zeros pinned alone supports shapes"
-)
+FACTOR = record(i8="table size", i4="begin end arity into support shape", i1="alive zeros pinned alone supports shapes")
 # One record per slot: its variable, or -1; its factor; its neighbours in the list of its variable, or -1.
-SLOT = _record(i4="variable factor following before")
+SLOT = record(i4="variable factor following before")
 # One record per state: when it went, or NEVER; the factor that has no support for it, or -1.
-STATE = _record(i4="gone reason")
+STATE = record(i4="gone reason")
 # One record per sum: its variable; entries of what it left; where its factors begin in `numbers`, and where its other
 # variables begin and end.
-SUM = _record(i8="variable size parts axes end")
+SUM = record(i8="variable size parts axes end")
 
 # Places in `count`.  FIRST_SHAPE, RING: where these two lists begin, which go round; WIDEST: entries of the largest
 # table; IMPOSSIBLE, BY: a variable without a state, and the factor that shows it; PAIRWISE, PINS, MAXIMUM: what is

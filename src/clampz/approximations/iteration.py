@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple, Self
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels.messages import FULL_LANES
-from clampz.model.tables import columns, read_only
+from clampz.model.tables import columns
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.options import Options
 from clampz.watch import UNLIMITED, Overdue, Progress, StoppedBy, Watch
@@ -106,6 +107,11 @@ class Lanes(ABC):
     def _arrays(self) -> tuple[Any, ...]:
         """What the kernels of a sweep take."""
 
+    @cached_property
+    def ranges(self) -> Integers:
+        """(k, 3) what a sweep updates, as the kernels have it."""
+        return in_classes(self.layout.topology.class_start)
+
     @property
     def table_entries(self) -> int:
         """Entries of tables that a sweep goes through for each lane, beyond the values it updates."""
@@ -122,18 +128,15 @@ class Lanes(ABC):
         classes, arrays = self.layout.topology.class_start, self._arrays()
         threads = self.workers.num_threads if self.point.size >= MIN_RANGE else 1
         if threads == 1 and self.work < PART:
-            self.kernels.sweep_classes(classes, num_sweeps, *arrays)
+            self.kernels.sweep(self.ranges, num_sweeps, *arrays)
             return
 
         def update(part: tuple[int, int]) -> None:
             if watch.must_stop():
                 return
-            if threads > 1:  # a part of one class
-                self.kernels.update_slots(*part, *arrays)
-                return
-            first, last = part
+            first, last = part  # of one class, where threads share it
             inner = classes[(classes > first) & (classes < last)]
-            self.kernels.update_classes(read_only(np.concatenate([[first], inner, [last]])), *arrays)
+            self.kernels.sweep(in_classes(np.concatenate([[first], inner, [last]])), 1, *arrays)
 
         together = pairwise(classes.tolist()) if threads > 1 else [(0, int(classes[-1]))]
         stretches = [self._stretches(first, last, threads) for first, last in together]
@@ -152,7 +155,7 @@ class Lanes(ABC):
         return cut(first, last, max(least, 1 + int(share / PART)))
 
     def _sweep_pendants(self, watch: Watch) -> None:  # noqa: B027 (messages away from the core wait until looked at)
-        """Update what is away from the core, where `sweep_classes` does."""
+        """Update what is away from the core, where a sweep does."""
 
     def _terms(
         self, kernel: Callable[..., None], size: int, *arrays: Any, watch: Watch = UNLIMITED, entries: int = 1
@@ -174,6 +177,11 @@ class Lanes(ABC):
     @abstractmethod
     def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
         """Look at the lanes.  Raises Overdue where that takes too long."""
+
+
+def in_classes(start: Integers) -> Integers:
+    """Ranges of slots as kernels have them (first, last, step), one for each colour class, all of it at a time."""
+    return np.stack([start[:-1], start[1:], np.diff(start)], axis=1)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from clampz.approximations.iteration import (
     Evaluation,
     Lanes,
     best_of_starts,
+    in_classes,
     iterate,
     solve_in_blocks,
 )
@@ -136,14 +138,20 @@ class MeanFieldLanes(Lanes):
     def _arrays(self) -> tuple[Any, ...]:
         return self.point, self.layout.theta, self.weight, self.layout.graph
 
+    @cached_property
+    def ranges(self) -> Integers:
+        """The colour classes of the core, then the pendant trees."""
+        topology = self.layout.topology
+        return np.concatenate(
+            [in_classes(topology.class_start), _out_and_back([(topology.num_core, topology.num_variables)])]
+        )
+
     def _sweep_pendants(self, watch: Watch) -> None:
         topology, arrays = self.layout.topology, self._arrays()
-        stretches = self._stretches(topology.num_core, topology.num_variables)
-        ways = [(last - 1, first - 1, -1) for first, last in reversed(stretches)]
-        for way in ways + [(first, last, 1) for first, last in stretches]:
+        for way in _out_and_back(self._stretches(topology.num_core, topology.num_variables)):
             if watch.must_stop():
                 return
-            self.kernels.update_in_turn(*way, *arrays)
+            self.kernels.sweep(way[None], 1, *arrays)
 
     def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
         """The bound at the current point; `slack` is what it has gained since the last look."""
@@ -156,6 +164,12 @@ class MeanFieldLanes(Lanes):
         gained = np.maximum(look.value - self.last_value, 0.0)
         self.last_value = look.value
         return look._replace(slack=gained, drift=gained)
+
+
+def _out_and_back(stretches: list[tuple[int, int]]) -> Integers:
+    """(k, 3) stretches of pendant slots, slot by slot, outwards from the core and back."""
+    outwards = [(last - 1, first - 1, -1) for first, last in reversed(stretches)]
+    return np.array(outwards + [(first, last, 1) for first, last in stretches], dtype=np.int64).reshape(-1, 3)
 
 
 class BinaryField(MeanFieldLanes):

@@ -15,7 +15,22 @@ from collections.abc import Sequence
 
 from clampz._starting import imported
 from clampz._version import __version__
-from clampz.cli import bound, completion, convert, demo, generate, info, paper, plot, sample, scores, solve, sweep, uai
+from clampz.cli import (
+    bound,
+    completion,
+    convert,
+    demo,
+    generate,
+    info,
+    paper,
+    plot,
+    sample,
+    scores,
+    solve,
+    sweep,
+    uai,
+    warming,
+)
 from clampz.cli.arguments import Parser, with_negative_values
 from clampz.cli.exits import (
     BAD_INPUT,
@@ -30,6 +45,8 @@ from clampz.cli.exits import (
 from clampz.cli.streams import forget_output, is_broken_pipe, prepare_streams
 from clampz.errors import ClampzError, TooWideError
 
+# Those that answer at once, if the model is small.
+QUICK_COMMANDS = {"solve", "bound", "sample", "info", "scores", "demo"}
 COMMANDS = (solve, bound, sample, sweep, info, scores, plot, convert, generate, uai, demo, paper, completion)
 
 
@@ -48,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return BAD_INPUT
         said_by = f"clampz {args.command}"
         imported()
-        code: int = args.run(args)
+        first = argv is None and args.command in QUICK_COMMANDS and "-" not in sys.argv and warming.is_first()
+        answered = warming.run_first(sys.argv[1:]) if first else None
+        code: int = args.run(args) if answered is None else answered
         sys.stdout.flush()
         return code
     except TooWideError as error:

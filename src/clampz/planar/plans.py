@@ -108,9 +108,12 @@ class PlanarPlan:
     def _of_ising(cls, ising: Ising, marginals: bool, watch: Watch | None) -> Self | Unfit:
         n, edges = ising.num_spins, ising.edges
         each = SECONDS_PER_EDGE * (n + len(edges))  # more than any step takes
+        unfit = Unfit(NOT_PLANAR if not ising.has_fields else MARGINALS_OFF_FACE if marginals else FIELDS_OFF_FACE)
+        if len(edges) > max(3 * n - 6, 1):  # more than any planar graph has: no kernel is needed for that
+            return unfit
         status, follows = on(watch, each, embed, n, edges)
         if status != PLANAR:
-            return Unfit(NOT_PLANAR if not ising.has_fields else MARGINALS_OFF_FACE if marginals else FIELDS_OFF_FACE)
+            return unfit
         flip, num_components = _gauge(ising, watch, each)
         J = np.where(flip[edges[:, 0]] != flip[edges[:, 1]], -ising.J, ising.J)
         tails, city_start, city_half = on(watch, each, planar_cities.cities, edges, follows)
