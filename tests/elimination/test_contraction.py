@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numba import njit
 from test_plans import contracted
 
 import clampz as cz
@@ -25,11 +24,6 @@ from clampz.summing.plans import exact_cost
 from clampz.watch import NEVER, Watch
 
 EXACT = 1e-10
-
-
-@njit
-def first_step(plan, num_states, arena, scale, lists, blocks, logs, flag):
-    steps.step(plan, 0, num_states, arena, scale, lists, blocks, logs, flag)
 
 
 def one_step(rng, num_states, scopes, logs):
@@ -51,7 +45,7 @@ def one_step(rng, num_states, scopes, logs):
     if logs is not None:
         arena[:] = np.log(arena)
         scale[1] = 1.0
-    first_step(plan, num_states, arena, scale, steps.make_lists(len(num_states)), packed.make_blocks(), logs, NEVER)
+    steps.step(plan, 0, num_states, arena, scale, steps.make_lists(len(num_states)), packed.make_blocks(), logs, NEVER)
     found = arena[-sizes[2] :].reshape(num_states[axes[2]])
     wanted = np.einsum(tables[0], axes[0].tolist(), tables[1], axes[1].tolist(), axes[2].tolist(), optimize=False)
     return (np.exp(found) if logs is not None else found), wanted * scale[1]

@@ -23,7 +23,7 @@ import numpy as np
 from clampz._kernels import simd_math
 from clampz._kernels.contraction_packed import DEPTH, LISTED, inner_axes, multiply_blocks, offsets_along
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO
-from clampz._kernels.jit import inline, part
+from clampz._kernels.jit import inline, kernel, part
 
 # Entries of a run at most, and of summed axes, whose rows of `first` stay in the second cache meanwhile.
 LONGEST_RUN, SUMMED = 256, 256
@@ -271,7 +271,7 @@ def _logarithms(arena, out, first, second, size, run, in_first, in_second, row):
         target[run[0, i]] = high[i] + simd_math.log(total[i]) if high[i] > BELOW_ZERO else LOG_ZERO
 
 
-@part
+@kernel
 def step(plan, k, num_states, arena, scale, lists, blocks, logs, flag):
     """Step k.  Returns how many additions any of the terms of an entry goes through."""
     now = plan.steps[k]

@@ -180,7 +180,7 @@ def _turn(path: Path) -> Iterator[None]:
     it does not come to an end."""
     with ExitStack() as held:
         with suppress(OSError):
-            file = held.enter_context(path.open("a"))
+            file = held.enter_context(path.open("ab"))
             if not _locked(file):
                 with event.trigger_event(WAITING):
                     until = perf_counter() + PATIENCE
