@@ -268,7 +268,7 @@ def test_refusals():
         scores(model, "maxW+TRE", entropy="high")
     with pytest.raises(EvidenceError, match="unknown variable 'X9'"):
         scores(model, "maxW", clamped=["X9"])
-    with pytest.raises(OptionError, match="clamped: expected a collection of variables, found the string 'X1'"):
+    with pytest.raises(EvidenceError, match="clamped: expected a list of variables, by index or name, found 'X1'"):
         scores(model, "maxW", clamped="X1")
     with pytest.raises(OptionError, match="found all 8 clamped"):
         choose(model, np.ones(8), clamped=range(8))
