@@ -66,13 +66,13 @@ def _line(
     hollow: bool = False,
     settings: str = "paper",
 ) -> Line:
-    label = {"worst": "worst of ten", "best": "best of ten"}.get(selector, selector)
+    label = {"worst": "worst of ten", "best": "best of ten"}.get(selector, selector)  # of those that differ
     style: dict[str, Any] = {"linestyle": linestyle, "linewidth": linewidth}
     if marker:
         style |= {"marker": marker, "markersize": markersize, "markeredgewidth": 0.9 if hollow else edge}
     if hollow:
         style["markerfacecolor"] = "none"
-    return Line(label if settings == "paper" else f"{settings}: {label}", settings, selector, style)
+    return Line(label if settings == "paper" else SETTINGS[settings].title, settings, selector, style)
 
 
 LINES = (
@@ -82,9 +82,18 @@ LINES = (
     _line("maxW+TRE", "solid", 0.9, "^", 3.6),
     _line("pseudo-greedy", "solid", 0.9, ".", 4.5),
     _line("greedy", "solid", 0.7, "o", 6.0, hollow=True),
-    _line("maxW+TRE", (0, (2.2, 1.0)), 0.9, "D", 3.6, hollow=True, settings="ours"),
-    _line("pseudo-greedy", (0, (2.2, 1.0)), 0.9, "s", 5.0, hollow=True, settings="ours"),
 )
+# Our own settings beside the paper's, all by the same selector; they differ by marker.
+OWN_LINES = (
+    _line("maxW+TRE", "solid", 1.3, "^", 3.6)._replace(label=SETTINGS["paper"].title),
+    _line("maxW+TRE", (0, (4.0, 1.5)), 0.9, "o", 4.5, hollow=True, settings="restarts"),
+    _line("maxW+TRE", (0, (1.0, 1.2)), 1.2, "x", 4.0, edge=0.9, settings="parents"),
+    _line("maxW+TRE", (0, (4.0, 1.5)), 0.9, "s", 4.5, hollow=True, settings="weights"),
+    _line("maxW+TRE", (0, (6.0, 1.3, 1.2, 1.3)), 0.9, "d", 3.6, settings="branches"),
+    _line("maxW+TRE", "solid", 0.9, "D", 4.2, hollow=True, settings="ours"),
+)
+
+ORDER = {line.label: place for place, line in enumerate((*LINES, *OWN_LINES))}
 
 # The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and
 # whether standard errors are bars.
@@ -122,16 +131,28 @@ def mean_over_runs(values: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
     return mean, np.where(count > 1, error, np.nan), count
 
 
-def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None = None, zoom: bool = False) -> Drawn:
-    """Mean error against the number of clamps, with bands of a standard error; zoomed in, only Bethe has bands, and the
-    axis goes as far as they do."""
+def draw_errors(
+    ax: "Axes",
+    table: Table,
+    family: Family,
+    *,
+    title: str | None = None,
+    zoom: bool = False,
+    lines: tuple[Line, ...] = LINES,
+) -> Drawn:
+    """Mean error against the number of clamps, with bands of a standard error, of the runs that all lines have; zoomed
+    in, only Bethe has bands, and the axis goes as far as they do."""
     drawn: Drawn = set()
     extent: list[Floats] = []
-    for method, line in product(COLOURS, LINES):
-        mean, error, count = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings))
+    most, counts = 1, (len(table.runs(family.name, settings=line.settings)) for line in lines)
+    common = min(filter(None, counts), default=0)
+    for method, line in product(COLOURS, lines):
+        errors = table.shown(family.name, method, line.selector, settings=line.settings)
+        mean, error, count = mean_over_runs(errors[:common])
         if not count[1:].any():
             continue
         clamps, band = np.arange(len(mean)), np.nan_to_num(error)
+        most = max(most, len(mean) - 1)
         if method == "bethe" or not zoom:
             ax.fill_between(clamps, mean - band, mean + band, color=COLOURS[method], alpha=BAND, linewidth=0, zorder=1)
         drawn |= _draw_line(ax, method, line, clamps, mean)
@@ -144,9 +165,9 @@ def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None =
         low, high = np.nanmin(inside), np.nanmax(inside)
         margin = 0.12 * (high - low) or 0.1
         ax.set_ylim(low - margin, high + margin)
-    ax.set_xticks(range(6))
-    ax.set_xlim(-0.25, 5.25)
-    return drawn | _finish_family(ax, table, family, title, "errors", drawn)
+    ax.set_xticks(range(most + 1))
+    ax.set_xlim(-0.25, most + 0.25)
+    return drawn | _finish_family(ax, family, title, common, drawn)
 
 
 def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> Drawn:
@@ -168,27 +189,20 @@ def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = 
         return drawn
     ax.set_xscale("log")
     few_log_ticks(ax)
-    return drawn | {BARS} | _finish_family(ax, table, family, title, "times", drawn)
+    num_runs = len(table.runs(family.name, experiment="times"))
+    return drawn | {BARS} | _finish_family(ax, family, title, num_runs, drawn)
 
 
 def _draw_line(ax: "Axes", method: str, line: Line, x: NDArray[Any], y: Floats) -> Drawn:
-    ax.plot(x, y, color=COLOURS[method], zorder=2 + 0.1 * LINES.index(line), **line.style)
+    ax.plot(x, y, color=COLOURS[method], zorder=2 + 0.1 * ORDER[line.label], **line.style)
     return {line.label, method}
 
 
-def _finish_family(ax: "Axes", table: Table, family: Family, title: str | None, experiment: str, drawn: Drawn) -> Drawn:
+def _finish_family(ax: "Axes", family: Family, title: str | None, num_runs: int, drawn: Drawn) -> Drawn:
     """The line of no error and the title; whether Bethe's errors are without their sign."""
     ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
-    finish(ax, title or family.title, runs_text(table, family, experiment))
+    finish(ax, title or family.title, counted(num_runs, "run"))
     return {UNSIGNED} if family.mixed and "bethe" in drawn else set()
-
-
-def runs_text(table: Table, family: Family, experiment: str) -> str:
-    """How many runs of a family a panel shows."""
-    num, ours = (
-        len(table.runs(family.name, settings=settings, experiment=experiment)) for settings in ("paper", "ours")
-    )
-    return counted(num, "run") if not ours else f"{num} + {ours} ours"
 
 
 def few_log_ticks(ax: "Axes") -> None:
@@ -218,10 +232,10 @@ def finish(ax: "Axes", title: str, note: str = "") -> None:
         ax.locator_params(axis="y", nbins=6)
 
 
-def errors_cell(table: Table, family: Family, title: str | None = None, *, zoom: bool = False) -> Cell:
+def errors_cell(table: Table, family: Family, title: str | None = None, **how: Any) -> Cell:
     """A panel of `draw_errors`."""
     title, present = title or family.title, has_runs(table, family, "errors")
-    return Cell(title, present, lambda ax: draw_errors(ax, table, family, title=title, zoom=zoom))
+    return Cell(title, present, lambda ax: draw_errors(ax, table, family, title=title, **how))
 
 
 def times_cell(table: Table, family: Family, title: str | None = None) -> Cell:
@@ -300,7 +314,7 @@ def line_handles(seen: Drawn) -> list["Artist"]:
         for m in COLOURS
         if m in seen
     ]
-    order = sorted(reversed(LINES), key=lambda line: line.settings != "paper")
+    order = {line.label: line for line in (*reversed(LINES), *OWN_LINES)}.values()
     found += [Line2D([], [], color=INK, label=line.label, **line.style) for line in order if line.label in seen]
     if any(line.selector in ("best", "worst") and line.label in seen for line in LINES) or BARS not in seen:
         return [*found, band_entry()]
