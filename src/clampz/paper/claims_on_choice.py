@@ -248,8 +248,8 @@ def none_dominates(m: Measures) -> Verdict:
         f"method: {', '.join(f'{name} in {beaten[name]}' for name in order[:3])}; most often among the best of a run: "
     )
     text += listed({name: found[name] for name in ranking(found)[::-1][:3]})
-    holds = True if min(beaten.values()) else None
-    return judged(text, holds, found[order[0]].num_runs, "")
+    holds = True if beaten[order[0]] else False if beaten[order[1]] else None  # nobody beats the first
+    return judged(text, holds, found[order[0]].num_runs, f"{order[0]} is never beaten.")
 
 
 @claim("Appendix, section 10", "optimal")

@@ -120,7 +120,7 @@ LABELLED = tuple(
     Family(graph, SIZES[graph][0], (-6.0, 6.0), labels, potentials)
     for labels in (3, 5)
     for potentials in get_args(cz.generators.Potentials)
-    for graph in ("grid", "er", "complete")
+    for graph in ("grid", "complete")
 )
 EVERY = (*FAMILIES, *LABELLED)
 _BY_NAME = {family.name: family for family in EVERY}

@@ -155,8 +155,8 @@ def _figure(
     """A figure by what is drawn of which runs; the rest is in `figures.toml`."""
     said = TEXTS.get(name, {}) | texts
     draw = partial(draw, title=said["title"]) if experiments else draw
-    what = {"experiments": tuple(experiments), "families": tuple(families), "settings": tuple(settings)}
-    return PaperFigure(name=name, draw=draw, **said, **what)
+    runs = tuple(experiments), tuple(families), draw, tuple(settings)
+    return PaperFigure(name, said["group"], said["where"], said["title"], said["says"], *runs)
 
 
 def _made() -> Iterator[PaperFigure]:
@@ -203,4 +203,15 @@ def model_figures(families: Sequence[Family]) -> list[PaperFigure]:
         for kind in MODEL_TITLES
         for number, chunk in enumerate(chunks, 1)
     ]
-    return [*panels, _figure("success", partial(pooled.success, families=families), ["errors"], families, **texts)]
+    return [
+        *panels,
+        _figure(
+            "success",
+            partial(pooled.success, families=families),
+            ["errors"],
+            families,
+            group="pooled",
+            title="Agreement with pseudo-greedy",
+            **texts,
+        ),
+    ]

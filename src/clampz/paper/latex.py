@@ -1,6 +1,8 @@
 """Tables and figures for those who write papers: claims with verdicts, mean errors, and every figure with a caption."""
 
+import tomllib
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 
 from clampz.files import written_whole
@@ -10,30 +12,8 @@ from clampz.paper.settings import TITLES
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict, word_for
 
-ESCAPED = str.maketrans(
-    {**{c: f"\\{c}" for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\^{}", "\\": r"\textbackslash{}"}
-    | {
-        "−": "$-$",
-        "±": r"$\pm$",
-        "→": r"$\to$",
-        "≤": r"$\le$",
-        "≥": r"$\ge$",
-        "“": "``",
-        "”": "''",
-        "’": "'",
-        "–": "--",
-    }
-    | {"×": r"$\times$", "ő": r"\H{o}", "é": r"\'e", "|": r"$|$"}
-)
-
-
-PICTURE = r"""\begin{{figure}}
-\centering
-\includegraphics[width=\linewidth]{{figures/{name}.pdf}}  % needs graphicx
-\caption{{{title}.}}
-\label{{fig:{name}}}
-\end{{figure}}
-"""
+TEXTS = tomllib.loads((resources.files("clampz.paper") / "latex.toml").read_text(encoding="utf-8"))
+ESCAPED = str.maketrans(TEXTS["symbols"])
 
 
 def write_latex(
@@ -49,7 +29,9 @@ def write_latex(
     contents = {
         "claims": _table("p{0.5\\linewidth}p{0.2\\linewidth}l", ("Claim", "Where", "Verdict"), claims),
         "errors": _table("lrrr", ("Family", *TITLES.values()), rows),
-        "figures": "\n".join(PICTURE.format(name=figure.name, title=escaped(figure.title)) for figure in figures),
+        "figures": "\n".join(
+            TEXTS["picture"].format(name=figure.name, title=escaped(figure.title)) for figure in figures
+        ),
     }
     for name, content in contents.items():
         with written_whole(folder / f"{name}.tex") as partial:

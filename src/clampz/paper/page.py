@@ -4,6 +4,7 @@ The page needs nothing but itself: pictures are inside it, and there is no scrip
 is escaped.
 """
 
+import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import resources
@@ -24,8 +25,6 @@ from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict, word_for
 from clampz.wording import counted
 
-PAPER = "Weller &amp; Domke, “Clamping Improves TRW and Mean Field Approximations”, AISTATS 2016"
-TITLE = "Clamping Improves TRW and Mean Field: the paper’s claims, measured again"
 # The paper's number of runs of each family.
 PAPER_RUNS = 100
 GROUPS = {
@@ -34,34 +33,13 @@ GROUPS = {
     "Time": claims_on_times.CLAIMS,
     "Small examples, computed for this report": claims_on_examples.CLAIMS,
 }
-SECTIONS = {
-    "summary": "Summary",
-    "advice": "Advice",
-    "claims": "Claims",
-    "disagreements": "Where we disagree",
-    "labels": "More labels",
-    "figures": "Figures",
-    "runs": "Runs and settings",
-    "reproduce": "How to reproduce",
-}
 # Options of the methods that the report lists, where they are there.
 OPTIONS = ("tol", "max_iter", "num_starts", "from_mean_field", "edge_weights")
 # A figure that shows more claims than this only names them; the numbers are in the table of claims.
 MANY_CLAIMS = 4
-# What is seen in a figure, for those who do not see it, by its group.
-PANELS = "A panel for each family, TRW’s curves above, Bethe’s in the middle and mean field’s below"
-DESCRIBED = {
-    "examples": "What is seen is listed beside it.",
-    "main": f"{PANELS}.",
-    "errors": f"{PANELS}; the mean errors are listed below it.",
-    "zoom": "A panel for each family, near Bethe’s curves.",
-    "times": "A panel for each family, seconds on a logarithmic axis.",
-    "pooled": "The numbers are listed beside it.",
-    "beyond": "The numbers are in the advice.",
-}
-HOW = """<p>TRE multiplies a heuristic’s score by the variable’s entropy under TRW; after clamps that is the mean over
-the branches, each weighted by its share e<sup>log Z</sup> of the sum. frustCycles scores nothing where no cycle is
-frustrated, and its choice falls to maxW0’s; the paper does not say what it does there.</p>"""
+# The words of the page, what is seen in a figure, and its sections.
+WORDS = tomllib.loads((resources.files("clampz.paper") / "page.toml").read_text(encoding="utf-8"))
+PROSE: dict[str, str] = WORDS["prose"]
 
 Checked = Sequence[tuple[Claim, Verdict]]
 # How many runs there are, by settings and experiment and then by family.
@@ -80,7 +58,7 @@ def make_page(
     """All of the page; the claims are judged by these families."""
     style = (resources.files("clampz.paper") / "report.css").read_text(encoding="utf-8")
     version, today = text(cz.__version__), datetime.now(UTC).date().isoformat()
-    intro = f"<p>A reproduction of {PAPER}, by clampz {version}, {today}.</p>"
+    intro = f"<p>A reproduction of {WORDS['paper']}, by clampz {version}, {today}.</p>"
     parts = [
         _summary(table, families, checked),
         _advice(advised),
@@ -91,8 +69,8 @@ def make_page(
         _runs(table),
         _reproduce(table, figures),
     ]
-    made_by = f"Made by <code>clampz paper</code>, version {version}. “±” is one standard error throughout."
-    return pages.page(TITLE, intro, SECTIONS, "\n".join(parts), made_by, style)
+    made_by = WORDS["made_by"].format(version=version)
+    return pages.page(WORDS["title"], intro, WORDS["sections"], "\n".join(parts), made_by, style)
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
@@ -138,24 +116,8 @@ def _claims(table: Table, families: Sequence[Family], checked: Checked) -> str:
                 f"{cell}{_measured(verdict)}{why}</tr>"
             )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Where", "Verdict", "Measured", "Why"))
-    body = "\n".join(rows)
-    return section(
-        "claims",
-        "The paper’s claims",
-        f"""<p>A claim holds, or does not, only where the numbers are more than two standard errors apart; otherwise
-these runs cannot tell. Differences are taken run by run where both sides come from the same models. Errors are in nats,
-or shares of a family’s mean error before clamping. Claims are in our words. Where a claim is about several methods, all
-must agree, or the verdict says for which it holds.</p>
-{HOW}
-<p>{text(_same_choices(table, families))}</p>
-<table class="claims">
-<caption>What the paper says, where, and what we measured with {SETTINGS["paper"].title}.</caption>
-<thead><tr>{head}</tr></thead>
-<tbody>
-{body}
-</tbody>
-</table>""",
-    )
+    prose = PROSE["claims"].format(head=head, body="\n".join(rows), same=_same_choices(table, families))
+    return section("claims", "The paper’s claims", prose)
 
 
 def _same_choices(table: Table, families: Sequence[Family]) -> str:
@@ -169,10 +131,7 @@ def _same_choices(table: Table, families: Sequence[Family]) -> str:
             if chosen[0].shape == chosen[1].shape:
                 same += int((chosen[0] == chosen[1])[:, 1:].sum())
                 total += int(np.isfinite(chosen[0] + chosen[1])[:, 1:].sum())
-    said = (
-        f"On attractive models frustCycles, with entropies or without, chooses as maxW0 in {same:,} of {total:,} steps"
-    )
-    return f"{said}: best and worst “of ten” are of eight there." if total else ""
+    return PROSE["same"].format(same=same, total=total) if total else ""
 
 
 def _disagreements(checked: Checked) -> str:
@@ -209,15 +168,9 @@ def _figures(table: Table, checked: Checked, figures: Sequence[PaperFigure], pic
     absent = "; ".join(figure.title for figure in figures if figure.name not in pictures)
     left_out = f'<p class="soft">Not drawn, for want of runs: {text(absent)}.</p>' if absent else ""
     others = max(0, len(FIGURES) - len(figures))
-    unasked = f"{others} other figure{'s were' if others > 1 else ' was'} not asked for."
-    return section(
-        "figures",
-        "The figures",
-        f"""<p>Errors are the approximate log Z less the exact one, in nats. Each picture is also in the folder
-<code>figures</code>, as PNG and PDF.</p>
-{left_out}{f'<p class="soft">{unasked}</p>' if others else ""}
-{shown}""",
-    )
+    if others:
+        left_out += f'<p class="soft">{others} other figure{"s were" if others > 1 else " was"} not asked for.</p>'
+    return section("figures", "The figures", PROSE["figures"].format(left_out=left_out, shown=shown))
 
 
 def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> str:
@@ -228,24 +181,12 @@ def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> 
         f"{'' if len(seen) > MANY_CLAIMS else _measured(verdict)}</li>"
         for claim, verdict in seen
     )
-    seen_as = f"{figure.where}, drawn from our runs: {figure.title}. {DESCRIBED[figure.group]}"
-    source = pages.as_source(png)
-    name, title = text(figure.name), text(figure.title)
-    return f"""<article class="figure" id="figure-{name}" aria-labelledby="title-{name}">
-<header><h3 id="title-{name}">{title}</h3> <span class="soft">{text(figure.where)}</span></header>
-<figure><a class="picture" href="figures/{name}.pdf" aria-label="{title}, as a file to zoom in">
-<img src="{source}" width="{width}" height="{height}" alt="{text(seen_as)}">
-</a></figure>
-<div>
-<h4>What the paper says</h4>
-<p>{text(figure.says)}</p>
-<h4>What we see</h4>
-<ul class="seen">
-{items}
-</ul>
-</div>
-{_numbers(table, figure)}
-</article>"""
+    seen_as = f"{figure.where}, drawn from our runs: {figure.title}. {WORDS['described'][figure.group]}"
+    texts = {"name": figure.name, "title": figure.title, "where": figure.where, "says": figure.says, "seen_as": seen_as}
+    filled = {"source": pages.as_source(png), "items": items, "numbers": _numbers(table, figure)}
+    return PROSE["figure"].format(
+        width=width, height=height, **filled, **{key: text(value) for key, value in texts.items()}
+    )
 
 
 def size_of(png: bytes) -> tuple[int, int]:
@@ -298,13 +239,9 @@ def _summary(table: Table, families: Sequence[Family], checked: Checked) -> str:
     }
     if "not run" in words:
         facts["not in this table"] = words.count("not run")
-    mf, bethe, trw = (SETTINGS["paper"].options(method).tol for method in METHODS)
-    return f"""<section id="summary" aria-label="Summary">
-{pages.facts(facts)}
-<p>{_extent(counts)}</p>
-<p>Every branch is solved to a tolerance of {mf:g} (MF), {bethe:g} (Bethe) and {trw:g} (TRW, nats) with
-{SETTINGS["paper"].title}; more under <a href="#runs">Runs and settings</a>. {_not_converged(table)}</p>
-</section>"""
+    tolerances = {method: SETTINGS["paper"].options(method).tol for method in METHODS}
+    said = {"extent": _extent(counts), "not_converged": _not_converged(table)}
+    return PROSE["summary"].format(facts=pages.facts(facts), **said, **tolerances)
 
 
 def _extent(counts: Counts) -> str:
@@ -340,11 +277,8 @@ def _not_converged(table: Table) -> str:
             worst = max(shares, key=lambda name: shares[name])
             most = f"most on {family_named(worst).title}, {shares[worst]:.1%}"
             texts.append(f"{TITLES[method]} {int(failed.sum()):,} of {len(failed):,} ({most})")
-    return (
-        text(f"Values that did not converge: {', '.join(texts)}. They are kept: bounds hold all the same.")
-        if texts
-        else ""
-    )
+    said = f"Values that did not converge: {', '.join(texts)}. They are kept: bounds hold all the same."
+    return text(said) if texts else ""
 
 
 def _runs(table: Table) -> str:
@@ -363,15 +297,9 @@ def _runs(table: Table) -> str:
     caption = "Runs, and the share of values for which some branch did not converge."
     found = pages.table(caption, "Runs of each family", ["Family", *map(text, titles)], rows, "numeric")
     used = [name for name in SETTINGS if name in table.unique("settings")] or ["paper"]
+    lists = details("Runs of each family", found) if rows else ""
     return section(
-        "runs",
-        "Runs and settings",
-        f"""<p>Every model has singleton potentials drawn from [-2, 2] and weights from the range of its family. Runs
-with the paper’s settings solve every branch afresh, mean field from one random start, the model’s own and the same in
-all its branches, Bethe from a uniform one, TRW with the uniform edge weights of what the clamps leave. Seconds are of
-computing by one thread.</p>
-{"".join(_settings(name) for name in used)}
-{details("Runs of each family", found) if rows else ""}""",
+        "runs", "Runs and settings", PROSE["runs"].format(settings="".join(map(_settings, used)), runs=lists)
     )
 
 
@@ -389,34 +317,21 @@ def _settings(name: str) -> str:
 
 
 def _reproduce(table: Table, figures: Sequence[PaperFigure]) -> str:
-    return section(
-        "reproduce",
-        "How to reproduce",
-        f"""<p>Every run follows from its family and number. This makes the same table, times aside, and this page:</p>
-<pre tabindex="0"><code>pip install 'clampz[cli]=={text(cz.__version__)}'
-{text(command_for(table, figures))}</code></pre>
-<p>The table, in one line, and a run by itself:</p>
-<pre tabindex="0"><code>pandas.read_sql("select * from results", sqlite3.connect("results.sqlite"))
-clampz.paper.runs.perform(clampz.paper.runs.Task("paper", "errors", "grid49[-6,6]", 0))</code></pre>""",
-    )
+    said = PROSE["reproduce"].format(version=text(cz.__version__), command=text(command_for(table, figures)))
+    return section("reproduce", "How to reproduce", said)
 
 
 def command_for(table: Table, figures: Sequence[PaperFigure]) -> str:
     """The command that makes such a table."""
     found = runs_by_family(table)
-    of_paper = found.get(("paper", "errors"), {})
-    families = [family for runs in found.values() for family in runs]
-    files = list(dict.fromkeys(family.name for family in families if isinstance(family, FromFile)))
-    most, clamps = (
-        max(of_paper.values(), default=PAPER_RUNS),
-        int(table.where(experiment="errors").column("clamps").max(initial=0)),
-    )
-    if files:
-        return Request(models=files, clamps=clamps).as_command()
-    whole = [graph for graph in SIZES if {f for f in FAMILIES if f.graph == graph} <= set(families)]
+    families = {family for runs in found.values() for family in runs}
+    most = max(found.get(("paper", "errors"), {}).values(), default=PAPER_RUNS)
+    if files := [name for name in table.unique("family") if isinstance(family_named(name), FromFile)]:
+        return Request(models=files, clamps=int(table.column("clamps").max())).as_command()
+    whole = [graph for graph in SIZES if {f for f in FAMILIES if f.graph == graph} <= families]
     others = [f.name for f in EVERY if f in families and f.graph not in whole]
     return Request(
         figure=[figure.name for figure in figures] if len(figures) < len(FIGURES) else None,
-        family=[*whole, *others] if 0 < len(set(families)) < len(EVERY) else None,
+        family=[*whole, *others] if 0 < len(families) < len(EVERY) else None,
         runs=None if most == PAPER_RUNS else most,
     ).as_command()

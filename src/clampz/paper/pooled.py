@@ -222,7 +222,7 @@ def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> Drawn:
         base = name.removesuffix(TRE)
         places = steps + beside[list(BASES).index(base)]
         if same and base == "frustCycles":
-            ring = {"marker": "o", "markersize": 7.0, "markerfacecolor": "none", "linestyle": "none"}
+            ring: dict[str, Any] = {"marker": "o", "markersize": 7.0, "markerfacecolor": "none", "linestyle": "none"}
             ax.plot(steps + beside[0], share, color=BASES[base]["color"], markeredgewidth=0.7, **ring)
         else:
             ax.errorbar(places, share, error, fmt="none", ecolor=BASES[base]["color"], elinewidth=0.7, zorder=1)

@@ -10,7 +10,14 @@ from clampz.paper.families import EVERY, FAMILIES, Family, FromFile, families, f
 from clampz.paper.figures import PaperFigure, figures_named, model_figures
 from clampz.paper.running import cost
 from clampz.paper.runs import Task
-from clampz.paper.settings import BEYOND_THE_PAPER, EXPERIMENTS, MAX_CLAMPS, MAX_OPTIMAL_SIZE, SETTINGS
+from clampz.paper.settings import (
+    EXPERIMENTS,
+    LABELLED_RUNS,
+    MAX_CLAMPS,
+    MAX_OPTIMAL_SIZE,
+    OWN_RUNS,
+    SETTINGS,
+)
 
 NUM_QUICK = {"errors": 2, "times": 1, "optimal": 1, "further": 1}
 # Seconds, as `running.cost` has them, beyond which a quick experiment makes one run less of a family.
@@ -96,10 +103,10 @@ def num_runs(request: Request, settings: str, experiment: str, family: Family) -
     """How many to make: of a file one, as every other would be the same."""
     if isinstance(family, FromFile):
         return 1
-    beyond = settings != "paper" or family not in FAMILIES
+    runs = OWN_RUNS if settings != "paper" else EXPERIMENTS if family in FAMILIES else LABELLED_RUNS
     if request.quick:
-        return NUM_QUICK[experiment] if not beyond else int(experiment != "times")
-    most = (BEYOND_THE_PAPER if beyond else EXPERIMENTS)[experiment]
+        return NUM_QUICK[experiment] if runs is EXPERIMENTS else int(experiment != "times")
+    most = runs[experiment]
     return most if request.runs is None else request.runs if experiment == "errors" else min(most, request.runs)
 
 

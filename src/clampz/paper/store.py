@@ -144,7 +144,8 @@ class Store:
     def done(self) -> set[Task]:
         """The tasks whose runs are there."""
         with self._errors():
-            return {Task(*row, self.clamps) for row in self._selected("settings, part, family, run")}
+            found = self._selected("settings, part, family, run")
+            return {Task(settings, part, family, run, self.clamps) for settings, part, family, run in found}
 
     def versions(self) -> list[str]:
         """The versions of clampz that made the runs, the oldest first."""
