@@ -56,6 +56,8 @@ def rate(family: Family, method: str, selector: str, step: int) -> float:
         return base * 0.95
     if (method, selector, step, family.graph) == ("bethe", "strongCycles", 5, "grid") and family.mixed:
         return -0.3  # Bethe can get worse there
+    if (method, selector, family.graph) == ("bethe", "strongCycles+TRE", "complete"):
+        return base * 1.3  # where maxW+TRE is not the best
     if selector in LENGTHS or selector == "pseudo-greedy":
         best = {"pseudo-greedy": 1.2, "greedy": 1.22, "optimal": 1.24}[selector]
         return base * (best * 1.3 if method == "mf" and selector != "pseudo-greedy" else best)

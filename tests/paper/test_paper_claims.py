@@ -91,7 +91,7 @@ OTHERWISE = {
     "greedy-restarts": {},
     "best-single": skilled("Mpower"),
     "half-the-time": {"agreement": lambda selector, k: 0.9 if selector == "maxW+TRE" else 0.2},
-    "none-dominates": skilled("maxW+TRE", factor=2.5),  # over all families and methods
+    "none-dominates": skilled("maxW+TRE", factor=2.5),
     "tre-after-first": {
         "agreement": lambda selector, k: {"maxW+TRE": 0.6 if k == 1 else 0.5, "maxW": 0.2 if k == 1 else 0.45}.get(
             selector, 0.1

@@ -140,7 +140,8 @@ def bethe_can_worsen(m: Measures) -> Verdict:
     text = (
         f"{_counted(found)}; {int(large.sum()):,} by more than {SPEAK_OF} nats; mean change of the error {change:.3g}"
     )
-    return Verdict(text.replace("-", "−"), bool((large & found.settled).any()))
+    holds = bool((large & found.settled).any())
+    return Verdict(text, holds, "" if holds else f"No step that converged made it worse by {SPEAK_OF} nats.")
 
 
 def _counted(found: Steps, tolerance: float = NOTHING) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 import clampz as cz
 from clampz.numerics import log_sum_exp
-from clampz.paper.examples import LAMP_WEIGHT, SYMMETRIC, TOL, clamped, errors
+from clampz.paper.examples import LAMP_WEIGHT, SYMMETRIC_STYLES, TOL, clamped, errors
 from clampz.paper.measures import Measures
 from clampz.paper.settings import HEURISTICS, METHODS, TITLES
 from clampz.paper.table import Floats
@@ -45,8 +45,10 @@ def c4_symmetric(_: Measures) -> Verdict:
 def attraction(_: Measures) -> Verdict:
     """At strong attraction MF and Bethe end log 2 too low, and TRW is right."""
     limits = {"mf": -math.log(2), "bethe": -math.log(2), "trw": 0.0}
-    found = {(m, g): [errors(g, W, m)[0] for W in (STRONG, STRONGER)] for m in METHODS for g in SYMMETRIC}
-    text = "; ".join(f"{TITLES[m]} {', '.join(f'{g} {found[m, g][1]:+.3f}' for g in SYMMETRIC)}" for m in METHODS)
+    found = {(m, g): [errors(g, W, m)[0] for W in (STRONG, STRONGER)] for m in METHODS for g in SYMMETRIC_STYLES}
+    text = "; ".join(
+        f"{TITLES[m]} {', '.join(f'{g} {found[m, g][1]:+.3f}' for g in SYMMETRIC_STYLES)}" for m in METHODS
+    )
     holds = all(
         abs(after - limits[m]) < min(NEAR, abs(before - limits[m]) + SAME) for (m, _), (before, after) in found.items()
     )
@@ -76,7 +78,9 @@ def frustration(_: Measures) -> Verdict:
 def one_clamp(_: Measures) -> Verdict:
     """After one clamp almost no error is left where no frustrated cycle is."""
     found = {
-        m: max(abs(errors(g, W, m)[1]) for g in SYMMETRIC for W in ((STRONG, -STRONG) if g == "C4" else (STRONG,)))
+        m: max(
+            abs(errors(g, W, m)[1]) for g in SYMMETRIC_STYLES for W in ((STRONG, -STRONG) if g == "C4" else (STRONG,))
+        )
         for m in METHODS
     }
     left = {m: errors("K5", -STRONG, m)[1] for m in METHODS}

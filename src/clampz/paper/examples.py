@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import clampz as cz
-from clampz.paper.panels import ERROR, LEGEND, PAGE, SMALL, TEXT, finish, new_figure, write_title
+from clampz.paper.panels import ERROR, LEGEND, PAGE, SMALL, TEXT, finish, new_figure, styles_of, write_title
 from clampz.paper.settings import METHODS, TITLES
 from clampz.paper.table import Table
 from clampz.plotting import ATTRACTIVE, DASHES, INK, REPULSIVE, SOFT, plot_model
@@ -20,20 +20,8 @@ LAMP = np.array([(1, 4), (2, 5), (3, 4), (2, 3), (2, 1.75), (2, 0.5), (4, 1), (4
 _FIFTHS = 2 * math.pi * np.arange(5) / 5
 BARBELL = np.concatenate([np.stack([np.cos(_FIFTHS), np.sin(_FIFTHS)], axis=1), [(2.5, 0), (3.8, -0.75), (3.8, 0.75)]])
 
-SYMMETRIC: dict[str, Callable[[float], cz.Model]] = {
-    "C3": lambda W: cz.generators.cycle(3, theta=0, weights=W),
-    "C4": lambda W: cz.generators.cycle(4, theta=0, weights=W),
-    "C5": lambda W: cz.generators.cycle(5, theta=0, weights=W),
-    "K4": lambda W: cz.generators.complete(4, theta=0, weights=W),
-    "K5": lambda W: cz.generators.complete(5, theta=0, weights=W),
-}
-SYMMETRIC_STYLES: dict[str, dict[str, Any]] = {
-    "C3": {"color": "#56a3d9", "linestyle": "solid", "marker": "v"},
-    "C4": {"color": "#e08a00", "linestyle": (0, (4.0, 1.5)), "marker": "s"},
-    "C5": {"color": "#2f6db3", "linestyle": (0, (1.2, 1.2)), "marker": "p"},
-    "K4": {"color": "#b5407c", "linestyle": (0, (6.0, 1.3, 1.2, 1.3)), "marker": "x"},
-    "K5": {"color": INK, "linestyle": "solid", "marker": "o"},
-}
+_SHAPES: dict[str, Callable[..., cz.Model]] = {"C": cz.generators.cycle, "K": cz.generators.complete}
+SYMMETRIC_STYLES = styles_of("symmetric")
 SYMMETRIC_LINE: dict[str, Any] = {"linewidth": 1.1, "markersize": 3.6, "markerfacecolor": "white"}
 # An odd number, so that W = 0 is one of them, where all methods are exact; and how far the axis goes.
 WEIGHTS = tuple(np.linspace(-8.0, 8.0, 33).tolist())
@@ -71,10 +59,15 @@ def lamp(_: Table) -> "Figure":
     return figure
 
 
+def uniform(graph: str, weight: float) -> cz.Model:
+    """C3, C4, C5, K4 or K5 without singleton potentials, all edges alike."""
+    return _SHAPES[graph[0]](int(graph[1:]), theta=0, weights=weight)
+
+
 @cache
 def errors(graph: str, weight: float, method: str) -> tuple[float, float]:
     """Before and after clamping one variable of a model without singleton potentials."""
-    model = SYMMETRIC[graph](weight)
+    model = uniform(graph, weight)
     before, after = clamped(model, method, variables=[0]).steps
     truth = cz.exact(model).log_z
     return before.log_z - truth, after.log_z - truth

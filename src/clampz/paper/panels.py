@@ -4,7 +4,9 @@ Methods are told apart by colour, of different lightness, and by where they lie;
 panels read in greyscale too.
 """
 
+import tomllib
 from collections.abc import Callable, Mapping
+from importlib import resources
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -36,14 +38,24 @@ PLACES = {"trw": "above", "bethe": "between", "mf": "below"}
 # Opacity of a band, and of its entry in the legend: several lie on each other.
 BAND, BAND_ENTRY = 0.07, 0.3
 ERROR = "error of log Z (nats)"
-LEGEND: dict[str, Any] = {
-    "frameon": False,
-    "fontsize": SMALL + 0.5,
-    "labelcolor": INK,
-    "handlelength": 2.8,
-    "columnspacing": 1.4,
-    "handletextpad": 0.6,
-}
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": SMALL + 0.5, "labelcolor": INK, "handletextpad": 0.6}
+LEGEND |= {"handlelength": 2.8, "columnspacing": 1.4}
+
+
+def styles_of(kind: str) -> dict[str, dict[str, Any]]:
+    """Of lines of one kind, by name, as `styles.toml` has them."""
+    found = STYLES[kind]
+    dashes = {
+        name: (0, tuple(style["linestyle"]))
+        for name, style in found.items()
+        if isinstance(style.get("linestyle"), list)
+    }
+    return {
+        name: style
+        | ({"linestyle": dashes[name]} if name in dashes else {})
+        | ({"color": INK} if style.get("color") == "ink" else {})
+        for name, style in found.items()
+    }
 
 
 class Line(NamedTuple):
@@ -55,44 +67,10 @@ class Line(NamedTuple):
     style: Mapping[str, Any]
 
 
-def _line(
-    selector: str,
-    linestyle: str | tuple[float, tuple[float, ...]],
-    linewidth: float,
-    marker: str = "",
-    markersize: float = 0.0,
-    *,
-    edge: float = 0.0,
-    hollow: bool = False,
-    settings: str = "paper",
-) -> Line:
-    label = {"worst": "worst of ten", "best": "best of ten"}.get(selector, selector)  # of those that differ
-    style: dict[str, Any] = {"linestyle": linestyle, "linewidth": linewidth}
-    if marker:
-        style |= {"marker": marker, "markersize": markersize, "markeredgewidth": 0.9 if hollow else edge}
-    if hollow:
-        style["markerfacecolor"] = "none"
-    return Line(label if settings == "paper" else SETTINGS[settings].title, settings, selector, style)
-
-
-LINES = (
-    _line("worst", (0, (1.0, 1.2)), 1.2),
-    _line("best", (0, (4.0, 1.5)), 1.2),
-    _line("maxW", (0, (6.0, 1.3, 1.2, 1.3)), 0.9, "x", 4.0, edge=0.9),
-    _line("maxW+TRE", "solid", 0.9, "^", 3.6),
-    _line("pseudo-greedy", "solid", 0.9, ".", 4.5),
-    _line("greedy", "solid", 0.7, "o", 6.0, hollow=True),
-)
-# Our own settings beside the paper's, all by the same selector; they differ by marker.
-OWN_LINES = (
-    _line("maxW+TRE", "solid", 1.3, "^", 3.6)._replace(label=SETTINGS["paper"].title),
-    _line("maxW+TRE", (0, (4.0, 1.5)), 0.9, "o", 4.5, hollow=True, settings="restarts"),
-    _line("maxW+TRE", (0, (1.0, 1.2)), 1.2, "x", 4.0, edge=0.9, settings="parents"),
-    _line("maxW+TRE", (0, (4.0, 1.5)), 0.9, "s", 4.5, hollow=True, settings="weights"),
-    _line("maxW+TRE", (0, (6.0, 1.3, 1.2, 1.3)), 0.9, "d", 3.6, settings="branches"),
-    _line("maxW+TRE", "solid", 0.9, "D", 4.2, hollow=True, settings="ours"),
-)
-
+STYLES = tomllib.loads((resources.files("clampz.paper") / "styles.toml").read_text(encoding="utf-8"))
+LINES = tuple(Line(style.pop("label", name), "paper", name, style) for name, style in styles_of("lines").items())
+# Our own settings beside the paper's, all by the same selector.
+OWN_LINES = tuple(Line(SETTINGS[name].title, name, "maxW+TRE", style) for name, style in styles_of("settings").items())
 ORDER = {line.label: place for place, line in enumerate((*LINES, *OWN_LINES))}
 
 # The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and

@@ -23,6 +23,7 @@ from clampz.paper.panels import (
     mean_over_runs,
     new_figure,
     panel_figure,
+    styles_of,
     write_title,
 )
 from clampz.paper.settings import FURTHER_FAMILIES, HEURISTICS, MAX_OPTIMAL_SIZE, METHODS, TITLES
@@ -42,29 +43,10 @@ HISTOGRAM_SELECTOR = "maxW+TRE"
 DECADES = (1.0, 2.0, 5.0)
 FINEST = 0.05
 
-BASES: dict[str, dict[str, Any]] = {
-    "maxW0": {"color": "#8c96a3", "marker": "v"},
-    "maxW": {"color": INK, "marker": "^"},
-    "Mpower": {"color": "#2f6db3", "marker": "s"},
-    "frustCycles": {"color": "#b5407c", "marker": "D"},
-    "strongCycles": {"color": "#e08a00", "marker": "o"},
-}
-FURTHER: dict[str, dict[str, Any]] = {
-    **{name: {"color": COLOURS[name], "marker": ".", "linewidth": 1.0} for name in COLOURS},
-    "regions": {"color": "#b5407c", "marker": "s", "markersize": 4.0, "linewidth": 1.0},
-}
+BASES, SEQUENCES, FURTHER = (styles_of(kind) for kind in ("bases", "sequences", "further"))
+AGREEMENT = styles_of("agreement")
 # Heuristics stand so far apart, or those that agree would hide each other.
 ASIDE = 0.16
-SEQUENCES: dict[str, dict[str, Any]] = {
-    "optimal": {"linestyle": "solid", "marker": ".", "markersize": 5.0},
-    "greedy": {
-        "linestyle": (0, (4.0, 1.5)),
-        "marker": "o",
-        "markersize": 6.5,
-        "markerfacecolor": "none",
-        "markeredgewidth": 0.9,
-    },
-}
 
 
 def histogram(table: Table, title: str) -> "Figure":
@@ -222,8 +204,7 @@ def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> Drawn:
         base = name.removesuffix(TRE)
         places = steps + beside[list(BASES).index(base)]
         if same and base == "frustCycles":
-            ring: dict[str, Any] = {"marker": "o", "markersize": 7.0, "markerfacecolor": "none", "linestyle": "none"}
-            ax.plot(steps + beside[0], share, color=BASES[base]["color"], markeredgewidth=0.7, **ring)
+            ax.plot(steps + beside[0], share, color=BASES[base]["color"], **AGREEMENT["ring"])
         else:
             ax.errorbar(places, share, error, fmt="none", ecolor=BASES[base]["color"], elinewidth=0.7, zorder=1)
             ax.plot(places, share, **_success_style(name))
@@ -239,18 +220,7 @@ def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> Drawn:
 
 
 def _success_style(name: str) -> dict[str, Any]:
-    base = BASES[name.removesuffix(TRE)]
-    if name.endswith(TRE):
-        return {**base, "linestyle": "solid", "linewidth": 1.2, "markersize": 4.2, "markeredgewidth": 0.0, "zorder": 3}
-    return {
-        **base,
-        "linestyle": (0, (3.5, 1.5)),
-        "linewidth": 0.9,
-        "markersize": 4.2,
-        "markerfacecolor": "white",
-        "markeredgewidth": 0.9,
-        "zorder": 2,
-    }
+    return BASES[name.removesuffix(TRE)] | AGREEMENT["entropies" if name.endswith(TRE) else "plain"]
 
 
 def _success_handles(seen: Drawn) -> "list[Artist]":

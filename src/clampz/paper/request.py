@@ -21,7 +21,7 @@ from clampz.paper.settings import (
 
 NUM_QUICK = {"errors": 2, "times": 1, "optimal": 1, "further": 1}
 # Seconds, as `running.cost` has them, beyond which a quick experiment makes one run less of a family.
-LONG = {"errors": 2.0, "times": 2.5, "optimal": 5.0, "further": 10.0}
+LONG = {"errors": 2.0, "times": 2.5, "optimal": 6.0, "further": 10.0}
 
 
 @dataclass(frozen=True, kw_only=True)
