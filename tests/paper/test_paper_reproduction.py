@@ -244,6 +244,12 @@ def test_more_runs_are_added_to_those_there_are(reports, tmp_path, capsys):
     assert "are there already" in capsys.readouterr().err
 
 
+def test_what_is_there_can_be_drawn_and_nothing_run(reports, tmp_path, capsys):
+    assert run(tmp_path, *SMALL) == 0 and run(tmp_path, "--draw") == 0
+    assert reports == [(NUM_RUNS, ["success"]), (NUM_RUNS, list(FIGURES))]
+    assert f"all {NUM_RUNS} runs are in" in capsys.readouterr().err
+
+
 def test_figures_without_runs_need_none(reports, tmp_path, capsys):
     assert run(tmp_path, "--figure", "lamp", "--figure", "barbell") == 0
     assert reports == [(0, ["lamp", "barbell"])]

@@ -68,6 +68,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--clamps", type=int, metavar="K", help="variables that heuristics clamp at most, as in --clamps 8 (default: 5)"
     )
+    parser.add_argument("--draw", action="store_true", help="make no runs: only draw those that are in FOLDER")
     parser.add_argument("--latex", action="store_true", help="also tables and figures as LaTeX, in FOLDER/latex")
     parser.add_argument(
         "--out",

@@ -5,7 +5,7 @@ A sentence whose runs are not there is left out.
 
 import math
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import NamedTuple
 
@@ -70,10 +70,6 @@ def as_markdown(found: dict[str, list[Advice]]) -> str:
     return "\n".join(lines)
 
 
-def _all_there(found: Iterable[Mean]) -> bool:
-    return all(mean.num_runs for mean in found)
-
-
 def _bethe_first(m: Measures, families: Sequence[Family]) -> dict[str, object]:
     """In how many families Bethe has the lowest error before clamping."""
     first = sum(all(mean.value > 0 for mean in leads(m, family, "bethe")) for family in families)
@@ -135,7 +131,7 @@ def _selectors(m: Measures) -> Numbers:
         return long - short
 
     longer = {o: stratified([slower(f, o) for f in m.families("times")]) for o in METHODS}
-    if _all_there(lost.values()) and _all_there(longer.values()):
+    if all(mean.num_runs for mean in (*lost.values(), *longer.values())):
         factors = ", ".join(f"{TITLES[o]} {math.exp(mean.value):.2g}" for o, mean in longer.items())
         yield "hurry", {"lost": listed(lost), "longer": factors}
     left = {name: stratified([average_share(m, f, name, ["bethe"]) for f in m.families()]) for name in HEURISTICS}
@@ -162,7 +158,7 @@ def _greedy(m: Measures) -> Numbers:
         stratified([at.error(f, "mf", name)[:, MAX_GREEDY] for f in many.families()])
         for at, name in ((many, "pseudo-greedy"), (m, "greedy"))
     )
-    if _all_there([*lost.values(), ours, theirs]):
+    if all(mean.num_runs for mean in (*lost.values(), ours, theirs)):
         yield "greedy", {"lost": listed(lost), "ours": ours.text(), "theirs": theirs.text()}
 
 
@@ -174,8 +170,7 @@ def _clamps(m: Measures) -> Numbers:
 
 def _further(m: Measures) -> Numbers:
     for name in FURTHER_FAMILIES:
-        rows = m.table.where(experiment="further", family=name)
-        if not len(rows):
+        if not m.table.runs(name, experiment="further"):
             continue
 
         def mean(method: str, selector: str, column: str, of: str = name) -> Floats:

@@ -124,15 +124,12 @@ def all_of_range(table: Table, title: str, weights: tuple[float, float], kind: s
 def of_families(table: Table, title: str, families: Sequence[Family], kind: str) -> "Figure":
     """A panel for each of a few families."""
     columns = 3 if len(families) % 3 == 0 else 4
-    cells = {divmod(place, columns): CELLS[kind](table, family) for place, family in enumerate(families)}
-    return panel_figure(title, cells)
+    short = [f"{f.title.split(',')[0]}, {f.potentials}" if f.labels > 2 else f.title for f in families]
+    named = enumerate(zip(families, short, strict=True))
+    return panel_figure(title, {divmod(k, columns): CELLS[kind](table, family, name) for k, (family, name) in named})
 
 
-MODEL_TITLES = {
-    "errors": "Error against clamps",
-    "zoom": "Error against clamps near Bethe's",
-    "times": "Error against time",
-}
+MODEL_TITLES = {"errors": "Error against clamps", "zoom": "The same near Bethe's", "times": "Error against time"}
 STRONG = ("[0,6]", "[-6,6]", "[-12,12]")
 # A panel of each kind of figure.
 CELLS: dict[str, Callable[..., Cell]] = {
@@ -189,29 +186,9 @@ FIGURES: dict[str, PaperFigure] = {figure.name: figure for figure in _made()}
 
 def model_figures(families: Sequence[Family]) -> list[PaperFigure]:
     """Figures of the user's own models: a panel for each, a few to a figure, and who agrees with pseudo-greedy."""
-    chunks, texts = [families[first : first + PANELS] for first in range(0, len(families), PANELS)], TEXTS["models"]
-    panels = [
-        _figure(
-            f"{kind}-{number}",
-            partial(of_families, families=chunk, kind=kind),
-            ["times" if kind == "times" else "errors"],
-            chunk,
-            **texts,
-            group=kind,
-            title=MODEL_TITLES[kind],
-        )
-        for kind in MODEL_TITLES
-        for number, chunk in enumerate(chunks, 1)
-    ]
-    return [
-        *panels,
-        _figure(
-            "success",
-            partial(pooled.success, families=families),
-            ["errors"],
-            families,
-            group="pooled",
-            title="Agreement with pseudo-greedy",
-            **texts,
-        ),
-    ]
+    texts, found = TEXTS["models"], []
+    for kind, first in product(MODEL_TITLES, range(0, len(families), PANELS)):
+        chunk, said = families[first : first + PANELS], texts | {"group": kind, "title": MODEL_TITLES[kind]}
+        draw, experiment = partial(of_families, families=chunk, kind=kind), "times" if kind == "times" else "errors"
+        found.append(_figure(f"{kind}-{first // PANELS + 1}", draw, [experiment], chunk, **said))
+    return [*found, _figure("success", partial(pooled.success, families=families), ["errors"], families, **texts)]

@@ -44,17 +44,11 @@ LEGEND |= {"handlelength": 2.8, "columnspacing": 1.4}
 
 def styles_of(kind: str) -> dict[str, dict[str, Any]]:
     """Of lines of one kind, by name, as `styles.toml` has them."""
-    found = STYLES[kind]
-    dashes = {
-        name: (0, tuple(style["linestyle"]))
-        for name, style in found.items()
-        if isinstance(style.get("linestyle"), list)
-    }
+    named = {"color": lambda name: INK if name == "ink" else name}
+    named["linestyle"] = lambda dashes: (0, tuple(dashes)) if isinstance(dashes, list) else dashes
     return {
-        name: style
-        | ({"linestyle": dashes[name]} if name in dashes else {})
-        | ({"color": INK} if style.get("color") == "ink" else {})
-        for name, style in found.items()
+        name: {key: named.get(key, lambda same: same)(value) for key, value in style.items()}
+        for name, style in STYLES[kind].items()
     }
 
 

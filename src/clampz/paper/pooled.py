@@ -45,6 +45,8 @@ FINEST = 0.05
 
 BASES, SEQUENCES, FURTHER = (styles_of(kind) for kind in ("bases", "sequences", "further"))
 AGREEMENT = styles_of("agreement")
+# Errors below this, in nats, are not worth a place on a logarithmic axis.
+NEXT_TO_NOTHING = 1e-4
 # Heuristics stand so far apart, or those that agree would hide each other.
 ASIDE = 0.16
 
@@ -171,15 +173,14 @@ def further(table: Table, title: str) -> "Figure":
 def _draw_further(table: Table, name: str, ax: "Axes") -> Drawn:
     for method, style in FURTHER.items():
         selector = "limit" if method == "regions" else "maxW+TRE"
-        seconds, errors = (
-            mean_over_runs(table.curve(name, method, selector, experiment="further", column=column))
-            for column in ("seconds", "error")
-        )
+        curves = (table.curve(name, method, selector, experiment="further", column=x) for x in ("seconds", "error"))
+        seconds, errors = (mean_over_runs(np.abs(curve)) for curve in curves)
         there = np.flatnonzero(seconds[2])
-        ax.errorbar(seconds[0][there], np.abs(errors[0][there]), errors[1][there], elinewidth=0.6, **style)
+        ax.errorbar(seconds[0][there], errors[0][there], errors[1][there], elinewidth=0.6, **style)
     exact = mean_over_runs(table.curve(name, "exact", "none", experiment="further", column="seconds"))[0]
     ax.axvline(exact[0], color=SOFT, linewidth=0.9, linestyle=(0, (2.0, 1.5)))
     ax.set(xscale="log", yscale="log")
+    ax.set_ylim(bottom=NEXT_TO_NOTHING)
     finish(ax, family_named(name).title, counted(len(table.runs(name, experiment="further")), "run"))
     return set(FURTHER)
 
@@ -202,6 +203,8 @@ def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> Drawn:
     beside = np.linspace(-ASIDE, ASIDE, len(BASES))
     for name, share, error in zip(HEURISTICS, shares, errors, strict=True):
         base = name.removesuffix(TRE)
+        if not share.any():
+            continue  # not defined for more labels
         places = steps + beside[list(BASES).index(base)]
         if same and base == "frustCycles":
             ax.plot(steps + beside[0], share, color=BASES[base]["color"], **AGREEMENT["ring"])

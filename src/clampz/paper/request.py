@@ -28,7 +28,7 @@ LONG = {"errors": 2.0, "times": 2.5, "optimal": 6.0, "further": 10.0}
 class Request:
     """What is asked for, by the names that the command line has for it: several figures, graphs or families, sizes and
     ranges of weights, None for all; runs of each family; or the user's files, and how many clamps; where to compute;
-    the folder, and whether LaTeX goes there too."""
+    the folder, whether LaTeX goes there too, and whether to draw what is there and run nothing."""
 
     quick: bool = False
     figure: Sequence[str] | None = None
@@ -39,6 +39,7 @@ class Request:
     models: Sequence[str] | None = None
     clamps: int = MAX_CLAMPS
     latex: bool = False
+    draw: bool = False
     scheduler: str | None = None
     jobs: int | None = None
     out: Path = Path("results/paper")
