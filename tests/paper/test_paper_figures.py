@@ -147,7 +147,7 @@ def test_our_settings_are_lines_of_their_own(few, drawn):
         legend = next(iter([*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]))
         return {text.get_text() for text in legend.get_texts()}
 
-    chosen = {"best of ten", "worst of ten", "maxW", "maxW+TRE", "pseudo-greedy", "greedy"}
+    chosen = {"best heuristic", "worst heuristic", "maxW", "maxW+TRE", "pseudo-greedy", "greedy"}
     assert chosen <= labels(drawn("errors-mixed-6")) and "all of ours" not in labels(drawn("errors-mixed-6"))
     assert {"all of ours", "the paper’s settings"} <= labels(FIGURES["ours"].draw(few))
     assert not chosen & labels(FIGURES["ours"].draw(few))

@@ -29,6 +29,7 @@ from clampz.paper.settings import (
 )
 from clampz.paper.table import Floats, Table
 from clampz.paper.verdicts import listed
+from clampz.wording import counted
 
 # A sentence by its name, and its numbers.
 Numbers = Iterator[tuple[str, dict[str, object]]]
@@ -187,7 +188,7 @@ def _further(m: Measures) -> Numbers:
         regions = f"{regions}{errors[tighter]:.2g} nats. " if (same < errors).any() else "Region bounds stay behind. "
         values = {"exact": exact, "then": seconds[longer], "last": errors[-1], "seconds": seconds[-1]}
         texts = {key: f"{value:.2g}" for key, value in values.items()} | {"regions": regions}
-        yield "further", {"family": family_named(name).title, "before": max(longer - 1, 0), "longer": longer, **texts}
+        yield "further", {"family": family_named(name).title, "longer": counted(longer, "clamp"), **texts}
 
 
 def _labels(m: Measures) -> Numbers:

@@ -250,7 +250,8 @@ def mf_wins_when_dense(m: Measures) -> Verdict:
     after = stratified(
         [m.error(target, "bethe", SELECTOR)[:, MAX_CLAMPS] - m.error(target, "mf", SELECTOR)[:, MAX_CLAMPS]]
     )
-    parts = {"before clamping": together([over_bethe.above(), over_trw.above()]), "after five clamps": after.above()}
+    before = together([over_bethe.above(), over_trw.above()])
+    parts = {"errors before clamping": before, "errors after five clamps": after.above()}
     text = f"mean |error| in nats without clamps → with {MAX_CLAMPS}; {'; '.join(texts)}"
     text += f"; on K15, [-12,12] MF leads Bethe by {over_bethe} before clamping, {after} after {MAX_CLAMPS} clamps"
     return in_parts(text, parts, over_bethe.num_runs, "Clamps break frustrated cycles, which is what Bethe errs by.")
