@@ -3,13 +3,14 @@ tell."""
 
 import numpy as np
 import pytest
-from paper_tables import METHODS, MIXED_ONLY, SMALL, Fiction, first_error, rate, step_seconds
+from paper_tables import MIXED_ONLY, SMALL, Fiction, first_error, rate, step_seconds
 
 import clampz as cz
 from clampz.paper import claims_on_examples, claims_on_times
 from clampz.paper.claims import CLAIMS, check_claims
 from clampz.paper.families import families, family_named
 from clampz.paper.measures import Measures
+from clampz.paper.settings import METHODS
 from clampz.paper.table import Table
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
@@ -20,13 +21,17 @@ ON_TABLES = [name for name in BY_NAME if name not in EXAMPLES]
 
 @pytest.fixture(scope="module")
 def table():
-    return Fiction().table()
+    return Fiction().with_own().table()
 
 
 @pytest.mark.parametrize("name", ON_TABLES)
 def test_holds_where_the_paper_is_right(table, name):
+    if name == "best-per-second":  # entropies cost next to nothing
+        table = Fiction(experiments=["times"], **slower(lambda f, m, *_: _[-1] / (1e4 if m == "trw" else 1))).table()
+    if name == "mf-wins-when-dense":  # and after the clamps too
+        table = Fiction(experiments=["errors"], **error_before(lambda f, m, u: u / 100 if m == "mf" else u)).table()
     verdict = BY_NAME[name].check(table)
-    assert verdict.holds is True, verdict
+    assert verdict.holds is True and not verdict.only, verdict
     assert any(character.isdigit() for character in verdict.numbers)
 
 
@@ -69,6 +74,8 @@ def slower(change):
 OTHERWISE = {
     "trw-never-loosens": loosened("trw"),
     "mf-never-loosens": loosened("mf"),
+    "mf-same-seed": changed_rate(lambda f, m, s, k, usual: -0.2 if (m, s, k) == ("mf", "maxW", 3) else usual),
+    "bethe-can-worsen": {"rate": lambda f, m, s, k: abs(rate(f, m, s, k))},
     "bethe-never-falls": loosened("bethe"),
     "sandwich": error_before(lambda f, m, usual: 3 * usual if m == "bethe" and not f.mixed else usual),
     "clamping-helps": changed_rate(lambda f, m, selector, k, usual: -usual if m == "bethe" else usual),
@@ -81,6 +88,7 @@ OTHERWISE = {
     ),
     "denser-gains-more": changed_rate(lambda f, m, selector, k, usual: usual / 20 if f.graph == "complete" else usual),
     "pseudo-greedy": skilled("greedy", methods=("trw",)),
+    "greedy-restarts": {},
     "best-single": skilled("Mpower"),
     "half-the-time": {"agreement": lambda selector, k: 0.9 if selector == "maxW+TRE" else 0.2},
     "none-dominates": skilled("maxW+TRE", factor=2.5),
@@ -89,7 +97,7 @@ OTHERWISE = {
             selector, 0.1
         )
     },
-    "core": skilled("Mpower", factor=1.3),
+    "core": skilled("Mpower", factor=1.6),
     "trw-guides": skilled(*MIXED_ONLY),
     "greedy-optimal": skilled("optimal", factor=1.4),
     "mf-fastest": slower(lambda f, m, selector, k, usual: 20 * usual if m == "mf" else usual),
@@ -103,7 +111,12 @@ OTHERWISE = {
 @pytest.mark.parametrize("name", ON_TABLES)
 def test_fails_where_the_paper_is_wrong(name):
     experiments = ["optimal" if name == "greedy-optimal" else "times" if name in ON_TIMES else "errors"]
-    verdict = BY_NAME[name].check(Fiction(experiments=experiments, **OTHERWISE[name]).table())
+    fiction = Fiction(experiments=experiments, **OTHERWISE[name])
+    if name == "mf-never-loosens":
+        fiction.with_own()
+    if name == "greedy-restarts":  # greedy is the better, the more starts there are
+        fiction.with_own(**skilled("greedy", methods=("mf",), factor=2.0))
+    verdict = BY_NAME[name].check(fiction.table())
     assert verdict.holds is False, verdict
     assert verdict.note  # says why
 
@@ -115,7 +128,7 @@ def test_a_table_without_runs_says_nothing(name):
 
 
 # Claims that count, and are not about means.
-COUNTED = ("trw-never-loosens", "mf-never-loosens", "bethe-never-falls", "sandwich")
+COUNTED = ("trw-never-loosens", "mf-never-loosens", "mf-same-seed", "bethe-never-falls", "bethe-can-worsen", "sandwich")
 
 
 @pytest.mark.parametrize("name", [name for name in ON_TABLES if name not in COUNTED])
@@ -140,17 +153,14 @@ def test_any_experiment_alone_will_do(experiment):
 
 
 def test_other_settings_are_not_mixed_in():
-    """Runs with our settings are counted beside the paper's, where "never loosens" is judged, and nowhere else."""
+    """Runs with our settings are judged where a claim is about them, and nowhere else."""
     chosen = {"families": families(size=25), "experiments": ["errors"], "num_runs": 2}
     worse = Fiction(settings="ours", **chosen, **loosened("trw"))
     worse.table()
     table, mixed = Fiction(**chosen).table(), Fiction(**chosen, rows=worse.rows).table()
     for claim in CLAIMS:
         if claim.name not in EXAMPLES:
-            apart, together = claim.check(table), claim.check(mixed)
-            assert apart.holds is together.holds
-            assert together.numbers.startswith(apart.numbers)
-    assert "settings “ours”: 24 of" in BY_NAME["trw-never-loosens"].check(mixed).numbers
+            assert claim.check(table) == claim.check(mixed)
 
 
 def test_steps_that_heuristics_share_count_once():
@@ -170,7 +180,7 @@ def test_violations_within_the_tolerance_are_none():
     tiny = {"rate": lambda f, m, selector, k: -5e-6 if selector == "maxW" and k == 2 else 0.1}
     found = Fiction(families=families("er", 25, (-6, 6)), experiments=["errors"], num_runs=5, noise=0.0, **tiny).table()
     assert BY_NAME["trw-never-loosens"].check(found).holds is True
-    assert BY_NAME["mf-never-loosens"].check(found).holds is False
+    assert "5 of" in BY_NAME["mf-same-seed"].check(found).numbers.split(";")[1]
 
 
 def test_bounds_that_cross_are_not_bounds():
@@ -184,7 +194,8 @@ def test_bounds_that_cross_are_not_bounds():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name):
     verdict = BY_NAME[name].check(Table())
-    assert verdict.holds is (name != "theorem-1"), verdict
+    assert verdict.holds is (name not in ("theorem-1", "barbell-best")), verdict
+    assert verdict.only == ("Bethe, TRW" if name == "barbell-best" else "")
 
 
 def test_theorem_1_has_an_inequality():
@@ -211,6 +222,26 @@ def test_chosen_variables_can_fail(monkeypatch, name):
     usual, other = cz.clamp, "frustCycles" if name == "barbell" else "maxW"
     monkeypatch.setattr(cz, "clamp", lambda *args, **options: usual(*args, **options | {"select": other}))
     assert BY_NAME[name].check(Table()).holds is False
+
+
+def test_a_reversal_is_not_averaged_away():
+    """Where the methods disagree, the verdict says for which it holds."""
+    quick = slower(lambda f, m, selector, k, usual: usual / 1000 if (m, selector) == ("mf", "greedy") else usual)
+    verdict = BY_NAME["greedy-slow"].check(Fiction(experiments=["times"], **quick).table())
+    assert (verdict.holds, verdict.only) == (False, "Bethe, TRW") and "Not so for MF" in verdict.note
+
+
+def test_all_steps_take_longer_than_the_last():
+    table = Fiction(families=families("grid", 25), experiments=["times"], num_runs=2).table()
+    m, family = Measures(table), family_named("grid25[-6,6]")
+    for method, selector in (("mf", "maxW"), ("mf", "maxW+TRE"), ("bethe", "greedy"), ("trw", "maxW+TRE")):
+        last, every = (m.seconds(family, method, selector, all_steps)[:, :4] for all_steps in (False, True))
+        if method == "trw":  # which is asked at every step anyway
+            assert (last == every).all()
+        elif selector == "maxW":
+            np.testing.assert_allclose(every, np.cumsum(last, axis=1))
+        else:
+            assert (every[:, 0] == last[:, 0]).all() and (every[:, 1:] > last[:, 1:]).all()
 
 
 def test_theorem_1_can_hold(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from paper_tables import HELD, synthetic_table
 
 from clampz.errors import OptionError
-from clampz.paper.families import FAMILIES
+from clampz.paper.families import EVERY, FAMILIES
 from clampz.paper.settings import HEURISTICS
 from clampz.paper.table import Table
 
@@ -33,7 +33,7 @@ DIFFERENT = [name for name in FIGURES if FIGURES[name].group not in ("errors", "
 
 @pytest.fixture(scope="module")
 def full():
-    return synthetic_table(FAMILIES)
+    return synthetic_table(EVERY, settings=("paper", "ours"))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def coarse():
     patch.setattr(examples, "WEIGHTS", (-4.0, 0.0, 4.0))
     yield
     patch.undo()
-    examples.symmetric_errors.cache_clear()
+    examples.errors.cache_clear()
 
 
 def shown_texts(figure):
@@ -143,11 +143,14 @@ def test_panels_without_runs_are_left_out_or_say_so(few):
 
 
 def test_our_settings_are_lines_of_their_own(few, drawn):
-    for figure, there in ((FIGURES["errors-mixed-6"].draw(few), True), (drawn("errors-mixed-6"), False)):
+    def labels(figure):
         legend = next(iter([*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]))
-        labels = [text.get_text() for text in legend.get_texts()]
-        assert ("ours: maxW+TRE" in labels) == there
-        assert {"best of ten", "worst of ten", "maxW", "maxW+TRE", "pseudo-greedy", "greedy"} <= set(labels)
+        return {text.get_text() for text in legend.get_texts()}
+
+    chosen = {"best heuristic", "worst heuristic", "maxW", "maxW+TRE", "pseudo-greedy", "greedy"}
+    assert chosen <= labels(drawn("errors-mixed-6")) and "all of ours" not in labels(drawn("errors-mixed-6"))
+    assert {"all of ours", "the paper’s settings"} <= labels(FIGURES["ours"].draw(few))
+    assert not chosen & labels(FIGURES["ours"].draw(few))
 
 
 def test_a_panel_draws_the_means(few):
@@ -160,7 +163,7 @@ def test_a_panel_draws_the_means(few):
     for selector in ("maxW", "greedy"):
         expected = np.abs(few.curve(family.name, "bethe", selector)).mean(axis=0)
         assert any(len(line) == len(expected) and np.allclose(line, expected) for line in drawn)
-    assert (few.curve(family.name, "bethe", "greedy").shape, ax.get_title("right")) == ((3, 4), "3 + 3 ours")
+    assert (few.curve(family.name, "bethe", "greedy").shape, ax.get_title("right")) == ((3, 4), "3 runs")
 
 
 def test_zooming_shows_all_of_bethe_and_not_all_of_trw(full, drawn):
@@ -176,12 +179,13 @@ def test_zooming_shows_all_of_bethe_and_not_all_of_trw(full, drawn):
 def test_methods_differ_in_lightness_and_selectors_in_line_or_marker():
     lightness = sorted(np.dot(to_rgb(colour), [0.299, 0.587, 0.114]) for colour in panels.COLOURS.values())
     assert np.diff(lightness).min() > 0.15
-    assert len(
-        {
-            (str(line.style["linestyle"]), line.style.get("marker"), line.style.get("markerfacecolor"))
-            for line in panels.LINES
-        }
-    ) == len(panels.LINES)
+    for lines in (panels.LINES, panels.OWN_LINES):
+        assert len(
+            {
+                (str(line.style["linestyle"]), line.style.get("marker"), line.style.get("markerfacecolor"))
+                for line in lines
+            }
+        ) == len(lines)
 
 
 def test_agreement_counts_every_heuristic():

@@ -21,7 +21,8 @@ import clampz as cz
 from clampz import cli
 from clampz.cli.exits import CUT_OFF
 from clampz.paper import reproduction
-from clampz.paper.figures import FIGURES
+from clampz.paper.families import FAMILIES
+from clampz.paper.figures import FIGURES, PaperFigure
 from clampz.paper.request import Request, chosen_tasks
 from clampz.paper.runs import Outcome, Task
 from clampz.paper.settings import SETTINGS
@@ -34,7 +35,7 @@ RUNNER = """
 import sys
 from clampz.cli import main
 from clampz.paper import reproduction
-reproduction.write_report = lambda table, folder, names: folder / "report.html"
+reproduction.write_report = lambda table, folder, figures, latex: folder / "report.html"
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -205,8 +206,8 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[str]]]:
     """Makes runs and reports quick; the list has the number of rows and the names of figures of each report."""
     found: list[tuple[int, list[str]]] = []
 
-    def write_report(table: Any, folder: Path, names: Sequence[str]) -> Path:
-        found.append((len(table), list(names)))
+    def write_report(table: Any, folder: Path, figures: Sequence[PaperFigure], latex: bool) -> Path:
+        found.append((len(table), [figure.name for figure in figures]))
         return folder / "report.html"
 
     monkeypatch.setattr(reproduction, "write_report", write_report)
@@ -237,8 +238,16 @@ def test_more_runs_are_added_to_those_there_are(reports, tmp_path, capsys):
     assert names == list(FIGURES)
     quick = chosen_tasks(Request(quick=True, family=["grid"]), list(FIGURES.values()))
     assert first == len(quick)
-    assert second == first + 24 * 3 - sum(task.experiment == "errors" for task in quick)
+    binary = {family.name for family in FAMILIES}
+    known = [t for t in quick if (t.settings, t.experiment) == ("paper", "errors") and t.family in binary]
+    assert second == first + 24 * 3 - len(known)
     assert "are there already" in capsys.readouterr().err
+
+
+def test_what_is_there_can_be_drawn_and_nothing_run(reports, tmp_path, capsys):
+    assert run(tmp_path, *SMALL) == 0 and run(tmp_path, "--draw") == 0
+    assert reports == [(NUM_RUNS, ["success"]), (NUM_RUNS, list(FIGURES))]
+    assert f"all {NUM_RUNS} runs are in" in capsys.readouterr().err
 
 
 def test_figures_without_runs_need_none(reports, tmp_path, capsys):
@@ -273,7 +282,7 @@ def test_when_all_fail_it_gives_up(reports, tmp_path, monkeypatch, capsys):
 
 
 def test_ctrl_c_while_drawing_says_how_to_go_on(reports, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(reproduction, "write_report", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(reproduction, "write_report", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT))
     assert run(tmp_path, *SMALL) == 130
     assert capsys.readouterr().err.endswith(f"--runs {NUM_RUNS} --out {tmp_path}\n")
 
@@ -371,7 +380,7 @@ def test_a_folder_that_is_in_use_is_refused(reports, tmp_path, capsys):
 
 
 def test_a_full_disk_is_one_line(reports, tmp_path, monkeypatch, capsys):
-    def full(table: object, folder: Path, names: object) -> Path:
+    def full(table: object, folder: Path, figures: object, latex: bool) -> Path:
         raise OSError(28, "No space left on device", str(folder / "figures"))
 
     monkeypatch.setattr(reproduction, "write_report", full)

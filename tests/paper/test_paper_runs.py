@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -13,12 +14,13 @@ from clampz.errors import OptionError
 from clampz.numerics import log_sum_exp
 from clampz.paper.families import family_named
 from clampz.paper.runs import Finished, Row, Task, perform
-from clampz.paper.settings import HEURISTICS, PAPER, SETTINGS, settings_named
+from clampz.paper.settings import HEURISTICS, PAPER, SETTINGS, TIMED, settings_named
 
 ROUNDING = 1e-7  # batches of few lanes round differently, and iterations that stop by a tolerance make more of it
 MIXED, ATTRACTIVE = "complete10[-6,6]", "complete10[0,6]"
 LABELS = {"mean_field": "mf", "bethe": "bethe", "trw": "trw"}
 FOUND: dict[Task, Finished] = {}
+SEEDS: dict[int, int] = {}
 
 
 def found(family: str, experiment: str = "errors", settings: str = "paper", run: int = 0) -> Finished:
@@ -26,6 +28,13 @@ def found(family: str, experiment: str = "errors", settings: str = "paper", run:
     if task not in FOUND:
         FOUND[task] = perform(task)
     return FOUND[task]
+
+
+@cache
+def drawn(family: str) -> cz.Model:
+    model = family_named(family).model(0)
+    SEEDS[id(model)] = family_named(family).seed(0)
+    return model
 
 
 def rows_of(finished: Finished, method: str, selector: str) -> list[Row]:
@@ -37,7 +46,8 @@ def variables(finished: Finished, method: str, selector: str) -> list[int]:
 
 
 def slow_sum(model: cz.Model, method: str, clamped: tuple[int, ...]) -> float:
-    estimates = getattr(cz, method)(cz.branches(model, clamped), options=PAPER.options(LABELS[method]))
+    settings = PAPER.for_model(SEEDS[id(model)], 5)
+    estimates = getattr(cz, method)(cz.branches(model, clamped), options=settings.options(LABELS[method]))
     return log_sum_exp(estimates.value if method == "bethe" else estimates.log_z)
 
 
@@ -77,7 +87,7 @@ def test_a_set_is_solved_once(monkeypatch):
 @pytest.mark.parametrize("family", [MIXED, ATTRACTIVE])
 def test_bounds_hold_and_log_z_is_exact(family):
     finished = found(family)
-    model = family_named(family).model(0)
+    model = drawn(family)
     states = (np.arange(1 << 10)[:, None] >> np.arange(10)) & 1
     i, j = model.edges.T
     score = model.constant + sum(model.unary[v][states[:, v]] for v in range(10))
@@ -111,7 +121,7 @@ def test_rows_of_errors(family):
 @pytest.mark.parametrize("family", ["er25[-6,6]", "grid25[0,6]"])
 def test_heuristics_clamp_what_clamp_does(family):
     """Plain ones in all their steps; with +TRE the first, before which `clamp` has the same edge weights."""
-    finished, model = found(family), family_named(family).model(0)
+    finished, model = found(family), drawn(family)
     for name in HEURISTICS:
         assert variables(finished, "mf", name) == variables(finished, "bethe", name) == variables(finished, "trw", name)
         k = 1 if name.endswith("+TRE") else 5
@@ -122,7 +132,7 @@ def test_heuristics_clamp_what_clamp_does(family):
 
 @pytest.mark.parametrize("family", [MIXED, "er25[0,6]"])
 def test_heuristics_follow_the_entropies_of_their_own_branches(family):
-    finished, model = found(family), family_named(family).model(0)
+    finished, model = found(family), drawn(family)
     for name in HEURISTICS:
         chosen: tuple[int, ...] = ()
         for row in rows_of(finished, "trw", name):
@@ -136,7 +146,7 @@ def test_heuristics_follow_the_entropies_of_their_own_branches(family):
     ("label", "method", "sign"), [("mf", "mean_field", 1), ("bethe", "bethe", 1), ("trw", "trw", -1)]
 )
 def test_greedy_and_pseudo_greedy_take_the_best(family, label, method, sign):
-    finished, model = found(family), family_named(family).model(0)
+    finished, model = found(family), drawn(family)
     guide, sign = ("trw", -1) if label == "bethe" and family == MIXED else (method, sign)
     for selector in ("greedy", "pseudo-greedy"):
         chosen: tuple[int, ...] = ()
@@ -157,7 +167,7 @@ def test_bethe_on_mixed_models_is_guided_by_the_bounds():
     assert variables(finished, "bethe", "pseudo-greedy") == variables(finished, "trw", "pseudo-greedy")
     assert variables(finished, "bethe", "greedy") == variables(finished, "trw", "greedy")
     assert variables(finished, "bethe", "pseudo-greedy (mf)") == variables(finished, "mf", "pseudo-greedy")
-    model, first = family_named(MIXED).model(0), rows_of(finished, "bethe", "pseudo-greedy (gap)")[0].variable
+    model, first = drawn(MIXED), rows_of(finished, "bethe", "pseudo-greedy (gap)")[0].variable
     gaps = {
         v: slow_sum(model, "trw", (v,)) - slow_sum(model, "mean_field", (v,))
         for v in {slow_choice(model, name, ()) for name in HEURISTICS}
@@ -177,7 +187,7 @@ def test_times_have_the_numbers_of_errors():
     timed, finished = found(ATTRACTIVE, "times"), found(ATTRACTIVE)
     without = [row for row in finished.rows if "(" not in row.selector]
     key = lambda row: (row.method, row.selector, row.clamps)  # noqa: E731
-    assert sorted(map(key, timed.rows)) == sorted(map(key, without))
+    assert sorted(map(key, timed.rows)) == sorted(key(row) for row in without if row.selector in ("none", *TIMED))
     errors = {key(row): row for row in without}
     for row in timed.rows:
         assert row.variable == errors[key(row)].variable
@@ -203,7 +213,8 @@ def test_optimal_sets_are_at_least_as_good_as_greedy_ones(family):
 
 @pytest.mark.parametrize("experiment", ["errors", pytest.param("times", marks=pytest.mark.large)])
 def test_ours_are_the_sums_of_clamp(experiment):
-    finished, model, ours = found(MIXED, experiment, "ours"), family_named(MIXED).model(0), SETTINGS["ours"]
+    finished, model = found(MIXED, experiment, "ours"), drawn(MIXED)
+    ours = SETTINGS["ours"].for_model(finished.seed, 5)
     for label, method, selector in (("trw", "trw", "maxW+TRE"), ("mf", "mean_field", "pseudo-greedy")):
         rows = [*rows_of(finished, label, "none"), *rows_of(finished, label, selector)]
         steps = cz.clamp(model, method, k=5, select=selector, reweight=True, options=ours.options(label)).steps
@@ -217,8 +228,59 @@ def test_ours_are_the_sums_of_clamp(experiment):
 
 def test_settings_are_described_in_full():
     described = {name: settings.described() for name, settings in SETTINGS.items()}
-    assert described["paper"]["mf"] == {"tol": 1e-7, "max_iter": 10_000, "num_starts": 1, "seed": 0}
+    assert described["paper"]["mf"] == {"tol": 1e-7, "max_iter": 10_000, "num_starts": 1, "seed": "of the model"}
     assert described["paper"]["bethe"]["from_mean_field"] is False and described["paper"] != described["ours"]
+
+
+def test_random_starts_differ_between_models_and_not_between_branches():
+    one, other = (settings_named("paper").for_model(family_named(MIXED).seed(run), 5) for run in (0, 1))
+    assert one.mf.seed != other.mf.seed and one.mf.seed == one.bethe.seed == found(MIXED).seed
+
+
+@pytest.mark.parametrize("settings", ["restarts", "parents", "weights", "branches"])
+def test_our_settings_are_each_what_they_say(settings):
+    finished, paper = found(MIXED, settings=settings), found(MIXED)
+    chosen = SETTINGS[settings]
+    assert {row.method for row in finished.rows} == set(chosen.methods)
+    assert {row.selector for row in finished.rows} == {"none", *chosen.selectors}
+    ends = {(row.method, row.clamps): row.log_z for row in finished.rows if row.selector in ("none", "maxW+TRE")}
+    theirs = {(row.method, row.clamps): row.log_z for row in paper.rows if row.selector in ("none", "maxW+TRE")}
+    if settings == "restarts":
+        assert ends["mf", 0] >= theirs["mf", 0] - ROUNDING
+    if settings == "weights":
+        assert ends["trw", 0] <= theirs["trw", 0] + 1e-3
+    if settings == "parents":
+        assert all(ends["mf", k + 1] >= ends["mf", k] - 1e-6 for k in range(5))
+    if settings == "branches":
+        assert any(row.variable is None for row in finished.rows if row.clamps > 1)
+
+
+@pytest.mark.parametrize("family", ["complete10[-6,6]potts3", "complete10[-6,6]table3"])
+def test_more_labels_have_the_heuristics_that_need_no_signs(family):
+    finished = found(family)
+    selectors = {row.selector for row in finished.rows if row.method == "trw"}
+    assert selectors == {"none", "pseudo-greedy", *(name for name in HEURISTICS if "Cycles" not in name)}
+    assert all(row.log_z <= finished.exact + 1e-9 for row in finished.rows if row.method == "mf")
+    assert all(row.log_z >= finished.exact - 1e-9 for row in finished.rows if row.method == "trw")
+    assert max(row.num_branches for row in finished.rows) == 3**5
+
+
+def test_further_clamps_stand_beside_regions_and_the_exact_sum(monkeypatch):
+    monkeypatch.setattr("clampz.paper.runs.MAX_FURTHER", 6)
+    finished = perform(Task("paper", "further", MIXED, 0))
+    assert [row.clamps for row in rows_of(finished, "trw", "maxW+TRE")] == [1, 2, 3, 4, 5, 6]
+    (exact,) = rows_of(finished, "exact", "none")
+    assert exact.log_z == finished.exact and exact.seconds > 0
+    bounds = [row.log_z for row in rows_of(finished, "regions", "limit")]
+    assert len(bounds) == 8 and min(bounds) >= finished.exact - 1e-9 and bounds[-1] == pytest.approx(finished.exact)
+
+
+def test_files_are_clamped_as_often_as_asked(tmp_path):
+    path = tmp_path / "model.uai"
+    cz.write(cz.generators.grid(3, 3, rng=0), path)
+    finished = perform(Task("paper", "errors", str(path), 0, 7))
+    clamps = Counter(row.selector for row in finished.rows if row.method == "trw")
+    assert clamps["maxW"] == clamps["pseudo-greedy"] == 7 and clamps["greedy"] == 3
 
 
 def test_what_is_unknown_is_refused():

@@ -23,7 +23,8 @@ def add(commands: Any) -> None:
         "Every finished run is kept at once: the same command goes on where it was stopped.",
         examples="""\
   clampz paper --quick                             a few runs of each family, all figures, in minutes
-  clampz paper                                     100 runs of each of the 44 families
+  clampz paper                                     100 runs of each of the 44 families, and what goes beyond
+  clampz paper --models 'mine/*.uai' --clamps 8    the same study of your own models
   clampz paper --figure success --family grid --size 49 --weights=-6,6 --runs 20 --out results/grid49
   clampz paper --scheduler tcp://host:8786         on a Dask cluster: pip install 'clampz[cluster]'
 """,
@@ -33,7 +34,8 @@ def add(commands: Any) -> None:
         "--runs",
         type=int,
         metavar="N",
-        help="runs of each family, as in --runs 20 (default: 100, and 5 for times, 10 for optimal sequences)",
+        help="runs of each family, as in --runs 20 (default: 100, 40 for times, 10 for optimal sequences, 25 and 5 for "
+        "what goes beyond the paper)",
     )
     parser.add_argument(
         "--figure", action="append", metavar="NAME", help="only this figure, as in --figure success; may be repeated"
@@ -58,10 +60,16 @@ def add(commands: Any) -> None:
         help="only this range of W, as in --weights=-6,6; may be repeated",
     )
     parser.add_argument(
-        "--ours",
-        action="store_true",
-        help="also with our own settings (restarts, warm starts, optimized edge weights), as curves of their own",
+        "--models",
+        action="append",
+        metavar="FILES",
+        help="in place of the paper's families your own models, as in --models 'mine/*.uai'; may be repeated",
     )
+    parser.add_argument(
+        "--clamps", type=int, metavar="K", help="variables that heuristics clamp at most, as in --clamps 8 (default: 5)"
+    )
+    parser.add_argument("--draw", action="store_true", help="make no runs: only draw those that are in FOLDER")
+    parser.add_argument("--latex", action="store_true", help="also tables and figures as LaTeX, in FOLDER/latex")
     parser.add_argument(
         "--out",
         type=Path,

@@ -5,7 +5,10 @@ tell.  Unless a claim is about nats, errors are shares of a family's mean error 
 do not drown small ones.  Where the paper speaks of several methods at once, all of them must agree.
 """
 
+from collections.abc import Sequence
+
 from clampz.paper import claims_on_accuracy, claims_on_choice, claims_on_examples, claims_on_times
+from clampz.paper.families import FAMILIES, Family
 from clampz.paper.measures import Measures
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict
@@ -13,9 +16,9 @@ from clampz.paper.verdicts import Claim, Verdict
 CLAIMS = (*claims_on_accuracy.CLAIMS, *claims_on_choice.CLAIMS, *claims_on_times.CLAIMS, *claims_on_examples.CLAIMS)
 
 
-def check_claims(table: Table, settings: str = "paper") -> list[tuple[Claim, Verdict]]:
-    """Every claim with its verdict on this table's runs."""
-    measured = Measures(table, settings)
+def check_claims(table: Table, families: Sequence[Family] = FAMILIES) -> list[tuple[Claim, Verdict]]:
+    """Every claim with its verdict on this table's runs of these families."""
+    measured = Measures(table, known=families)
     return [(claim, claim.judge(measured)) for claim in CLAIMS]
 
 

@@ -1,19 +1,22 @@
-"""The 44 families of random models in the paper, each run of which is reproducible from the family's name and its
-number.
+"""Families of models: the 44 of the paper, some of more labels on the same graphs, and the user's own files.
 
-All have theta ~ U[-2, 2].  Grids are toroidal; the random graphs have 4 neighbours per variable, on average or exactly.
+Each run is reproducible from the family's name and its number.  All have theta ~ U[-2, 2].  Grids are toroidal; the
+random graphs have 4 neighbours per variable, on average or exactly.
 """
 
 import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Literal, get_args
 
 import clampz as cz
 from clampz.errors import OptionError, unknown_name
 
-Graph = Literal["grid", "er", "regular", "complete"]
+Graph = Literal["grid", "er", "regular", "complete", "file"]
+GRAPHS = ("grid", "er", "regular", "complete")
 
 THETA = (-2.0, 2.0)
 WEIGHTS = ((0.0, 2.0), (0.0, 6.0), (-6.0, 6.0), (-12.0, 12.0))
@@ -28,22 +31,26 @@ DEGREE = 4
 
 @dataclass(frozen=True, order=True)
 class Family:
-    """A kind of graph, its number of variables, and the range of W.
+    """A kind of graph, its number of variables, the range of W, and how many labels have which potentials.
 
     >>> family = Family("grid", 49, (-6.0, 6.0))
     >>> family.name, family.title
     ('grid49[-6,6]', '7x7 grid, [-6,6]')
     >>> family.model(0)
     Model(49 variables of 2 states, 98 edges, mixed)
+    >>> Family("er", 25, (0.0, 6.0), 3).name
+    'er25[0,6]potts3'
     """
 
     graph: Graph
     size: int
     weights: tuple[float, float]
+    labels: int = 2
+    potentials: cz.generators.Potentials = "potts"
 
     @property
     def name(self) -> str:
-        return f"{self.graph}{self.size}{self._range}"
+        return f"{self.graph}{self.size}{self._range}{f'{self.potentials}{self.labels}' if self.labels > 2 else ''}"
 
     @property
     def title(self) -> str:
@@ -55,12 +62,13 @@ class Family:
             "regular": f"{DEGREE}-regular {self.size}",
             "complete": f"K{self.size}",
         }
-        return f"{kind[self.graph]}, {self._range}"
+        more = f", {self.labels} labels{'' if self.potentials == 'potts' else ', tables'}" if self.labels > 2 else ""
+        return f"{kind[self.graph]}, {self._range}{more}"
 
     @property
     def mixed(self) -> bool:
-        """Whether weights have both signs."""
-        return self.weights[0] < 0
+        """Whether weights have both signs, or more labels than two leave Bethe without a bound all the same."""
+        return self.weights[0] < 0 or self.labels > 2
 
     @property
     def _range(self) -> str:
@@ -72,7 +80,10 @@ class Family:
 
     def model(self, run: int) -> cz.Model:
         """The model of a run."""
-        drawing: cz.generators.Drawing = {"theta": THETA, "weights": self.weights, "rng": self.seed(run)}
+        drawing: cz.generators.Drawing = {
+            **{"theta": THETA, "weights": self.weights, "rng": self.seed(run)},
+            **{"labels": self.labels, "potentials": self.potentials},
+        }
         if self.graph == "grid":
             side = math.isqrt(self.size)
             return cz.generators.grid(side, side, **drawing)
@@ -83,18 +94,47 @@ class Family:
         return cz.generators.complete(self.size, **drawing)
 
 
+@dataclass(frozen=True, order=True)
+class FromFile(Family):
+    """A model of the user's, a family of one run by the name of its file; Bethe's errors count without their sign."""
+
+    path: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+    @property
+    def title(self) -> str:
+        return Path(self.path).name
+
+    def model(self, run: int) -> cz.Model:
+        return cz.read(self.path)
+
+
 FAMILIES = tuple(
     Family(graph, size, weights) for graph, sizes in SIZES.items() for size in sizes for weights in WEIGHTS
 )
-_BY_NAME = {family.name: family for family in FAMILIES}
+# Beyond the paper: more labels on the smallest graphs, alike or not alike, and tables of random entries.
+LABELLED = tuple(
+    Family(graph, SIZES[graph][0], (-6.0, 6.0), labels, potentials)
+    for labels in (3, 5)
+    for potentials in get_args(cz.generators.Potentials)
+    for graph in ("grid", "complete")
+)
+EVERY = (*FAMILIES, *LABELLED)
+_BY_NAME = {family.name: family for family in EVERY}
 
 
+@cache
 def family_named(name: str) -> Family:
-    """The family of this name.
+    """The family of this name, or the model in the file of this name.
 
     >>> family_named("complete15[-12,12]")
-    Family(graph='complete', size=15, weights=(-12.0, 12.0))
+    Family(graph='complete', size=15, weights=(-12.0, 12.0), labels=2, potentials='potts')
     """
+    if name not in _BY_NAME and "." in Path(name).name:  # no other family has a dot in its name
+        return FromFile("file", 0, (-math.inf, math.inf), path=name)
     if name not in _BY_NAME:
         raise unknown_name("family", name, _BY_NAME)
     return _BY_NAME[name]
@@ -104,15 +144,15 @@ def families(graph: str | None = None, size: int | None = None, weights: Sequenc
     """All families, or those of one kind of graph, one size, one range of weights; `graph` may also be a family's whole
     name.
 
-    >>> [family.name for family in families("complete", weights=(0, 6))]
-    ['complete10[0,6]', 'complete15[0,6]']
+    >>> [family.name for family in families("complete", weights=(0, 2))]
+    ['complete10[0,2]', 'complete15[0,2]']
     """
-    if graph is not None and graph not in get_args(Graph):
+    if graph is not None and graph not in GRAPHS:
         if graph not in _BY_NAME:
-            raise unknown_name("family", graph, [*get_args(Graph), *_BY_NAME])
+            raise unknown_name("family", graph, [*GRAPHS, *_BY_NAME])
         found = [_BY_NAME[graph]]
     else:
-        found = [family for family in FAMILIES if graph in (None, family.graph)]
+        found = [family for family in EVERY if graph in (None, family.graph)]
     sizes, ranges = sorted({family.size for family in found}), list(dict.fromkeys(family.weights for family in found))
     if size is not None and size not in sizes:
         raise OptionError(

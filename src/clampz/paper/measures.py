@@ -12,7 +12,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from clampz.paper.families import FAMILIES, Family
-from clampz.paper.settings import MAX_CLAMPS, settings_named
+from clampz.paper.settings import MAX_CLAMPS, MAX_GREEDY, settings_named
 from clampz.paper.table import Floats, Table, padded
 
 # A difference counts from so many standard errors on, and a standard error from so many degrees of freedom.
@@ -112,11 +112,12 @@ def ratio(parts: Sequence[Floats], wholes: Sequence[Floats]) -> Mean:
 
 
 class Measures:
-    """Errors and times of one table's runs under one settings, as (runs, clamps from 0 to 5) arrays, nan where there is
-    no row."""
+    """Errors and times of one table's runs of some families under one settings, as (runs, clamps from 0 on) arrays, nan
+    where there is no row."""
 
-    def __init__(self, table: Table, settings: str = "paper") -> None:
-        self.table, self.settings = table, settings
+    def __init__(self, table: Table, settings: str = "paper", known: Sequence[Family] = FAMILIES) -> None:
+        self.table, self.settings, self.known = table, settings, known
+        self.under = cache(lambda name: Measures(table, name, known))
         self.signed = cache(self._signed)
         self.converged = cache(self._converged)
         self.seconds = cache(self._seconds)
@@ -131,9 +132,7 @@ class Measures:
         self, experiment: str = "errors", *, mixed: bool | None = None, graphs: Collection[str] | None = None
     ) -> list[Family]:
         """Those of which there are runs."""
-        found = [
-            family for family in FAMILIES if self.table.runs(family.name, settings=self.settings, experiment=experiment)
-        ]
+        found = [f for f in self.known if self.table.runs(f.name, settings=self.settings, experiment=experiment)]
         return [f for f in found if mixed in (None, f.mixed) and (graphs is None or f.graph in graphs)]
 
     def error(self, family: Family, method: str, selector: str, experiment: str = "errors") -> Floats:
@@ -175,16 +174,19 @@ class Measures:
                 found.setdefault((family, method), []).append((run, clamps, names[text]))
         return found
 
-    def over_time(self, family: Family, method: str, selector: str, times: Floats) -> Floats:
+    def over_time(self, family: Family, method: str, selector: str, times: Floats, all_steps: bool = False) -> Floats:
         """(runs, times) the error that each run has by then: that of the most clamps whose mean time over the family is
         within; nan before the first."""
-        errors, seconds = self.error(family, method, selector, "times"), self.seconds(family, method, selector)
+        errors = self.error(family, method, selector, "times")
+        seconds = self.seconds(family, method, selector, all_steps)
         there = np.isfinite(seconds).any(axis=0)
         reached = np.where(there, np.nanmean(np.where(there, seconds, 0.0), axis=0), math.inf)
         clamps = np.where(reached[None, :] <= times[:, None], np.arange(len(reached)), -1).max(axis=1)
         return np.asarray(np.where(clamps >= 0, errors[:, np.maximum(clamps, 0)], math.nan))
 
-    def times(self, family: Family, methods: Sequence[str], selectors: Sequence[str]) -> Floats:
+    def times(
+        self, family: Family, methods: Sequence[str], selectors: Sequence[str], all_steps: bool = False
+    ) -> Floats:
         """Points in time from when every method has its first value to when the last selector has made its last
         clamp."""
         begin = [self.seconds(family, method, "none")[:, 0] for method in methods]
@@ -192,7 +194,7 @@ class Measures:
             return np.empty(0)
         first = [float(np.nanmean(seconds)) for seconds in begin]
         last = [
-            float(np.nanmax(np.nanmean(self.seconds(family, m, s), axis=0)))
+            float(np.nanmax(np.mean(self.seconds(family, m, s, all_steps), axis=0)))
             for m in methods
             for s in selectors
             if self._timed(family, m, s)
@@ -200,7 +202,7 @@ class Measures:
         return np.geomspace(max(first), max(last), NUM_TIMES) if last and min(first) > 0 else np.empty(0)
 
     def _timed(self, family: Family, method: str, selector: str) -> bool:
-        return bool(np.isfinite(self.seconds(family, method, selector)).all())
+        return bool(np.isfinite(self.seconds(family, method, selector)[:, : MAX_GREEDY + 1]).all())
 
     def _signed(self, family: Family, method: str, selector: str, experiment: str = "errors") -> Floats:
         return self._curve(family, method, selector, experiment, "error")
@@ -208,8 +210,18 @@ class Measures:
     def _converged(self, family: Family, method: str, selector: str) -> Floats:
         return self._curve(family, method, selector, "errors", "converged")
 
-    def _seconds(self, family: Family, method: str, selector: str) -> Floats:
-        return self._curve(family, method, selector, "times", "seconds")
+    def _seconds(self, family: Family, method: str, selector: str, all_steps: bool = False) -> Floats:
+        """Of choosing so many clamps and solving the branches of the last, or of all of them."""
+        found = self._curve(family, method, selector, "times", "seconds")
+        greedy, entropies = selector.endswith("greedy"), selector.endswith("+TRE")
+        judge = "trw" if entropies or (greedy and method == "bethe" and family.mixed) else method if greedy else None
+        if not all_steps or judge == method or self.settings != "paper":
+            return found  # whoever judges solves every step anyway
+        guide = np.zeros_like(found)
+        if judge is not None:
+            steps = self._curve(family, judge, selector, "times", "seconds")
+            guide[:, 1:] = steps[:, 1:] if greedy else steps[:, :-1]
+        return np.asarray(guide + np.cumsum(found - guide, axis=1))
 
     def _curve(self, family: Family, method: str, selector: str, experiment: str, column: str) -> Floats:
         found = self.table.curve(

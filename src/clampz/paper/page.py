@@ -4,25 +4,27 @@ The page needs nothing but itself: pictures are inside it, and there is no scrip
 is escaped.
 """
 
+import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import resources
+
+import numpy as np
 
 import clampz as cz
 from clampz import pages
 from clampz.pages import details, section, sentence, text, with_minus
 from clampz.paper import claims_on_accuracy, claims_on_choice, claims_on_examples, claims_on_times
-from clampz.paper.families import FAMILIES, SIZES, Family
+from clampz.paper.advice import Advice
+from clampz.paper.families import EVERY, FAMILIES, SIZES, Family, FromFile, family_named
 from clampz.paper.figures import FIGURES, PaperFigure
 from clampz.paper.measures import stratified
 from clampz.paper.request import Request
-from clampz.paper.settings import EXPERIMENTS, MAX_CLAMPS, METHODS, SETTINGS, TITLES
+from clampz.paper.settings import EXPERIMENTS, METHODS, SETTINGS, TITLES
 from clampz.paper.table import Table
-from clampz.paper.verdicts import Claim, Verdict
+from clampz.paper.verdicts import Claim, Verdict, word_for
 from clampz.wording import counted
 
-PAPER = "Weller &amp; Domke, “Clamping Improves TRW and Mean Field Approximations”, AISTATS 2016"
-TITLE = "Clamping Improves TRW and Mean Field: the paper’s claims, measured again"
 # The paper's number of runs of each family.
 PAPER_RUNS = 100
 GROUPS = {
@@ -31,62 +33,60 @@ GROUPS = {
     "Time": claims_on_times.CLAIMS,
     "Small examples, computed for this report": claims_on_examples.CLAIMS,
 }
-SECTIONS = {
-    "summary": "Summary",
-    "claims": "Claims",
-    "disagreements": "Where we disagree",
-    "figures": "Figures",
-    "runs": "Runs and settings",
-    "reproduce": "How to reproduce",
-}
-SETTINGS_TITLES = {"paper": "the paper’s settings", "ours": "our settings"}
 # Options of the methods that the report lists, where they are there.
 OPTIONS = ("tol", "max_iter", "num_starts", "from_mean_field", "edge_weights")
-# Wider than this, in pixels, a picture is scrolled on a narrow screen and not shrunk.
-WIDE = 700
 # A figure that shows more claims than this only names them; the numbers are in the table of claims.
 MANY_CLAIMS = 4
-# What is seen in a figure, for those who do not see it, by its group.
-PANELS = "A panel for each family, TRW’s curves above, Bethe’s in the middle and mean field’s below"
-DESCRIBED = {
-    "examples": "What is seen is listed beside it.",
-    "main": f"{PANELS}.",
-    "errors": f"{PANELS}; the mean errors are listed below it.",
-    "zoom": "A panel for each family, near Bethe’s curves.",
-    "times": "A panel for each family, seconds on a logarithmic axis.",
-    "pooled": "The numbers are listed beside it.",
-}
+# The words of the page, what is seen in a figure, and its sections.
+WORDS = tomllib.loads((resources.files("clampz.paper") / "page.toml").read_text(encoding="utf-8"))
+PROSE: dict[str, str] = WORDS["prose"]
 
 Checked = Sequence[tuple[Claim, Verdict]]
 # How many runs there are, by settings and experiment and then by family.
 Counts = dict[tuple[str, str], dict[Family, int]]
 
 
-def make_page(table: Table, checked: Checked, figures: Sequence[PaperFigure], pictures: dict[str, bytes]) -> str:
-    """All of the page."""
+def make_page(
+    table: Table,
+    families: Sequence[Family],
+    checked: Checked,
+    labelled: Checked,
+    advised: dict[str, list[Advice]],
+    figures: Sequence[PaperFigure],
+    pictures: dict[str, bytes],
+) -> str:
+    """All of the page; the claims are judged by these families."""
     style = (resources.files("clampz.paper") / "report.css").read_text(encoding="utf-8")
     version, today = text(cz.__version__), datetime.now(UTC).date().isoformat()
-    intro = f"<p>A reproduction of {PAPER}, by clampz {version}, {today}.</p>"
+    intro = f"<p>A reproduction of {WORDS['paper']}, by clampz {version}, {today}.</p>"
     parts = [
-        _summary(table, checked),
-        _claims(checked),
+        _summary(table, families, checked),
+        _advice(advised),
+        _claims(table, families, checked),
         _disagreements(checked),
+        _labelled(labelled),
         _figures(table, checked, figures, pictures),
         _runs(table),
         _reproduce(table, figures),
     ]
-    made_by = f"Made by <code>clampz paper</code>, version {version}. “±” is one standard error throughout."
-    return pages.page(TITLE, intro, SECTIONS, "\n".join(parts), made_by, style)
+    made_by = WORDS["made_by"].format(version=version)
+    return pages.page(WORDS["title"], intro, WORDS["sections"], "\n".join(parts), made_by, style)
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
 
 
-def word_for(verdict: Verdict) -> tuple[str, str]:
-    """A word, and the class that colours it."""
-    if verdict.holds is None:
-        return ("not run", "none") if verdict.note.startswith("Not in this table") else ("cannot tell", "open")
-    return ("holds", "yes") if verdict.holds else ("does not hold", "no")
+def _advice(advised: dict[str, list[Advice]]) -> str:
+    items = "".join(
+        f"<h3>{text(title)}</h3><ul>"
+        + "".join(
+            f"<li><strong>{text(do)}</strong> {text(because)} {f'<em>{text(paper)}</em>' if paper else ''}</li>"
+            for do, because, paper in given
+        )
+        + "</ul>"
+        for title, given in advised.items()
+    )
+    return section("advice", "Advice", items or "<p>Needs runs of the paper’s families.</p>")
 
 
 def _verdict(verdict: Verdict) -> str:
@@ -101,7 +101,7 @@ def _measured(verdict: Verdict) -> str:
     return f'<span class="numbers">{"".join(f"<span>{text(line)}</span>" for line in lines)}</span>'
 
 
-def _claims(checked: Checked) -> str:
+def _claims(table: Table, families: Sequence[Family], checked: Checked) -> str:
     verdicts = {claim.name: verdict for claim, verdict in checked}
     rows = []
     for title, members in GROUPS.items():
@@ -116,21 +116,22 @@ def _claims(checked: Checked) -> str:
                 f"{cell}{_measured(verdict)}{why}</tr>"
             )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Where", "Verdict", "Measured", "Why"))
-    body = "\n".join(rows)
-    return section(
-        "claims",
-        "The paper’s claims",
-        f"""<p>A claim holds, or does not, only where the numbers are more than two standard errors apart; otherwise
-these runs cannot tell. Differences are taken run by run where both sides come from the same models. Errors are in nats,
-or shares of a family’s mean error before clamping. Claims are in our words.</p>
-<table class="claims">
-<caption>What the paper says, where, and what we measured with {SETTINGS_TITLES["paper"]}.</caption>
-<thead><tr>{head}</tr></thead>
-<tbody>
-{body}
-</tbody>
-</table>""",
-    )
+    prose = PROSE["claims"].format(head=head, body="\n".join(rows), same=_same_choices(table, families))
+    return section("claims", "The paper’s claims", prose)
+
+
+def _same_choices(table: Table, families: Sequence[Family]) -> str:
+    """How often frustCycles is maxW0 on attractive models."""
+    same, total = 0, 0
+    for family in (f for f in families if not f.mixed):
+        for name in ("", "+TRE"):
+            chosen = [
+                table.curve(family.name, "trw", base + name, column="variable") for base in ("frustCycles", "maxW0")
+            ]
+            if chosen[0].shape == chosen[1].shape:
+                same += int((chosen[0] == chosen[1])[:, 1:].sum())
+                total += int(np.isfinite(chosen[0] + chosen[1])[:, 1:].sum())
+    return PROSE["same"].format(same=same, total=total) if total else ""
 
 
 def _disagreements(checked: Checked) -> str:
@@ -139,10 +140,22 @@ def _disagreements(checked: Checked) -> str:
         f'<a href="#claim-{text(claim.name)}">{text(claim.where)}</a>{_measured(verdict)}'
         f"{f'<p>{text(verdict.note)}</p>' if verdict.note else ''}</li>"
         for claim, verdict in checked
-        if verdict.holds is False
+        if verdict.holds is False or verdict.only
     )
     body = f'<ul class="against">\n{items}\n</ul>' if items else "<p>Nowhere, on these runs.</p>"
     return section("disagreements", "Where we disagree, and why", body)
+
+
+def _labelled(checked: Checked) -> str:
+    """The claims that the families of more labels have anything to say of."""
+    rows = [
+        [text(claim.text), _verdict(verdict), _measured(verdict)]
+        for claim, verdict in checked
+        if word_for(verdict)[0] != "not run" and claim not in claims_on_examples.CLAIMS
+    ]
+    caption = "The same claims, judged by Potts models and random tables of 3 and 5 labels."
+    found = pages.table(caption, "Claims with more labels", ["Claim", "Verdict", "Measured"], rows)
+    return section("labels", "With more labels", found if rows else "<p>Not in this table.</p>")
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
@@ -154,16 +167,10 @@ def _figures(table: Table, checked: Checked, figures: Sequence[PaperFigure], pic
     )
     absent = "; ".join(figure.title for figure in figures if figure.name not in pictures)
     left_out = f'<p class="soft">Not drawn, for want of runs: {text(absent)}.</p>' if absent else ""
-    others = len(FIGURES) - len(figures)
-    unasked = f"{others} other figure{'s were' if others > 1 else ' was'} not asked for."
-    return section(
-        "figures",
-        "The figures",
-        f"""<p>Errors are the approximate log Z less the exact one, in nats. Each picture is also in the folder
-<code>figures</code>, as PNG and PDF.</p>
-{left_out}{f'<p class="soft">{unasked}</p>' if others else ""}
-{shown}""",
-    )
+    others = max(0, len(FIGURES) - len(figures))
+    if others:
+        left_out += f'<p class="soft">{others} other figure{"s were" if others > 1 else " was"} not asked for.</p>'
+    return section("figures", "The figures", PROSE["figures"].format(left_out=left_out, shown=shown))
 
 
 def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> str:
@@ -174,24 +181,12 @@ def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> 
         f"{'' if len(seen) > MANY_CLAIMS else _measured(verdict)}</li>"
         for claim, verdict in seen
     )
-    seen_as = f"{figure.where} of the paper, drawn from our runs: {figure.title}. {DESCRIBED[figure.group]}"
-    source = pages.as_source(png)
-    name, title, wide = text(figure.name), text(figure.title), width > WIDE
-    return f"""<article class="figure" id="figure-{name}" aria-labelledby="title-{name}">
-<header><h3 id="title-{name}">{title}</h3> <span class="soft">{text(figure.where)}</span></header>
-<figure><div class="scroll{" wide" if wide else ""}" tabindex="0" role="group" aria-label="{title}, picture">
-<img src="{source}" width="{width}" height="{height}" alt="{text(seen_as)}">
-</div>{'<figcaption class="hint">Wide: scroll it sideways.</figcaption>' if wide else ""}</figure>
-<div>
-<h4>What the paper says</h4>
-<p>{text(figure.says)}</p>
-<h4>What we see</h4>
-<ul class="seen">
-{items}
-</ul>
-</div>
-{_numbers(table, figure)}
-</article>"""
+    seen_as = f"{figure.where}, drawn from our runs: {figure.title}. {WORDS['described'][figure.group]}"
+    texts = {"name": figure.name, "title": figure.title, "where": figure.where, "says": figure.says, "seen_as": seen_as}
+    filled = {"source": pages.as_source(png), "items": items, "numbers": _numbers(table, figure)}
+    return PROSE["figure"].format(
+        width=width, height=height, **filled, **{key: text(value) for key, value in texts.items()}
+    )
 
 
 def size_of(png: bytes) -> tuple[int, int]:
@@ -201,18 +196,18 @@ def size_of(png: bytes) -> tuple[int, int]:
 
 def _numbers(table: Table, figure: PaperFigure) -> str:
     """The mean errors behind a figure of errors, before and after clamping."""
-    if figure.group not in ("main", "errors"):
+    if figure.group not in ("main", "errors") and not figure.name.startswith("labels"):
         return ""
     rows = []
     for family in figure.families:
         cells = []
         for method in METHODS:
             errors = table.shown(family.name, method, "maxW+TRE")
-            ends = [stratified([errors[:, k]]) for k in (0, MAX_CLAMPS) if errors.shape[1] > k]
+            ends = [stratified([errors[:, k]]) for k in (0, errors.shape[1] - 1)]
             cells.append(" → ".join(with_minus(f"{mean.value:+.2f}") for mean in ends if mean.num_runs) or "–")
         if any(cell != "–" for cell in cells):
             rows.append([text(family.title), *cells])
-    caption = f"Without clamps → with {MAX_CLAMPS} by maxW+TRE; Bethe on mixed models without the sign."
+    caption = "Without clamps → with the most by maxW+TRE; Bethe on mixed models without the sign."
     found = pages.table(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
     return details("Mean errors in numbers", found) if rows else ""
 
@@ -224,32 +219,29 @@ def runs_by_family(table: Table) -> Counts:
     found: Counts = {}
     for settings in SETTINGS:
         for experiment in EXPERIMENTS:
-            for family in FAMILIES:
+            for family in map(family_named, table.unique("family")):
                 if count := len(table.runs(family.name, settings=settings, experiment=experiment)):
                     found.setdefault((settings, experiment), {})[family] = count
     return found
 
 
-def _summary(table: Table, checked: Checked) -> str:
+def _summary(table: Table, families: Sequence[Family], checked: Checked) -> str:
     words = [word_for(verdict)[0] for _, verdict in checked]
     counts = runs_by_family(table)
-    solved = counts.get(("paper", "errors"), {})
+    solved = [count for family, count in counts.get(("paper", "errors"), {}).items() if family in families]
     facts = {
-        "models solved": f"{sum(solved.values()):,}",
-        "families": f"{len(solved)} of {len(FAMILIES)}",
+        "models solved": f"{sum(solved):,}",
+        "families": f"{len(solved)} of {len(families)}",
         "claims that hold": words.count("holds"),
+        "that hold in part": sum(word.startswith("holds for") for word in words),
         "that do not": words.count("does not hold"),
         "that these runs cannot decide": words.count("cannot tell"),
     }
     if "not run" in words:
         facts["not in this table"] = words.count("not run")
-    mf, bethe, trw = (SETTINGS["paper"].options(method).tol for method in METHODS)
-    return f"""<section id="summary" aria-label="Summary">
-{pages.facts(facts)}
-<p>{_extent(counts)}</p>
-<p>Every branch is solved to a tolerance of {mf:g} (MF), {bethe:g} (Bethe) and {trw:g} (TRW, nats) with
-{SETTINGS_TITLES["paper"]}; more under <a href="#runs">Runs and settings</a>. {_not_converged(table)}</p>
-</section>"""
+    tolerances = {method: SETTINGS["paper"].options(method).tol for method in METHODS}
+    said = {"extent": _extent(counts), "not_converged": _not_converged(table)}
+    return PROSE["summary"].format(facts=pages.facts(facts), **said, **tolerances)
 
 
 def _extent(counts: Counts) -> str:
@@ -258,11 +250,15 @@ def _extent(counts: Counts) -> str:
         return "This table has no runs; only the small examples were computed."
     lines = []
     for (settings, experiment), found in counts.items():
-        what = "optimal sequences" if experiment == "optimal" else experiment
-        least, most = min(found.values()), max(found.values())
-        runs = counted(most, "run") if least == most else f"{least} to {counted(most, 'run')}"
-        of = counted(len(found), "family", "families")
-        lines.append(f"{what}{'' if settings == 'paper' else ' with our settings'}: {runs} of each of {of}")
+        what = {"optimal": "optimal sequences", "further": "further clamps"}.get(experiment, experiment)
+        for kind in ("", "of more labels "):
+            of = [count for family, count in found.items() if (family.labels > 2) == bool(kind)]
+            if of:
+                runs = counted(max(of), "run") if min(of) == max(of) else f"{min(of)} to {counted(max(of), 'run')}"
+                where = "" if settings == "paper" else f" with {SETTINGS[settings].title}"
+                lines.append(
+                    f"{what}{where}: {runs} of each of {counted(len(of), 'family', 'families')} {kind}".rstrip()
+                )
     said = f"{'; '.join(lines)}."
     if max(counts.get(("paper", "errors"), {}).values(), default=0) < PAPER_RUNS:
         said += f" The paper made {PAPER_RUNS} runs of each of its {len(FAMILIES)} families: with fewer, more claims"
@@ -271,26 +267,29 @@ def _extent(counts: Counts) -> str:
 
 
 def _not_converged(table: Table) -> str:
-    """How many values did not converge, by settings and method."""
+    """How many values did not converge with the paper's settings, by method, and where most did not."""
     texts = []
-    for settings in (name for name in SETTINGS if name in table.unique("settings")):
-        found = []
-        for method in METHODS:
-            converged = table.where(settings=settings, method=method).column("converged")
-            if len(converged):
-                found.append(f"{TITLES[method]} {int((~converged).sum()):,} of {len(converged):,}")
-        if found:
-            texts.append(f"values that did not converge, with {SETTINGS_TITLES[settings]}: {', '.join(found)}")
-    said = sentence("; ".join(texts))
-    return text(f"{said}. They are kept: bounds hold all the same.") if said else ""
+    for method in METHODS:
+        rows = table.where(settings="paper", experiment="errors", method=method)
+        failed = ~rows.column("converged")
+        if failed.any():
+            shares = {name: float(failed[rows.column("family") == name].mean()) for name in rows.unique("family")}
+            worst = max(shares, key=lambda name: shares[name])
+            most = f"most on {family_named(worst).title}, {shares[worst]:.1%}"
+            texts.append(f"{TITLES[method]} {int(failed.sum()):,} of {len(failed):,} ({most})")
+    said = f"Values that did not converge: {', '.join(texts)}. They are kept: bounds hold all the same."
+    return text(said) if texts else ""
 
 
 def _runs(table: Table) -> str:
     counts = runs_by_family(table)
-    titles = [f"{experiment}{'' if settings == 'paper' else ', our settings'}" for settings, experiment in counts]
+    titles = [
+        f"{experiment}{'' if settings == 'paper' else f', {SETTINGS[settings].title}'}"
+        for settings, experiment in counts
+    ]
     titles += [f"{title} not converged" for title in TITLES.values()]
     rows = []
-    for family in (f for f in FAMILIES if any(f in found for found in counts.values())):
+    for family in dict.fromkeys(family for found in counts.values() for family in found):
         of_family = table.where(family=family.name)
         converged = [of_family.where(method=method).column("converged") for method in METHODS]
         shares = [f"{(~found).mean() if len(found) else 0.0:.1%}" for found in converged]
@@ -298,19 +297,14 @@ def _runs(table: Table) -> str:
     caption = "Runs, and the share of values for which some branch did not converge."
     found = pages.table(caption, "Runs of each family", ["Family", *map(text, titles)], rows, "numeric")
     used = [name for name in SETTINGS if name in table.unique("settings")] or ["paper"]
+    lists = details("Runs of each family", found) if rows else ""
     return section(
-        "runs",
-        "Runs and settings",
-        f"""<p>Every model has singleton potentials drawn from [-2, 2] and weights from the range of its family. Runs
-with the paper’s settings solve every branch afresh, mean field from one random start, Bethe from a uniform one, TRW
-with the uniform edge weights of what the clamps leave.</p>
-{"".join(_settings(name) for name in used)}
-{details("Runs of each family", found) if rows else ""}""",
+        "runs", "Runs and settings", PROSE["runs"].format(settings="".join(map(_settings, used)), runs=lists)
     )
 
 
 def _settings(name: str) -> str:
-    described, title = SETTINGS[name].described(), SETTINGS_TITLES[name]
+    described, title = SETTINGS[name].described(), SETTINGS[name].title
     rows = []
     for method in METHODS:
         options = (f"{option} = {described[method][option]}" for option in OPTIONS if option in described[method])
@@ -323,28 +317,21 @@ def _settings(name: str) -> str:
 
 
 def _reproduce(table: Table, figures: Sequence[PaperFigure]) -> str:
-    return section(
-        "reproduce",
-        "How to reproduce",
-        f"""<p>Every run follows from its family and number. This makes the same table, times aside, and this page:</p>
-<pre tabindex="0"><code>pip install 'clampz[cli]=={text(cz.__version__)}'
-{text(command_for(table, figures))}</code></pre>
-<p>The table, in one line, and a run by itself:</p>
-<pre tabindex="0"><code>pandas.read_sql("select * from results", sqlite3.connect("results.sqlite"))
-clampz.paper.runs.perform(clampz.paper.runs.Task("paper", "errors", "grid49[-6,6]", 0))</code></pre>""",
-    )
+    said = PROSE["reproduce"].format(version=text(cz.__version__), command=text(command_for(table, figures)))
+    return section("reproduce", "How to reproduce", said)
 
 
 def command_for(table: Table, figures: Sequence[PaperFigure]) -> str:
     """The command that makes such a table."""
-    counts = runs_by_family(table)
-    families = {family for found in counts.values() for family in found}
-    most = max((count for found in counts.values() for count in found.values()), default=PAPER_RUNS)
+    found = runs_by_family(table)
+    families = {family for runs in found.values() for family in runs}
+    most = max(found.get(("paper", "errors"), {}).values(), default=PAPER_RUNS)
+    if files := [name for name in table.unique("family") if isinstance(family_named(name), FromFile)]:
+        return Request(models=files, clamps=int(table.column("clamps").max())).as_command()
     whole = [graph for graph in SIZES if {f for f in FAMILIES if f.graph == graph} <= families]
-    others = [f.name for f in FAMILIES if f in families and f.graph not in whole]
+    others = [f.name for f in EVERY if f in families and f.graph not in whole]
     return Request(
-        ours=any(settings == "ours" for settings, _ in counts),
         figure=[figure.name for figure in figures] if len(figures) < len(FIGURES) else None,
-        family=[*whole, *others] if 0 < len(families) < len(FAMILIES) else None,
+        family=[*whole, *others] if 0 < len(families) < len(EVERY) else None,
         runs=None if most == PAPER_RUNS else most,
     ).as_command()

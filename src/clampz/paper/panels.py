@@ -4,7 +4,9 @@ Methods are told apart by colour, of different lightness, and by where they lie;
 panels read in greyscale too.
 """
 
+import tomllib
 from collections.abc import Callable, Mapping
+from importlib import resources
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -36,14 +38,18 @@ PLACES = {"trw": "above", "bethe": "between", "mf": "below"}
 # Opacity of a band, and of its entry in the legend: several lie on each other.
 BAND, BAND_ENTRY = 0.07, 0.3
 ERROR = "error of log Z (nats)"
-LEGEND: dict[str, Any] = {
-    "frameon": False,
-    "fontsize": SMALL + 0.5,
-    "labelcolor": INK,
-    "handlelength": 2.8,
-    "columnspacing": 1.4,
-    "handletextpad": 0.6,
-}
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": SMALL + 0.5, "labelcolor": INK, "handletextpad": 0.6}
+LEGEND |= {"handlelength": 2.8, "columnspacing": 1.4}
+
+
+def styles_of(kind: str) -> dict[str, dict[str, Any]]:
+    """Of lines of one kind, by name, as `styles.toml` has them."""
+    named = {"color": lambda name: INK if name == "ink" else name}
+    named["linestyle"] = lambda dashes: (0, tuple(dashes)) if isinstance(dashes, list) else dashes
+    return {
+        name: {key: named.get(key, lambda same: same)(value) for key, value in style.items()}
+        for name, style in STYLES[kind].items()
+    }
 
 
 class Line(NamedTuple):
@@ -55,36 +61,11 @@ class Line(NamedTuple):
     style: Mapping[str, Any]
 
 
-def _line(
-    selector: str,
-    linestyle: str | tuple[float, tuple[float, ...]],
-    linewidth: float,
-    marker: str = "",
-    markersize: float = 0.0,
-    *,
-    edge: float = 0.0,
-    hollow: bool = False,
-    settings: str = "paper",
-) -> Line:
-    label = {"worst": "worst of ten", "best": "best of ten"}.get(selector, selector)
-    style: dict[str, Any] = {"linestyle": linestyle, "linewidth": linewidth}
-    if marker:
-        style |= {"marker": marker, "markersize": markersize, "markeredgewidth": 0.9 if hollow else edge}
-    if hollow:
-        style["markerfacecolor"] = "none"
-    return Line(label if settings == "paper" else f"{settings}: {label}", settings, selector, style)
-
-
-LINES = (
-    _line("worst", (0, (1.0, 1.2)), 1.2),
-    _line("best", (0, (4.0, 1.5)), 1.2),
-    _line("maxW", (0, (6.0, 1.3, 1.2, 1.3)), 0.9, "x", 4.0, edge=0.9),
-    _line("maxW+TRE", "solid", 0.9, "^", 3.6),
-    _line("pseudo-greedy", "solid", 0.9, ".", 4.5),
-    _line("greedy", "solid", 0.7, "o", 6.0, hollow=True),
-    _line("maxW+TRE", (0, (2.2, 1.0)), 0.9, "D", 3.6, hollow=True, settings="ours"),
-    _line("pseudo-greedy", (0, (2.2, 1.0)), 0.9, "s", 5.0, hollow=True, settings="ours"),
-)
+STYLES = tomllib.loads((resources.files("clampz.paper") / "styles.toml").read_text(encoding="utf-8"))
+LINES = tuple(Line(style.pop("label", name), "paper", name, style) for name, style in styles_of("lines").items())
+# Our own settings beside the paper's, all by the same selector.
+OWN_LINES = tuple(Line(SETTINGS[name].title, name, "maxW+TRE", style) for name, style in styles_of("settings").items())
+ORDER = {line.label: place for place, line in enumerate((*LINES, *OWN_LINES))}
 
 # The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and
 # whether standard errors are bars.
@@ -122,16 +103,28 @@ def mean_over_runs(values: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
     return mean, np.where(count > 1, error, np.nan), count
 
 
-def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None = None, zoom: bool = False) -> Drawn:
-    """Mean error against the number of clamps, with bands of a standard error; zoomed in, only Bethe has bands, and the
-    axis goes as far as they do."""
+def draw_errors(
+    ax: "Axes",
+    table: Table,
+    family: Family,
+    *,
+    title: str | None = None,
+    zoom: bool = False,
+    lines: tuple[Line, ...] = LINES,
+) -> Drawn:
+    """Mean error against the number of clamps, with bands of a standard error, of the runs that all lines have; zoomed
+    in, only Bethe has bands, and the axis goes as far as they do."""
     drawn: Drawn = set()
     extent: list[Floats] = []
-    for method, line in product(COLOURS, LINES):
-        mean, error, count = mean_over_runs(table.shown(family.name, method, line.selector, settings=line.settings))
+    most, counts = 1, (len(table.runs(family.name, settings=line.settings)) for line in lines)
+    common = min(filter(None, counts), default=0)
+    for method, line in product(COLOURS, lines):
+        errors = table.shown(family.name, method, line.selector, settings=line.settings)
+        mean, error, count = mean_over_runs(errors[:common])
         if not count[1:].any():
             continue
         clamps, band = np.arange(len(mean)), np.nan_to_num(error)
+        most = max(most, len(mean) - 1)
         if method == "bethe" or not zoom:
             ax.fill_between(clamps, mean - band, mean + band, color=COLOURS[method], alpha=BAND, linewidth=0, zorder=1)
         drawn |= _draw_line(ax, method, line, clamps, mean)
@@ -144,9 +137,9 @@ def draw_errors(ax: "Axes", table: Table, family: Family, *, title: str | None =
         low, high = np.nanmin(inside), np.nanmax(inside)
         margin = 0.12 * (high - low) or 0.1
         ax.set_ylim(low - margin, high + margin)
-    ax.set_xticks(range(6))
-    ax.set_xlim(-0.25, 5.25)
-    return drawn | _finish_family(ax, table, family, title, "errors", drawn)
+    ax.set_xticks(range(most + 1))
+    ax.set_xlim(-0.25, most + 0.25)
+    return drawn | _finish_family(ax, family, title, common, drawn)
 
 
 def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> Drawn:
@@ -168,27 +161,20 @@ def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = 
         return drawn
     ax.set_xscale("log")
     few_log_ticks(ax)
-    return drawn | {BARS} | _finish_family(ax, table, family, title, "times", drawn)
+    num_runs = len(table.runs(family.name, experiment="times"))
+    return drawn | {BARS} | _finish_family(ax, family, title, num_runs, drawn)
 
 
 def _draw_line(ax: "Axes", method: str, line: Line, x: NDArray[Any], y: Floats) -> Drawn:
-    ax.plot(x, y, color=COLOURS[method], zorder=2 + 0.1 * LINES.index(line), **line.style)
+    ax.plot(x, y, color=COLOURS[method], zorder=2 + 0.1 * ORDER[line.label], **line.style)
     return {line.label, method}
 
 
-def _finish_family(ax: "Axes", table: Table, family: Family, title: str | None, experiment: str, drawn: Drawn) -> Drawn:
+def _finish_family(ax: "Axes", family: Family, title: str | None, num_runs: int, drawn: Drawn) -> Drawn:
     """The line of no error and the title; whether Bethe's errors are without their sign."""
     ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
-    finish(ax, title or family.title, runs_text(table, family, experiment))
+    finish(ax, title or family.title, counted(num_runs, "run"))
     return {UNSIGNED} if family.mixed and "bethe" in drawn else set()
-
-
-def runs_text(table: Table, family: Family, experiment: str) -> str:
-    """How many runs of a family a panel shows."""
-    num, ours = (
-        len(table.runs(family.name, settings=settings, experiment=experiment)) for settings in ("paper", "ours")
-    )
-    return counted(num, "run") if not ours else f"{num} + {ours} ours"
 
 
 def few_log_ticks(ax: "Axes") -> None:
@@ -218,10 +204,10 @@ def finish(ax: "Axes", title: str, note: str = "") -> None:
         ax.locator_params(axis="y", nbins=6)
 
 
-def errors_cell(table: Table, family: Family, title: str | None = None, *, zoom: bool = False) -> Cell:
+def errors_cell(table: Table, family: Family, title: str | None = None, **how: Any) -> Cell:
     """A panel of `draw_errors`."""
     title, present = title or family.title, has_runs(table, family, "errors")
-    return Cell(title, present, lambda ax: draw_errors(ax, table, family, title=title, zoom=zoom))
+    return Cell(title, present, lambda ax: draw_errors(ax, table, family, title=title, **how))
 
 
 def times_cell(table: Table, family: Family, title: str | None = None) -> Cell:
@@ -300,7 +286,7 @@ def line_handles(seen: Drawn) -> list["Artist"]:
         for m in COLOURS
         if m in seen
     ]
-    order = sorted(reversed(LINES), key=lambda line: line.settings != "paper")
+    order = {line.label: line for line in (*reversed(LINES), *OWN_LINES)}.values()
     found += [Line2D([], [], color=INK, label=line.label, **line.style) for line in order if line.label in seen]
     if any(line.selector in ("best", "worst") and line.label in seen for line in LINES) or BARS not in seen:
         return [*found, band_entry()]

@@ -1,12 +1,13 @@
-"""Figures that pool families: the sign of Bethe's error, who agrees with pseudo-greedy, and greedy against optimal
-sequences."""
+"""Figures that pool families: the sign of Bethe's error, who agrees with pseudo-greedy, greedy against optimal
+sequences, and how far clamping pays."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clampz.paper.families import FAMILIES, WEIGHTS, Family
+from clampz.paper.families import FAMILIES, WEIGHTS, Family, family_named
 from clampz.paper.panels import (
     BAND,
     COLOURS,
@@ -22,9 +23,10 @@ from clampz.paper.panels import (
     mean_over_runs,
     new_figure,
     panel_figure,
+    styles_of,
     write_title,
 )
-from clampz.paper.settings import HEURISTICS, MAX_OPTIMAL_SIZE, METHODS, TITLES
+from clampz.paper.settings import FURTHER_FAMILIES, HEURISTICS, MAX_OPTIMAL_SIZE, METHODS, TITLES
 from clampz.paper.table import Floats, Table, is_mixed, padded
 from clampz.plotting import FAINT, INK, SOFT
 from clampz.wording import counted
@@ -41,32 +43,18 @@ HISTOGRAM_SELECTOR = "maxW+TRE"
 DECADES = (1.0, 2.0, 5.0)
 FINEST = 0.05
 
-BASES: dict[str, dict[str, Any]] = {
-    "maxW0": {"color": "#8c96a3", "marker": "v"},
-    "maxW": {"color": INK, "marker": "^"},
-    "Mpower": {"color": "#2f6db3", "marker": "s"},
-    "frustCycles": {"color": "#b5407c", "marker": "D"},
-    "strongCycles": {"color": "#e08a00", "marker": "o"},
-}
+BASES, SEQUENCES, FURTHER = (styles_of(kind) for kind in ("bases", "sequences", "further"))
+AGREEMENT = styles_of("agreement")
+# Errors below this, in nats, are not worth a place on a logarithmic axis.
+NEXT_TO_NOTHING = 1e-4
 # Heuristics stand so far apart, or those that agree would hide each other.
 ASIDE = 0.16
-SEQUENCES: dict[str, dict[str, Any]] = {
-    "optimal": {"linestyle": "solid", "marker": ".", "markersize": 5.0},
-    "greedy": {
-        "linestyle": (0, (4.0, 1.5)),
-        "marker": "o",
-        "markersize": 6.5,
-        "markerfacecolor": "none",
-        "markeredgewidth": 0.9,
-    },
-}
 
 
-def histogram(table: Table) -> "Figure":
+def histogram(table: Table, title: str) -> "Figure":
     """Signed error of Bethe on all mixed models, with 0, 1 and 2 clamps."""
     from matplotlib.patches import Patch
 
-    title = f"Bethe's error on mixed models ({HISTOGRAM_SELECTOR})"
     mixed = [family.name for family in FAMILIES if is_mixed(family.name)]
     curves = [curve for name in mixed if (curve := table.curve(name, "bethe", HISTOGRAM_SELECTOR)).shape[1] > 2]
     errors = np.concatenate([curve[:, :3] for curve in curves]) if curves else np.empty((0, 3))
@@ -124,18 +112,18 @@ def bin_edges(errors: Floats) -> Floats:
     return np.concatenate([-below[::-1], [0.0], above])
 
 
-def success(table: Table) -> "Figure":
+def success(table: Table, title: str, families: Sequence[Family] = FAMILIES) -> "Figure":
     """How often each heuristic, asked at pseudo-greedy's state, chooses as it does."""
-    cells = {}
-    for row, mixed in enumerate((True, False)):
-        names = [family.name for family in FAMILIES if is_mixed(family.name) == mixed]
+    cells, kinds = {}, {True: "mixed", False: "attractive"} if len({f.mixed for f in families}) > 1 else {True: "all"}
+    for row, mixed in enumerate(kinds):
+        names = [family.name for family in families if family.mixed == mixed]
         for column, method in enumerate(METHODS):
             rows = table.where(
                 settings="paper", experiment="errors", family=names, method=method, selector="pseudo-greedy"
             )
-            title = f"{TITLES[method]}, {'mixed' if mixed else 'attractive'}"
-            cells[row, column] = Cell(title, bool(len(rows)), partial(_draw_success, rows=rows, title=title), "clamp")
-    title = "How often each heuristic agrees with pseudo-greedy"
+            name = f"{TITLES[method]}, {kinds[mixed]}"
+            draw = partial(_draw_success, rows=rows, title=name, same=not mixed)
+            cells[row, column] = Cell(name, bool(len(rows)), draw, "clamp")
     return panel_figure(
         title, cells, ylabel="share of runs that agree, ± standard error", handles=_success_handles, num_lines=2
     )
@@ -156,7 +144,7 @@ def agreement(rows: Table) -> tuple[Floats, Floats]:
     return shares / np.maximum(num, 1.0), num
 
 
-def optimal(table: Table) -> "Figure":
+def optimal(table: Table, title: str) -> "Figure":
     """Mean errors of greedy and of optimal sequences, pooled over the families they were run for; in the corner, how
     much farther off greedy is in the end."""
     cells = {}
@@ -164,19 +152,49 @@ def optimal(table: Table) -> "Figure":
         families = [f for f in FAMILIES if f.weights == weights and f.size <= MAX_OPTIMAL_SIZE]
         present = any(table.runs(f.name, experiment="optimal") for f in families)
         for row, method in enumerate(COLOURS):
-            title = f"{TITLES[method]}, [{weights[0]:g},{weights[1]:g}]"
-            cells[row, column] = Cell(
-                title, present, partial(_draw_optimal, table=table, families=families, method=method, title=title)
-            )
-    return panel_figure(
-        f"Greedy against optimal sequences, up to {MAX_OPTIMAL_SIZE} variables",
-        cells,
-        handles=_optimal_handles,
-        num_lines=1,
-    )
+            name = f"{TITLES[method]}, [{weights[0]:g},{weights[1]:g}]"
+            draw = partial(_draw_optimal, table=table, families=families, method=method, title=name)
+            cells[row, column] = Cell(name, present, draw)
+    return panel_figure(title, cells, handles=_optimal_handles, num_lines=1)
 
 
-def _draw_success(ax: "Axes", rows: Table, title: str) -> Drawn:
+def further(table: Table, title: str) -> "Figure":
+    """Errors of 0 to 10 clamps against their seconds, of region bounds of rising limits, and when the exact sum is
+    there."""
+    cells = {
+        (0, column): Cell(
+            name, bool(table.runs(name, experiment="further")), partial(_draw_further, table, name), "seconds"
+        )
+        for column, name in enumerate(FURTHER_FAMILIES)
+    }
+    return panel_figure(title, cells, ylabel="|error| of log Z (nats)", handles=_further_handles, num_lines=1)
+
+
+def _draw_further(table: Table, name: str, ax: "Axes") -> Drawn:
+    for method, style in FURTHER.items():
+        selector = "limit" if method == "regions" else "maxW+TRE"
+        curves = (table.curve(name, method, selector, experiment="further", column=x) for x in ("seconds", "error"))
+        seconds, errors = (mean_over_runs(np.abs(curve)) for curve in curves)
+        there = np.flatnonzero(seconds[2])
+        ax.errorbar(seconds[0][there], errors[0][there], errors[1][there], elinewidth=0.6, **style)
+    exact = mean_over_runs(table.curve(name, "exact", "none", experiment="further", column="seconds"))[0]
+    ax.axvline(exact[0], color=SOFT, linewidth=0.9, linestyle=(0, (2.0, 1.5)))
+    ax.set(xscale="log", yscale="log")
+    ax.set_ylim(bottom=NEXT_TO_NOTHING)
+    finish(ax, family_named(name).title, counted(len(table.runs(name, experiment="further")), "run"))
+    return set(FURTHER)
+
+
+def _further_handles(_: Drawn) -> "list[Artist]":
+    from matplotlib.lines import Line2D
+
+    titles = TITLES | {"regions": "regions, limits 4 to 65,536"}
+    found: list[Artist] = [Line2D([], [], label=titles[method], **style) for method, style in FURTHER.items()]
+    return [*found, Line2D([], [], color=SOFT, linewidth=0.9, linestyle=(0, (2.0, 1.5)), label="exact sum")]
+
+
+def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> Drawn:
+    """`same`: frustCycles chooses as maxW0 does, and its marks are rings around that's."""
     shares, num = agreement(rows)
     if not num.any():
         return set()
@@ -185,38 +203,34 @@ def _draw_success(ax: "Axes", rows: Table, title: str) -> Drawn:
     beside = np.linspace(-ASIDE, ASIDE, len(BASES))
     for name, share, error in zip(HEURISTICS, shares, errors, strict=True):
         base = name.removesuffix(TRE)
+        if not share.any():
+            continue  # not defined for more labels
         places = steps + beside[list(BASES).index(base)]
-        ax.errorbar(places, share, error, fmt="none", ecolor=BASES[base]["color"], elinewidth=0.7, zorder=1)
-        ax.plot(places, share, **_success_style(name))
+        if same and base == "frustCycles":
+            ax.plot(steps + beside[0], share, color=BASES[base]["color"], **AGREEMENT["ring"])
+        else:
+            ax.errorbar(places, share, error, fmt="none", ecolor=BASES[base]["color"], elinewidth=0.7, zorder=1)
+            ax.plot(places, share, **_success_style(name))
+    if same:
+        _write_in_corner(ax, "rings: frustCycles(+TRE)\nis maxW0(+TRE) here", 0.97, fontsize=TEXT - 1.5)
     ax.set_xticks(steps)
     ax.set_ylim(-0.03, 1.03)
     runs = len(set(zip(rows.column("family"), rows.column("run"), strict=True)))
     finish(ax, title, counted(runs, "run"))
     ax.grid(axis="y", color=FAINT, linewidth=0.5)
     ax.set_axisbelow(True)
-    return set(HEURISTICS)
+    return {name for name, share in zip(HEURISTICS, shares, strict=True) if share.any()}
 
 
 def _success_style(name: str) -> dict[str, Any]:
-    base = BASES[name.removesuffix(TRE)]
-    if name.endswith(TRE):
-        return {**base, "linestyle": "solid", "linewidth": 1.2, "markersize": 4.2, "markeredgewidth": 0.0, "zorder": 3}
-    return {
-        **base,
-        "linestyle": (0, (3.5, 1.5)),
-        "linewidth": 0.9,
-        "markersize": 4.2,
-        "markerfacecolor": "white",
-        "markeredgewidth": 0.9,
-        "zorder": 2,
-    }
+    return BASES[name.removesuffix(TRE)] | AGREEMENT["entropies" if name.endswith(TRE) else "plain"]
 
 
-def _success_handles(_: Drawn) -> "list[Artist]":
+def _success_handles(seen: Drawn) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
     order = [name for base in BASES for name in (base, base + TRE)]
-    return [Line2D([], [], label=name, **_success_style(name)) for name in order]
+    return [Line2D([], [], label=name, **_success_style(name)) for name in order if name in seen]
 
 
 def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str, title: str) -> Drawn:

@@ -1,23 +1,35 @@
 """Draw the figures as far as there are runs for them, and write them and the report: one page of claims and figures."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from clampz.files import written_whole
+from clampz.paper.advice import advice, as_markdown
 from clampz.paper.claims import check_claims
+from clampz.paper.families import FAMILIES, LABELLED, FromFile
 from clampz.paper.figures import PaperFigure, figures_named, save
+from clampz.paper.latex import write_latex
 from clampz.paper.page import make_page
 from clampz.paper.panels import has_runs
 from clampz.paper.table import Table
 
 
-def write_report(table: Table, folder: Path, names: Iterable[str] | None = None) -> Path:
-    """Draw these figures, or all, as far as the table has runs for them; write them to `folder/figures`, and
-    `folder/report.html`, whose path is returned."""
-    chosen = figures_named([] if names is None else names)
+def write_report(
+    table: Table, folder: Path, figures: Sequence[PaperFigure] | None = None, *, latex: bool = False
+) -> Path:
+    """Draw these figures, or all, as far as the table has runs for them; write them to `folder/figures`, the advice, if
+    asked for LaTeX, and `folder/report.html`, whose path is returned."""
+    chosen = figures_named([]) if figures is None else figures
     drawn = [figure for figure in chosen if drawable(figure, table)]
     pictures = {figure.name: draw(figure, table, folder / "figures") for figure in drawn}
-    page = make_page(table, check_claims(table), chosen, pictures)
+    files = [family for figure in chosen for family in figure.families if isinstance(family, FromFile)]
+    families = list(dict.fromkeys(files)) or FAMILIES
+    checked, advised = check_claims(table, families), advice(table)
+    if latex:
+        write_latex(table, checked, drawn, folder / "latex")
+    with written_whole(folder / "advice.md") as partial:
+        partial.write_text(as_markdown(advised), encoding="utf-8")
+    page = make_page(table, families, checked, check_claims(table, LABELLED), advised, chosen, pictures)
     path = folder / "report.html"
     with written_whole(path) as partial:
         partial.write_text(page, encoding="utf-8")

@@ -5,6 +5,8 @@ and the report.
     results.csv.gz      the same as a plain table, once all are made
     figures/            each figure, PNG and PDF
     report.html         the figures beside what the paper says of them, and its claims with verdicts
+    advice.md           what a practitioner may make of it
+    latex/              tables and figures for papers, if asked for
 
 Runs that a folder already has are not made again, so the same request goes on where it was stopped, and a quick one is
 a beginning of the whole.
@@ -20,10 +22,10 @@ from typing import Any, NamedTuple
 from clampz.errors import OptionError
 from clampz.paper.cluster import connected, on_cluster
 from clampz.paper.cores import num_cores, on_cores
-from clampz.paper.figures import figures_named
+from clampz.paper.figures import PaperFigure
 from clampz.paper.progress import Bar, Lines, as_clock
 from clampz.paper.report import write_report
-from clampz.paper.request import Request, chosen_tasks
+from clampz.paper.request import Request, chosen_figures, chosen_tasks
 from clampz.paper.running import Display, Summary, in_order, make_runs
 from clampz.paper.runs import Outcome, Task
 from clampz.paper.store import Store, StoreError, only_one
@@ -43,14 +45,15 @@ class Reproduced(NamedTuple):
 
 def reproduce(request: Request) -> Reproduced:
     """Reproduce the paper, or as much of it as was asked for."""
-    figures = figures_named(request.figure or ())
+    figures = chosen_figures(request)
     tasks = in_order(chosen_tasks(request, figures))
     check_folder(request.out)
     with ExitStack() as stack, on_ctrl_c(end_at_once):
         if request.out.is_dir():
             stack.enter_context(only_one(request.out))
-        done = Store.check(request.out / STORE)
-        missing = [task for task in tasks if task not in done]
+        done = Store.check(request.out / STORE, request.clamps)
+        missing = [] if request.draw else [task for task in tasks if task not in done]
+        tasks = list(done) if request.draw else tasks
         client = (
             stack.enter_context(connected(request.scheduler)) if request.scheduler is not None and missing else None
         )
@@ -58,7 +61,7 @@ def reproduce(request: Request) -> Reproduced:
             with disk_errors():
                 request.out.mkdir(parents=True, exist_ok=True)
             stack.enter_context(only_one(request.out))
-        store = stack.enter_context(Store(request.out / STORE))
+        store = stack.enter_context(Store(request.out / STORE, clamps=request.clamps))
         store.make()
         tell_beginning(request, store, len(tasks), len(missing), client)
         try:
@@ -69,21 +72,21 @@ def reproduce(request: Request) -> Reproduced:
             if tell_end(request, summary, len(missing)):
                 return Reproduced(None, summary.interrupted, len(summary.failures))
             with disk_errors():
-                report = write(store, request.out, [figure.name for figure in figures])
+                report = write(store, request, figures)
         except KeyboardInterrupt:
             tell(f"\nstopped; every finished run is kept. To go on:\n    {request.as_command()}")
             return Reproduced(None, interrupted=True)
     return Reproduced(report, num_failed=len(summary.failures))
 
 
-def write(store: Store, folder: Path, names: Sequence[str]) -> Path:
+def write(store: Store, request: Request, figures: Sequence[PaperFigure]) -> Path:
     """The plain table, if it is older than the runs, the figures and the report; the report's path."""
-    plain = folder / PLAIN
+    plain = request.out / PLAIN
     if not plain.exists() or plain.stat().st_mtime_ns < store.path.stat().st_mtime_ns:
         tell("writing the table")
         store.export(plain)
     tell("drawing")
-    return write_report(store.table(), folder, names)
+    return write_report(store.table(), request.out, figures, latex=request.latex)
 
 
 def check_folder(folder: Path) -> None:

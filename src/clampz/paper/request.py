@@ -6,31 +6,40 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from clampz.errors import OptionError
-from clampz.paper.families import FAMILIES, Family, families
-from clampz.paper.figures import PaperFigure
+from clampz.paper.families import EVERY, FAMILIES, Family, FromFile, families, family_named
+from clampz.paper.figures import PaperFigure, figures_named, model_figures
 from clampz.paper.running import cost
 from clampz.paper.runs import Task
-from clampz.paper.settings import MAX_OPTIMAL_SIZE, SETTINGS
+from clampz.paper.settings import (
+    EXPERIMENTS,
+    LABELLED_RUNS,
+    MAX_CLAMPS,
+    MAX_OPTIMAL_SIZE,
+    OWN_RUNS,
+    SETTINGS,
+)
 
-# Runs of each family; of "optimal", which tries every set, only of families that are small enough.
-NUM_RUNS = {"errors": 100, "times": 5, "optimal": 10}
-NUM_QUICK = {"errors": 2, "times": 1, "optimal": 1}
+NUM_QUICK = {"errors": 2, "times": 1, "optimal": 1, "further": 1}
 # Seconds, as `running.cost` has them, beyond which a quick experiment makes one run less of a family.
-LONG = 10.0
+LONG = {"errors": 2.0, "times": 2.5, "optimal": 6.0, "further": 10.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What is asked for, by the names that the command line has for it: several figures, graphs or families, sizes and
-    ranges of weights, None for all; runs of each family; where to compute; and the folder."""
+    ranges of weights, None for all; runs of each family; or the user's files, and how many clamps; where to compute;
+    the folder, whether LaTeX goes there too, and whether to draw what is there and run nothing."""
 
     quick: bool = False
-    ours: bool = False
     figure: Sequence[str] | None = None
     family: Sequence[str] | None = None
     size: Sequence[int] | None = None
     weights: Sequence[str] | None = None
     runs: int | None = None
+    models: Sequence[str] | None = None
+    clamps: int = MAX_CLAMPS
+    latex: bool = False
+    draw: bool = False
     scheduler: str | None = None
     jobs: int | None = None
     out: Path = Path("results/paper")
@@ -48,28 +57,58 @@ class Request:
         return shlex.join(words)
 
 
+def chosen_figures(request: Request) -> list[PaperFigure]:
+    """Those asked for: of the paper and beyond it, or of the user's files."""
+    if request.models is None:
+        return figures_named(request.figure or ())
+    return figures_named(request.figure or (), model_figures(chosen_files(request.models)))
+
+
+def chosen_files(patterns: Sequence[str]) -> list[Family]:
+    """The files that the patterns stand for."""
+    paths = [Path(pattern).expanduser().absolute() for pattern in patterns]
+    found = sorted({str(each) for path in paths for each in Path(path.anchor).glob(str(path.relative_to(path.anchor)))})
+    if not found:
+        raise OptionError(f"--models {' '.join(patterns)}: expected files of models, found none")
+    return [family_named(path) for path in found]
+
+
 def chosen_tasks(request: Request, figures: Sequence[PaperFigure]) -> list[Task]:
     """The runs that the figures need, of the chosen families."""
-    for name, value in (("runs", request.runs), ("jobs", request.jobs)):
+    for name, value in (("runs", request.runs), ("jobs", request.jobs), ("clamps", request.clamps)):
         if value is not None and value < 1:
             raise OptionError(f"--{name} {value}: expected a whole number >= 1")
     if request.jobs is not None and request.scheduler is not None:
         raise OptionError("--jobs is for the cores of this machine, --scheduler for a cluster: expected one of them")
-    counts = dict(NUM_QUICK if request.quick else NUM_RUNS)
-    if request.runs is not None:
-        counts = {name: request.runs if name == "errors" else min(n, request.runs) for name, n in counts.items()}
-    needed = {
-        (experiment, family) for figure in figures for experiment in figure.experiments for family in figure.families
-    }
-    tasks = [
-        Task(settings, experiment, family.name, run)
-        for settings in (SETTINGS if request.ours else ("paper",))
-        for experiment in SETTINGS[settings].experiments
-        for family in chosen_families(request.family, request.size, request.weights)
-        if (experiment, family) in needed and (experiment != "optimal" or family.size <= MAX_OPTIMAL_SIZE)
-        for run in range(counts[experiment])
+    given = [name for name in ("family", "size", "weights", "runs") if getattr(request, name) is not None]
+    if request.models is not None and given:
+        raise OptionError(f"--{given[0]} is for the paper's families, --models for files: expected one of them")
+    chosen = set(chosen_families(request.family, request.size, request.weights))
+    tasks = dict.fromkeys(
+        Task(settings, experiment, family.name, run, request.clamps)
+        for figure in figures
+        for settings in figure.settings
+        for experiment in figure.experiments
+        for family in figure.families
+        if (family in chosen or isinstance(family, FromFile))
+        and (experiment != "optimal" or family.size <= MAX_OPTIMAL_SIZE)
+        and family.name in (SETTINGS[settings].families or [family.name])
+        for run in range(num_runs(request, settings, experiment, family))
+    )
+    return [
+        t for t in tasks if not request.quick or t.run + 1 < NUM_QUICK[t.experiment] or cost(t) <= LONG[t.experiment]
     ]
-    return [t for t in tasks if not request.quick or t.run + 1 < NUM_QUICK[t.experiment] or cost(t) <= LONG]
+
+
+def num_runs(request: Request, settings: str, experiment: str, family: Family) -> int:
+    """How many to make: of a file one, as every other would be the same."""
+    if isinstance(family, FromFile):
+        return 1
+    runs = OWN_RUNS if settings != "paper" else EXPERIMENTS if family in FAMILIES else LABELLED_RUNS
+    if request.quick:
+        return NUM_QUICK[experiment] if runs is EXPERIMENTS else int(experiment != "times")
+    most = runs[experiment]
+    return most if request.runs is None else request.runs if experiment == "errors" else min(most, request.runs)
 
 
 def chosen_families(
@@ -91,7 +130,7 @@ def chosen_families(
             if not fitting:
                 raise OptionError(f"--{errors[0]}")
             found.update(fitting)
-    return [family for family in FAMILIES if family in found]
+    return [family for family in EVERY if family in found]
 
 
 def as_range(text: str) -> tuple[float, float]:

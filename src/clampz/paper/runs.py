@@ -1,9 +1,10 @@
-"""Runs: the experiments of the paper on one model, each a few calls of `cz.clamp`.
+"""Runs: the experiments of the paper and one more on one model, each a few calls of `cz.clamp`.
 
 Without warm starts the clampings of a run share a memo: a set of clamped variables that several selectors come to is
 solved once per method.  Where times are taken each selector has a memo of its own, for what choosing needs.
 """
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,29 +15,45 @@ from typing import NamedTuple
 import clampz as cz
 from clampz.errors import unknown_name
 from clampz.paper.families import family_named
-from clampz.paper.settings import MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL, METHODS, Settings, settings_named
+from clampz.paper.settings import (
+    MAX_BRANCHES,
+    MAX_CLAMPS,
+    MAX_FURTHER,
+    MAX_GREEDY,
+    MAX_OPTIMAL,
+    METHODS,
+    TIMED,
+    Settings,
+    settings_named,
+)
+
+# Binary logarithms of the limits of region bounds that stand beside the further clamps.
+REGION_LIMITS = range(2, 17, 2)
 
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """One run to make: of an experiment ("errors", "times" or "optimal"), on one model of a family."""
+    """One run to make: of an experiment ("errors", "times", "optimal" or "further"), on one model of a family, with so
+    many clamps at most by heuristics."""
 
     settings: str
     experiment: str
     family: str
     run: int
+    clamps: int = MAX_CLAMPS
 
 
 class Row(NamedTuple):
     """What one method has after so many clamps chosen by one selector.
 
-    method      "mf", "bethe" or "trw"
-    selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before the first clamp
+    method      "mf", "bethe" or "trw"; in the experiment "further" also "regions" and "exact"
+    selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before the first clamp; "limit" of regions,
+                whose `clamps` are the binary logarithm of the largest table they may have
     variable    the one clamped in this step; None before the first, and for "optimal", whose sets are chosen whole
     log_z       the raw sum over the branches: of the certified bounds of mean field and TRW, of the values of Bethe
     converged   whether every branch has
-    seconds     in the experiment "times": of choosing so many variables and solving the branches they make, as if for
-                this row alone; with warm starts, which need them, of all the steps up to here
+    seconds     in "times" and "further": of choosing so many variables and solving the branches they make, as if for
+                this row alone; with warm starts or choices per branch, which need them, of all the steps up to here
     agree       for "pseudo-greedy" at the paper's settings: the heuristics that choose the same variable at its state,
                 separated by commas
     """
@@ -93,44 +110,62 @@ def perform(task: Task, threads: int = 1) -> Finished:
     family, settings = family_named(task.family), settings_named(task.settings)
     if task.experiment not in settings.experiments:
         raise unknown_name("experiment", task.experiment, settings.experiments)
-    model = family.model(task.run)
-    if task.experiment == "times":
-        rows = tuple(_times(model, settings, family.mixed))
+    model, seed = family.model(task.run), family.seed(task.run)
+    settings = settings.for_model(seed, task.clamps)
+    exact, exact_seconds = _exactly(model, threads)
+    if task.experiment in ("times", "further"):
+        rows = list(_times(model, settings, task.experiment))
     else:
-        rows = tuple(_errors(model, settings, task.experiment, family.mixed, threads))
+        rows = list(_errors(model, settings, task.experiment, threads))
+    if task.experiment == "further":
+        rows += [*_regions(model), Row("exact", "none", 0, None, exact, True, 1, exact_seconds)]
     return Finished(
         task=task,
-        seed=family.seed(task.run),
+        seed=seed,
         num_variables=model.num_variables,
         num_edges=model.num_edges,
-        exact=cz.exact(model, marginals=False, threads=threads).log_z,
+        exact=exact,
         seconds=time.perf_counter() - began,
-        rows=rows,
+        rows=tuple(rows),
     )
 
 
-def _errors(model: cz.Model, settings: Settings, experiment: str, mixed: bool, threads: int) -> Iterator[Row]:
+def _exactly(model: cz.Model, threads: int) -> tuple[float, float]:
+    """The truth, and the seconds it takes."""
+    began = time.thread_time()
+    return cz.exact(model, marginals=False, threads=threads).log_z, time.thread_time() - began
+
+
+def _regions(model: cz.Model) -> Iterator[Row]:
+    """Region bounds of rising cost."""
+    for power in REGION_LIMITS:
+        began = time.thread_time()
+        found = cz.regions(model, limit=2**power, marginals=False, threads=1)
+        yield Row("regions", "limit", power, None, found.upper, found.converged, 1, time.thread_time() - began)
+
+
+def _errors(model: cz.Model, settings: Settings, experiment: str, threads: int) -> Iterator[Row]:
     """Every step of every sequence of clamps."""
     memo = _memo(model, settings, threads)
-    for method in METHODS:
-        for selector, k in _sequences(settings, experiment, method, mixed):
+    for method in settings.methods:
+        for selector, k in _sequences(model, settings, experiment, method):
             result = _clamped(model, settings, method, selector, k, threads, memo)
             for count, step in enumerate(result.steps):
                 if count or not k:  # before the first clamp all selectors are one
                     yield _row(settings, method, selector, step, count)
 
 
-def _times(model: cz.Model, settings: Settings, mixed: bool) -> Iterator[Row]:
+def _times(model: cz.Model, settings: Settings, experiment: str) -> Iterator[Row]:
     """Each selector and number of clamps as if alone, with one thread: what choosing takes, and solving the branches
     that it ends with.  What choosing needs solved is solved once: one clamp more takes what the last step takes."""
-    for method in METHODS:  # a little of everything, so that no compilation is timed
+    for method in settings.methods:  # a little of everything, so that no compilation is timed
         for k in range(4):
-            _clamped(cz.generators.lamp(rng=0), settings, method, "pseudo-greedy", k)
+            _clamped(cz.generators.lamp(rng=0), settings, method, "maxW+TRE", k)
     guides: dict[tuple[str, str], Guide] = {}
-    for method in METHODS:
-        for selector, most in _sequences(settings, "times", method, mixed):
+    for method in settings.methods:
+        for selector, most in _sequences(model, settings, experiment, method):
             guide = None
-            if (judge := _judge(selector, method, mixed)) is not None and not settings.warm_starts:
+            if (judge := _judge(selector, method, model)) is not None and _remembers(settings):
                 if (selector, judge) not in guides:
                     guides[selector, judge] = Guide.followed(model, settings, judge, selector, most)
                 guide = guides[selector, judge]
@@ -141,16 +176,21 @@ def _times(model: cz.Model, settings: Settings, mixed: bool) -> Iterator[Row]:
                     memo = None if guide is None else guide.memo
                     seconds, step = _timed(model, settings, method, selector, k, memo)
                     if guide is not None:  # a heuristic chooses by what is known before the step, others try it out
-                        seconds += guide.seconds[k - 1 if selector in settings.heuristics else k]
+                        seconds += guide.seconds[k if selector.endswith("greedy") else k - 1]
                 yield _row(settings, method, selector, step, k)._replace(seconds=seconds, agree="")
 
 
-def _judge(selector: str, method: str, mixed: bool) -> str | None:
+def may_err_both_ways(model: cz.Model) -> bool:
+    """Whether Bethe is no bound, so that greedy selectors go by TRW."""
+    return model.pair_form is None or model.kind == "mixed"
+
+
+def _judge(selector: str, method: str, model: cz.Model) -> str | None:
     """The method that says which variable is next; None where none has to be asked."""
     if selector.endswith("+TRE"):
         return "trw"
     if selector.endswith("greedy"):
-        return "trw" if method == "bethe" and mixed else method
+        return "trw" if method == "bethe" and may_err_both_ways(model) else method
     return None
 
 
@@ -179,29 +219,36 @@ def _timed(
     return time.thread_time() - began, step
 
 
-def _sequences(settings: Settings, experiment: str, method: str, mixed: bool) -> Iterator[tuple[str, int]]:
-    """What chooses the variables that a method is clamped at, and how many; first nothing, none.
-
-    What tries most comes first: it solves many sets at once, and the others find them in the memo.
-    """
+def _sequences(model: cz.Model, settings: Settings, experiment: str, method: str) -> Iterator[tuple[str, int]]:
+    """What chooses the variables that a method is clamped at, and how many; first nothing, none."""
+    most_states, limit = max(model.num_states.tolist(), default=2), model.num_variables
+    if most_states > 2:
+        limit = min(limit, int(math.log(MAX_BRANCHES, most_states)))
+    selectors = {
+        "errors": settings.selectors,
+        "times": {name: most for name, most in settings.selectors.items() if name in TIMED},
+        "optimal": {"optimal": MAX_OPTIMAL, "greedy": MAX_GREEDY},
+        "further": {"maxW+TRE": MAX_FURTHER},
+    }
     yield "none", 0
-    if experiment == "optimal":
-        yield "optimal", MAX_OPTIMAL
-    if not settings.warm_starts:
-        yield "greedy", MAX_GREEDY
-    if experiment == "optimal":
-        return
-    yield "pseudo-greedy", MAX_CLAMPS
-    if experiment == "errors" and method == "bethe" and mixed and not settings.warm_starts:
-        yield "pseudo-greedy (mf)", MAX_CLAMPS  # by what else it could be guided there
-        yield "pseudo-greedy (gap)", MAX_CLAMPS
-    for heuristic in settings.heuristics:
-        yield heuristic, MAX_CLAMPS
+    for selector, most in selectors[experiment].items():
+        if model.pair_form is None and ("Cycles" in selector or selector == "greedy"):
+            continue  # more labels have no signs, and more branches than can be tried for every variable
+        if "(" in selector and not (experiment == "errors" and method == "bethe" and may_err_both_ways(model)):
+            continue  # what else Bethe could be guided by where it is no bound
+        yield selector, min(most, limit)
+
+
+def _remembers(settings: Settings) -> bool:
+    """Whether a set of variables is solved once, whatever the way to it."""
+    return not settings.warm_starts and not settings.per_branch
 
 
 def _memo(model: cz.Model, settings: Settings, threads: int) -> cz.Memo | None:
     """A memo in which every method, guides included, has its settings."""
-    return None if settings.warm_starts else cz.Memo(model, *(settings.options(method, threads) for method in METHODS))
+    if not _remembers(settings):
+        return None
+    return cz.Memo(model, *(settings.options(method, threads) for method in METHODS))
 
 
 def _clamped(
@@ -215,7 +262,7 @@ def _clamped(
     *,
     every_step: bool = True,
 ) -> cz.Clamped:
-    """Clamp k variables; with cold starts every step may be solved, or the last one alone."""
+    """Clamp k variables; where sets are remembered every step may be solved, or the last one alone."""
     name, _, criterion = selector.removesuffix(")").partition(" (")
     return cz.clamp(
         model,
@@ -224,15 +271,16 @@ def _clamped(
         select="maxW" if name == "none" else name,
         criterion=criterion or None,
         reweight=settings.reweight,
+        per_branch=settings.per_branch,
         warm_starts=settings.warm_starts,
-        every_step=settings.warm_starts or every_step,
+        every_step=every_step or not _remembers(settings),
         memo=_memo(model, settings, threads) if memo is None else memo,
         options=settings.options(method, threads),
     )
 
 
 def _row(settings: Settings, method: str, selector: str, step: cz.Step, clamps: int) -> Row:
-    agree = step.agree if selector == "pseudo-greedy" and not settings.warm_starts else ()
+    agree = step.agree if selector == "pseudo-greedy" and settings.name == "paper" else ()
     return Row(
         method=method,
         selector=selector,

@@ -1,22 +1,35 @@
 """How the methods are set: as the paper had them, or as we would.  Runs of different settings are never mixed."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
 
 import clampz as cz
 from clampz.errors import unknown_name
 from clampz.options import Options
 from clampz.wording import TITLES as LONG_TITLES
 
-EXPERIMENTS = ("errors", "times", "optimal")
+# Of each experiment, the runs that are made of the paper's families, of those of more labels, and with our settings.
+EXPERIMENTS = {"errors": 100, "times": 40, "optimal": 10, "further": 25}
+LABELLED_RUNS, OWN_RUNS = {"errors": 25}, {"errors": 15, "times": 3}
 HEURISTICS = tuple(cz.selectors())
 # The methods as rows, tables and figures call them.
 TITLES = {"mf": "MF", "bethe": LONG_TITLES["bethe"], "trw": LONG_TITLES["trw"]}
 METHODS = tuple(TITLES)
-# Clamps at most: of heuristics and pseudo-greedy, of greedy, and of optimal sequences.
-MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL = 5, 3, 3
+# What is timed: the plain heuristics take about the same time, and so do those with entropies.
+TIMED = ("greedy", "pseudo-greedy", "maxW0", "maxW", "Mpower", "maxW+TRE", "strongCycles+TRE")
+# Clamps at most: of heuristics and pseudo-greedy, of greedy, of optimal sequences, and where it is seen how far they
+# pay.
+MAX_CLAMPS, MAX_GREEDY, MAX_OPTIMAL, MAX_FURTHER = 5, 3, 3, 10
+# Branches at most, of variables of more labels than two.
+MAX_BRANCHES = 512
 # Variables of a model at most, where every set of them is tried.
 MAX_OPTIMAL_SIZE = 25
+# The families of the further clamps, one sparse and one dense, and of our own settings.
+FURTHER_FAMILIES = ("grid81[-6,6]", "complete15[-6,6]")
+OWN_FAMILIES = (
+    *(f"{graph}{weights}" for graph in ("grid49", "complete10") for weights in ("[0,6]", "[-6,6]", "[-12,12]")),
+    "grid81[0,6]",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,41 +38,59 @@ class Settings:
 
     Attributes
     ----------
+    title
+        What reports and figures call it.
     warm_starts
         Whether a branch starts at its parent's solution as well.
     reweight
         What becomes of TRW's edge weights after a clamp.  With warm starts: the better of the parent's, restricted, and
-        new ones.  Without: always new ones.
-    heuristics
-        The selectors that are run from the start.
-    experiments
-        What there is to run with these settings.
+        new ones, or the parent's alone.  Without: always new ones.
+    per_branch
+        Whether every branch chooses its own next variable.
+    methods, selectors
+        That are run from the start, and up to how many clamps: first what tries most, which solves many sets at once
+        for the others to find.
+    experiments, families
+        What there is to run with these settings, and of which families: all if none are named.
     """
 
     name: str
+    title: str
     mf: cz.MeanFieldOptions
     bethe: cz.BetheOptions
     trw: cz.TRWOptions
-    warm_starts: bool
-    reweight: bool
-    heuristics: tuple[str, ...]
+    warm_starts: bool = False
+    reweight: bool = True
+    per_branch: bool = False
+    methods: tuple[str, ...] = METHODS
+    selectors: dict[str, int]
     experiments: tuple[str, ...]
+    families: tuple[str, ...] = ()
 
     def options(self, method: str, threads: int = 1) -> Options:
         """Of a method."""
         chosen: Options = {"mf": self.mf, "bethe": self.bethe, "trw": self.trw}[method]
         return chosen.with_changes({"threads": threads})
 
-    def described(self) -> dict[str, Any]:
+    def for_model(self, seed: int, clamps: int) -> "Settings":
+        """With random starts of a model's own, the same in all its branches, and so many clamps at most."""
+        selectors = {name: min(most, clamps) if most < MAX_CLAMPS else clamps for name, most in self.selectors.items()}
+        return replace(self, mf=replace(self.mf, seed=seed), bethe=replace(self.bethe, seed=seed), selectors=selectors)
+
+    def described(self, clamps: int = MAX_CLAMPS) -> dict[str, Any]:
         """For the record, as JSON has it; limits on time, threads and memory, which change no number, are left out.
 
         Files call the experiments "parts".
         """
-        found = asdict(self)
+        found = asdict(self.for_model(0, clamps))
         for method in METHODS:
             for limit in ("time", "threads", "memory"):
                 del found[method][limit]
-        return found | {"heuristics": list(self.heuristics), "parts": list(found.pop("experiments"))}
+            if "seed" in found[method]:
+                found[method]["seed"] = "of the model"
+        for name in ("title", "families", "experiments"):
+            del found[name]
+        return found | {"methods": list(self.methods), "parts": list(self.experiments), "timed": list(TIMED)}
 
 
 # The paper's, in libDAI: MF[tol=1e-7,maxiter=10000,init=RANDOM], from the same random start in every branch;
@@ -69,26 +100,51 @@ class Settings:
 # complete graphs the slack falls like one over the number of sweeps, and a tenth of it takes ten times as long.
 PAPER = Settings(
     name="paper",
+    title="the paper’s settings",
     mf=cz.MeanFieldOptions(tol=1e-7, max_iter=10_000, num_starts=1),
     bethe=cz.BetheOptions(tol=1e-7, max_iter=10_000, num_starts=0, from_mean_field=False),
     trw=cz.TRWOptions(tol=1e-3, max_iter=10_000),
-    warm_starts=False,
-    reweight=True,
-    heuristics=HEURISTICS,
-    experiments=EXPERIMENTS,
+    selectors={
+        "greedy": MAX_GREEDY,
+        **dict.fromkeys(("pseudo-greedy", "pseudo-greedy (mf)", "pseudo-greedy (gap)", *HEURISTICS), MAX_CLAMPS),
+    },
+    experiments=tuple(EXPERIMENTS),
 )
-# Ours: several starts, those of the parents among them, and edge weights that make TRW's bound as low as they can.
-OURS = Settings(
-    name="ours",
-    mf=cz.MeanFieldOptions(),
-    bethe=cz.BetheOptions(),
-    trw=cz.TRWOptions(edge_weights="optimized"),
-    warm_starts=True,
-    reweight=True,
-    heuristics=("maxW+TRE",),
-    experiments=("errors", "times"),
+# Ours, each of what the library does differently by itself, and then all at once.
+_HEURISTIC = {"maxW+TRE": MAX_CLAMPS}
+_BASKET = {"pseudo-greedy": MAX_CLAMPS, **_HEURISTIC}
+_RESTARTS = {"greedy": MAX_GREEDY, **_BASKET}
+_OPTIMIZED = cz.TRWOptions(edge_weights="optimized", num_steps=10)
+
+
+def _own(name: str, title: str, selectors: dict[str, int], **changes: Any) -> Settings:
+    common = {"name": name, "title": title, "selectors": selectors, "families": OWN_FAMILIES}
+    return replace(PAPER, experiments=tuple(OWN_RUNS), **cast(Any, common | changes))
+
+
+OWN = (
+    _own(
+        "restarts",
+        "restarts",
+        _RESTARTS,
+        mf=replace(PAPER.mf, num_starts=16),
+        bethe=replace(PAPER.bethe, num_starts=2, from_mean_field=True),
+        methods=("mf", "bethe"),
+    ),
+    _own("parents", "starts at the parent", _BASKET, warm_starts=True, reweight=False),
+    _own("weights", "optimized edge weights", _HEURISTIC, trw=_OPTIMIZED, warm_starts=True, methods=("trw",)),
+    _own("branches", "a choice per branch", _HEURISTIC, per_branch=True),
+    _own(
+        "ours",
+        "all of ours",
+        _BASKET,
+        mf=cz.MeanFieldOptions(),
+        bethe=cz.BetheOptions(),
+        trw=_OPTIMIZED,
+        warm_starts=True,
+    ),
 )
-SETTINGS = {settings.name: settings for settings in (PAPER, OURS)}
+SETTINGS = {settings.name: settings for settings in (PAPER, *OWN)}
 
 
 def settings_named(name: str) -> Settings:

@@ -31,7 +31,7 @@ import clampz
 from clampz.errors import ClampzError
 from clampz.files import written_whole
 from clampz.paper.runs import Finished, Task
-from clampz.paper.settings import SETTINGS
+from clampz.paper.settings import MAX_CLAMPS, SETTINGS
 from clampz.paper.table import Table
 
 if sys.platform != "win32":  # where there is none, two at once only do the same work twice
@@ -74,9 +74,9 @@ create view results as
         converged, num_branches, rows.seconds as seconds, agree, num_variables, num_edges, seed, version
     from runs join rows on rows.run_id = runs.id;
 """
-# A plain table of a million rows is to stay near 10 MB, which all the digits of a sum would make 15; the tolerances of
+# A plain table of a million rows is to stay below 10 MB, which all the digits of a sum would make 15; the tolerances of
 # the methods are at or above this one.
-EXPORTED_DECIMALS = 8
+EXPORTED_DECIMALS = 7
 EXPORTED = (
     "settings, part, family, run, method, selector, clamps, variable, "
     + ", ".join(f"round({name}, {EXPORTED_DECIMALS}) as {name}" for name in ("log_z", "exact", "error"))
@@ -104,6 +104,8 @@ class Store:
         The SQLite file; made if there is none.
     settings
         What each name of settings stands for now: a file in which one of them stands for something else is refused.
+    clamps
+        At most: part of what settings stand for.
     version
         Of clampz.  A file with runs of a newer one is refused; runs of older ones are kept as long as the settings are
         the same, each with its version.
@@ -114,10 +116,11 @@ class Store:
         path: str | os.PathLike[str],
         *,
         settings: Mapping[str, Mapping[str, Any]] | None = None,
+        clamps: int = MAX_CLAMPS,
         version: str = clampz.__version__,
     ) -> None:
-        self.path, self.version = Path(path), version
-        described = {name: each.described() for name, each in SETTINGS.items()} if settings is None else settings
+        self.path, self.version, self.clamps = Path(path), version, clamps
+        described = {name: each.described(clamps) for name, each in SETTINGS.items()} if settings is None else settings
         self._options = {name: _as_json(each) for name, each in described.items()}
         with self._errors():
             self._connection = sqlite3.connect(self.path, timeout=PATIENCE_SECONDS, isolation_level=None)
@@ -129,19 +132,20 @@ class Store:
             raise
 
     @classmethod
-    def check(cls, path: str | os.PathLike[str]) -> set[Task]:
+    def check(cls, path: str | os.PathLike[str], clamps: int = MAX_CLAMPS) -> set[Task]:
         """The tasks done in a file, which need not exist: none then.  Refuses what opening would refuse, and makes
         nothing."""
         path = Path(path)
         if not path.exists():
             return set()
-        with cls(path) as store:
+        with cls(path, clamps=clamps) as store:
             return store.done()
 
     def done(self) -> set[Task]:
         """The tasks whose runs are there."""
         with self._errors():
-            return {Task(*row) for row in self._selected("settings, part, family, run")}
+            found = self._selected("settings, part, family, run")
+            return {Task(settings, part, family, run, self.clamps) for settings, part, family, run in found}
 
     def versions(self) -> list[str]:
         """The versions of clampz that made the runs, the oldest first."""

@@ -1,13 +1,13 @@
 """Table: what the runs found, as NumPy columns, one row per run, method, selector and number of clamps.
 
-settings, experiment    how and for what it was run: "paper", "ours"; "errors", "times", "optimal" (files say `part`)
+settings, experiment    how and for what it was run: "paper", "ours", ...; "errors", "times", ... (files say `part`)
 family, run             which model
 method, selector        "mf", "bethe" or "trw", and what chose the variables ("none" where clamps is 0)
 clamps, variable        how many variables are clamped, and the last of them (-1: none)
 log_z, exact            the sum over the branches, and the truth; error = log_z - exact
 converged               whether every branch did
 num_branches            that were summed
-seconds                 of choosing the variables and solving the branches (nan but in "times")
+seconds                 of choosing the variables and solving the branches (nan but in "times" and "further")
 agree                   on pseudo-greedy's rows: the heuristics that chose as it did, separated by commas
 num_variables, num_edges    of the model
 """
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.errors import FormatError, unknown_name
+from clampz.paper.families import family_named
 from clampz.paper.settings import HEURISTICS
 
 Floats = NDArray[np.float64]
@@ -170,10 +171,10 @@ class Table:
         sign.
 
         Besides the selectors there are "best" and "worst": in each run, for each number of clamps, the best or the
-        worst of the ten heuristics.  Best is TRW's lowest, mean field's highest, and of Bethe the one nearest to the
-        truth; worst is the other end.
+        worst of the heuristics that differ.  Best is TRW's lowest, mean field's highest, and of Bethe the one nearest
+        to the truth; worst is the other end.
         """
-        names = HEURISTICS if selector in ("best", "worst") else (selector,)
+        names = distinct(family) if selector in ("best", "worst") else (selector,)
         curves = [self.curve(family, method, name, settings=settings, experiment=experiment) for name in names]
         errors = np.stack(padded(curves, max(curve.shape[1] for curve in curves)))
         badness = {"trw": errors, "mf": -errors}.get(method, np.abs(errors))
@@ -205,12 +206,18 @@ def padded(curves: Iterable[Floats], width: int) -> list[Floats]:
 
 
 def is_mixed(family: str) -> bool:
-    """Whether a family of this name has weights of both signs.
+    """Whether Bethe may err to both sides in a family of this name.
 
     >>> is_mixed("grid49[-6,6]"), is_mixed("er25[0,2]")
     (True, False)
     """
-    return "[-" in family
+    return family_named(family).mixed
+
+
+def distinct(family: str) -> tuple[str, ...]:
+    """The heuristics that differ in a family: where no cycle is frustrated, frustCycles scores nothing, and its choice
+    falls to maxW0's."""
+    return HEURISTICS if is_mixed(family) else tuple(name for name in HEURISTICS if not name.startswith("frustCycles"))
 
 
 def _checked(names: Sequence[str]) -> list[str]:

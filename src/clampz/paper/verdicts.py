@@ -1,7 +1,7 @@
 """Verdicts on claims."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clampz.paper.measures import Mean, Measures
 from clampz.paper.settings import TITLES
@@ -11,11 +11,22 @@ from clampz.wording import counted
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was measured, whether the claim holds (None: these runs cannot tell), and why, where that is not plain."""
+    """What was measured, whether the claim holds (None: these runs cannot tell), why, where that is not plain, and,
+    where it holds in part only, for what."""
 
     numbers: str
     holds: bool | None
     note: str = ""
+    only: str = ""
+
+
+def word_for(verdict: Verdict) -> tuple[str, str]:
+    """The verdict in words, and the class that colours them."""
+    if verdict.only:
+        return f"holds for {verdict.only}", "open"
+    if verdict.holds is None:
+        return ("not run", "none") if verdict.note.startswith("Not in this table") else ("cannot tell", "open")
+    return ("holds", "yes") if verdict.holds else ("does not hold", "no")
 
 
 @dataclass(frozen=True)
@@ -71,13 +82,13 @@ def judged(numbers: str, holds: bool | None, num_runs: int, why_not: str) -> Ver
     return Verdict(numbers, holds, few if holds is None else "" if holds else why_not)
 
 
-def best_of(numbers: str, rivals: Mapping[str, Mean], num_runs: int, why_not: str = "") -> Verdict:
-    """Whether all rivals are behind, each by a share of error; else who is ahead, or cannot be told apart."""
-    ahead = [f"{name} ({-100 * mean.value:.2f} points)" for name, mean in rivals.items() if mean.below()]
-    level = [name for name, mean in rivals.items() if mean.below() is None]
-    note = f"Cannot be told from {', '.join(level)} with {num_runs} runs." if level else ""
-    note = f"Ahead of it: {', '.join(ahead)}. {why_not}".strip() if ahead else note
-    return Verdict(numbers, together(mean.above() for mean in rivals.values()), note)
+def in_parts(numbers: str, parts: Mapping[str, bool | None], num_runs: int, why_not: str = "") -> Verdict:
+    """Whether all parts, such as the methods, agree; else for which the claim holds."""
+    holds = together(parts.values())
+    against = [TITLES.get(name, name) for name, held in parts.items() if held is False]
+    note = f"Not so for {' and '.join(against)}. {why_not}".strip() if against else why_not
+    only = ", ".join(TITLES.get(name, name) for name, held in parts.items() if held) if holds is not True else ""
+    return replace(judged(numbers, holds, num_runs, note), only=only)
 
 
 def listed(found: Mapping[str, Mean], *, percent: bool = True, sign: bool = False) -> str:
