@@ -28,7 +28,7 @@ def test_refused_variables():
     refused(r"variable", cz.EvidenceError, variables=["X9"])
     refused(r"variable", cz.EvidenceError, variables=[8])
     refused(r"variable", cz.EvidenceError, variables=[-1])
-    refused(r"variables: expected a list of variables to clamp, found 3", cz.EvidenceError, variables=3)
+    refused(r"variables: expected a list of variables, by index or name, found 3", cz.EvidenceError, variables=3)
     refused(r"variables: expected a list of variables to clamp, found 'X1'", cz.EvidenceError, variables="X1")
 
 
@@ -88,7 +88,7 @@ def test_refused_selectors():
 def test_refused_kinds():
     refused(r"unknown selector None.*maxW", k=1, select=None)
     refused(r"unknown method None.*trw", method=None, k=1)
-    refused(r"options: expected TRWOptions, which trw takes, found BetheOptions", k=1, options=cz.BetheOptions())
+    refused(r"options: expected None or TRWOptions, found BetheOptions", k=1, options=cz.BetheOptions())
 
 
 def test_refused_methods():
