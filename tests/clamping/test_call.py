@@ -29,7 +29,7 @@ def test_refused_variables():
     refused(r"variable", cz.EvidenceError, variables=[8])
     refused(r"variable", cz.EvidenceError, variables=[-1])
     refused(r"variables: expected a list of variables, by index or name, found 3", cz.EvidenceError, variables=3)
-    refused(r"variables: expected a list of variables to clamp, found 'X1'", cz.EvidenceError, variables="X1")
+    refused(r"variables: expected a list of variables, by index or name, found 'X1'", cz.EvidenceError, variables="X1")
 
 
 def test_variables_or_k():
