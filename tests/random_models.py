@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from clampz.generators import complete
+from clampz.generators import complete, cycle
 from clampz.model import Model
 
 
@@ -81,3 +81,19 @@ def random_of_any_kind(seed, most=9):
 
 def frustrated(seed=0, n=7):
     return complete(n, weights=(-8, 8), rng=seed)
+
+
+def table_cycle(labels=2):
+    """A cycle of four variables with tables of any kind."""
+    return cycle(4, labels=labels, potentials="table", weights=(-2, 2), rng=3)
+
+
+def with_a_factor():
+    """Two and three states, an edge, and a factor of three variables."""
+    rng = np.random.default_rng(1)
+    return Model(
+        [rng.normal(size=k) for k in (2, 3, 2)],
+        {(0, 2): rng.normal(size=(2, 2))},
+        factors=[((0, 1, 2), rng.normal(size=(2, 3, 2)))],
+        constant=0.4,
+    )

@@ -7,6 +7,7 @@ import pytest
 
 import clampz as cz
 from naive import enumerate_model
+from random_models import table_cycle, with_a_factor
 
 CLOSE = 1e-10
 
@@ -18,24 +19,10 @@ def jax():
     return jax
 
 
-def cycle(labels=2):
-    return cz.generators.cycle(4, labels=labels, potentials="table", weights=(-2, 2), rng=3)
-
-
-def with_factor():
-    rng = np.random.default_rng(1)
-    return cz.Model(
-        [rng.normal(size=k) for k in (2, 3, 2)],
-        {(0, 2): rng.normal(size=(2, 2))},
-        factors=[((0, 1, 2), rng.normal(size=(2, 3, 2)))],
-        constant=0.4,
-    )
-
-
 def test_gradients_of_exact_are_differences(jax):
     from jax.test_util import check_grads
 
-    model = with_factor()
+    model = with_a_factor()
     tables = [each.flat for each in (model.unary, model.pairwise, model.factors)]
 
     def value(unary, pairwise, factors):
@@ -49,7 +36,7 @@ def test_gradients_of_exact_are_differences(jax):
 @pytest.mark.parametrize("wrapped", ["as it is", "jit"])
 def test_batches_are_single_models(jax, wrapped):
     """Values and gradients are those of enumeration, model by model, with shared and with own pairwise potentials."""
-    model, rng = cycle(3), np.random.default_rng(2)
+    model, rng = table_cycle(3), np.random.default_rng(2)
     unary, own = rng.normal(size=(2, 12)), rng.normal(size=(2, 4, 3, 3))
     weights = np.array([1.0, -2.0])
     for pairwise in (own, own[0]):
@@ -81,7 +68,7 @@ def test_batches_are_single_models(jax, wrapped):
 
 
 def test_mapped_it_is_single_calls(jax):
-    model, rng = cycle(), np.random.default_rng(0)
+    model, rng = table_cycle(), np.random.default_rng(0)
     unary, pairwise = rng.normal(size=(3, 2, 8)), rng.normal(size=(3, 16))
 
     def one(unary, pairwise):
@@ -116,7 +103,7 @@ def test_a_lane_that_does_not_count_spoils_nothing(jax):
 
 
 def test_types(jax):
-    model = cycle()
+    model = table_cycle()
     single = jax.numpy.zeros((4, 2), dtype=jax.numpy.float32)
     assert cz.jax.log_z(single, None, model).dtype == np.float32
     assert jax.grad(lambda u: cz.jax.log_z(u, None, model))(single).dtype == np.float32
@@ -125,7 +112,7 @@ def test_types(jax):
 
 
 def test_what_does_not_fit_is_refused(jax):
-    model, good = cycle(), np.zeros((4, 2))
+    model, good = table_cycle(), np.zeros((4, 2))
     with pytest.raises(cz.ModelError, match=r"unary: expected shape \(8,\) or \(4, 2\), or a batch of these, found"):
         cz.jax.log_z(np.zeros((3, 4)), None, model)
     with pytest.raises(cz.ModelError, match="expected batches of one size, found 2 and 3"):
@@ -141,4 +128,4 @@ def test_what_does_not_fit_is_refused(jax):
 def test_without_jax_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(cz.MissingLibraryError, match="jax is not installed: pip install jax"):
-        cz.jax.log_z(np.zeros(8), None, cycle())
+        cz.jax.log_z(np.zeros(8), None, table_cycle())

@@ -8,6 +8,7 @@ import pytest
 import clampz as cz
 import clampz.torch
 from naive import enumerate_model
+from random_models import table_cycle, with_a_factor
 
 CLOSE = 1e-10
 
@@ -17,26 +18,12 @@ def torch():
     return pytest.importorskip("torch")
 
 
-def cycle(labels=2):
-    return cz.generators.cycle(4, labels=labels, potentials="table", weights=(-2, 2), rng=3)
-
-
-def with_factor():
-    rng = np.random.default_rng(1)
-    return cz.Model(
-        [rng.normal(size=k) for k in (2, 3, 2)],
-        {(0, 2): rng.normal(size=(2, 2))},
-        factors=[((0, 1, 2), rng.normal(size=(2, 3, 2)))],
-        constant=0.4,
-    )
-
-
 def leaf(torch, values):
     return torch.tensor(np.array(values), dtype=torch.float64, requires_grad=True)
 
 
 def test_gradcheck_of_exact(torch):
-    model = with_factor()
+    model = with_a_factor()
     tables = [leaf(torch, each.flat) for each in (model.unary, model.pairwise, model.factors)]
 
     def value(unary, pairwise, factors):
@@ -47,7 +34,7 @@ def test_gradcheck_of_exact(torch):
 
 
 def test_gradcheck_of_a_batch_with_shared_and_with_own_pairwise_potentials(torch):
-    model, rng = cycle(), np.random.default_rng(0)
+    model, rng = table_cycle(), np.random.default_rng(0)
     unary, shared = leaf(torch, rng.normal(size=(3, 4, 2))), leaf(torch, model.pairwise.flat)
     own = leaf(torch, rng.normal(size=(3, 4, 2, 2)))
 
@@ -62,7 +49,7 @@ def test_gradcheck_of_a_batch_with_shared_and_with_own_pairwise_potentials(torch
 
 def test_batches_are_single_models(torch):
     """Values and gradients are those of enumeration, model by model."""
-    model, rng = cycle(3), np.random.default_rng(2)
+    model, rng = table_cycle(3), np.random.default_rng(2)
     unary, own = leaf(torch, rng.normal(size=(2, 12))), leaf(torch, rng.normal(size=(2, 4, 3, 3)))
     weights = torch.tensor([1.0, -2.0], dtype=torch.float64)
     found = cz.torch.log_z(unary, own, model)
@@ -98,7 +85,7 @@ def test_gradients_of_bounds(torch, method, options):
 
 
 def test_hard_zeros_have_no_gradient(torch):
-    model = cycle()
+    model = table_cycle()
     unary = leaf(torch, np.where(np.arange(8) == 2, -np.inf, model.unary.flat))
     pairwise = leaf(torch, np.where(np.arange(16) == 5, -np.inf, model.pairwise.flat))
     cz.torch.log_z(unary, pairwise, model).backward()
@@ -115,7 +102,7 @@ def test_a_lane_that_does_not_count_spoils_nothing(torch):
 
 
 def test_types_and_what_is_left_out(torch):
-    model = cycle()
+    model = table_cycle()
     single = torch.zeros(4, 2, requires_grad=True)
     found = cz.torch.log_z(single, None, model)
     assert found.dtype == torch.float32 and found.shape == ()
@@ -128,7 +115,7 @@ def test_types_and_what_is_left_out(torch):
 
 
 def test_what_does_not_fit_is_refused(torch):
-    model, good = cycle(), torch.zeros(4, 2)
+    model, good = table_cycle(), torch.zeros(4, 2)
     with pytest.raises(cz.ModelError, match=r"unary: expected shape \(8,\) or \(4, 2\), or a batch of these, found"):
         cz.torch.log_z(torch.zeros(3, 4), None, model)
     with pytest.raises(cz.ModelError, match=r"pairwise: expected shape \(16,\) or \(4, 2, 2\)"):
@@ -150,4 +137,4 @@ def test_what_does_not_fit_is_refused(torch):
 def test_without_pytorch_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(cz.MissingLibraryError, match="torch is not installed: pip install torch"):
-        cz.torch.log_z(np.zeros(8), None, cycle())
+        cz.torch.log_z(np.zeros(8), None, table_cycle())

@@ -26,13 +26,13 @@ class LogZFunction(NamedTuple):
     Attributes
     ----------
     given
-        The names of these tables.
+        Of these tables, by name, the shapes that they are laid out in: (entries,) or (B, entries).
     """
 
     model: Model
     approximation: Approximation[Any]
     options: Options
-    given: tuple[str, ...]
+    given: dict[str, tuple[int, ...]]
 
     @classmethod
     def of(
@@ -44,11 +44,15 @@ class LogZFunction(NamedTuple):
         chosen = approximation.options(None, options)
         if not shapes:
             raise ModelError("log_z: expected a tensor of potentials, found none: unary, pairwise and factors are None")
-        flat = [flat_shape(model, name, shape) for name, shape in shapes.items()]
-        sizes = {shape[0] for shape in flat if len(shape) == 2}
+        given = {name: _flat_shape(model, name, shape) for name, shape in shapes.items()}
+        sizes = {shape[0] for shape in given.values() if len(shape) == 2}
         if len(sizes) > 1:
             raise ModelError(f"log_z: expected batches of one size, found {' and '.join(map(str, sorted(sizes)))}")
-        return cls(model, approximation, chosen, tuple(shapes))
+        return cls(model, approximation, chosen, given)
+
+    @property
+    def is_batch(self) -> bool:
+        return any(len(shape) == 2 for shape in self.given.values())
 
     def at(self, tables: Sequence[Floats]) -> "LogZAt":
         """At tables (entries,), which all models of a batch share, or (B, entries)."""
@@ -94,7 +98,7 @@ class LogZAt(NamedTuple):
         )
 
 
-def flat_shape(model: Model, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _flat_shape(model: Model, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """What an array of potentials of this shape is laid out as: (entries,) or (B, entries)."""
     size, states = len(getattr(model, name).flat), set(model.num_states.tolist())
     L = states.pop() if len(states) == 1 else None

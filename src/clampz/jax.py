@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clampz.derivatives import LogZFunction, flat_shape
+from clampz.derivatives import LogZFunction
 from clampz.errors import library
 from clampz.model import Model
 from clampz.numerics import Floats
@@ -68,19 +68,16 @@ def log_z(
     given = {"unary": unary, "pairwise": pairwise, "factors": factors}
     arrays = {name: jnp.asarray(array) for name, array in given.items() if array is not None}
     function = LogZFunction.of(model, method, options, {name: array.shape for name, array in arrays.items()})
-    shapes = {name: flat_shape(model, name, array.shape) for name, array in arrays.items()}
-    is_batch = any(len(shape) == 2 for shape in shapes.values())
     dtype = jnp.result_type(*arrays.values())
     if not jnp.issubdtype(dtype, jnp.floating):
         dtype = jnp.result_type(float)
     # an axis of lanes everywhere, of one lane where it is shared: mapping adds axes in front of it
-    rows = (arrays[name].reshape(-1, shape[-1]).astype(dtype) for name, shape in shapes.items())
-    shared = tuple(len(shape) == 1 for shape in shapes.values())
-    found = _differentiable(function, shared)(*rows)
-    return found if is_batch else found[0]
+    rows = (array.reshape(-1, function.given[name][-1]).astype(dtype) for name, array in arrays.items())
+    found = _differentiable(function)(*rows)
+    return found if function.is_batch else found[0]
 
 
-def _differentiable(function: LogZFunction, shared: tuple[bool, ...]) -> Any:
+def _differentiable(function: LogZFunction) -> Any:
     """Of tables (B, entries), or (1, entries) of those that are shared, log Z (B,)."""
     jax = library("jax")
     jnp = jax.numpy
@@ -113,8 +110,8 @@ def _differentiable(function: LogZFunction, shared: tuple[bool, ...]) -> Any:
         # what does not count has no say, even where its marginals are nan
         each = (jnp.where(weights[:, None] == 0, 0, weights[:, None] * table) for table in marginals)
         return tuple(
-            table.sum(axis=0, keepdims=True) if is_shared else table
-            for table, is_shared in zip(each, shared, strict=True)
+            table.sum(axis=0, keepdims=True) if len(shape) == 1 else table
+            for table, shape in zip(each, function.given.values(), strict=True)
         )
 
     log_z.defvjp(forward, backward)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clampz.derivatives import LogZFunction, flat_shape
+from clampz.derivatives import LogZFunction
 from clampz.errors import ModelError, OptionError, library
 from clampz.model import Model
 
@@ -68,8 +68,7 @@ def log_z(
     given = {"unary": unary, "pairwise": pairwise, "factors": factors}
     tensors = {name: _tensor(name, tensor) for name, tensor in given.items() if tensor is not None}
     function = LogZFunction.of(model, method, options, {name: tuple(each.shape) for name, each in tensors.items()})
-    flat = (each.reshape(flat_shape(model, name, tuple(each.shape))) for name, each in tensors.items())
-    return _autograd().apply(function, *flat)
+    return _autograd().apply(function, *(each.reshape(function.given[name]) for name, each in tensors.items()))
 
 
 def _tensor(name: str, tensor: Tensor) -> Tensor:
@@ -89,7 +88,7 @@ def _autograd() -> Any:
             ctx.function, ctx.at = function, function.at([tensor.detach().cpu().double().numpy() for tensor in tensors])
             ctx.like = [(tensor.ndim, tensor.dtype, tensor.device) for tensor in tensors]
             log_z = ctx.at.log_z
-            return tensors[0].new_tensor(log_z if any(tensor.ndim == 2 for tensor in tensors) else log_z[0])
+            return tensors[0].new_tensor(log_z if function.is_batch else log_z[0])
 
         @staticmethod
         def backward(ctx: Any, out: Tensor) -> tuple[Tensor | None, ...]:

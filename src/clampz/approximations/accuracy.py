@@ -36,7 +36,7 @@ def dense_and_strong(model: Model) -> bool:
     core, degrees = model.topology.core, model.topology.degrees
     if not core.any() or model.factors or not np.isfinite(model.pairwise.flat).all():
         return False
-    if model.pair_form is not None and model.kind != "mixed":
+    if model.is_balanced:
         return False
     if model.pair_form is None and degrees[core].mean() < DENSE_DEGREE:
         return False

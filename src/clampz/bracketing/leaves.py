@@ -117,7 +117,7 @@ def by_fields(
 ) -> tuple[float, float]:
     """Ends of log Z by mean field that has time to settle, on from marginals (S,) found before, if any.  Where Bethe's
     value is a lower bound too it is the better one in the end, and has half of the time, on from there."""
-    balanced, watch = is_balanced(model), Watch(seconds, within=within)
+    balanced, watch = model.is_balanced, Watch(seconds, within=within)
     limits: dict[str, Any] = {"threads": 1, "seed": options.seed}
     batch, half = Batch.of(model), watch.left(0.5 if balanced else 1.0)
     found = mean_field.solve(batch, mean_field.options(None, limits | {"time": half}), start, within=watch)
@@ -127,11 +127,6 @@ def by_fields(
         settled = bethe.solve(batch, bethe.options(None, limits), found.marginals_flat[:, 0], within=watch)
         lower = max(lower, float(settled.lower[0]))
     return lower, upper
-
-
-def is_balanced(model: Model) -> bool:
-    """Whether Bethe's value is a lower bound."""
-    return model.binary is not None and model.kind != "mixed"
 
 
 def by_trees(model: Model, options: BoundOptions, seconds: float, within: Watch | None = None) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, 
 from clampz.bracketing.estimating import Estimator
 from clampz.bracketing.frontier import Expand, Frontier, Refine, bytes_needed
 from clampz.bracketing.ladder import Ladder, may_begin
-from clampz.bracketing.leaves import FINISH_SECONDS, by_fields, by_trees, is_balanced, solve_leaves
+from clampz.bracketing.leaves import FINISH_SECONDS, by_fields, by_trees, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.regions import LeafState
@@ -311,7 +311,7 @@ class Search:
         if (counting := self._counting) is not None:
             self.whole.add(lambda: wait_for_count(counting, self.rest, watch), "count")
         longest = LONG_SHARE if may_begin(self.rest, options, watch.left()) else LONGEST_SHARE
-        balanced = is_balanced(self.rest)
+        balanced = self.rest.is_balanced
         if quick is not None and (not quick.settled or balanced):
             start = None if np.isnan(quick.marginals).any() else quick.marginals
             # regions are small where edges are many, and Bethe's lower bound is the better one there

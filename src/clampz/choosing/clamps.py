@@ -65,7 +65,7 @@ def clamped(
     count = (patient if chosen == PATIENT else affordable(found, seconds)) if k is None else k
     variables = None
     if isinstance(guide, Clamped) and guide.variables:
-        mixed = found.method == "bethe" and (found.model.pair_form is None or found.model.kind == "mixed")
+        mixed = found.method == "bethe" and not found.model.is_balanced
         if guide.select in selectors() or mixed or not (enough or select):
             chosen = guide.select
             count = min(affordable(found, seconds, given=True) if k is None else k, len(guide.variables))

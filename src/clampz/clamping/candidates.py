@@ -38,7 +38,7 @@ def own_criterion(model: Model, method: str) -> str:
         return "mf"
     if method == "regions":
         return "regions"
-    if method == "bethe" and model.pair_form is not None and model.kind != "mixed":
+    if method == "bethe" and model.is_balanced:
         return "bethe"
     return "trw"
 

@@ -347,6 +347,11 @@ class Model(Variables, Shown):
             return "attractive"
         return "balanced" if self._balance[1] else "mixed"
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether it is a binary model that is attractive or balanced: Bethe's value is a lower bound there."""
+        return self.pair_form is not None and self.kind != "mixed"
+
     def balancing_flip(self) -> NDArray[np.bool_]:
         """(n,) the variables whose flip makes a balanced model attractive."""
         flip, balanced = self._balance

@@ -182,7 +182,7 @@ def _times(model: cz.Model, settings: Settings, experiment: str) -> Iterator[Row
 
 def may_err_both_ways(model: cz.Model) -> bool:
     """Whether Bethe is no bound, so that greedy selectors go by TRW."""
-    return model.pair_form is None or model.kind == "mixed"
+    return not model.is_balanced
 
 
 def _judge(selector: str, method: str, model: cz.Model) -> str | None:
