@@ -25,6 +25,9 @@ MAX_BLOCK = 64
 MIN_RANGE = 50_000
 # Sums over ranges are taken in blocks of this size whatever the number of threads, so that rounding is the same.
 SUM_BLOCK = 1 << 16
+# Seconds after which a thread that waits looks up: a wait without an end is not left for a Ctrl-C that another thread
+# received, nor for any on Windows.
+LOOK_UP = 0.05
 
 
 class Workers:
@@ -38,7 +41,12 @@ class Workers:
         """The function of each item, in order."""
         if self._pool is None or len(items) < 2:
             return [function(item) for item in items]
-        return list(self._pool.map(function, items))
+        futures = [self._pool.submit(function, item) for item in items]
+        try:
+            return [_awaited(future) for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +78,7 @@ class Job(Generic[T]):
     def result(self) -> T:
         """What came of it, waited for; raises what the function raised."""
         while not self.done():
-            wait([self.future])
+            wait([self.future], LOOK_UP)
         return self.future.result()
 
     def _given_to(self, executor: Executor | None) -> Future[T]:
@@ -143,6 +151,13 @@ class Crew:
         for own in (self._home, self._beside):
             if own is not None:
                 own.shutdown(wait=False, cancel_futures=True)
+
+
+def _awaited(future: Future[T]) -> T:
+    """What came of it, waited for; raises what was raised."""
+    while not future.done():
+        wait([future], LOOK_UP)
+    return future.result()
 
 
 def in_this_process(executor: Executor | None) -> bool:

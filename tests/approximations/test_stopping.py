@@ -226,10 +226,11 @@ def test_optimized_weights_that_were_interrupted_say_so():
 
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_ctrl_c_at_any_moment_returns_what_there_is(method):
-    model = cz.generators.grid(60, 60, rng=0)
+    # of mean field's many starts some would soon have settled, but where weights are critical none does
+    own = {"theta": 0.0, "weights": 1.0} if method == "mean_field" else {}
+    model = cz.generators.grid(60, 60, rng=0, **own)
     cz.methods()[method](model, max_iter=3)  # compiled
     build = cz.Batch.from_evidence
-    many = {"num_starts": 500} if method == "mean_field" else {}
     for wait in np.random.default_rng(0).random(6) * 0.05:
         fresh = cz.Model.from_contents(model.contents)  # with everything to be worked out
         begun = threading.Event()
@@ -247,6 +248,6 @@ def test_ctrl_c_at_any_moment_returns_what_there_is(method):
         thread.start()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cz.Batch, "from_evidence", from_evidence)
-            found = cz.methods()[method](fresh, tol=0.0, max_iter=10**9, **many)
+            found = cz.methods()[method](fresh, tol=0.0, max_iter=10**9)
         thread.join()
         assert found.stopped_by == "interrupt" and not found.converged

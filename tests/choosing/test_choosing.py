@@ -361,7 +361,7 @@ def test_memory_is_bytes_or_text():
 
 
 def test_what_there_is_no_time_for_says_so():
-    found = solve(generators.grid(10, 10, rng=0), memory="8GB", time=0.1)
+    found = solve(generators.grid(12, 12, rng=0), memory="8GB", time=0.1)
     assert "more than there is time for" in found.reason
 
 
