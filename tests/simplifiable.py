@@ -1,5 +1,8 @@
 """Models full of what simplifying looks for, and results on what is left of them, by enumeration."""
 
+import itertools
+import math
+
 import numpy as np
 
 import clampz as cz
@@ -62,3 +65,34 @@ class Enumerated:
             return np.array(1.0)
         zeros = (scope, np.zeros(self.model.num_states[list(scope)]))
         return enumerate_factors(self.model.num_states, [*factors_of(self.model), zeros])[2][-1]
+
+
+def gates(rng, num_inputs, num_gates, parents=3):
+    """A Bayesian network without evidence: inputs, and two layers of gates that are functions of those before them,
+    some of them nearly.  Whatever its width, log Z is 0."""
+    num_states = [2] * (num_inputs + 2 * num_gates)
+    factors = [([i], np.log(rng.dirichlet([2.0, 2.0]))) for i in range(num_inputs)]
+    for layer in range(2):
+        before = num_inputs + (layer - 1) * num_gates if layer else 0
+        for gate in range(num_inputs + layer * num_gates, num_inputs + (layer + 1) * num_gates):
+            of = before + rng.choice(num_gates if layer else num_inputs, size=parents - layer, replace=False)
+            off = rng.choice([0.0, 0.1])
+            values = rng.integers(2, size=(2,) * len(of))
+            table = np.where(values[..., None] == np.arange(2), 1.0 - off, off)
+            with np.errstate(divide="ignore"):
+                factors.append(([*of.tolist(), gate], np.log(table)))
+    return cz.Model.from_factors(num_states, factors), factors
+
+
+def cone_marginal(factors, v):
+    """By enumeration of what a variable depends on: factors have the variable that they are of as their last."""
+    own = {scope[-1]: (scope, table) for scope, table in factors}
+    cone = {v}
+    while more := {u for w in cone for u in own[w][0]} - cone:
+        cone |= more
+    cone = sorted(cone)
+    belief = np.zeros(2)
+    for states in itertools.product(range(2), repeat=len(cone)):
+        x = dict(zip(cone, states, strict=True))
+        belief[x[v]] += math.exp(sum(own[u][1][tuple(x[w] for w in own[u][0])] for u in cone))
+    return belief

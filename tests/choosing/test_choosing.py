@@ -432,7 +432,7 @@ def test_marginals_are_exact_where_only_all_of_them_together_are_too_wide():
     assert (found.method, found.marginals_by, found.bracket) == ("exact", "exact", None)
     assert found.log_z == pytest.approx(0.0, abs=EXACT)
     assert np.allclose([row.sum() for row in found.marginals], 1.0)
-    assert found.reason.endswith("Marginals are summed block by block, as all at once are too wide.")
+    assert found.reason.endswith("Marginals are summed a few at a time, as all at once are too wide.")
 
 
 def test_log_z_stays_exact_without_time_for_all_exact_marginals(monkeypatch):

@@ -1,6 +1,5 @@
 """Marginals block by block, against enumeration."""
 
-import itertools
 import math
 
 import numpy as np
@@ -14,7 +13,7 @@ from clampz.summing import blocks, plans
 from clampz.summing.blocks import Asked
 from clampz.summing.plans import SumPlan
 from clampz.watch import Watch
-from simplifiable import Enumerated, random_model
+from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 
 @pytest.fixture
@@ -30,37 +29,7 @@ def always_in_blocks(monkeypatch, smallest_blocks):
     monkeypatch.setattr(plans, "_is_quick", lambda batch, watch: False)
     monkeypatch.setattr(plans, "LONG_SECONDS", -1.0)
     monkeypatch.setattr(SumPlan, "visits", math.inf)
-
-
-def gates(rng, num_inputs, num_gates, parents=3):
-    """A Bayesian network without evidence: inputs, and two layers of gates that are functions of those before them,
-    some of them nearly.  Whatever its width, log Z is 0."""
-    num_states = [2] * (num_inputs + 2 * num_gates)
-    factors = [([i], np.log(rng.dirichlet([2.0, 2.0]))) for i in range(num_inputs)]
-    for layer in range(2):
-        before = num_inputs + (layer - 1) * num_gates if layer else 0
-        for gate in range(num_inputs + layer * num_gates, num_inputs + (layer + 1) * num_gates):
-            of = before + rng.choice(num_gates if layer else num_inputs, size=parents - layer, replace=False)
-            off = rng.choice([0.0, 0.1])
-            values = rng.integers(2, size=(2,) * len(of))
-            table = np.where(values[..., None] == np.arange(2), 1.0 - off, off)
-            with np.errstate(divide="ignore"):
-                factors.append(([*of.tolist(), gate], np.log(table)))
-    return cz.Model.from_factors(num_states, factors), factors
-
-
-def cone_marginal(factors, v):
-    """By enumeration of what a variable depends on: factors have the variable that they are of as their last."""
-    own = {scope[-1]: (scope, table) for scope, table in factors}
-    cone = {v}
-    while more := {u for w in cone for u in own[w][0]} - cone:
-        cone |= more
-    cone = sorted(cone)
-    belief = np.zeros(2)
-    for states in itertools.product(range(2), repeat=len(cone)):
-        x = dict(zip(cone, states, strict=True))
-        belief[x[v]] += math.exp(sum(own[u][1][tuple(x[w] for w in own[u][0])] for u in cone))
-    return belief
+    monkeypatch.setattr(plans, "LONG_ENOUGH", math.inf)
 
 
 def all_variables(model):
@@ -81,7 +50,7 @@ def test_all_beliefs_are_those_of_the_whole(smallest_blocks, seed):
 def test_lanes(always_in_blocks):
     model, _ = gates(np.random.default_rng(4), 6, 5)
     batch = Batch.from_evidence(model, [{}, {7: 1}, {2: 0, 12: 1}])
-    assert SumPlan.of(batch).in_blocks
+    assert SumPlan.of(batch).in_parts
     for lane, found in enumerate(cz.exact(batch)):
         truth = Enumerated(batch.lane(lane))
         assert found.log_z == pytest.approx(truth.log_z, abs=1e-9)

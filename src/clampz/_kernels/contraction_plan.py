@@ -211,17 +211,24 @@ def _order_axes(tree, a, num_states, sizes, start, axes, given, in_one, in_two, 
 
 
 @kernel
-def list_steps(tree, order, segment, marginals):
-    """All steps, without places: forwards and, where marginals are wanted, back.  segment[k] is that of order[k]."""
+def list_steps(tree, order, segment, wanted):
+    """All steps, without places: forwards and, where marginals of factors are `wanted`, back to these.  segment[k] is
+    that of order[k]."""
     num_nodes = tree.left.size
     one_table = 2 * num_nodes
-    steps = np.zeros(4 * order.size if marginals else order.size, STEP)
+    on_the_way = np.zeros(num_nodes, dtype=np.bool_)
+    for f in range(wanted.size):
+        a = f
+        while wanted[f] and a >= 0 and not on_the_way[a]:
+            on_the_way[a] = True
+            a = tree.parent[a]
+    steps = np.zeros(4 * order.size, STEP)
     used = 0
     segment_of = np.full(num_nodes, -1, dtype=np.int64)
     for k in range(order.size):
         segment_of[order[k]] = segment[k]
         used = _forwards(tree, steps, used, order[k], one_table, 0)
-    if not marginals:
+    if not on_the_way.any():
         return steps[:used]
     end = order.size
     last = segment[end - 1] if end > 0 else 0
@@ -240,7 +247,7 @@ def list_steps(tree, order, segment, marginals):
             one, two = tree.left[a], tree.right[a]
             adjoint = num_nodes + a if tree.parent[a] >= 0 else one_table
             for child, other in ((one, two), (two, one)):
-                if child >= 0:
+                if child >= 0 and on_the_way[child]:
                     steps[used].out = num_nodes + child
                     steps[used].first = adjoint
                     steps[used].second = other if other >= 0 else one_table

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels import contraction_plan as plans
 from clampz._kernels import contraction_tree as trees
@@ -60,12 +61,15 @@ class Contraction:
         What log Z is expected to take.
     memory
         Bytes that steps for marginals keep to, if they can: what does not fit is made again.
+    wanted
+        (F,) the factors whose marginals are wanted, where any are; None for all.
     """
 
     factors: Factors
     tree: trees.Tree
     seconds: float
     memory: int
+    wanted: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, factors: Factors, order: Order, memory: int, watch: Watch | None = None) -> "Contraction":
@@ -73,7 +77,7 @@ class Contraction:
         tables that do not fit into `memory` bytes are avoided."""
         log_states = np.log2(factors.num_states)
         tree = trees.tree_of_order(order.variables, log_states, factors.start, factors.variables)
-        tree, seconds = _improved(tree, log_states, TABLE_SHARE * memory / 8, watch)
+        tree, seconds = improved(tree, log_states, TABLE_SHARE * memory / 8, watch)
         return cls(factors, tree, seconds, memory)
 
     @cached_property
@@ -117,7 +121,8 @@ class Contraction:
     def _program(self, num_segments: int, *, marginals: bool) -> Schedule:
         written = np.cumsum(self.sizes[self.order]) / max(1, int(self.sizes[self.order].sum()))
         segment = np.minimum((written * num_segments).astype(np.int64), num_segments - 1)
-        steps = plans.list_steps(self.tree, self.order, segment, marginals)
+        wanted = np.full(len(self.factors.table) - 1, marginals) if self.wanted is None else self.wanted & marginals
+        steps = plans.list_steps(self.tree, self.order, segment, wanted)
         entries = plans.find_places(steps, self.sizes, self.factors.table)
         start, axes = self._layout
         num_factors = len(self.factors.table) - 1
@@ -175,7 +180,7 @@ class Contraction:
         return status, log_z + self._lone, terms + self._lone
 
 
-def _improved(tree: trees.Tree, log_states: Floats, limit: float, watch: Watch | None) -> tuple[trees.Tree, float]:
+def improved(tree: trees.Tree, log_states: Floats, limit: float, watch: Watch | None) -> tuple[trees.Tree, float]:
     """The best tree found in the time for it, and the seconds that the sum is expected to take by it.
 
     Where nothing gets better any more, large tables are made dear for a while, which leads to other trees: from the

@@ -61,7 +61,7 @@ class ExactOptions(Options):
         check_name("engine", self.engine, ENGINES)
 
 
-class _Lanes:
+class PlannedLanes:
     """One plan over the lanes of a batch."""
 
     def __init__(self, batch: Batch, plan: ExactPlan, marginals: bool) -> None:
@@ -77,20 +77,34 @@ class _Lanes:
     def lane(self, b: int, workspace: Workspace, unary: Floats, tables: Floats, watch: Watch | None = None) -> LogSum:
         """log Z of a lane; writes its marginals into `unary` and, edges before factors, `tables` where these are not
         empty."""
-        num_kept = self.num_kept
-        entries = self.plan.entries(b, self.fixed)
-        values = self.values[entries]
-        values[:num_kept] = self.batch.unary[entries[:num_kept], b]
-        marginals = np.empty(num_kept if self.wanted else 0)
+        entries, values = self.values_of(b)
+        marginals = np.empty(self.num_kept if self.wanted else 0)
         found = sum_out(self.elimination, values, workspace, marginals, watch=watch)
         if not np.isfinite(found.log_z) or not self.wanted:
             unary[:] = tables[:] = np.nan
             return found
-        unary[entries[:num_kept]] = _normalised(marginals, self.state_start)
-        if tables.size:
-            beliefs = workspace.beliefs[num_kept : self.table_start[-1]]
-            tables[entries[num_kept:] - self.num_rows] = _normalised(beliefs, self.table_start - num_kept)
+        self._spread(entries, marginals, workspace.beliefs, unary, tables)
         return found
+
+    def values_of(self, b: int) -> tuple[Integers, Floats]:
+        """Which table entries are left in a lane, and the logarithms of these."""
+        entries = self.plan.entries(b, self.fixed)
+        values = self.values[entries]
+        values[: self.num_kept] = self.batch.unary[entries[: self.num_kept], b]
+        return entries, values
+
+    def beliefs(self, entries: Integers, marginals: Floats, beliefs: Floats) -> tuple[Floats, Floats]:
+        """Marginals of all variables of a lane, and of its edges and factors, from those of what is left."""
+        unary, tables = np.zeros(self.num_rows), np.zeros(self.num_entries)
+        self._spread(entries, marginals, beliefs, unary, tables)
+        return unary, tables
+
+    def _spread(self, entries: Integers, marginals: Floats, beliefs: Floats, unary: Floats, tables: Floats) -> None:
+        num_kept = self.num_kept
+        unary[entries[:num_kept]] = _normalised(marginals[:num_kept], self.state_start)
+        if tables.size:
+            of_tables = beliefs[num_kept : self.table_start[-1]]
+            tables[entries[num_kept:] - self.num_rows] = _normalised(of_tables, self.table_start - num_kept)
 
     def num_threads(self, options: ExactOptions) -> int:
         """How many threads pay, and fit into memory together."""
@@ -173,7 +187,7 @@ def run_exact(
 
 
 def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan) -> Estimates:
-    lanes = _Lanes(batch, plan, options.marginals)
+    lanes = PlannedLanes(batch, plan, options.marginals)
     num_lanes = batch.num_lanes
     keep = options.marginals and lanes.num_entries * num_lanes * 8 <= KEPT_BYTES
     unary = np.zeros((num_lanes, lanes.num_rows))
@@ -212,7 +226,7 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
     return exact_estimates(batch, options, watch, log_z, error, unary.T, state)
 
 
-def _tables_again(lanes: _Lanes, done: NDArray[np.bool_], lane: int) -> Floats:
+def _tables_again(lanes: PlannedLanes, done: NDArray[np.bool_], lane: int) -> Floats:
     """Marginals of a lane's edges and factors, if it was done."""
     return lanes.tables_again(lane) if done[lane] else _no_tables(lanes.num_entries, lane)
 

@@ -65,6 +65,11 @@ class Simplified(Shown):
         """Whether nothing could be done."""
         return self._back is None
 
+    @property
+    def way_back(self) -> WayBack:
+        """How what left comes back; of what was simplified at all."""
+        return self._checked()
+
     def bounds(self, lower: float, upper: float) -> tuple[float, float]:
         """Bounds on the original's log Z (or maximum) from those on the rest's."""
         if self.contradiction:

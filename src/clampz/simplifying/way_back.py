@@ -86,7 +86,7 @@ class WayBack:
         have = sorted(last)
         table = self._spread(belief, have, state.NEVER - 1)
         for v, wanted in reversed(steps):
-            around, given = self._given(v)
+            around, given = self.given(v)
             wanted_now = sorted(wanted)
             label = {u: k for k, u in enumerate({*have, *around})}
             table = einsum(
@@ -103,10 +103,11 @@ class WayBack:
         while gone := [v for v in wanted if variables["fate"][v] != state.STAYS]:
             v = min(gone, key=lambda u: int(variables["left"][u]))
             steps.append((v, wanted))
-            wanted = (wanted - {v}) | frozenset(self._depends_on(v))
+            wanted = (wanted - {v}) | frozenset(self.depends_on(v))
         return steps, wanted
 
-    def _depends_on(self, v: int) -> list[int]:
+    def depends_on(self, v: int) -> list[int]:
+        """The variables without which P(v | others) is not known: they left later, or did not."""
         fate, to = (int(self.pools.variables[name][v]) for name in ("fate", "to"))
         if fate == state.SUMMED:
             begin, end = (int(self.pools.record[name][to]) for name in ("axes", "end"))
@@ -114,7 +115,7 @@ class WayBack:
             return found
         return [to] if fate == state.EQUAL else []
 
-    def _given(self, v: int) -> tuple[list[int], Floats]:
+    def given(self, v: int) -> tuple[list[int], Floats]:
         """P(v | what it depends on): the variables of the table, and the table over all of their states."""
         fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
         states = int(self.original.num_states[v])
@@ -134,6 +135,32 @@ class WayBack:
         out = np.zeros(self.original.num_states[variables])
         out[np.ix_(*there)] = np.reshape(values, [len(some) for some in there])
         return out
+
+    # -- what may come back into a model that it was taken out of ------------------------------------------------------
+
+    @property
+    def lost(self) -> Integers:
+        """The variables whose marginals do not follow from those of the rest's tables."""
+        return np.flatnonzero(self._lost)
+
+    def needed(self, variables: Sequence[int]) -> list[int]:
+        """Those of some variables, and of what they depend on, that left the model and have a choice of states: the
+        last to leave first."""
+        fate, left = (self.pools.variables[name] for name in ("fate", "left"))
+        found, waiting = set[int](), list(variables)
+        while waiting:
+            v = waiting.pop()
+            if v not in found and fate[v] in (state.SUMMED, state.EQUAL):
+                found.add(v)
+                waiting.extend(self.depends_on(v))
+        return sorted(found, key=lambda v: -int(left[v]))
+
+    def states_when_left(self, v: int) -> Integers:
+        """The states that a variable had when it left."""
+        fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
+        if fate == state.FIXED:
+            return np.array([to])
+        return np.flatnonzero(self._there(v, time))
 
     # -- all at once ---------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.planar.sums import sum_by_plan
 from clampz.summing.blocks import Asked, beliefs_in_blocks, possible_scopes, quick_entries, sum_entries
 from clampz.summing.lanes import SimplerLanes
+from clampz.summing.returning import OUT_OF_TIME, Returning
 from clampz.watch import Overdue, Watch
 from clampz.wording import counted
 
@@ -30,9 +31,12 @@ from clampz.wording import counted
 SIMPLIFYING_SHARE = 0.2
 # Entries that a sum visits, with marginals, in ten times the milliseconds that simplifying takes however small a model.
 WORTHWHILE_ENTRIES = 2.0**22
-# Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for block by
-# block.
+# Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for a few at a
+# time.
 LONG_SECONDS, MUCH = 0.5, 4.0
+# Seconds of a sum for log Z from which what it leaves out comes back into it; to sum the little that is around a few
+# variables anew is quicker where log Z takes less.
+LONG_ENOUGH = 2e-3
 # Table entries, by an order that is soon found, from which there is no need of a better one to see that.
 HOPELESS_ENTRIES = 2.0**40
 
@@ -47,8 +51,8 @@ class SumPlan:
         The lanes of what simplifying leaves, which are summed; None for those of the batch itself.
     how
         By elimination; or, of a single lane, as a planar graph.
-    in_blocks
-        Whether that is for log Z alone, and marginals are found block by block.
+    in_parts
+        Whether that is for log Z alone, and marginals are found a few at a time.
     joint
         Then, how all of them could be found at once, if in any way.
     """
@@ -57,7 +61,7 @@ class SumPlan:
     simpler: SimplerLanes | None
     how: ExactPlan | PlanarPlan
     marginals: bool
-    in_blocks: bool = False
+    in_parts: bool = False
     joint: "SumPlan | None" = None
 
     @classmethod
@@ -94,7 +98,7 @@ class SumPlan:
         _check_overdue(watch)
         hopeless = marginals and math.isinf(sum_entries(possible_scopes(simpler.batch), HOPELESS_ENTRIES, watch))
         _check_overdue(watch)
-        ways, too_wide = cls._in_blocks(simpler, [], memory, room, watch) if hopeless else [], None
+        ways, too_wide = cls._in_parts(simpler, [], memory, room, watch) if hopeless else [], None
         if not ways:
             _check_overdue(watch)
             try:
@@ -103,7 +107,7 @@ class SumPlan:
             except TooWideError as error:
                 too_wide = error
             if marginals and not hopeless and (not ways or ways[0].seconds > LONG_SECONDS):
-                ways = cls._in_blocks(simpler, ways, memory, room, watch)
+                ways = cls._in_parts(simpler, ways, memory, room, watch)
         if planar is not None:
             ways.append(planar)
         if not ways:
@@ -112,7 +116,7 @@ class SumPlan:
         return min(ways, key=lambda way: way.seconds)
 
     @classmethod
-    def _in_blocks(
+    def _in_parts(
         cls,
         simpler: SimplerLanes,
         joint: list["SumPlan"],
@@ -120,7 +124,7 @@ class SumPlan:
         room: int | str | None,
         watch: Watch | None,
     ) -> list["SumPlan"]:
-        """Log Z alone, and marginals block by block, if much of the model is there for marginals only and log Z takes
+        """Log Z alone, and marginals a few at a time, if much of the model is there for marginals only and log Z takes
         much less without them; else the same ways as before."""
         alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch))
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
@@ -133,7 +137,7 @@ class SumPlan:
             how = ExactPlan.of(alone.batch, memory, marginals=False, watch=watch)
         except TooWideError:
             return joint
-        return [cls(simpler.original, alone, how, True, in_blocks=True, joint=joint[0] if joint else None)]
+        return [cls(simpler.original, alone, how, True, in_parts=True, joint=joint[0] if joint else None)]
 
     @property
     def summed(self) -> Batch:
@@ -149,7 +153,7 @@ class SumPlan:
     @property
     def _at_once(self) -> bool:
         """Whether marginals come with log Z."""
-        return self.marginals and not self.in_blocks
+        return self.marginals and not self.in_parts
 
     @property
     def visits(self) -> float:
@@ -174,8 +178,8 @@ class SumPlan:
         if self.simpler is None:
             return f"The model is {needs}"
         left, all_of_them = self.summed.model.num_variables, counted(self.batch.model.num_variables, "variable")
-        blocks = " Marginals are summed block by block, as all at once are too wide." if self.in_blocks else ""
-        return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}{blocks}"
+        parts = " Marginals are summed a few at a time, as all at once are too wide." if self.in_parts else ""
+        return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}{parts}"
 
     def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
@@ -187,34 +191,77 @@ class SumPlan:
             if found.converged[0] or options.engine == "planar":
                 return found
             return self._else_by_elimination(found, options, watch)
-        once = replace(options, marginals=False) if self.in_blocks else options
+        once = replace(options, marginals=False) if self.in_parts else options
         if sliced is None:
             found = run_exact(self.summed, once, watch, self.how)
         else:
             found = sum_in_slices(self.summed.lane(0), sliced, once, watch)
         found = found if self.simpler is None else _back(self.simpler, found, self._at_once)
-        return self._with_marginals(found, options, watch) if self.in_blocks else found
+        return self._with_marginals(found, options, watch) if self.in_parts else found
 
     def _with_marginals(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
-        """The same lanes with marginals: those known from what was summed, and the others block by block, as far
-        as time and memory suffice."""
+        """The same lanes with marginals, as far as time and memory suffice; or all of them at once, if that is
+        quicker."""
         joint = self.joint
-        fits = joint is not None and joint.num_bytes <= memory_allowed(options.memory)
-        visits = joint.visits if joint is not None and fits else math.inf
-        flat, notes = self._known_marginals(options, watch), list(found.notes)
+        if joint is not None and joint.num_bytes > memory_allowed(options.memory):
+            joint = None
+        flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
+        lanes = np.flatnonzero(np.isfinite(found.log_z)).tolist()
+        done = self._in_rounds if self.seconds >= LONG_ENOUGH else self._block_by_block
+        if not done(joint, lanes, flat, notes, options, watch):
+            assert joint is not None
+            return joint.run(options, watch)
+        state = ExactState(None, partial(self._tables, options.memory), len(self.batch.model.pairwise.flat))
+        return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
+
+    def _in_rounds(
+        self,
+        joint: "SumPlan | None",
+        lanes: list[int],
+        flat: Floats,
+        notes: list[str],
+        options: ExactOptions,
+        watch: Watch,
+    ) -> bool:
+        """Fill in marginals (S, B): what is missing comes back into the sum for log Z, round by round.  False where all
+        at once is quicker."""
+        assert isinstance(self.how, ExactPlan) and self.simpler is not None
+        lost, start = self.simpler.simplified.way_back.lost.tolist(), self.batch.model.unary.start
+        returning = Returning(self.simpler, self.how, [(v,) for v in lost], options.memory, watch)
+        if joint is not None and joint.seconds < returning.seconds:
+            return False
+        for lane in lanes:
+            flat[:, lane], tables = returning.run(lane, options.num_threads, watch)
+            for v, table in zip(lost, tables, strict=True):
+                if table is not None:
+                    flat[start[v] : start[v + 1], lane] = table
+            if np.isnan(flat[:, lane]).any():
+                notes[lane] = returning.why_none or OUT_OF_TIME
+        return True
+
+    def _block_by_block(
+        self,
+        joint: "SumPlan | None",
+        lanes: list[int],
+        flat: Floats,
+        notes: list[str],
+        options: ExactOptions,
+        watch: Watch,
+    ) -> bool:
+        """The same where log Z takes next to nothing: what is missing is summed anew, a few at a time."""
+        flat[:] = self._known_marginals(options, watch)
         alone = sum_entries(possible_scopes(self.summed), HOPELESS_ENTRIES, watch)
         alone = alone if math.isfinite(alone) else 0.0
-        for lane in np.flatnonzero(np.isfinite(found.log_z)).tolist():
+        for lane in lanes:
             model = self.batch.lane(lane)
             unknown = np.flatnonzero(np.isnan(flat[model.unary.start[:-1], lane]))
             asked = Asked.of_variables(model, unknown)
+            visits = math.inf if joint is None else joint.visits
             beliefs = beliefs_in_blocks(model, asked, options.memory, watch, visits, alone)
             if beliefs is None:
-                assert joint is not None
-                return joint.run(options, watch)
+                return False
             flat[np.isnan(flat[:, lane]), lane], notes[lane] = beliefs.flat, beliefs.why_none or notes[lane]
-        state = ExactState(None, partial(self._tables, options.memory), len(self.batch.model.pairwise.flat))
-        return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
+        return True
 
     def _known_marginals(self, options: ExactOptions, watch: Watch) -> Floats:
         """(S, B) of variables whose marginals follow from those of what was summed for log Z, else nan."""

@@ -1,0 +1,214 @@
+"""Beliefs of what simplifying took out of a model, where all of it at once is too wide.
+
+log Z of a Bayesian network is known as soon as its barren nodes are summed out, but the marginals of all of them at
+once need the joint beliefs of all their parents.  Each of them is P(it | what it depends on), and with these tables as
+many come back into the sum as hardly make it longer, at the places in its tree where they cost least.  Those that are
+left have a sum of their own, round after round.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.elimination.cost import elimination_seconds
+from clampz.elimination.exact import PlannedLanes
+from clampz.elimination.growth import Grown, grown
+from clampz.elimination.plans import ExactPlan, Scopes
+from clampz.elimination.sums import Workspace, sum_out
+from clampz.model.tables import offsets
+from clampz.numerics import Floats, Integers
+from clampz.options import fits_into, memory_allowed
+from clampz.simplifying.way_back import Scope
+from clampz.summing.lanes import SimplerLanes
+from clampz.watch import Watch
+from clampz.workers import Workers
+
+OUT_OF_TIME = "the run was stopped before all marginals were there"
+TOO_WIDE = "some marginals would take more memory than is allowed: allow more with memory="
+
+
+class ReturningSum(NamedTuple):
+    """A sum with some of what is asked for.
+
+    Attributes
+    ----------
+    plan
+        Over the tables of the rest, and then over those that came back.
+    values
+        The logarithms of the latter, end to end.
+    found
+        Which of the scopes that were asked for it has, and the table of each, counted from the first that came back.
+    """
+
+    plan: Grown
+    values: Floats
+    found: list[tuple[int, int]]
+
+    @property
+    def seconds(self) -> float:
+        return elimination_seconds(self.plan.elimination, marginals=True)
+
+
+class Returning:
+    """What was summed for log Z alone, and what can come back into it.
+
+    Attributes
+    ----------
+    asked
+        Scopes of the original's variables whose joint beliefs are wanted.
+    rounds
+        Sums that have them, one after another.
+    why_none
+        Why some are in none, if any.
+    """
+
+    def __init__(
+        self, simpler: SimplerLanes, plan: ExactPlan, asked: Sequence[Scope], memory: int | str | None, watch: Watch
+    ) -> None:
+        back = simpler.simplified.way_back
+        self.simpler, self.plan, self.asked, self.memory = simpler, plan, asked, memory
+        self._back = back
+        self._num_states = simpler.original.model.num_states
+        self._number = {int(v): i for i, v in enumerate(simpler.simplified.variables)}
+        rows, start = plan.restricted.states, simpler.batch.model.unary.start
+        left, ends = simpler.simplified.states_left[rows], np.searchsorted(rows, start)
+        self._kept = {v: left[ends[i] : ends[i + 1]] for v, i in self._number.items()}
+        self._tables: dict[int, tuple[list[int], Floats]] = {}
+        base, self._fill = plan.elimination, np.empty(0)
+        if not base.scopes.num_factors:  # a tree begins with one table
+            nothing = np.empty(0, dtype=np.int64)
+            base = replace(
+                base, scopes=Scopes(base.scopes.num_states, np.zeros(2, dtype=np.int64), nothing, np.arange(2))
+            )
+            self._fill = np.zeros(1)
+        self._base = base
+        self.why_none = ""
+        self.rounds = list(self._rounds(watch))
+
+    @property
+    def seconds(self) -> float:
+        """What all rounds take."""
+        return sum(each.seconds for each in self.rounds)
+
+    def _states(self, v: int) -> Integers:
+        """The states of a variable of the original that are still possible, as far as that is known."""
+        if v not in self._kept:
+            self._kept[v] = self._back.states_when_left(v)
+        return self._kept[v]
+
+    def _table(self, v: int) -> tuple[list[int], Floats]:
+        """P(v | what it depends on), over variables that have a choice."""
+        if v not in self._tables:
+            variables, table = self._back.given(v)
+            table = table[np.ix_(*(self._states(u) for u in variables))]
+            several = [u for u in variables if len(self._states(u)) > 1]
+            with np.errstate(divide="ignore"):
+                self._tables[v] = several, np.log(table).ravel()
+        return self._tables[v]
+
+    def _rounds(self, watch: Watch) -> Iterator[ReturningSum]:
+        pending = list(range(len(self.asked)))
+        begun = False
+        while pending or not begun:
+            if watch.must_stop():
+                self.why_none = OUT_OF_TIME
+                return
+            found = self._next(pending, watch, all_marginals=not begun)
+            begun, gone = True, {k for k, _ in found.found}
+            if fits_into(self.memory, found.plan.elimination.num_bytes()):
+                yield found
+            else:  # the first of a round comes in whatever it takes
+                self.why_none = TOO_WIDE
+            pending = [k for k in pending if k not in gone]
+
+    def _next(self, pending: Sequence[int], watch: Watch, *, all_marginals: bool) -> ReturningSum:
+        """A round with as many of those pending as are worth it."""
+        base = self._base
+        first, num_rest = base.scopes.num_factors, len(base.scopes.num_states)
+        back = self._back.needed(sorted({v for k in pending for v in self.asked[k]}))
+        number = self._number | {v: num_rest + i for i, v in enumerate(back)}
+        table_of = {v: first + i for i, v in enumerate(back)}
+        scopes, values, needs = list[list[int]](), list[Floats](), list[list[int]]()
+        for v in back:
+            variables, table = self._table(v)
+            scopes.append([number[u] for u in variables])
+            values.append(table)
+            needs.append([table_of[u] for u in self._back.depends_on(v) if u in table_of])
+        targets, wanted = list[tuple[int, int]](), np.zeros(first + len(back) + len(pending), dtype=np.bool_)
+        for k in pending:
+            asked = self.asked[k]
+            if len(asked) == 1 and asked[0] in table_of:
+                targets.append((k, table_of[asked[0]] - first))
+            else:  # a table that says nothing
+                several = [v for v in asked if len(self._states(v)) > 1]
+                targets.append((k, len(scopes)))
+                scopes.append([number[v] for v in several])
+                values.append(np.zeros(int(np.prod([len(self._states(v)) for v in several]))))
+                needs.append([table_of[v] for v in asked if v in table_of])
+            wanted[first + targets[-1][1]] = True
+        states = np.concatenate(
+            [base.scopes.num_states, np.array([len(self._states(v)) for v in back], dtype=np.int64)]
+        )
+        arity, sizes = [len(scope) for scope in scopes], [len(table) for table in values]
+        whole = Scopes(
+            states,
+            np.concatenate([base.scopes.start, base.scopes.start[-1] + np.cumsum(arity, dtype=np.int64)]),
+            np.concatenate([base.scopes.variables, np.array([u for scope in scopes for u in scope], dtype=np.int64)]),
+            np.concatenate([base.scopes.table_start, base.scopes.table_start[-1] + np.cumsum(sizes, dtype=np.int64)]),
+        )
+        need_start = np.concatenate([np.zeros(first, dtype=np.int64), offsets(np.array([len(each) for each in needs]))])
+        flat = np.array([f for each in needs for f in each], dtype=np.int64)
+        plan = grown(
+            base, whole, need_start, flat, wanted[: whole.num_factors], self.memory, watch, all_marginals=all_marginals
+        )
+        came = plan.there[plan.there >= first] - first
+        place = {int(f): at for at, f in enumerate(came)}
+        found = [(k, place[f]) for k, f in targets if f in place]
+        return ReturningSum(plan, np.concatenate([np.empty(0), *(values[f] for f in came)]), found)
+
+    def run(self, lane: int, num_threads: int, watch: Watch) -> tuple[Floats, list[Floats | None]]:
+        """(S,) the marginals that follow from what was summed for log Z, nan where none does; and the beliefs that were
+        asked for, None where time or memory did not suffice."""
+        lanes = PlannedLanes(self.simpler.batch, self.plan, marginals=True)
+        tables = list[Floats | None]([None] * len(self.asked))
+        known = list[Floats]()
+        needed = max(each.plan.elimination.thread_bytes() for each in self.rounds) if self.rounds else 1
+        threads = min(num_threads, len(self.rounds), memory_allowed(self.memory) // needed)
+
+        def work(number: int) -> None:
+            if number > 0 and watch.must_stop():
+                return
+            once, elimination = self.rounds[number], self.rounds[number].plan.elimination
+            entries, values = lanes.values_of(lane)
+            workspace = Workspace.of(elimination)
+            marginals = np.empty(int(elimination.scopes.num_states.sum()))
+            values = np.concatenate([values, self._fill, once.values])
+            if np.isnan(sum_out(elimination, values, workspace, marginals, watch=watch).log_z):
+                return
+            start = elimination.scopes.table_start[self._base.scopes.num_factors :]
+            for k, at in once.found:
+                tables[k] = self._read(k, workspace.beliefs[start[at] : start[at + 1]])
+            if number == 0:
+                rest = lanes.beliefs(entries, marginals, workspace.beliefs)
+                known.append(self.simpler.simplified.marginals(np.concatenate(rest), known=True))
+
+        with Workers(max(1, threads)) as pool:
+            pool.map(work, list(range(len(self.rounds))))
+        flat = known[0] if known else np.full(len(self.simpler.original.unary), np.nan)
+        return flat, tables
+
+    def _read(self, k: int, belief: Floats) -> Floats:
+        """What was asked for, an axis for each variable with all of its states, from the belief of its table."""
+        asked = self.asked[k]
+        if len(asked) == 1 and asked[0] in self._tables:
+            variables = self._tables[asked[0]][0]
+        else:
+            variables = [v for v in asked if len(self._states(v)) > 1]
+        table = belief.reshape([len(self._states(v)) for v in variables]) if variables else np.ones(())
+        others = tuple(i for i, v in enumerate(variables) if v not in asked)
+        table = table.sum(axis=others) / table.sum()
+        whole = np.zeros(self._num_states[list(asked)])
+        whole[np.ix_(*(self._states(v) for v in asked))] = table.reshape([len(self._states(v)) for v in asked])
+        return whole

@@ -1,0 +1,129 @@
+"""What was left out of a sum comes back into it: marginals in rounds, against enumeration."""
+
+import math
+
+import numpy as np
+import pytest
+
+import clampz as cz
+from clampz.elimination import growth
+from clampz.elimination.exact import ExactOptions
+from clampz.elimination.plans import ExactPlan
+from clampz.model.batch import Batch
+from clampz.summing import plans, returning
+from clampz.summing.lanes import SimplerLanes
+from clampz.summing.plans import SumPlan
+from clampz.summing.returning import Returning
+from clampz.watch import Watch
+from simplifiable import Enumerated, cone_marginal, gates, random_model
+
+CLOSE = 1e-9
+
+
+@pytest.fixture
+def always_in_rounds(monkeypatch):
+    """However quick and narrow a model is, if it has variables that log Z does not need."""
+    monkeypatch.setattr(plans, "_is_quick", lambda batch, watch: False)
+    monkeypatch.setattr(plans, "LONG_SECONDS", -1.0)
+    monkeypatch.setattr(plans, "LONG_ENOUGH", 0.0)
+    monkeypatch.setattr(SumPlan, "visits", math.inf)
+
+
+@pytest.fixture(params=["many at a time", "one at a time"])
+def pace(request, monkeypatch):
+    """With room for all, and with room for none but the first of a round."""
+    if request.param == "one at a time":
+        for name in ("LEAST_MORE", "TIMES_MORE"):
+            monkeypatch.setattr(growth, name, 0.0)
+    return request.param
+
+
+def asked_of(model, simplified, rng):
+    """The lost variables, and scopes of up to three of any."""
+    scopes = [tuple(rng.permutation(model.num_variables)[: rng.integers(1, 4)].tolist()) for _ in range(4)]
+    return [(v,) for v in simplified.way_back.lost.tolist()] + scopes
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_all_beliefs_are_those_of_enumeration(seed, pace):
+    model, rng = random_model(seed), np.random.default_rng(seed)
+    truth, batch = Enumerated(model), Batch.of(model)
+    simpler = SimplerLanes.of(batch, marginals=False)
+    if truth.log_z == -math.inf or simpler.simplified.is_trivial:
+        return
+    asked = asked_of(model, simpler.simplified, rng)
+    found = Returning(simpler, ExactPlan.of(simpler.batch, marginals=False), asked, None, Watch())
+    flat, tables = found.run(0, 2, Watch())
+    exact = np.concatenate(truth.unary)
+    known = ~np.isnan(flat)
+    assert np.allclose(flat[known], exact[known], atol=CLOSE)
+    assert {v for (v,) in asked[:-4]} == {v for v in range(model.num_variables) if np.isnan(flat[model.unary.start[v]])}
+    for scope, table in zip(asked, tables, strict=True):
+        assert table.shape == tuple(model.num_states[list(scope)])
+        assert np.allclose(table, truth.joint(scope), atol=CLOSE)
+    assert not found.why_none
+    assert pace == "many at a time" or len(found.rounds) >= min(2, len(asked) - 4)
+
+
+@pytest.mark.checked
+def test_lanes(always_in_rounds, pace):
+    model, _ = gates(np.random.default_rng(4), 6, 5)
+    batch = Batch.from_evidence(model, [{}, {7: 1}, {2: 0, 12: 1}])
+    assert SumPlan.of(batch).in_parts
+    for lane, found in enumerate(cz.exact(batch)):
+        truth = Enumerated(batch.lane(lane))
+        assert found.log_z == pytest.approx(truth.log_z, abs=CLOSE)
+        assert np.allclose(found.marginals.flat, np.concatenate(truth.unary), atol=CLOSE)
+        assert np.allclose(found.factor_marginals.flat, truth.beliefs[-len(model.factors.flat) :], atol=CLOSE)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return gates(np.random.default_rng(1), 40, 60)
+
+
+def test_a_wide_network_whose_variables_depend_on_little(always_in_rounds, wide):
+    model, factors = wide
+    found = cz.exact(model, memory="100MB")
+    assert found.bound == "exact" and found.log_z == pytest.approx(0.0, abs=CLOSE) and not found.note
+    for v in range(0, model.num_variables, 7):
+        assert np.allclose(found.marginals[v], cone_marginal(factors, v), atol=CLOSE)
+
+
+def test_rounds_do_not_depend_on_threads(always_in_rounds, wide):
+    model, _ = wide
+    one, two = (cz.exact(model, memory="100MB", threads=threads).marginals.flat for threads in (1, 2))
+    assert np.array_equal(one, two)
+
+
+def test_log_z_is_not_lost_when_time_is_up(always_in_rounds, wide, monkeypatch):
+    """The first round takes all of the time."""
+    model, _ = wide
+    watch, sum_out = Watch(), returning.sum_out
+
+    def sum_once(*args, **more):
+        found = sum_out(*args, **more)
+        watch.stop("time")
+        return found
+
+    monkeypatch.setattr(returning, "sum_out", sum_once)
+    found = SumPlan.of(Batch.of(model), "100MB").run(ExactOptions(threads=1), watch)[0]
+    assert found.bound == "exact" and found.log_z == pytest.approx(0.0, abs=CLOSE)
+    assert found.note == returning.OUT_OF_TIME
+    assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)
+
+
+def test_nor_where_memory_is_too_short_for_some(always_in_rounds, wide, monkeypatch):
+    """Rounds that do not fit are left out, and said."""
+    model, _ = wide
+    monkeypatch.setattr(growth, "LEAST_MORE", 0.0)
+    sizes = []
+
+    def fits_into(memory, num_bytes):
+        sizes.append(num_bytes)
+        return len(sizes) != 2
+
+    monkeypatch.setattr(returning, "fits_into", fits_into)
+    found = cz.exact(model, memory="100MB")
+    assert len(sizes) > 2 and found.bound == "exact" and found.note == returning.TOO_WIDE
+    assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)
