@@ -250,6 +250,15 @@ def test_what_is_there_can_be_drawn_and_nothing_run(reports, tmp_path, capsys):
     assert f"all {NUM_RUNS} runs are in" in capsys.readouterr().err
 
 
+def test_a_published_folder_is_gone_on_with(reports, tmp_path, capsys):
+    assert run(tmp_path / "here", *SMALL) == 0
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here" / reproduction.PLAIN).rename(tmp_path / "there" / reproduction.PLAIN)
+    assert run(tmp_path / "there", *SMALL[:-1], str(NUM_RUNS + 2)) == 0
+    assert "2 runs to make on " in capsys.readouterr().err
+    assert reports[1] == (NUM_RUNS + 2, ["success"]) and num_done(tmp_path / "there") == NUM_RUNS + 2
+
+
 def test_figures_without_runs_need_none(reports, tmp_path, capsys):
     assert run(tmp_path, "--figure", "lamp", "--figure", "barbell") == 0
     assert reports == [(0, ["lamp", "barbell"])]

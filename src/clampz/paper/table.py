@@ -1,15 +1,14 @@
-"""Table: what the runs found, as NumPy columns, one row per run, method, selector and number of clamps.
+"""Table: of what the runs found, what claims and figures need, as NumPy columns, one row per run, method, selector and
+number of clamps.
 
 settings, experiment    how and for what it was run: "paper", "ours", ...; "errors", "times", ... (files say `part`)
 family, run             which model
 method, selector        "mf", "bethe" or "trw", and what chose the variables ("none" where clamps is 0)
 clamps, variable        how many variables are clamped, and the last of them (-1: none)
-log_z, exact            the sum over the branches, and the truth; error = log_z - exact
+error                   the sum over the branches less the truth
 converged               whether every branch did
-num_branches            that were summed
 seconds                 of choosing the variables and solving the branches (nan but in "times" and "further")
 agree                   on pseudo-greedy's rows: the heuristics that chose as it did, separated by commas
-num_variables, num_edges    of the model
 """
 
 import csv
@@ -39,12 +38,10 @@ COLUMNS: dict[str, tuple[type, Any]] = {
     "run": (int, -1),
     **dict.fromkeys(("method", "selector"), (str, "")),
     **dict.fromkeys(("clamps", "variable"), (int, -1)),
-    **dict.fromkeys(("log_z", "exact", "error"), (float, math.nan)),
+    "error": (float, math.nan),
     "converged": (bool, False),
-    "num_branches": (int, -1),
     "seconds": (float, math.nan),
     "agree": (str, ""),
-    **dict.fromkeys(("num_variables", "num_edges"), (int, -1)),
 }
 DTYPES: dict[type, Any] = {str: object, int: np.int32, float: np.float64, bool: np.bool_}
 # What the rows of one curve have in common.
