@@ -27,7 +27,7 @@ def tasks(*options: str) -> list[Task]:
 def test_which_runs_are_needed():
     whole = tasks()
     own = len(SETTINGS) - 1
-    assert len(whole) == len(set(whole)) == 44 * 100 + 44 * 40 + 20 * 10 + 8 * 25 + 2 * 25 + own * 7 * (15 + 3)
+    assert len(whole) == len(set(whole)) == 44 * 100 + 44 * 40 + 20 * 10 + 12 * 25 + 2 * 25 + own * 7 * (15 + 3)
     assert {task.settings for task in whole} == set(SETTINGS)
     assert {task.experiment for task in tasks("--figure", "times")} == {"times"}
     assert {task.experiment for task in tasks("--figure", "optimal")} == {"optimal"}
