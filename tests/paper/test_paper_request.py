@@ -9,8 +9,8 @@ from clampz import cli
 from clampz.cli.paper import requested
 from clampz.errors import OptionError
 from clampz.paper.families import EVERY, FAMILIES, LABELLED
+from clampz.paper.progress import cost
 from clampz.paper.request import LONG, Request, chosen_figures, chosen_tasks
-from clampz.paper.running import cost
 from clampz.paper.runs import Task
 from clampz.paper.settings import SETTINGS
 

@@ -87,10 +87,8 @@ def greedy_restarts(m: Measures) -> Verdict:
     if not one.num_runs or not all_16.num_runs:
         return no_data("runs with restarts")
     text = f"by how much less MF errs with greedy than with pseudo-greedy after {MAX_GREEDY} clamps, on the "
-    text += (
-        f"{len(families)} families run so: {one.text(sign=True)} nats from one start, {all_16.text(sign=True)} where "
-    )
-    text += "every branch takes the best of 16"
+    text += f"{len(families)} families run so: {one.text(sign=True)} nats from one start, {all_16.text(sign=True)} "
+    text += "where every branch takes the best of 16"
     smaller = combination(
         [greedy_lead(at, f) for at in (m, many) for f in families], [1.0] * len(families) + [-1.0] * len(families)
     )
@@ -218,10 +216,8 @@ def core(m: Measures) -> Verdict:
         return no_data("runs of maxW0, maxW and Mpower on random graphs")
     ahead = compared(m, "maxW0", "Mpower")
     text = f"on random graphs, where maxW without the core leaves more error than Mpower after {MAX_CLAMPS} clamps ("
-    text += (
-        f"{left.num_runs:,} runs and methods): more by {before.percent()} of that before clamping, with the core by "
-    )
-    text += f"{left.percent()}; no more than Mpower in {often.percent()}; over all families maxW without the core "
+    text += f"{left.num_runs:,} runs and methods): more by {before.percent()} of that before clamping, with the core "
+    text += f"by {left.percent()}; no more than Mpower in {often.percent()}; over all families maxW without the core "
     text += f"leaves {ahead.percent(True)} against Mpower"
     why = "The core closes little of the gap where there is one; elsewhere there is none to close."
     return judged(text, left.below(AS_GOOD), left.num_runs, why)
@@ -244,10 +240,8 @@ def none_dominates(m: Measures) -> Verdict:
     if not found[order[0]].num_runs:
         return no_data(f"runs of the ten heuristics with {MAX_CLAMPS} clamps")
     text = f"beaten beyond noise by another heuristic after {MAX_CLAMPS} clamps, of {len(pairs)} pairs of family and "
-    text += (
-        f"method: {', '.join(f'{name} in {beaten[name]}' for name in order[:3])}; most often among the best of a run: "
-    )
-    text += listed({name: found[name] for name in ranking(found)[::-1][:3]})
+    text += f"method: {', '.join(f'{name} in {beaten[name]}' for name in order[:3])}; "
+    text += "most often among the best of a run: " + listed({name: found[name] for name in ranking(found)[::-1][:3]})
     holds = True if beaten[order[0]] else False if beaten[order[1]] else None  # nobody beats the first
     return judged(text, holds, found[order[0]].num_runs, f"{order[0]} is never beaten.")
 

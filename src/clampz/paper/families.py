@@ -116,16 +116,12 @@ FAMILIES = tuple(
     Family(graph, size, weights) for graph, sizes in SIZES.items() for size in sizes for weights in WEIGHTS
 )
 # Beyond the paper: more labels on the smallest graphs, whose edges want them alike, alike or not, or have any tables.
-KINDS: tuple[tuple[tuple[float, float], cz.generators.Potentials], ...] = (
-    ((0.0, 6.0), "potts"),
-    ((-6.0, 6.0), "potts"),
-    ((-6.0, 6.0), "table"),
-)
+KINDS: tuple[tuple[float, cz.generators.Potentials], ...] = ((0.0, "potts"), (-6.0, "potts"), (-6.0, "table"))
 LABELLED = tuple(
-    Family(graph, SIZES[graph][0], weights, labels, potentials)
+    Family(graph, SIZES[graph][0], (least, 6.0), labels, potentials)
     for labels in (3, 5)
     for graph in ("grid", "complete")
-    for weights, potentials in KINDS
+    for least, potentials in KINDS
 )
 EVERY = (*FAMILIES, *LABELLED)
 _BY_NAME = {family.name: family for family in EVERY}

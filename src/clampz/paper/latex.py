@@ -10,7 +10,7 @@ from clampz.files import written_whole
 from clampz.paper.families import Family
 from clampz.paper.figures import PaperFigure
 from clampz.paper.panels import mean_over_runs
-from clampz.paper.settings import TITLES
+from clampz.paper.settings import SELECTOR, TITLES
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict, word_for
 
@@ -40,7 +40,7 @@ def write_latex(
 def _errors(table: Table, family: Family) -> Iterator[tuple[str, ...]]:
     """A row without clamps and one with the most: mean errors with their standard errors, to a thousandth of a nat as
     TRW is solved."""
-    found = [mean_over_runs(table.shown(family.name, method, "maxW+TRE")) for method in TITLES]
+    found = [mean_over_runs(table.shown(family.name, method, SELECTOR)) for method in TITLES]
     for k in dict.fromkeys((0, min(len(count) for _, _, count in found) - 1)):
         if all(count[k] for _, _, count in found):
             errors = (f"{mean[k]:+.3f}±{error[k]:.3f}" for mean, error, _ in found)
@@ -50,7 +50,7 @@ def _errors(table: Table, family: Family) -> Iterator[tuple[str, ...]]:
 def _table(name: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table that may run over pages."""
     first, *others = (" & ".join(map(escaped, row)) + r" \\" for row in (head, *rows))
-    return TEXTS["table"].format(columns=TEXTS["columns"][name], head=first, rows="\n".join(others))
+    return str(TEXTS["table"].format(columns=TEXTS["columns"][name], head=first, rows="\n".join(others)))
 
 
 def escaped(text: str) -> str:

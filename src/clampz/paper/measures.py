@@ -187,12 +187,9 @@ class Measures:
         """Points in time from when every method has its first value to when the last selector has made its last
         clamp."""
         first = [float(self._reached(family, method, "none")[0]) for method in methods]
-        last = [
-            float(reached[np.isfinite(reached)].max())
-            for method, selector in product(methods, selectors)
-            if self._timed(family, method, selector)
-            for reached in [self._reached(family, method, selector, all_steps)]
-        ]
+        pairs = [(o, name) for o, name in product(methods, selectors) if self._timed(family, o, name)]
+        reached = [self._reached(family, *pair, all_steps) for pair in pairs]
+        last = [float(each[np.isfinite(each)].max()) for each in reached]
         known = last and min(first) > 0 and max(first) < math.inf
         return np.geomspace(max(first), max(last), NUM_TIMES) if known else np.empty(0)
 

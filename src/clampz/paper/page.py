@@ -20,7 +20,7 @@ from clampz.paper.families import EVERY, FAMILIES, SIZES, Family, FromFile, fami
 from clampz.paper.figures import FIGURES, PaperFigure
 from clampz.paper.measures import stratified
 from clampz.paper.request import Request
-from clampz.paper.settings import EXPERIMENTS, METHODS, SETTINGS, TITLES
+from clampz.paper.settings import EXPERIMENTS, METHODS, SELECTOR, SETTINGS, TITLES
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict, word_for
 from clampz.wording import counted
@@ -210,7 +210,7 @@ def _numbers(table: Table, figure: PaperFigure) -> str:
     for family in figure.families:
         cells = []
         for method in METHODS:
-            errors = table.shown(family.name, method, "maxW+TRE")
+            errors = table.shown(family.name, method, SELECTOR)
             ends = [stratified([errors[:, k]]) for k in (0, errors.shape[1] - 1)]
             cells.append(" → ".join(with_minus(f"{mean.value:+.2f}") for mean in ends if mean.num_runs) or "–")
         if any(cell != "–" for cell in cells):

@@ -178,7 +178,7 @@ class Table:
         badness = np.where(np.isnan(errors), -math.inf if selector == "worst" else math.inf, badness)
         chosen = badness.argmax(axis=0) if selector == "worst" else badness.argmin(axis=0)
         found = np.asarray(np.take_along_axis(errors, chosen[None], axis=0)[0], dtype=np.float64)
-        return np.abs(found) if method == "bethe" and is_mixed(family) else found
+        return np.abs(found) if method == "bethe" and family_named(family).mixed else found
 
     @cached_property
     def _rows(self) -> dict[tuple[str, ...], list[int]]:
@@ -202,19 +202,14 @@ def padded(curves: Iterable[Floats], width: int) -> list[Floats]:
     return [np.pad(curve, ((0, 0), (0, width - curve.shape[1])), constant_values=math.nan) for curve in curves]
 
 
-def is_mixed(family: str) -> bool:
-    """Whether Bethe may err to both sides in a family of this name.
-
-    >>> is_mixed("grid49[-6,6]"), is_mixed("er25[0,2]")
-    (True, False)
-    """
-    return family_named(family).mixed
-
-
 def distinct(family: str) -> tuple[str, ...]:
     """The heuristics that differ in a family: where no cycle is frustrated, frustCycles scores nothing, and its choice
     falls to maxW0's."""
-    return HEURISTICS if is_mixed(family) else tuple(name for name in HEURISTICS if not name.startswith("frustCycles"))
+    return (
+        HEURISTICS
+        if family_named(family).mixed
+        else tuple(name for name in HEURISTICS if not name.startswith("frustCycles"))
+    )
 
 
 def _checked(names: Sequence[str]) -> list[str]:
