@@ -15,7 +15,7 @@ from clampz.paper.claims_on_accuracy import is_dense_mixed, leads
 from clampz.paper.claims_on_choice import average_share, losses, ranking
 from clampz.paper.claims_on_times import left_over_time, log_seconds
 from clampz.paper.families import LABELLED, WEIGHTS, Family, family_named
-from clampz.paper.measures import BEYOND, Mean, Measures, stratified
+from clampz.paper.measures import BEYOND, NOTHING, Mean, Measures, stratified
 from clampz.paper.settings import (
     FURTHER_FAMILIES,
     HEURISTICS,
@@ -189,7 +189,8 @@ def _further(m: Measures) -> Numbers:
         longer = int(np.argmax(seconds > exact)) if (seconds > exact).any() else len(seconds) - 1
         same = np.array([bounds[cost <= taken].min(initial=math.inf) for taken in seconds])
         tighter = int(np.argmax(same < errors))
-        regions = f"Region bounds of the same cost are tighter from {tighter} clamps on, {same[tighter]:.2g} against "
+        off = f"by {same[tighter]:.2g}" if same[tighter] > NOTHING else "by nothing"
+        regions = f"Region bounds of the same cost are tighter from {counted(tighter, 'clamp')} on: off {off}, not "
         regions = f"{regions}{errors[tighter]:.2g} nats. " if (same < errors).any() else "Region bounds stay behind. "
         values = {"exact": exact, "then": seconds[longer], "last": errors[-1], "seconds": seconds[-1]}
         texts = {key: f"{value:.2g}" for key, value in values.items()} | {"regions": regions}

@@ -135,7 +135,7 @@ def bethe_can_worsen(m: Measures) -> Verdict:
     if not len(found.worsening):
         return no_data("clamping steps of Bethe on mixed models")
     large, change = found.worsening > SPEAK_OF, found.worsening.mean()
-    text = f"{_counted(found)}; {int(large.sum()):,} by more than {SPEAK_OF} nats; mean change {change:.3g} nats"
+    text = f"{_counted(found)}; {int(large.sum()):,} by more than {SPEAK_OF} nats; mean change of |error| {change:.3g}"
     holds = bool((large & found.settled).any())
     return Verdict(text, holds, "" if holds else f"No step that converged made it worse by {SPEAK_OF} nats.")
 
