@@ -126,6 +126,22 @@ def test_fails_where_the_paper_is_wrong(name):
     assert verdict.note  # says why
 
 
+def test_noise_beats_nobody():
+    """Of a thousand comparisons of nothing some are two standard errors apart."""
+    some = [family for family in SMALL if family.graph == "grid"]
+    alike = Fiction(families=some, num_runs=60, experiments=["errors"], rate=lambda *_: 0.1).table()
+    assert judge(BY_NAME["none-dominates"], alike).holds is None
+
+
+def test_a_lead_that_restarts_hardly_lower_is_not_theirs():
+    def most_of_it(family, method, selector, k):
+        greedy, pseudo = (rate(family, method, name, k) for name in ("greedy", "pseudo-greedy"))
+        return pseudo + 0.75 * (greedy - pseudo) if selector == "greedy" else rate(family, method, selector, k)
+
+    fiction = Fiction(experiments=["errors"], num_runs=40).with_own(rate=most_of_it)
+    assert judge(BY_NAME["greedy-restarts"], fiction.table()).holds is False
+
+
 @pytest.mark.parametrize("name", ON_TABLES)
 def test_a_table_without_runs_says_nothing(name):
     verdict = judge(BY_NAME[name], Table())
