@@ -10,7 +10,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.choosing import brackets, call, estimates, solve
+from clampz.choosing import brackets, call, clamps, estimates, solve
 from clampz.choosing.run import Run
 from clampz.counting import Counted
 from clampz.elimination.exact import run_exact
@@ -96,6 +96,25 @@ def test_it_beats_bethe_where_the_paper_says_that_mean_field_does(size, weights)
     ours = np.array([solve(model, memory=NO_MEMORY, k=0).log_z for model in models])
     bethe = np.array([cz.bethe(model).log_z for model in models])
     assert np.abs(ours - truth).mean() < 0.5 * np.abs(bethe - truth).mean()
+
+
+@pytest.mark.parametrize(("k", "method"), [(3, "mean_field"), (4, "bethe")])
+def test_bethe_is_nearer_again_once_a_third_of_a_dense_model_is_clamped(k, method):
+    found = [solve(frustrated(), k=k), *(solve(generators.complete(12, weights=(-12, 12), rng=s), k=k) for s in SEEDS)]
+    assert {each.method for each in found} == {method} and {len(each.variables) for each in found} == {k}
+    truth = np.array([cz.exact(each.model).log_z for each in found])
+    others = [cz.clamp(each.model, "mf", variables=each.variables).log_z for each in found]
+    ours = np.abs([each.log_z for each in found] - truth).mean()
+    assert ours < 0.5 * np.abs(others - truth).mean() if method == "bethe" else "dense" in found[0].reason
+
+
+def test_bethe_that_was_not_clamped_says_nothing_of_a_dense_model(monkeypatch):
+    real = clamps.clamped
+    monkeypatch.setattr(
+        clamps, "clamped", lambda found, *args, **own: found if found.method == "bethe" else real(found, *args, **own)
+    )
+    found = solve(frustrated(), k=4)
+    assert found.method == "mean_field" and "dense" in found.reason
 
 
 def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):

@@ -22,15 +22,11 @@ NAMES = [
     "method",
     "selector",
     "clamps",
-    "log_z",
-    "exact",
     "error",
     "converged",
-    "num_branches",
     "seconds",
     "agree",
 ]
-EXACT = 100.0
 # Families of different kinds.
 HELD = {"grid49[-6,6]", "er25[0,6]", "complete15[-12,12]"}
 SMALL = tuple(f for f in FAMILIES if f.size in (10, 15, 25, 49))
@@ -173,11 +169,8 @@ class Fiction:
                 method,
                 selector,
                 clamps,
-                EXACT + error,
-                EXACT,
                 error,
                 True,
-                2**clamps,
                 timed,
                 agree,
             )
@@ -192,7 +185,6 @@ def synthetic_rows(families, runs=3, experiments=("errors", "times", "optimal"),
         if experiment == "optimal" and (family.size > 25 or setting != "paper"):
             continue
         common = (setting, experiment, family.name, run)
-        truth, edges = rng.uniform(20, 200), family.size * 2
         for method, scale in (("mf", -3.0), ("bethe", 1.0 if family.mixed else -0.5), ("trw", 8.0)):
             begin = scale * family.weights[1] / 6 * rng.uniform(0.5, 1.5) * (0.6 if setting != "paper" else 1.0)
             taken = rng.uniform(0.01, 0.03)
@@ -206,8 +198,6 @@ def synthetic_rows(families, runs=3, experiments=("errors", "times", "optimal"),
                 *,
                 method=method,
                 common=common,
-                truth=truth,
-                size=(family.size, edges),
             ):
                 variable = None if clamps == 0 else clamps
                 seconds = seconds if common[1] == "times" else None
@@ -217,14 +207,10 @@ def synthetic_rows(families, runs=3, experiments=("errors", "times", "optimal"),
                     selector,
                     clamps,
                     variable,
-                    truth + error,
-                    truth,
                     error,
                     True,
-                    2**clamps,
                     seconds,
                     agree,
-                    *size,
                 )
 
             yield row("none", 0, begin, taken)

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from clampz.paper.cores import MAX_RETRIES, num_cores, on_cores
-from clampz.paper.progress import Lines
 from clampz.paper.running import MAX_FAILURES, Summary, make_runs
 from clampz.paper.runs import Finished, Outcome, Row, Task
 from clampz.paper.store import Store
@@ -89,7 +88,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def made(outcomes: Iterator[Outcome | None], store: Store, tasks: list[Task] = TASKS) -> Summary:
-    summary = make_runs(outcomes, tasks, store, Lines())
+    summary = make_runs(outcomes, tasks, store)
     assert not multiprocessing.active_children()
     return summary
 

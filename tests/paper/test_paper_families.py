@@ -9,8 +9,8 @@ from clampz.paper.families import EVERY, FAMILIES, LABELLED, Family, FromFile, f
 
 
 def test_there_are_44_families_of_distinct_names_and_titles():
-    assert len(FAMILIES) == 44 and len(LABELLED) == 8
-    assert len(EVERY) == len({family.name for family in EVERY}) == len({family.title for family in EVERY}) == 52
+    assert len(FAMILIES) == 44 and len(LABELLED) == 12
+    assert len(EVERY) == len({family.name for family in EVERY}) == len({family.title for family in EVERY}) == 56
     assert {family.name for family in FAMILIES} >= {"grid49[-6,6]", "er25[0,2]", "regular81[-12,12]", "complete15[0,6]"}
     assert all(family_named(family.name) is family for family in FAMILIES)
 
@@ -79,6 +79,8 @@ def test_models_of_more_labels_are_on_the_same_graphs(family: Family):
     tables = [model.pairwise[i, j] for i, j in model.edges.tolist()]
     alike = all(np.ptp(table[~np.eye(family.labels, dtype=bool)]) < 1e-12 for table in tables)
     assert alike == (family.potentials == "potts")
+    if family.weights[0] == 0:  # attractive: no edge wants its ends to differ
+        assert all(table.diagonal().min() >= table.max() - 1e-12 for table in tables)
 
 
 def test_a_file_is_a_family_of_one_model(tmp_path):

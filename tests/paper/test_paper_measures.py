@@ -1,6 +1,7 @@
 """What the claims are judged by: means, their standard errors, ratios, and errors over time."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from paper_tables import Fiction
 
 from clampz.paper.families import families
 from clampz.paper.measures import Mean, Measures, combination, ratio, stratified
+from clampz.paper.settings import METHODS, TIMED
 
 
 def test_stratified_means():
@@ -83,7 +85,24 @@ def test_errors_over_time():
         family, "mf", "maxW", np.array([seconds[0] / 2, seconds[0], seconds[2] * 0.999, seconds[5] * 10])
     )
     errors = measured.error(family, "mf", "maxW", "times")[0]
-    np.testing.assert_allclose(found[0], [math.nan, errors[0], errors[1], errors[5]])
+    np.testing.assert_allclose(found[0], [errors[0], errors[0], errors[1], errors[5]])
+
+
+def test_no_family_is_lost_by_rounding():
+    """Points in time begin and end at means that are taken of several arrays: with all runs alike but for the last
+    digits of their times, whoever is there first and last has to be."""
+    fiction = Fiction(families=families(weights=(-6, 6), size=25), experiments=["times"], num_runs=37, noise=0.3)
+    measured = Measures(fiction.table())
+    for family, method, all_steps in product(measured.families("times"), METHODS, (False, True)):
+        times = measured.times(family, [method], TIMED, all_steps)
+        for selector in TIMED:
+            found = measured.over_time(family, method, selector, times, all_steps)
+            errors = measured.error(family, method, selector, "times")
+            assert (found[:, 0] == errors[:, 0]).all()
+        slowest = max(TIMED, key=lambda name: np.nanmax(measured.seconds(family, method, name, all_steps).mean(axis=0)))
+        errors = measured.error(family, method, slowest, "times")
+        last = measured.over_time(family, method, slowest, times, all_steps)[:, -1]
+        assert (last == errors[:, 3 if slowest == "greedy" else 5]).all()
 
 
 def test_agreement_is_read_from_the_table():

@@ -1,9 +1,6 @@
 """How far the runs are, and how long the rest will take."""
 
-from test_paper_cores import TASKS, stand_in
-
-from clampz.paper.progress import Lines, Pace, as_clock
-from clampz.paper.running import cost
+from clampz.paper.progress import Pace, as_clock, cost
 from clampz.paper.runs import Finished, Outcome, Task
 
 
@@ -11,7 +8,7 @@ def test_time_left_is_that_of_the_runs_left():
     clock = [0.0]
     tasks = [Task("paper", "errors", family, run) for family in ("grid25[0,2]", "grid81[-12,12]") for run in range(10)]
     pace = Pace(tasks, lambda: clock[0])
-    assert pace.rate() == pace.left() == ""
+    assert pace.rate() == pace.left() == "" and pace.told().how_far == ["0 of 20 runs"]
     for task in tasks[:10]:  # ten seconds each, two at a time, the first one after compilation
         clock[0] += 5
         pace.add(Outcome(task, Finished(task, 0, 25, 50, 1.0, 10.0, ())))
@@ -22,19 +19,4 @@ def test_time_left_is_that_of_the_runs_left():
         clock[0] += 10
         pace.add(Outcome(task, Finished(task, 0, 81, 162, 1.0, 20.0, ())))
     assert pace.left() == "0:50 left"
-    assert pace.elapsed() == 100
-
-
-def test_lines_come_every_now_and_then(monkeypatch, capsys):
-    lines = Lines()
-    lines.begin(TASKS)
-    lines.show(None)
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(Lines, "SECONDS", 0.0)
-    for task in TASKS[:4]:
-        lines.show(Outcome(task, stand_in(task)))
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines()[0] == "1 of 6 runs"
-    assert err.splitlines()[-1].startswith("4 of 6 runs, ")
-    assert err.splitlines()[-1].endswith(" left")
+    assert pace.told().how_far == ["15 of 20 runs", pace.rate(), "0:50 left"]

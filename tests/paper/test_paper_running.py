@@ -1,7 +1,8 @@
 """The order in which runs are made."""
 
 from clampz.paper.families import FAMILIES
-from clampz.paper.running import cost, in_order
+from clampz.paper.progress import cost
+from clampz.paper.running import in_order
 from clampz.paper.runs import Task
 
 

@@ -255,7 +255,7 @@ def test_our_settings_are_each_what_they_say(settings):
         assert any(row.variable is None for row in finished.rows if row.clamps > 1)
 
 
-@pytest.mark.parametrize("family", ["complete10[-6,6]potts3", "complete10[-6,6]table3"])
+@pytest.mark.parametrize("family", ["complete10[0,6]potts3", "complete10[-6,6]potts3", "complete10[-6,6]table3"])
 def test_more_labels_have_the_heuristics_that_need_no_signs(family):
     finished = found(family)
     selectors = {row.selector for row in finished.rows if row.method == "trw"}

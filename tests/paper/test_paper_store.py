@@ -127,7 +127,7 @@ def test_the_plain_table_is_the_same_table(tmp_path):
         gzip.decompress(first)
         .decode()
         .splitlines()[0]
-        .startswith("settings,part,family,run,method,selector,clamps,variable,log_z,exact,error,")
+        .startswith("settings,part,family,run,method,selector,clamps,variable,exact,error,converged,")
     )
     one, other = Table.read(path), Table.read(plain)
     for name in ("family", "selector", "clamps", "variable", "converged", "agree"):
@@ -145,6 +145,44 @@ def test_the_order_in_which_runs_came_does_not_matter_to_the_plain_table(tmp_pat
         with Store(made(tmp_path / f"{name}.sqlite", *order)) as store:
             store.export(tmp_path / f"{name}.csv.gz")
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "other.csv.gz").read_bytes()
+
+
+def test_a_plain_table_alone_is_gone_on_with(tmp_path):
+    timed = finished(replace(TASK, experiment="times"))
+    timed = replace(timed, rows=tuple(row._replace(seconds=0.25, variable=None) for row in timed.rows))
+    with Store(made(tmp_path / "one.sqlite", finished(), timed, version="0.0.9"), version="0.0.10") as store:
+        store.add(finished(replace(TASK, run=1), num_rows=5))
+        store.export(tmp_path / "one.csv.gz")
+    with Store(made(tmp_path / "other.sqlite"), version="0.0.10") as store:
+        store.take(tmp_path / "one.csv.gz")
+        assert store.done() == {TASK, timed.task, replace(TASK, run=1)} and store.versions() == ["0.0.9", "0.0.10"]
+        assert not store.add(finished())
+        store.export(tmp_path / "other.csv.gz")
+    assert (tmp_path / "other.csv.gz").read_bytes() == (tmp_path / "one.csv.gz").read_bytes()
+    one, other = (Table.read(tmp_path / f"{name}.sqlite") for name in ("one", "other"))
+    for name in ("selector", "variable", "agree"):
+        assert sorted(one.column(name).tolist()) == sorted(other.column(name).tolist())
+    assert np.nanmax(other.column("seconds")) == 0.25
+
+
+@pytest.mark.parametrize("change", ["columns", "cut", "settings", "version", "short"])
+def test_a_plain_table_that_does_not_fit_is_refused_and_nothing_taken(change, tmp_path):
+    with Store(made(tmp_path / "one.sqlite", finished())) as store:
+        store.export(tmp_path / "plain.csv.gz")
+    text = gzip.decompress((tmp_path / "plain.csv.gz").read_bytes()).decode()
+    changed = {
+        "columns": text.replace("variable,", "", 1),
+        "settings": text.replace("paper,", "theirs,"),
+        "version": text.replace(f",{cz.__version__}\n", ",999.0\n"),
+        "short": text.replace(f",{cz.__version__}\n", "\n"),
+    }.get(change, text)
+    data = gzip.compress(changed.encode())
+    (tmp_path / "plain.csv.gz").write_bytes(data[:-20] if change == "cut" else data)
+    with Store(made(tmp_path / "other.sqlite")) as store:
+        with pytest.raises(StoreError):
+            store.take(tmp_path / "plain.csv.gz")
+        assert store.done() == set() and store.versions() == []
+        assert store.add(finished())
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

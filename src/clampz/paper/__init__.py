@@ -2,5 +2,5 @@
 report.
 
 May import: what users can, `import clampz as cz` and `clampz.plotting`, and the tools of the root (errors, files,
-options, numerics, watch, wording).
+options, numerics, telling, watch, wording).
 """

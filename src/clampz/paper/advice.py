@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.paper.claims_on_accuracy import SELECTOR, is_dense_mixed, leads
+from clampz.paper.claims_on_accuracy import is_dense_mixed, leads
 from clampz.paper.claims_on_choice import average_share, losses, ranking
 from clampz.paper.claims_on_times import left_over_time, log_seconds
 from clampz.paper.families import LABELLED, WEIGHTS, Family, family_named
-from clampz.paper.measures import BEYOND, Mean, Measures, stratified
+from clampz.paper.measures import BEYOND, NOTHING, Mean, Measures, stratified
 from clampz.paper.settings import (
     FURTHER_FAMILIES,
     HEURISTICS,
@@ -23,6 +23,7 @@ from clampz.paper.settings import (
     MAX_GREEDY,
     METHODS,
     OWN,
+    SELECTOR,
     SETTINGS,
     TIMED,
     TITLES,
@@ -111,17 +112,21 @@ def _settings(m: Measures) -> Numbers:
 
 
 def _bought(m: Measures, own: Measures, family: Family, method: str) -> Floats:
-    """(runs,) nats by which the error is smaller, of the runs that both have: the first of each."""
-    theirs, ours = (at.error(family, method, SELECTOR)[:, MAX_CLAMPS] for at in (m, own))
-    both = min(len(theirs), len(ours))
-    return np.asarray(theirs[:both] - ours[:both])
+    """(runs,) nats by which the error is smaller."""
+    return _fallen([at.error(family, method, SELECTOR) for at in (m, own)])
+
+
+def _fallen(curves: Sequence[Floats]) -> Floats:
+    """(runs,) by how much less the second has with all clamps, of the runs that both have: the first of each."""
+    both = min(map(len, curves))
+    return np.asarray(np.subtract(*(curve[:both, MAX_CLAMPS] for curve in curves)))
 
 
 def _slower(m: Measures, own: Measures, family: Family, method: str) -> float:
     """The logarithm of how many times as long it takes, all steps counted where ours need them all."""
     needed = SETTINGS[own.settings].warm_starts or SETTINGS[own.settings].per_branch
-    ours, theirs = own.seconds(family, method, SELECTOR), m.seconds(family, method, SELECTOR, needed)
-    return float(np.log(ours[:, MAX_CLAMPS]).mean() - np.log(theirs[:, MAX_CLAMPS]).mean())
+    seconds = own.seconds(family, method, SELECTOR), m.seconds(family, method, SELECTOR, needed)
+    return float(_fallen([np.log(each) for each in seconds]).mean())
 
 
 def _selectors(m: Measures) -> Numbers:
@@ -184,7 +189,8 @@ def _further(m: Measures) -> Numbers:
         longer = int(np.argmax(seconds > exact)) if (seconds > exact).any() else len(seconds) - 1
         same = np.array([bounds[cost <= taken].min(initial=math.inf) for taken in seconds])
         tighter = int(np.argmax(same < errors))
-        regions = f"Region bounds of the same cost are tighter from {tighter} clamps on, {same[tighter]:.2g} against "
+        off = f"by {same[tighter]:.2g}" if same[tighter] > NOTHING else "by nothing"
+        regions = f"Region bounds of the same cost are tighter from {counted(tighter, 'clamp')} on: off {off}, not "
         regions = f"{regions}{errors[tighter]:.2g} nats. " if (same < errors).any() else "Region bounds stay behind. "
         values = {"exact": exact, "then": seconds[longer], "last": errors[-1], "seconds": seconds[-1]}
         texts = {key: f"{value:.2g}" for key, value in values.items()} | {"regions": regions}

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from clampz.paper.families import Family
 from clampz.paper.measures import NOTHING, Mean, Measures, combination, stratified
-from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, METHODS, TITLES
+from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, METHODS, SELECTOR, TITLES
 from clampz.paper.table import Floats
 from clampz.paper.verdicts import Verdict, claim, claims_in, in_parts, judged, listed, no_data, together
 from clampz.wording import counted
 
-# The selector by which gains are measured where a claim names none: the paper's choice.
-SELECTOR = "maxW+TRE"
 PATHS = (*HEURISTICS, "pseudo-greedy", "greedy", "pseudo-greedy (mf)", "pseudo-greedy (gap)")
 # "Typically": in so large a share of the families that can be told apart.  "Much more accurate": so much of the error
 # is gone.  A step that loosens is one to speak of from so many nats on.
@@ -137,9 +135,7 @@ def bethe_can_worsen(m: Measures) -> Verdict:
     if not len(found.worsening):
         return no_data("clamping steps of Bethe on mixed models")
     large, change = found.worsening > SPEAK_OF, found.worsening.mean()
-    text = (
-        f"{_counted(found)}; {int(large.sum()):,} by more than {SPEAK_OF} nats; mean change of the error {change:.3g}"
-    )
+    text = f"{_counted(found)}; {int(large.sum()):,} by more than {SPEAK_OF} nats; mean change of |error| {change:.3g}"
     holds = bool((large & found.settled).any())
     return Verdict(text, holds, "" if holds else f"No step that converged made it worse by {SPEAK_OF} nats.")
 

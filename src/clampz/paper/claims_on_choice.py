@@ -15,8 +15,10 @@ from clampz.paper.verdicts import Verdict, claim, claims_in, in_parts, judged, l
 # is added.
 ALMOST, AS_GOOD = 0.05, 0.01
 ABOUT_HALF = (0.4, 0.6)
-# Values closer than this, in nats, are ties.
-TIE = 1e-6
+# Values closer than this, in nats, are ties.  Standard errors that count where a thousand differences are looked at.
+TIE, SURELY = 1e-6, 4.0
+# “Effectively”: more than this share of a lead is gone.
+EFFECTIVELY = 0.5
 
 
 def losses(
@@ -87,14 +89,11 @@ def greedy_restarts(m: Measures) -> Verdict:
     if not one.num_runs or not all_16.num_runs:
         return no_data("runs with restarts")
     text = f"by how much less MF errs with greedy than with pseudo-greedy after {MAX_GREEDY} clamps, on the "
-    text += (
-        f"{len(families)} families run so: {one.text(sign=True)} nats from one start, {all_16.text(sign=True)} where "
-    )
-    text += "every branch takes the best of 16"
-    smaller = combination(
-        [greedy_lead(at, f) for at in (m, many) for f in families], [1.0] * len(families) + [-1.0] * len(families)
-    )
-    return judged(text, smaller.above(), all_16.num_runs, "With as many starts for all, greedy stays as far ahead.")
+    text += f"{len(families)} families run so: {one.text(sign=True)} nats from one start, {all_16.text(sign=True)} "
+    text += "where every branch takes the best of 16"
+    leads = [greedy_lead(at, f) for at in (m, many) for f in families]
+    smaller = combination(leads, [weight for weight in (EFFECTIVELY, -1.0) for _ in families])
+    return judged(text, smaller.above(), all_16.num_runs, "With as many starts for all, greedy stays ahead.")
 
 
 def greedy_lead(m: Measures, family: Family) -> Floats:
@@ -218,10 +217,8 @@ def core(m: Measures) -> Verdict:
         return no_data("runs of maxW0, maxW and Mpower on random graphs")
     ahead = compared(m, "maxW0", "Mpower")
     text = f"on random graphs, where maxW without the core leaves more error than Mpower after {MAX_CLAMPS} clamps ("
-    text += (
-        f"{left.num_runs:,} runs and methods): more by {before.percent()} of that before clamping, with the core by "
-    )
-    text += f"{left.percent()}; no more than Mpower in {often.percent()}; over all families maxW without the core "
+    text += f"{left.num_runs:,} runs and methods): more by {before.percent()} of that before clamping, with the core "
+    text += f"by {left.percent()}; no more than Mpower in {often.percent()}; over all families maxW without the core "
     text += f"leaves {ahead.percent(True)} against Mpower"
     why = "The core closes little of the gap where there is one; elsewhere there is none to close."
     return judged(text, left.below(AS_GOOD), left.num_runs, why)
@@ -238,16 +235,15 @@ def none_dominates(m: Measures) -> Verdict:
         least = np.min(list(errors.values()), axis=0)
         for name, mine in errors.items():
             best[name].append(np.where(np.isfinite(least), mine <= least + TIE, math.nan))
-            beaten[name] += any(stratified([mine - other]).above() for other in errors.values())
+            behind = [stratified([mine - other]) for other in errors.values()]
+            beaten[name] += any(mean.value > SURELY * mean.error for mean in behind)
     found = {name: stratified(groups) for name, groups in best.items()}
     order = sorted(HEURISTICS, key=lambda name: beaten[name])
     if not found[order[0]].num_runs:
         return no_data(f"runs of the ten heuristics with {MAX_CLAMPS} clamps")
-    text = f"beaten beyond noise by another heuristic after {MAX_CLAMPS} clamps, of {len(pairs)} pairs of family and "
-    text += (
-        f"method: {', '.join(f'{name} in {beaten[name]}' for name in order[:3])}; most often among the best of a run: "
-    )
-    text += listed({name: found[name] for name in ranking(found)[::-1][:3]})
+    text = f"beaten by {SURELY:g} standard errors after {MAX_CLAMPS} clamps, of {len(pairs)} pairs of family and "
+    text += f"method: {', '.join(f'{name} in {beaten[name]}' for name in order[:3])}; "
+    text += "most often among the best of a run: " + listed({name: found[name] for name in ranking(found)[::-1][:3]})
     holds = True if beaten[order[0]] else False if beaten[order[1]] else None  # nobody beats the first
     return judged(text, holds, found[order[0]].num_runs, f"{order[0]} is never beaten.")
 

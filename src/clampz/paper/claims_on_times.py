@@ -9,11 +9,10 @@ import numpy as np
 
 from clampz.paper.families import Family
 from clampz.paper.measures import Mean, Measures, stratified
-from clampz.paper.settings import MAX_CLAMPS, MAX_GREEDY, METHODS, TIMED, TITLES
+from clampz.paper.settings import MAX_CLAMPS, MAX_GREEDY, METHODS, SELECTOR, TIMED, TITLES
 from clampz.paper.table import Floats
 from clampz.paper.verdicts import Verdict, claim, claims_in, in_parts, judged, listed, no_data, together
 
-SELECTOR = "maxW+TRE"
 # The two readings of what clamps take: the last step's branches alone, or those of all steps before it too.
 READINGS = {"the last step alone": False, "all steps": True}
 TIMES = ("times-mixed-6", "times-mixed-12", "times-attractive-2", "times-attractive-6")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import clampz as cz
 from clampz.errors import OptionError, unknown_name
@@ -115,12 +115,13 @@ class FromFile(Family):
 FAMILIES = tuple(
     Family(graph, size, weights) for graph, sizes in SIZES.items() for size in sizes for weights in WEIGHTS
 )
-# Beyond the paper: more labels on the smallest graphs, alike or not alike, and tables of random entries.
+# Beyond the paper: more labels on the smallest graphs, whose edges want them alike, alike or not, or have any tables.
+KINDS: tuple[tuple[float, cz.generators.Potentials], ...] = ((0.0, "potts"), (-6.0, "potts"), (-6.0, "table"))
 LABELLED = tuple(
-    Family(graph, SIZES[graph][0], (-6.0, 6.0), labels, potentials)
+    Family(graph, SIZES[graph][0], (least, 6.0), labels, potentials)
     for labels in (3, 5)
-    for potentials in get_args(cz.generators.Potentials)
     for graph in ("grid", "complete")
+    for least, potentials in KINDS
 )
 EVERY = (*FAMILIES, *LABELLED)
 _BY_NAME = {family.name: family for family in EVERY}

@@ -124,7 +124,7 @@ def all_of_range(table: Table, title: str, weights: tuple[float, float], kind: s
 def of_families(table: Table, title: str, families: Sequence[Family], kind: str) -> "Figure":
     """A panel for each of a few families."""
     columns = 3 if len(families) % 3 == 0 else 4
-    short = [f"{f.title.split(',')[0]}, {f.potentials}" if f.labels > 2 else f.title for f in families]
+    short = [f.title.replace(f", {f.labels} labels", "") for f in families]
     named = enumerate(zip(families, short, strict=True))
     return panel_figure(title, {divmod(k, columns): CELLS[kind](table, family, name) for k, (family, name) in named})
 

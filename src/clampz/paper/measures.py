@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import product
 
 import numpy as np
 
@@ -175,31 +176,29 @@ class Measures:
         return found
 
     def over_time(self, family: Family, method: str, selector: str, times: Floats, all_steps: bool = False) -> Floats:
-        """(runs, times) the error that each run has by then: that of the most clamps whose mean time over the family is
-        within; nan before the first."""
-        errors = self.error(family, method, selector, "times")
-        seconds = self.seconds(family, method, selector, all_steps)
-        there = np.isfinite(seconds).any(axis=0)
-        reached = np.where(there, np.nanmean(np.where(there, seconds, 0.0), axis=0), math.inf)
-        clamps = np.where(reached[None, :] <= times[:, None], np.arange(len(reached)), -1).max(axis=1)
-        return np.asarray(np.where(clamps >= 0, errors[:, np.maximum(clamps, 0)], math.nan))
+        """(runs, times) the error that each run has by then: that of the most clamps that are reached, or of none."""
+        reached = self._reached(family, method, selector, all_steps)
+        clamps = np.where(reached[None, :] <= times[:, None], np.arange(len(reached)), 0).max(axis=1)
+        return np.asarray(self.error(family, method, selector, "times")[:, clamps])
 
     def times(
         self, family: Family, methods: Sequence[str], selectors: Sequence[str], all_steps: bool = False
     ) -> Floats:
         """Points in time from when every method has its first value to when the last selector has made its last
         clamp."""
-        begin = [self.seconds(family, method, "none")[:, 0] for method in methods]
-        if not all(np.isfinite(seconds).any() for seconds in begin):
-            return np.empty(0)
-        first = [float(np.nanmean(seconds)) for seconds in begin]
-        last = [
-            float(np.nanmax(np.mean(self.seconds(family, m, s, all_steps), axis=0)))
-            for m in methods
-            for s in selectors
-            if self._timed(family, m, s)
-        ]
-        return np.geomspace(max(first), max(last), NUM_TIMES) if last and min(first) > 0 else np.empty(0)
+        first = [float(self._reached(family, method, "none")[0]) for method in methods]
+        pairs = [(o, name) for o, name in product(methods, selectors) if self._timed(family, o, name)]
+        reached = [self._reached(family, *pair, all_steps) for pair in pairs]
+        last = [float(each[np.isfinite(each)].max()) for each in reached]
+        known = last and min(first) > 0 and max(first) < math.inf
+        return np.geomspace(max(first), max(last), NUM_TIMES) if known else np.empty(0)
+
+    def _reached(self, family: Family, method: str, selector: str, all_steps: bool = False) -> Floats:
+        """(clamps from 0 on,) the mean seconds up to each; inf where there are none.  Points in time begin and end at
+        such means, so the same numbers must have the same mean in every array, which NumPy's does not promise."""
+        columns = self.seconds(family, method, selector, all_steps).T
+        known = [column[np.isfinite(column)] for column in columns]
+        return np.array([math.fsum(column) / len(column) if len(column) else math.inf for column in known])
 
     def _timed(self, family: Family, method: str, selector: str) -> bool:
         return bool(np.isfinite(self.seconds(family, method, selector)[:, : MAX_GREEDY + 1]).all())

@@ -20,7 +20,7 @@ from clampz.paper.families import EVERY, FAMILIES, SIZES, Family, FromFile, fami
 from clampz.paper.figures import FIGURES, PaperFigure
 from clampz.paper.measures import stratified
 from clampz.paper.request import Request
-from clampz.paper.settings import EXPERIMENTS, METHODS, SETTINGS, TITLES
+from clampz.paper.settings import EXPERIMENTS, METHODS, SELECTOR, SETTINGS, TITLES
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict, word_for
 from clampz.wording import counted
@@ -80,7 +80,8 @@ def _advice(advised: dict[str, list[Advice]]) -> str:
     items = "".join(
         f"<h3>{text(title)}</h3><ul>"
         + "".join(
-            f"<li><strong>{text(do)}</strong> {text(because)} {f'<em>{text(paper)}</em>' if paper else ''}</li>"
+            f"<li><strong>{text(do)}</strong> {text(with_minus(because))} "
+            f"{f'<em>{text(paper)}</em>' if paper else ''}</li>"
             for do, because, paper in given
         )
         + "</ul>"
@@ -102,22 +103,26 @@ def _measured(verdict: Verdict) -> str:
 
 
 def _claims(table: Table, families: Sequence[Family], checked: Checked) -> str:
-    verdicts = {claim.name: verdict for claim, verdict in checked}
+    said = PROSE["claims"].format(same=_same_choices(table, families), table=_table_of(checked, "claim"))
+    return section("claims", "The paper’s claims", said)
+
+
+def _table_of(checked: Checked, kind: str) -> str:
+    """Claims by what they are about, each with its verdict; a table that becomes a list where there is no room."""
     rows = []
     for title, members in GROUPS.items():
-        rows.append(f'<tr class="group"><th scope="colgroup" colspan="5">{text(title)}</th></tr>')
-        for claim in members:
-            verdict = verdicts[claim.name]
+        found = [(claim, verdict) for claim, verdict in checked if claim in members]
+        if found:
+            rows.append(f'<tr class="group"><th scope="colgroup" colspan="5">{text(title)}</th></tr>')
+        for claim, verdict in found:
             why = f'</td><td class="why">{text(verdict.note)}</td>' if verdict.note else "</td>"
             cell = "<td>" if verdict.note else '<td colspan="2">'
             rows.append(
-                f'<tr id="claim-{text(claim.name)}"><th scope="row">{text(claim.text)}</th>'
+                f'<tr id="{kind}-{text(claim.name)}"><th scope="row">{text(claim.text)}</th>'
                 f'<td class="where">{text(claim.where)}</td><td class="said">{_verdict(verdict)}</td>'
                 f"{cell}{_measured(verdict)}{why}</tr>"
             )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Where", "Verdict", "Measured", "Why"))
-    prose = PROSE["claims"].format(head=head, body="\n".join(rows), same=_same_choices(table, families))
-    return section("claims", "The paper’s claims", prose)
+    return PROSE["table"].format(caption=WORDS["captions"][kind], body="\n".join(rows))
 
 
 def _same_choices(table: Table, families: Sequence[Family]) -> str:
@@ -148,14 +153,13 @@ def _disagreements(checked: Checked) -> str:
 
 def _labelled(checked: Checked) -> str:
     """The claims that the families of more labels have anything to say of."""
-    rows = [
-        [text(claim.text), _verdict(verdict), _measured(verdict)]
+    judged = [
+        (claim, verdict)
         for claim, verdict in checked
         if word_for(verdict)[0] != "not run" and claim not in claims_on_examples.CLAIMS
     ]
-    caption = "The same claims, judged by Potts models and random tables of 3 and 5 labels."
-    found = pages.table(caption, "Claims with more labels", ["Claim", "Verdict", "Measured"], rows)
-    return section("labels", "With more labels", found if rows else "<p>Not in this table.</p>")
+    found = _table_of(judged, "labels") if judged else "<p>Not in this table.</p>"
+    return section("labels", "With more labels", found)
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
@@ -183,7 +187,11 @@ def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> 
     )
     seen_as = f"{figure.where}, drawn from our runs: {figure.title}. {WORDS['described'][figure.group]}"
     texts = {"name": figure.name, "title": figure.title, "where": figure.where, "says": figure.says, "seen_as": seen_as}
-    filled = {"source": pages.as_source(png), "items": items, "numbers": _numbers(table, figure)}
+    filled = {
+        "source": pages.as_source(png),
+        "seen": PROSE["seen"].format(items=items) if items else "",
+        "numbers": _numbers(table, figure),
+    }
     return PROSE["figure"].format(
         width=width, height=height, **filled, **{key: text(value) for key, value in texts.items()}
     )
@@ -196,13 +204,13 @@ def size_of(png: bytes) -> tuple[int, int]:
 
 def _numbers(table: Table, figure: PaperFigure) -> str:
     """The mean errors behind a figure of errors, before and after clamping."""
-    if figure.group not in ("main", "errors") and not figure.name.startswith("labels"):
+    if not figure.name.startswith(("errors", "complete", "labels-3", "labels-5")):
         return ""
     rows = []
     for family in figure.families:
         cells = []
         for method in METHODS:
-            errors = table.shown(family.name, method, "maxW+TRE")
+            errors = table.shown(family.name, method, SELECTOR)
             ends = [stratified([errors[:, k]]) for k in (0, errors.shape[1] - 1)]
             cells.append(" → ".join(with_minus(f"{mean.value:+.2f}") for mean in ends if mean.num_runs) or "–")
         if any(cell != "–" for cell in cells):

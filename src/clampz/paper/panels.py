@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz.paper.families import Family
-from clampz.paper.settings import SETTINGS, TITLES
+from clampz.paper.settings import SELECTOR, SETTINGS, TITLES
 from clampz.paper.table import Floats, Table
 from clampz.plotting import FAINT, INK, SOFT
 from clampz.wording import counted
@@ -64,7 +64,7 @@ class Line(NamedTuple):
 STYLES = tomllib.loads((resources.files("clampz.paper") / "styles.toml").read_text(encoding="utf-8"))
 LINES = tuple(Line(style.pop("label", name), "paper", name, style) for name, style in styles_of("lines").items())
 # Our own settings beside the paper's, all by the same selector.
-OWN_LINES = tuple(Line(SETTINGS[name].title, name, "maxW+TRE", style) for name, style in styles_of("settings").items())
+OWN_LINES = tuple(Line(SETTINGS[name].title, name, SELECTOR, style) for name, style in styles_of("settings").items())
 ORDER = {line.label: place for place, line in enumerate((*LINES, *OWN_LINES))}
 
 # The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and

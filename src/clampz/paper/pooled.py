@@ -26,8 +26,8 @@ from clampz.paper.panels import (
     styles_of,
     write_title,
 )
-from clampz.paper.settings import FURTHER_FAMILIES, HEURISTICS, MAX_OPTIMAL_SIZE, METHODS, TITLES
-from clampz.paper.table import Floats, Table, is_mixed, padded
+from clampz.paper.settings import FURTHER_FAMILIES, HEURISTICS, MAX_OPTIMAL_SIZE, METHODS, SELECTOR, TITLES
+from clampz.paper.table import Floats, Table, padded
 from clampz.plotting import FAINT, INK, SOFT
 from clampz.wording import counted
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRE = "+TRE"
-# The clamps of the histograms are this selector's.
-HISTOGRAM_SELECTOR = "maxW+TRE"
 # The ends of the bins: a third of a decade wide away from 0, where most errors are small and some are large.
 DECADES = (1.0, 2.0, 5.0)
 FINEST = 0.05
@@ -55,8 +53,8 @@ def histogram(table: Table, title: str) -> "Figure":
     """Signed error of Bethe on all mixed models, with 0, 1 and 2 clamps."""
     from matplotlib.patches import Patch
 
-    mixed = [family.name for family in FAMILIES if is_mixed(family.name)]
-    curves = [curve for name in mixed if (curve := table.curve(name, "bethe", HISTOGRAM_SELECTOR)).shape[1] > 2]
+    mixed = [family.name for family in FAMILIES if family.mixed]
+    curves = [curve for name in mixed if (curve := table.curve(name, "bethe", SELECTOR)).shape[1] > 2]
     errors = np.concatenate([curve[:, :3] for curve in curves]) if curves else np.empty((0, 3))
     errors = errors[np.isfinite(errors).all(axis=1)]
     if not len(errors):
@@ -172,7 +170,7 @@ def further(table: Table, title: str) -> "Figure":
 
 def _draw_further(table: Table, name: str, ax: "Axes") -> Drawn:
     for method, style in FURTHER.items():
-        selector = "limit" if method == "regions" else "maxW+TRE"
+        selector = "limit" if method == "regions" else SELECTOR
         curves = (table.curve(name, method, selector, experiment="further", column=x) for x in ("seconds", "error"))
         seconds, errors = (mean_over_runs(np.abs(curve)) for curve in curves)
         there = np.flatnonzero(seconds[2])

@@ -1,15 +1,18 @@
-"""How far the runs are, and how long the rest will take: as lines in a log, or a bar on a terminal."""
+"""How far the runs are, and how long the rest will take."""
 
+import math
 import statistics
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
-from clampz.paper.running import cost
+from clampz.paper.families import family_named
 from clampz.paper.runs import Outcome, Task
+
+# How much longer a method takes, by the largest weight of a sparse family.
+SWEEPS = {2.0: 0.3, 6.0: 1.0, 12.0: 4.0}
 
 
 class Pace:
@@ -22,7 +25,7 @@ class Pace:
 
     def __init__(self, tasks: Sequence[Task], now: Callable[[], float] = time.monotonic) -> None:
         self.num_tasks, self.num_done, self._now = len(tasks), 0, now
-        self.started, self._first = now(), 0.0
+        self._first = 0.0
         self._left = Counter(map(_kind, tasks))
         self._seconds: dict[Task, list[float]] = defaultdict(list)
         self._work = 0.0
@@ -54,8 +57,15 @@ class Pace:
         work = sum(count * usual.get(kind, unit * cost(kind)) for kind, count in self._left.items())
         return f"{as_clock(work * waited / self._work)} left"
 
-    def elapsed(self) -> float:
-        return self._now() - self.started
+    def told(self) -> "HowFar":
+        """How far it is at this moment, for whoever shows it when."""
+        return HowFar([f"{self.num_done} of {self.num_tasks} runs", *filter(None, (self.rate(), self.left()))])
+
+
+class HowFar(NamedTuple):
+    """What a run of many tells of itself."""
+
+    how_far: list[str]
 
 
 def _kind(task: Task) -> Task:
@@ -73,59 +83,15 @@ def as_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-class Lines:
-    """Progress as lines on stderr, at the beginning and every now and then: for logs."""
-
-    SECONDS = 30.0
-
-    def begin(self, tasks: Sequence[Task]) -> None:
-        self.pace, self.last = Pace(tasks), time.monotonic()
-
-    def show(self, outcome: Outcome | None) -> None:
-        if outcome is not None:
-            self.pace.add(outcome)
-        if time.monotonic() - self.last >= self.SECONDS:
-            self.last = time.monotonic()
-            parts = (f"{self.pace.num_done} of {self.pace.num_tasks} runs", self.pace.rate(), self.pace.left())
-            print(", ".join(filter(None, parts)), file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        pass
-
-
-class Bar:
-    """Progress as a bar on the terminal."""
-
-    def __init__(self, console: Any) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.completed}/{task.total} runs"),
-            TextColumn("[dim]{task.fields[rate]}"),
-            TextColumn("{task.fields[left]}"),
-            console=console,
-            expand=True,
-            transient=True,
-            refresh_per_second=4,
-        )
-
-    def begin(self, tasks: Sequence[Task]) -> None:
-        self.pace = Pace(tasks)
-        self.bar = self.progress.add_task("starting", total=len(tasks), rate="", left="")
-        self.progress.start()
-
-    def show(self, outcome: Outcome | None) -> None:
-        if outcome is not None:
-            self.pace.add(outcome)
-        self.progress.update(
-            self.bar,
-            completed=self.pace.num_done,
-            description=as_clock(self.pace.elapsed()) if self.pace.num_done else "starting, compiling kernels once",
-            rate=self.pace.rate(),
-            left=self.pace.left(),
-        )
-
-    def end(self) -> None:
-        self.progress.stop()
+def cost(task: Task) -> float:
+    """About how many seconds a run takes on one core, fitted to measured ones; they differ by a factor of three within
+    a family."""
+    family = family_named(task.family)
+    if family.weights[1] not in SWEEPS or task.settings != "paper" or task.experiment == "further" or family.labels > 2:
+        return {"further": 8.0, "times": 4.0}.get(task.experiment, 3.0 if task.settings == "paper" else 1.0)
+    dense = family.graph == "complete"
+    size = 0.4 * math.pow(family.size / 10, 6.5) if dense else 3.0 * math.pow(family.size / 81, 2.5)
+    if task.experiment == "optimal":  # on attractive models Bethe judges by itself, whatever their weights
+        strong = 1.5 if dense else 4.0
+        return size * 1.4 * family.size * (strong if family.weights[1] > 6 else 1.0 if family.mixed else 1.3)
+    return 0.8 + size * (1.5 if dense and family.weights[1] > 6 else SWEEPS[family.weights[1]])

@@ -9,7 +9,7 @@ and the report.
     latex/              tables and figures for papers, if asked for
 
 Runs that a folder already has are not made again, so the same request goes on where it was stopped, and a quick one is
-a beginning of the whole.
+a beginning of the whole.  A folder with the plain table alone, as ours is published, is gone on with too.
 """
 
 import os
@@ -23,10 +23,10 @@ from clampz.errors import OptionError
 from clampz.paper.cluster import connected, on_cluster
 from clampz.paper.cores import num_cores, on_cores
 from clampz.paper.figures import PaperFigure
-from clampz.paper.progress import Bar, Lines, as_clock
+from clampz.paper.progress import as_clock
 from clampz.paper.report import write_report
 from clampz.paper.request import Request, chosen_figures, chosen_tasks
-from clampz.paper.running import Display, Summary, in_order, make_runs
+from clampz.paper.running import Summary, in_order, make_runs
 from clampz.paper.runs import Outcome, Task
 from clampz.paper.store import Store, StoreError, only_one
 from clampz.watch import end_at_once, on_ctrl_c
@@ -52,6 +52,11 @@ def reproduce(request: Request) -> Reproduced:
         if request.out.is_dir():
             stack.enter_context(only_one(request.out))
         done = Store.check(request.out / STORE, request.clamps)
+        if not done and (request.out / PLAIN).exists():  # as it is published
+            with Store(request.out / STORE, clamps=request.clamps) as store:
+                store.make()
+                store.take(request.out / PLAIN)
+                done = store.done()
         missing = [] if request.draw else [task for task in tasks if task not in done]
         tasks = list(done) if request.draw else tasks
         client = (
@@ -68,7 +73,7 @@ def reproduce(request: Request) -> Reproduced:
             summary = Summary(0, [], False, 0.0)
             if missing:
                 outcomes = outcomes_of(missing, request.jobs or num_cores(), client)
-                summary = make_runs(outcomes, missing, store, display())
+                summary = make_runs(outcomes, missing, store)
             if tell_end(request, summary, len(missing)):
                 return Reproduced(None, summary.interrupted, len(summary.failures))
             with disk_errors():
@@ -111,14 +116,6 @@ def outcomes_of(tasks: Sequence[Task], jobs: int, client: Any) -> Iterator[Outco
         return
     yield from on_cores([task for task in tasks if task.experiment != "times"], jobs)
     yield from on_cores([task for task in tasks if task.experiment == "times"], max(1, jobs // 2))
-
-
-def display() -> Display:
-    """A bar on a terminal, lines elsewhere."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    return Bar(console) if console.is_terminal and not console.is_dumb_terminal else Lines()
 
 
 @contextmanager

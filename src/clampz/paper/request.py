@@ -8,7 +8,7 @@ from pathlib import Path
 from clampz.errors import OptionError
 from clampz.paper.families import EVERY, FAMILIES, Family, FromFile, families, family_named
 from clampz.paper.figures import PaperFigure, figures_named, model_figures
-from clampz.paper.running import cost
+from clampz.paper.progress import cost
 from clampz.paper.runs import Task
 from clampz.paper.settings import (
     EXPERIMENTS,

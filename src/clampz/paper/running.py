@@ -5,22 +5,20 @@ Runs are independent of each other, so the places where they are made are genera
 takes what they yield, and is the only one that writes.  A run that fails is reported, and the others go on.
 """
 
-import math
 import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from clampz.paper.families import family_named
+from clampz.paper.progress import HowFar, Pace, cost
 from clampz.paper.runs import Outcome, Task
 from clampz.paper.store import Store
+from clampz.telling import Listener, heard
 from clampz.watch import on_ctrl_c
 
 # Failed runs after which it is no use to go on.
 MAX_FAILURES = 10
-# How much longer a method takes, by the largest weight of a sparse family.
-SWEEPS = {2.0: 0.3, 6.0: 1.0, 12.0: 4.0}
 
 
 class Summary(NamedTuple):
@@ -36,20 +34,12 @@ class Summary(NamedTuple):
         return len(self.failures) >= MAX_FAILURES
 
 
-class Display(Protocol):
-    """Shows how far the runs are."""
-
-    def begin(self, tasks: Sequence[Task]) -> None: ...
-    def show(self, outcome: Outcome | None) -> None: ...
-    def end(self) -> None: ...
-
-
-def make_runs(outcomes: Iterator[Outcome | None], tasks: Sequence[Task], store: Store, display: Display) -> Summary:
+def make_runs(outcomes: Iterator[Outcome | None], tasks: Sequence[Task], store: Store) -> Summary:
     """Keep each run that comes, until all have, Ctrl-C is pressed, or too many have failed."""
     started, num_made, failures = time.monotonic(), 0, list[Outcome]()
-    asked = threading.Event()
-    with on_ctrl_c(asked.set):  # nothing that is being written is cut short
-        display.begin(tasks)
+    asked, pace = threading.Event(), Pace(tasks)
+    shown: Listener[HowFar] = True
+    with heard(shown, "making runs") as tell, on_ctrl_c(asked.set):  # nothing that is being written is cut short
         try:
             for outcome in outcomes:
                 if outcome is not None and outcome.finished is not None:
@@ -57,13 +47,14 @@ def make_runs(outcomes: Iterator[Outcome | None], tasks: Sequence[Task], store: 
                         num_made += store.add(outcome.finished)
                     except sqlite3.IntegrityError as error:  # a value that is not a number
                         outcome = Outcome(outcome.task, None, str(error))
-                if outcome is not None and outcome.finished is None:
-                    failures.append(outcome)
-                display.show(outcome)
+                if outcome is not None:
+                    failures += [outcome] if outcome.finished is None else []
+                    pace.add(outcome)
+                if tell is not None:
+                    tell(pace.told())
                 if asked.is_set() or len(failures) >= MAX_FAILURES:
                     break
         finally:
-            display.end()
             outcomes.close()  # type: ignore[attr-defined]  # ends the workers
         return Summary(num_made, failures, asked.is_set(), time.monotonic() - started)
 
@@ -81,17 +72,3 @@ def in_order(tasks: Iterable[Task]) -> list[Task]:
         rounds.remove(shortest)
         rounds.insert(0, shortest)
     return rounds
-
-
-def cost(task: Task) -> float:
-    """About how many seconds a run takes on one core, fitted to measured ones; they differ by a factor of three within
-    a family."""
-    family = family_named(task.family)
-    if family.weights[1] not in SWEEPS or task.settings != "paper" or task.experiment == "further" or family.labels > 2:
-        return {"further": 8.0, "times": 4.0}.get(task.experiment, 3.0 if task.settings == "paper" else 1.0)
-    dense = family.graph == "complete"
-    size = 0.4 * math.pow(family.size / 10, 6.5) if dense else 3.0 * math.pow(family.size / 81, 2.5)
-    if task.experiment == "optimal":  # on attractive models Bethe judges by itself, whatever their weights
-        strong = 1.5 if dense else 4.0
-        return size * 1.4 * family.size * (strong if family.weights[1] > 6 else 1.0 if family.mixed else 1.3)
-    return 0.8 + size * (1.5 if dense and family.weights[1] > 6 else SWEEPS[family.weights[1]])

@@ -22,6 +22,7 @@ from clampz.paper.settings import (
     MAX_GREEDY,
     MAX_OPTIMAL,
     METHODS,
+    SELECTOR,
     TIMED,
     Settings,
     settings_named,
@@ -160,7 +161,7 @@ def _times(model: cz.Model, settings: Settings, experiment: str) -> Iterator[Row
     that it ends with.  What choosing needs solved is solved once: one clamp more takes what the last step takes."""
     for method in settings.methods:  # a little of everything, so that no compilation is timed
         for k in range(4):
-            _clamped(cz.generators.lamp(rng=0), settings, method, "maxW+TRE", k)
+            _clamped(cz.generators.lamp(rng=0), settings, method, SELECTOR, k)
     guides: dict[tuple[str, str], Guide] = {}
     for method in settings.methods:
         for selector, most in _sequences(model, settings, experiment, method):
@@ -228,7 +229,7 @@ def _sequences(model: cz.Model, settings: Settings, experiment: str, method: str
         "errors": settings.selectors,
         "times": {name: most for name, most in settings.selectors.items() if name in TIMED},
         "optimal": {"optimal": MAX_OPTIMAL, "greedy": MAX_GREEDY},
-        "further": {"maxW+TRE": MAX_FURTHER},
+        "further": {SELECTOR: MAX_FURTHER},
     }
     yield "none", 0
     for selector, most in selectors[experiment].items():

@@ -74,14 +74,23 @@ create view results as
         converged, num_branches, rows.seconds as seconds, agree, num_variables, num_edges, seed, version
     from runs join rows on rows.run_id = runs.id;
 """
-# A plain table of a million rows is to stay below 10 MB, which all the digits of a sum would make 15; errors, which
-# claims are judged by, are as fine as the tolerances of the methods.
-EXPORTED_DECIMALS = {"log_z": 6, "exact": 6, "error": 7}
+# A plain table of a million rows is to stay below 10 MB: a sum, which is the exact one and its error, is left out, and
+# errors, which claims are judged by, are as fine as the tolerances of the methods.
 EXPORTED = (
-    "settings, part, family, run, method, selector, clamps, variable, "
-    + ", ".join(f"round({name}, {decimals}) as {name}" for name, decimals in EXPORTED_DECIMALS.items())
-    + ", converged, num_branches, round(seconds, 6) as seconds, agree, num_variables, num_edges, seed, version"
+    "settings, part, family, run, method, selector, clamps, variable, round(exact, 6) as exact, "
+    "round(error, 7) + 0.0 as error, converged, num_branches, round(seconds, 6) as seconds, agree, "
+    "num_variables, num_edges, seed, version"
 )
+# How runs come from a plain table, which does not know how long each took.
+TAKEN = """
+insert into runs
+    select distinct null, settings, part, family, run, seed, num_variables, num_edges, exact, 0.0, version from plain;
+insert into rows
+    select id, method, selector, clamps, nullif(variable, ''), plain.exact + error, converged, num_branches,
+        nullif(plain.seconds, ''), agree
+    from plain join runs using (settings, part, family, run);
+drop table plain
+"""
 # Selectors that came to the same set stand side by side, and the same numbers with them: that compresses best.
 EXPORTED_ORDER = "settings, part, family, run, method, clamps, selector"
 KEPT = "; every run finished before is kept: make room and run the same command again"
@@ -175,6 +184,26 @@ class Store:
                 execute(f"insert into rows values (?{9 * ', ?'})", values)
         return True
 
+    def take(self, path: Path) -> None:
+        """Keep the runs of a plain table, each with its version, all or none; there must be none here.  Sums have the
+        digits of the table, and settings are what their names say."""
+        with self._errors(path), self._transaction() as execute:
+            names = [entry[0] for entry in execute(f"select {EXPORTED} from results").description]
+            execute(f"create temp table plain ({', '.join(names)})")
+            try:
+                with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+                    rows = csv.reader(file)
+                    if next(rows, []) != names:
+                        raise ValueError(f"expected the columns {', '.join(names)}")
+                    self._connection.executemany(f"insert into plain values (?{', ?' * (len(names) - 1)})", rows)
+            except (ValueError, EOFError, csv.Error, sqlite3.ProgrammingError) as error:
+                raise StoreError(f"{path}: expected a table that clampz paper wrote: {error}") from error
+            for (name,) in execute("select distinct settings from plain").fetchall():
+                execute("insert into settings values (?, ?)", (name, self._options.get(name, "{}")))
+            for statement in TAKEN.split(";"):
+                execute(statement)
+            self._check()
+
     def make(self) -> None:
         """Write an empty store if there is none yet."""
         if not self._is_made():
@@ -223,19 +252,23 @@ class Store:
                 raise self._refused("expected a file made by clampz paper, found another database")
             if schema > SCHEMA_VERSION:
                 raise self._refused(f"made by a newer version of clampz than this one, {self.version}")
-            newest = max(self.versions(), key=_as_numbers, default=self.version)
-            if _as_numbers(newest) > _as_numbers(self.version):
-                raise self._refused(f"has runs of clampz {newest}, newer than this one, {self.version}")
-            for name, options in execute("select name, options from settings"):
-                if options != self._options.get(name):
-                    differing = _difference(options, self._options.get(name))
-                    raise self._refused(
-                        f"has runs of other settings under the name {name!r} ({differing})", ": choose another folder"
-                    )
+            self._check()
         # journal_mode=delete is what SQLite does by itself unless the file says otherwise; "extra" also makes the end
         # of a journal durable
         execute("pragma synchronous = extra")
         execute("pragma foreign_keys = on")
+
+    def _check(self) -> None:
+        """Refuse runs of a newer version and of other settings."""
+        newest = max(self.versions(), key=_as_numbers, default=self.version)
+        if _as_numbers(newest) > _as_numbers(self.version):
+            raise self._refused(f"has runs of clampz {newest}, newer than this one, {self.version}")
+        for name, options in self._connection.execute("select name, options from settings"):
+            if options != self._options.get(name):
+                differing = _difference(options, self._options.get(name))
+                raise self._refused(
+                    f"has runs of other settings under the name {name!r} ({differing})", ": choose another folder"
+                )
 
     def _refused(self, why: str, advice: str = "") -> StoreError:
         return StoreError(f"{self.path}: {why}; nothing was changed{advice}")

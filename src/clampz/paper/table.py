@@ -1,15 +1,14 @@
-"""Table: what the runs found, as NumPy columns, one row per run, method, selector and number of clamps.
+"""Table: of what the runs found, what claims and figures need, as NumPy columns, one row per run, method, selector and
+number of clamps.
 
 settings, experiment    how and for what it was run: "paper", "ours", ...; "errors", "times", ... (files say `part`)
 family, run             which model
 method, selector        "mf", "bethe" or "trw", and what chose the variables ("none" where clamps is 0)
 clamps, variable        how many variables are clamped, and the last of them (-1: none)
-log_z, exact            the sum over the branches, and the truth; error = log_z - exact
+error                   the sum over the branches less the truth
 converged               whether every branch did
-num_branches            that were summed
 seconds                 of choosing the variables and solving the branches (nan but in "times" and "further")
 agree                   on pseudo-greedy's rows: the heuristics that chose as it did, separated by commas
-num_variables, num_edges    of the model
 """
 
 import csv
@@ -39,12 +38,10 @@ COLUMNS: dict[str, tuple[type, Any]] = {
     "run": (int, -1),
     **dict.fromkeys(("method", "selector"), (str, "")),
     **dict.fromkeys(("clamps", "variable"), (int, -1)),
-    **dict.fromkeys(("log_z", "exact", "error"), (float, math.nan)),
+    "error": (float, math.nan),
     "converged": (bool, False),
-    "num_branches": (int, -1),
     "seconds": (float, math.nan),
     "agree": (str, ""),
-    **dict.fromkeys(("num_variables", "num_edges"), (int, -1)),
 }
 DTYPES: dict[type, Any] = {str: object, int: np.int32, float: np.float64, bool: np.bool_}
 # What the rows of one curve have in common.
@@ -181,7 +178,7 @@ class Table:
         badness = np.where(np.isnan(errors), -math.inf if selector == "worst" else math.inf, badness)
         chosen = badness.argmax(axis=0) if selector == "worst" else badness.argmin(axis=0)
         found = np.asarray(np.take_along_axis(errors, chosen[None], axis=0)[0], dtype=np.float64)
-        return np.abs(found) if method == "bethe" and is_mixed(family) else found
+        return np.abs(found) if method == "bethe" and family_named(family).mixed else found
 
     @cached_property
     def _rows(self) -> dict[tuple[str, ...], list[int]]:
@@ -205,19 +202,14 @@ def padded(curves: Iterable[Floats], width: int) -> list[Floats]:
     return [np.pad(curve, ((0, 0), (0, width - curve.shape[1])), constant_values=math.nan) for curve in curves]
 
 
-def is_mixed(family: str) -> bool:
-    """Whether Bethe may err to both sides in a family of this name.
-
-    >>> is_mixed("grid49[-6,6]"), is_mixed("er25[0,2]")
-    (True, False)
-    """
-    return family_named(family).mixed
-
-
 def distinct(family: str) -> tuple[str, ...]:
     """The heuristics that differ in a family: where no cycle is frustrated, frustCycles scores nothing, and its choice
     falls to maxW0's."""
-    return HEURISTICS if is_mixed(family) else tuple(name for name in HEURISTICS if not name.startswith("frustCycles"))
+    return (
+        HEURISTICS
+        if family_named(family).mixed
+        else tuple(name for name in HEURISTICS if not name.startswith("frustCycles"))
+    )
 
 
 def _checked(names: Sequence[str]) -> list[str]:

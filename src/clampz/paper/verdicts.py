@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from clampz.paper.measures import Mean, Measures
 from clampz.paper.settings import TITLES
-from clampz.paper.table import Table
 from clampz.wording import counted
 
 
@@ -41,10 +40,6 @@ class Claim:
     where: str
     judge: Callable[[Measures], Verdict]
     figures: tuple[str, ...] = ()
-
-    def check(self, table: Table, settings: str = "paper") -> Verdict:
-        """The verdict of one table's runs."""
-        return self.judge(Measures(table, settings))
 
 
 def claim(where: str, *figures: str) -> Callable[[Callable[[Measures], Verdict]], Claim]:
