@@ -23,7 +23,7 @@ QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
 # Nats: a bracket this narrow needs no clamps.
 NARROW = 1e-3
 # On dense, mixed and strong models Bethe is nearer than mean field again once so many of the variables are clamped: two
-# to sixteen times on K10, K15 and K20, where a sixth of the variables leaves it far off.
+# to sixty-four times on K10, K15 and K20, where a sixth of the variables leaves it far off.
 ENOUGH_FOR_BETHE = 1 / 3
 
 
