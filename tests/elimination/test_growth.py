@@ -30,7 +30,7 @@ def with_tables(scopes, more):
 def drawn(seed):
     """A model, its plan, and random scopes of up to four of its variables."""
     rng = np.random.default_rng(seed)
-    model = cz.generators.erdos_renyi(9, 0.3, labels=int(rng.integers(2, 4)), rng=seed)
+    model = cz.generators.erdos_renyi(9, float(rng.choice([0.5, 2.0])), labels=int(rng.integers(2, 4)), rng=seed)
     scopes = Scopes.of(model)
     more = [rng.permutation(9)[: rng.integers(1, 5)].tolist() for _ in range(6)]
     return model, Elimination.of(scopes), with_tables(scopes, more)

@@ -185,13 +185,15 @@ def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, 
             spread[now.out] = high - low
             log_high = high
         else:
-            exponent = int(np.ceil(np.log2(high)))
-            scale[now.out] = 2.0 ** (-exponent)
             spread[now.out] = np.log(high / low)
-            if counted:
-                exponents += exponent
-            if plan.start[node] == plan.start[node + 1]:  # nothing is left of its component but a number
-                log_high = np.log(high * scale[now.out])
+            if plan.start[node] == plan.start[node + 1]:  # a number, all of which is counted now, whoever uses it
+                scale[now.out] = 1.0 / high
+                log_high = np.log(high)
+            else:
+                exponent = int(np.ceil(np.log2(high)))
+                scale[now.out] = 2.0 ** (-exponent)
+                if counted:
+                    exponents += exponent
         if counted:
             carry += simd_math.lost_in_sum(total, log_high)
             total += log_high
