@@ -13,7 +13,7 @@ from clampz.mini_buckets import descent
 from clampz.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
 from clampz.mini_buckets.descent import State, evaluate, optimise, optimise_lanes
 from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables, num_bytes
+from clampz.mini_buckets.tables import Tables
 from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
 from naive import enumerate_model
@@ -210,10 +210,10 @@ def test_memory_is_what_is_said():
             return sum(held(each) for each in value)
         return 0
 
-    shared = held(tables.layout) + tables.theta.nbytes + tables.size.nbytes + tables.roundings.nbytes
+    shared = held(tuple(vars(tables.structure).values())) + held(tables.layout) + held(tables._kept)
     lanes = sum(held(tuple(value for name, value in vars(state).items() if name != "tables")) for state in states)
     work = held(tables.new_pass()) + 3 * states[0].x.nbytes
-    said = num_bytes(tables.structure, model.num_states, num_lanes=3, num_at_once=1)
+    said = tables.structure.num_bytes(3, 1)
     assert 0.8 * said <= shared + lanes + work <= 1.1 * said + 20_000
 
 

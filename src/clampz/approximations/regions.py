@@ -15,7 +15,7 @@ from clampz.errors import TooWideError
 from clampz.mini_buckets.beliefs import beliefs
 from clampz.mini_buckets.descent import State, optimise, optimise_lanes
 from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables, has_zeros, num_bytes
+from clampz.mini_buckets.tables import Tables, has_zeros
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
@@ -174,11 +174,11 @@ def _best(
 
 def _threads_that_fit(layout: RegionLayout, batch: Batch, options: RegionsOptions) -> int:
     """How many lanes can be at work at once; TooWideError where there is not memory enough for one."""
-    allowed, num_states = memory_allowed(options.memory), batch.model.num_states
+    allowed = memory_allowed(options.memory)
     kept = 8 * batch.num_lanes * sum(s.num_shifted + s.num_cliques for s in layout.structures) + 4 * batch.unary.nbytes
     most = min(options.num_threads, 2 * batch.num_lanes)
     for threads in range(most, 0, -1):
-        needed = kept + sum(num_bytes(structure, num_states, threads, threads) for structure in layout.structures)
+        needed = kept + sum(structure.num_bytes(threads, threads) for structure in layout.structures)
         if needed <= allowed:
             return threads
     raise TooWideError(

@@ -38,10 +38,18 @@ SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
 BUILDING_SECONDS, ENTRIES_PER_LIMIT = 1.2e-5, 0.25
 # Pairs that chance adds at most where nobody says how many.
 NOISE = 1.0
-# Words of eight bytes that bounds take at most: for each lane, per entry of a table (values, beliefs, and twice its
-# message, half as large unless the variable has one state) and per shift and weight (what a descent remembers of its
-# steps); and for all lanes, per clique (links and strides), beside the structure's own.
-PER_ENTRY, PER_SHIFT, PER_CLIQUE = 3, 36, 64
+# Steps remembered by a state that is optimised, in numbers of four bytes.
+MEMORY = 10
+# Entries of all cliques up to which what lanes have in common is kept for the next lane; more are laid out anew for
+# each, which takes less than an evaluation.
+KEPT_ENTRIES = 2**22
+# Bytes, beside the structure's own.  For all lanes: of a clique, where its tables, links and strides are, and how often
+# it is rounded; of a link, what it is; of an axis of either, states or a stride.
+PER_CLIQUE, PER_LINK, PER_AXIS = 40, 5, 4
+# Of a lane, for an entry of its tables, and for a shift or weight: where it stands, the gradient, and steps remembered.
+# Of one at work, for an entry beliefs and twice its message, half as large unless the variable has one state; for a
+# shift or weight where it might go; and for a clique what a pass says of it.
+LANE_ENTRY, LANE_NUMBER, WORK_ENTRY, WORK_NUMBER, WORK_CLIQUE = 8, 16 + 8 * MEMORY, 16, 24, 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,15 +200,21 @@ class Structure:
         """Entries of all shifts."""
         return int(self.shift_start[-1])
 
-    def num_bytes(self, lanes: int = 1) -> int:
-        """Memory that bounds with this structure take at most, for so many lanes at once, with what they share."""
-        lane = PER_ENTRY * self.num_entries + PER_SHIFT * (self.num_shifted + self.num_cliques)
-        shared = self.num_entries + PER_CLIQUE * self.num_cliques
-        return 4 * self._index_bytes + 8 * (shared + lanes * lane)
+    def num_bytes(self, lanes: int = 1, at_once: int = 1) -> int:
+        """Memory that so many lanes, or sides of lanes, take with this structure, some of them at work at once."""
+        numbers = self.num_shifted + self.num_cliques
+        lane = LANE_ENTRY * self.num_entries + LANE_NUMBER * numbers + 8 * len(self.order)
+        work = WORK_ENTRY * self.num_entries + WORK_NUMBER * numbers + WORK_CLIQUE * self.num_cliques
+        return self._shared_bytes + lanes * lane + at_once * work
 
     @cached_property
-    def _index_bytes(self) -> int:
-        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+    def _shared_bytes(self) -> int:
+        """The structure, and what tables add to it."""
+        own = sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+        arity, linked = np.diff(self.scope_start), (self.parent[self.parent >= 0], self.pair_left, self.pair_right)
+        num_links, num_strides = sum(map(len, linked)), sum(int(arity[cliques].sum()) for cliques in linked)
+        tables = PER_CLIQUE * self.num_cliques + PER_LINK * num_links + PER_AXIS * (num_strides + len(self.scope))
+        return own + tables + (LANE_ENTRY * self.num_entries if self.num_entries <= KEPT_ENTRIES else 0)
 
 
 def _scopes(model: Model) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
