@@ -54,6 +54,12 @@ class QuickBounds(NamedTuple):
     settled: bool
 
 
+def bethe_leads(model: Model) -> bool:
+    """Whether Bethe's lower bound is better than that of regions: where it is one, and edges are so many that regions
+    are small."""
+    return model.is_balanced and model.num_edges > MANY_EDGES
+
+
 def takes_methods(model: Model, options: BoundOptions) -> bool:
     """Whether there is memory for mean field, Bethe and TRW: on larger factors they work on an equivalent several
     times as large, which regions do without."""
@@ -78,7 +84,7 @@ def begin_plan(
         watch.share(PLANNING_SHARE if many else LONG_PLANNING_SHARE),
     )
     if not many:
-        _wait_for(job, watch.share(PLANNING_SHARE))
+        wait_for(job, watch.share(PLANNING_SHARE))
     return job
 
 
@@ -90,11 +96,12 @@ def begin_count(rest: Model, options: BoundOptions, crew: Crew, watch: Watch) ->
 def wait_for_count(job: Job[Counted], rest: Model, watch: Watch) -> Job[Counted]:
     """The count, waited for where there is next to nothing but constraints."""
     if worth_counting(rest, math.inf, first=True):
-        _wait_for(job, Watch(min(watch.left(COUNTING_SHARE), LONGEST_COUNTING), within=watch))
+        wait_for(job, Watch(min(watch.left(COUNTING_SHARE), LONGEST_COUNTING), within=watch))
     return job
 
 
-def _wait_for(job: Job[Any], waiting: Watch) -> None:
+def wait_for(job: Job[Any], waiting: Watch) -> None:
+    """Until it is done, or the watch says stop."""
     while not job.done() and not waiting.must_stop():
         finished([job], min(PATIENCE, waiting.left()))
 

@@ -16,8 +16,10 @@ from clampz.bracketing.beginning import (
     begin_count,
     begin_plan,
     bethe_guess,
+    bethe_leads,
     quick_bounds,
     takes_methods,
+    wait_for,
     wait_for_count,
 )
 from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, Guess, Point
@@ -310,17 +312,32 @@ class Search:
         self._begin_count(crew, seconds)
         if (counting := self._counting) is not None:
             self.whole.add(lambda: wait_for_count(counting, self.rest, watch), "count")
-        longest = LONG_SHARE if may_begin(self.rest, options, watch.left()) else LONGEST_SHARE
+        options = self._give_memory_to_workers(planned)
+        by_regions = may_begin(self.rest, options, watch.left())
+        longest = LONG_SHARE if by_regions else LONGEST_SHARE
         balanced = self.rest.is_balanced
         if quick is not None and (not quick.settled or balanced):
             start = None if np.isnan(quick.marginals).any() else quick.marginals
-            # regions are small where edges are many, and Bethe's lower bound is the better one there
-            share = LONGEST_SHARE if balanced and self.rest.num_edges > MANY_EDGES else longest
+            share = LONGEST_SHARE if bethe_leads(self.rest) else longest
             share *= 0.5 if alone and share == LONGEST_SHARE else 1.0
             self.whole.add(lambda: crew.submit(by_fields, self.rest, start, options, watch.left(share), here=(watch,)))
-        if takes_methods(self.rest, options) and not watch.must_stop():
+        # where edges are many, TRW's share of the time is as good as lost: it goes to regions
+        by_trees_too = not by_regions or self.rest.num_edges <= MANY_EDGES
+        if by_trees_too and takes_methods(self.rest, options) and not watch.must_stop():
             self.whole.add(lambda: crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
+
+    def _give_memory_to_workers(self, planned: Job[WholeSum | None] | None) -> BoundOptions:
+        """The options of the tree: where no sum of the whole is made, workers have its memory too.  A plan is waited
+        for where they could not begin without."""
+        frontier = self.frontier
+        if not frontier.options.in_order:
+            more, left = self.options.without_whole(), self.watch.left()
+            if planned is not None and may_begin(self.rest, more, left) > may_begin(self.rest, self.options, left):
+                wait_for(planned, self.watch.share(PLANNING_SHARE))
+            if planned is None or (planned.done() and planned.result() is None):
+                frontier.options = more
+        return frontier.options
 
     def _plan_of_whole(self, crew: Crew) -> Job[WholeSum | None] | None:
         """How to sum all of the model, if that may be done; a sum that takes a moment is done at once, and else the

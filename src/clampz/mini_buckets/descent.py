@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from clampz._kernels import mini_buckets_passes as passes
 from clampz._kernels import mini_buckets_steps
 from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MATCHED, NOTHING, STOPPED, ZEROS, Pass
-from clampz.mini_buckets.structure import MEMORY
+from clampz.mini_buckets.structure import num_remembered
 from clampz.mini_buckets.tables import Tables
 from clampz.numerics import EPS, Floats, Integers
 from clampz.watch import UNLIMITED, Watch, run_on
@@ -68,7 +68,7 @@ class State:
     gradient: Floats | None = None
     _steps: HalfFloats = field(default_factory=lambda: _remembered(0))
     _changes: HalfFloats = field(default_factory=lambda: _remembered(0))
-    _curvature: Floats = field(default_factory=lambda: np.ones(MEMORY))
+    _curvature: Floats = field(default_factory=lambda: np.ones(0))
     _newest: int = -1
     _num_kept: int = 0
 
@@ -197,6 +197,7 @@ def _begin(state: State, work: Pass, watch: Watch) -> bool:
     state.value, state.gradient = found.value, gradient
     state.residual = math.sqrt(mini_buckets_steps.product(gradient, gradient))
     state._steps, state._changes = _remembered(len(gradient)), _remembered(len(gradient))
+    state._curvature = np.ones(len(state._steps))
     return True
 
 
@@ -249,14 +250,15 @@ def _expected(state: State) -> float:
 
 def _remembered(size: int) -> HalfFloats:
     """Room for what is remembered of steps; what is not written to yet takes no memory."""
-    return np.empty((MEMORY, size), dtype=np.float32)
+    return np.empty((num_remembered(size), size), dtype=np.float32)
 
 
 def _remember(state: State, moved: Floats, there: Floats) -> None:
     """The step to where the gradient is `there`, and how it changed, unless that says nothing of the curvature."""
     assert state.gradient is not None
-    at = (state._newest + 1) % MEMORY
-    state._num_kept = min(state._num_kept, MEMORY - 1)  # the oldest makes room
+    most = len(state._steps)
+    at = (state._newest + 1) % most
+    state._num_kept = min(state._num_kept, most - 1)  # the oldest makes room
     step, change = state._steps[at], state._changes[at]
     curvature, square = mini_buckets_steps.fill_step(state.x, moved, state.gradient, there, step, change)
     if math.inf > curvature > 1e-14 * square > 0.0:
