@@ -49,9 +49,9 @@ KEPT_ENTRIES = 2**22
 # Bytes, beside the structure's own.  For all lanes: of a clique, where its tables, links and strides are, and how often
 # it is rounded; of a link, what it is; of an axis of either, states or a stride.
 PER_CLIQUE, PER_LINK, PER_AXIS = 40, 5, 4
-# Of a lane, for an entry of its tables, and for a shift or weight: where it stands and the gradient, and each step remembered.
-# Of one at work, for an entry beliefs and twice its message, half as large unless the variable has one state; for a
-# shift or weight where it might go; and for a clique what a pass says of it.
+# Of a lane, for an entry of its tables, and for a shift or weight where it stands, the gradient, and each step that is
+# remembered.  Of one at work, for an entry beliefs and twice its message, half as large unless the variable has one
+# state; for a shift or weight where it might go; and for a clique what a pass says of it.
 LANE_ENTRY, LANE_NUMBER, PER_STEP, WORK_ENTRY, WORK_NUMBER, WORK_CLIQUE = 8, 16, 8, 16, 24, 48
 
 
