@@ -129,6 +129,8 @@ def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float =
     most; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
     seconds = min(BETHE_SECONDS, watch.left(BETHE_SHARE), most)
     no_memory = Guess(None, "There was not memory enough for Bethe."), -math.inf
+    if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges:
+        return Guess(None, "There was no time for Bethe."), -math.inf
     if not takes_methods(model, options):
         return no_memory
     largest = np.sort(model.num_states)[::-1][:MOST_BETHE_CLAMPS].astype(np.float64)
@@ -136,8 +138,6 @@ def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float =
     num_clamps = clamps_that_fit(model, wanted, limit=options.num_bytes)
     if num_clamps < 0:
         return no_memory
-    if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges:
-        return Guess(None, "There was no time for Bethe."), -math.inf
     limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": options.threads}
     first = bethe.solve(Batch.of(model), bethe.options(None, limits), within=watch)[0]
     found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=watch, **limits)

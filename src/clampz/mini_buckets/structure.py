@@ -7,6 +7,7 @@ next of its variables.  A bucket with one clique is summed exactly; cliques of o
 variables that they share, and shifts between them make up for that.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -249,12 +250,12 @@ def num_remembered(numbers: int) -> int:
 
 def entries_per_variable(limit: float) -> float:
     """Of all tables, about, at a limit."""
-    return ENTRIES * limit**POWER_OF_LIMIT
+    return ENTRIES * math.pow(limit, POWER_OF_LIMIT)
 
 
 def limit_of_entries(entries: float) -> float:
     """The limit at which tables have so many entries for each variable, about."""
-    return float((max(entries, 0.0) / ENTRIES) ** (1.0 / POWER_OF_LIMIT))
+    return math.pow(max(entries, 0.0) / ENTRIES, 1.0 / POWER_OF_LIMIT)
 
 
 def building_seconds(model: Model) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import mini_buckets_links, mini_buckets_setup
-from clampz._kernels.mini_buckets_layout import CliqueLayout, Pass
+from clampz._kernels.mini_buckets_layout import CliqueLayout, Pass, Places
 from clampz.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model.model import Model
 from clampz.model.tables import offsets, read_only
@@ -199,7 +199,7 @@ def _layout(structure: Structure, num_states: Integers, watch: Watch) -> CliqueL
     """Links of every clique, messages of its children first, then shifts in the order of their numbers."""
     num_cliques, parent = len(structure.parent), structure.parent
     small = _places(structure)
-    sizes = num_states.astype(small)[structure.scope]
+    sizes: Places = num_states[structure.scope].astype(small)
     start = np.zeros(num_cliques + 1, dtype=np.int64)
     for cliques in (parent[parent >= 0], structure.pair_left, structure.pair_right):
         start[1:] += np.bincount(cliques, minlength=num_cliques)
