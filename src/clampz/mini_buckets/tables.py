@@ -251,7 +251,7 @@ def _layout(structure: Structure, num_states: Integers, watch: Watch) -> CliqueL
     )
 
 
-def _places(structure: Structure) -> type[np.int32 | np.int64]:
+def _places(structure: Structure) -> Any:
     """Whole numbers that places in one table, cliques and shifts fit in."""
     largest = max(int(np.diff(structure.table_start).max(initial=0)), len(structure.parent), len(structure.pair_left))
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
