@@ -52,7 +52,7 @@ OF_A_BRANCH = (Round(1, 1, 30),)
 WITHOUT_CHOICE, HARDLY_ANY = (Round(1, 1, 40),), (Round(1, 1, 10),)
 # Evaluations of the best of each that are gone on with, on models of so many variables; on smaller ones what comes
 # after the ladder is worth more.
-ONWARDS, LARGE_MODEL = Round(1, 1, 40), 5_000
+ONWARDS, LARGE_MODEL = Round(1, 1, 40), 2_000
 
 
 class Try(NamedTuple):
