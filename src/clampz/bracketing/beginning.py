@@ -119,6 +119,9 @@ def quick_bounds(model: Model, options: BoundOptions, watch: Watch, most: float)
         return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
 
     fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=watch)
+    if watch.must_stop() and not is_small(model):
+        marginals = fields.marginals_flat[:, 0]
+        return QuickBounds(float(fields.lower[0]), math.inf, marginals, marginals, bool(fields.converged[0]))
     trees = trw.solve(batch, trw.options(None, limits()), within=watch)
     ends = float(fields.lower[0]), float(trees.upper[0])
     return QuickBounds(*ends, fields.marginals_flat[:, 0], trees.marginals_flat[:, 0], bool(fields.converged[0]))

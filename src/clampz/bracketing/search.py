@@ -308,6 +308,9 @@ class Search:
         yield self._bracket("left")
         if planned is not None:
             self.whole.add(lambda: planned, "plan")
+        if watch.must_stop():  # what is asked of the model next takes a while on a large one
+            self.frontier.push(self.frontier.root)
+            return
         seconds = math.inf if whole is None else whole.duration
         self._begin_count(crew, seconds)
         if (counting := self._counting) is not None:
