@@ -35,7 +35,7 @@ ENDLESS = 2**62
 # At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
 SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
 # Seconds that building a structure and its tables takes for each variable, about.
-BUILDING_SECONDS = 4e-6
+BUILDING_SECONDS = 3.2e-6
 # Entries of all tables for each variable, about, at a limit: a number times a power of it, since larger tables are
 # fewer (grids of two states, 2^3 to 2^16).
 ENTRIES, POWER_OF_LIMIT = 4.0, 0.7
