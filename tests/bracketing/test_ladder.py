@@ -82,6 +82,7 @@ def test_a_ladder_begins_many_and_ends_one(monkeypatch):
     """One structure of the first limit for each bound; of a larger one six and two, the best three of them and the
     better one, the best ones; and so on, while there is time."""
     monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
+    monkeypatch.setattr(ladders, "LIMIT_FOR_LITTLE", 8)
     model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
     ladder, asked = Ladder(), []
     while (step := ladder.next(model, options, 1.0 if len(asked) < 9 else 0.0)) is not None:
@@ -102,6 +103,7 @@ def test_a_ladder_begins_many_and_ends_one(monkeypatch):
 def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
     monkeypatch.setattr(ladders, "LIMIT_FOR_NOTHING", 8)
     monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
+    monkeypatch.setattr(ladders, "LIMIT_FOR_LITTLE", 8)
     model, options, asked = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(), []
     ladder = Ladder()
     while (step := ladder.next(model, options, 0.08)) is not None and len(asked) < 4:
@@ -134,6 +136,10 @@ def test_limits_are_those_that_time_allows():
     found = [fitting_limit(model, options, seconds, LARGEST_LIMIT) for seconds in (0.0, 1e-4, 1e-2, math.inf)]
     assert found[0] == LIMIT_FOR_NOTHING and found == sorted(found) and found[-1] == LARGEST_LIMIT
     assert fitting_limit(model, cz.BoundOptions(memory=10**4), 0.0, LARGEST_LIMIT) == SMALLEST_LIMIT
+    little = [
+        fitting_limit(model, cz.BoundOptions(memory=b, threads=1), math.inf, LARGEST_LIMIT) for b in (10**6, 10**7)
+    ]
+    assert SMALLEST_LIMIT < little[0] < little[1] < LARGEST_LIMIT  # however much time there is
     small = cz.generators.grid(2, 3, rng=0)
     assert fitting_limit(small, cz.BoundOptions(exact=False), math.inf, LARGEST_LIMIT) == 2**4
 

@@ -9,6 +9,7 @@ import pytest
 import clampz as cz
 from clampz.bracketing import beginning, search
 from clampz.bracketing.frontier import Refine, work_on
+from clampz.bracketing.ladder import Ladder
 from clampz.bracketing.leaves import solve_leaves
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
@@ -233,3 +234,33 @@ def test_small_components_do_not_keep_the_large_one_waiting():
     model = cz.Model.from_arrays(unary, grid.edges, grid.pairwise.flat.reshape(-1, 2, 2))
     both = [cz.bound(each, exact=False, gap=0.0, limit=16, leaves=4, time=60.0, threads=1) for each in (grid, model)]
     assert both[1].gap < 1.5 * both[0].gap
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_workers_have_the_memory_of_a_sum_that_is_not_made(summed):
+    """Enough for regions that could not be begun with their own share, which a plan under way is waited for."""
+    model, options = cz.generators.grid(100, 100, rng=0), BoundOptions(memory="60MB", threads=2, gap=0.5)
+    work = Search(model, options)
+    work.watch = Watch(100.0)
+    with Crew(None, 2) as crew:
+        planned = crew.beside(lambda: "a plan" if summed else None)
+        found = work._give_memory_to_workers(planned)
+    assert found is work.frontier.options
+    assert found.worker_bytes == pytest.approx((0.3 if summed else 0.8) * 60e6 / 2)
+    assert search.may_begin(model, found, 100.0) != summed
+    assert found.num_bytes == options.num_bytes and found.gap == options.gap
+    assert work._give_memory_to_workers(None).worker_bytes == pytest.approx(0.8 * 60e6 / 2)
+
+
+def test_regions_leave_the_lower_bound_to_bethe_where_that_leads(monkeypatch):
+    model = cz.generators.grid(5, 5, weights=(0, 2), rng=0)
+    mixed = cz.generators.grid(5, 5, weights=(-2, 2), rng=0)
+    assert not beginning.bethe_leads(model)
+    monkeypatch.setattr(beginning, "MANY_EDGES", 10)
+    assert beginning.bethe_leads(model) and not beginning.bethe_leads(mixed)
+    for each, ends in ((model, {"upper"}), (mixed, {"upper", "lower"})):
+        ladder, asked = Ladder(), set()
+        while (step := ladder.next(each, BoundOptions(limit=8), 1.0)) is not None:
+            asked.add(step.ends)
+            ladder.take(step, (0.0, 1.0), step.state, step.regions, 1e-3)
+        assert asked == ends

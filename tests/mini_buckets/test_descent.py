@@ -13,7 +13,7 @@ from clampz.mini_buckets import descent
 from clampz.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
 from clampz.mini_buckets.descent import State, evaluate, optimise, optimise_lanes
 from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables, num_bytes
+from clampz.mini_buckets.tables import Tables
 from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
 from naive import enumerate_model
@@ -210,11 +210,40 @@ def test_memory_is_what_is_said():
             return sum(held(each) for each in value)
         return 0
 
-    shared = held(tables.layout) + tables.theta.nbytes + tables.size.nbytes + tables.roundings.nbytes
+    shared = held(tuple(vars(tables.structure).values())) + held(tables.layout) + held(tables._kept)
     lanes = sum(held(tuple(value for name, value in vars(state).items() if name != "tables")) for state in states)
     work = held(tables.new_pass()) + 3 * states[0].x.nbytes
-    said = num_bytes(tables.structure, model.num_states, num_lanes=3, num_at_once=1)
+    said = tables.structure.num_bytes(3, 1)
     assert 0.8 * said <= shared + lanes + work <= 1.1 * said + 20_000
+
+
+def test_large_tables_are_laid_out_anew_and_few_steps_remembered(monkeypatch):
+    """Neither changes what a lane begins with, or the bounds, by more than the way down to them."""
+    model = cz.generators.grid(6, 6, rng=0)
+    structure, lanes, bounds = Structure.of(model, 8), [], []
+    evidence = np.where(np.arange(len(model.unary.flat)) == 1, -np.inf, model.unary.flat)
+    usual = structure.num_bytes()
+    for large in (False, True):
+        if large:
+            monkeypatch.setattr("clampz.mini_buckets.tables.KEPT_ENTRIES", 0)
+            monkeypatch.setattr("clampz.mini_buckets.structure.MANY_NUMBERS", 0)
+        tables = Tables.of(model, structure)
+        lanes.append([each.tobytes() for each in tables.lane(evidence, np.full(36, -1))])
+        state = State.upper(tables, model.unary.flat)
+        optimise(state, 60)
+        bounds.append(state.bound)
+    assert lanes[0] == lanes[1] and tables._kept is None
+    assert bounds[0] != bounds[1] == pytest.approx(bounds[0], abs=0.05)
+    assert structure.num_bytes() < usual
+
+
+def test_losses_of_large_models_are_of_fewer_draws(monkeypatch):
+    model, tables = frustrated()
+    state = State.upper(tables, model.unary.flat)
+    optimise(state, 5)
+    usual, single = losses(state), losses(state, num_draws=1)
+    monkeypatch.setattr("clampz.mini_buckets.beliefs.MOST_NUMBERS", 1)
+    assert np.array_equal(losses(state), single) and not np.array_equal(usual, single)
 
 
 def test_shifts_that_matching_takes_back_are_charged():

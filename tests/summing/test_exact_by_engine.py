@@ -164,3 +164,12 @@ def test_what_exact_inference_takes_is_that_of_the_rest(always_simplified):
     plain = run_exact(Batch.of(wide), ExactOptions())[0]
     assert found.log_z[0] == pytest.approx(plain.log_z, abs=1e-9)
     assert np.allclose(found.marginals_flat[:, 0], plain.marginals.flat, atol=1e-9)
+
+
+def test_a_cost_is_not_looked_for_longer_than_its_share_of_the_time():
+    """All that is known then is that a sum takes longer; who needs the plan for an answer has all of the time."""
+    wide, whole = cz.generators.grid(30, 30, rng=0), Watch(100.0)
+    over = Watch(0.0, within=whole)
+    found = exact_cost(wide, watch=over)
+    assert found.plan is None and found.seconds == math.inf and found.num_bytes == 0
+    assert exact_cost(wide).num_bytes > 0 and exact_cost(cz.generators.cycle(9, rng=0), watch=over).plan is not None

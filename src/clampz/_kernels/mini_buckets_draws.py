@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel, kernel_in_place
 from clampz._kernels.mini_buckets_passes import fill_psi
 
 # What a draw that runs into no possible state is taken to lose, in nats; it loses everything.
@@ -30,7 +30,7 @@ TOGETHER = 128
 IMPOSSIBLE = -1.0
 
 
-@kernel
+@kernel_in_place
 def fill_proposal(layout, theta, x, lane, flag):
     """After a pass forwards: p of every clique again, with impossible states marked; False if it was left half way."""
     for c in range(layout.parent.size):
@@ -101,7 +101,7 @@ def draw(layout, order, scope, lane, uniform, states, log_q, losses, most_states
                     losses[order[t]] += min(max(loss, 0.0), LOSS_IF_IMPOSSIBLE)
 
 
-@kernel
+@kernel_in_place
 def fill_marginals(layout, order, main, lane, state_start, out):
     """b_c(x) of the cliques of each variable's bucket, averaged by their weights; of the main one in a lower bound."""
     for t in range(order.size):

@@ -14,6 +14,7 @@ from clampz._kernels.mini_buckets_links import LinkScratch
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Places = NDArray[np.int32] | Integers  # as long as they fit, the smaller: large models have many
 
 # What a link may be: a message, or a shift that is added or subtracted.
 MESSAGE, ADDED, SUBTRACTED = 0, 1, -1
@@ -30,19 +31,19 @@ class CliqueLayout(NamedTuple):
     """Of n variables, C cliques, P shifts, L links."""
 
     bucket_start: Integers  # (n + 1,) cliques of a bucket
-    pair_start: Integers  # (n + 1,) shifts of a bucket, as places in `pairs`
-    pairs: Integers  # (P,) shifts, bucket by bucket
+    pair_start: Integers  # (n + 1,) shifts of a bucket
     scope_start: Integers  # (C + 1,) axes of a clique
-    sizes: Integers  # states along each axis
+    sizes: Places  # states along each axis
     table_start: Integers  # (C + 1,) entries of a clique's table
     message_start: Integers  # (C + 1,) entries of its message
     parent: Integers  # (C,) where that goes; -1: it is a number
     link_start: Integers  # (C + 1,) links of a clique
-    link_kind: Integers  # (L,) MESSAGE, ADDED, SUBTRACTED
-    link_of: Integers  # (L,) the child, or the shift
-    stride_start: Integers  # (L,) its strides, one for each axis of the clique
-    strides: Integers
-    pair_links: Integers  # (P, 2) the links that add and subtract a shift
+    link_kind: NDArray[np.int8]  # (L,) MESSAGE, ADDED, SUBTRACTED
+    link_of: Places  # (L,) the child, or the shift
+    stride_start: Integers  # (C + 1,) strides of a clique's links, link by link, one for each of its axes
+    strides: Places
+    pair_left: Integers  # (P,) the clique that a shift is added to
+    pair_right: Integers  # (P,) the one that it is subtracted from
     shift_start: Integers  # (P + 1,) entries of a shift
 
 
@@ -57,4 +58,5 @@ class Pass(NamedTuple):
     spread: Floats  # (C,) by how much its smallest possible entry is less
     weight: Floats  # (C,)
     clique_entropy: Floats  # (C,) entropy of x given the rest, over the beliefs
+    shift_size: Floats  # (P,) the largest entry of a shift
     scratch: LinkScratch

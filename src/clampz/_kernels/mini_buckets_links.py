@@ -32,6 +32,8 @@ class LinkScratch(NamedTuple):
     block: NDArray[np.float64]  # at least as many entries as any variable has states
     places: NDArray[np.uint64]  # as many: where a block's entries are in the small table
     total: NDArray[np.float64]  # of power sums
+    own: NDArray[np.int32] | NDArray[np.int64]  # (2, A) sizes and strides of a table of the model's
+    shift: NDArray[np.float64]  # (3, entries of the largest shift) of matching
 
 
 @inline

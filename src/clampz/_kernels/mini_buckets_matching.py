@@ -7,98 +7,98 @@ is impossible: it becomes a hard zero of the other one's own table, never a larg
 to take back.
 """
 
-import math
-
 import numpy as np
 
-from clampz._kernels.jit import part
-from clampz._kernels.mini_buckets_layout import MATCHED
+from clampz._kernels.jit import part_in_place
+from clampz._kernels.mini_buckets_layout import ADDED, MATCHED, SUBTRACTED
 from clampz._kernels.mini_buckets_links import add_to, advance, enter, place_of
+from clampz._kernels.simd_math import EXP_LIMIT, exp, log
 
 
-@part
+@part_in_place
 def match(layout, theta, x, p, matching, lane):
     """Match shift p, in x, psi and, for zeros, theta; or only the zeros."""
     begin, end = layout.shift_start[p], layout.shift_start[p + 1]
-    num_entries = end - begin
-    left, right = layout.pair_links[p, 0], layout.pair_links[p, 1]
-    log_left, log_right, zero = np.empty(num_entries), np.empty(num_entries), np.zeros(num_entries)
-    first = fill_power_marginals(layout, left, matching, lane, log_left)
-    second = fill_power_marginals(layout, right, matching, lane, log_right)
-    w = lane.weight[first] * lane.weight[second] / (lane.weight[first] + lane.weight[second])
-    change = np.zeros(num_entries)
+    left, right = layout.pair_left[p], layout.pair_right[p]
+    at_left, at_right = strides_at(layout, left, ADDED, p), strides_at(layout, right, SUBTRACTED, p)
+    log_left = lane.scratch.shift[0, : end - begin]
+    log_right = lane.scratch.shift[1, : end - begin]
+    change = lane.scratch.shift[2, : end - begin]  # first what sums are made in, and last the zeros
+    fill_power_marginals(layout, left, at_left, matching, lane, log_left, change)
+    fill_power_marginals(layout, right, at_right, matching, lane, log_right, change)
+    w = lane.weight[left] * lane.weight[right] / (lane.weight[left] + lane.weight[right])
     zeros_left, zeros_right = False, False
-    for j in range(num_entries):
+    for j in range(change.size):
         possible_left, possible_right = log_left[j] > -np.inf, log_right[j] > -np.inf
-        if possible_left and possible_right:
-            if matching == MATCHED:
-                change[j] = w * (log_right[j] - log_left[j])
-                x[begin + j] += change[j]
-        else:
-            zero[j] = -np.inf
-            zeros_left = zeros_left or possible_left
-            zeros_right = zeros_right or possible_right
+        zeros_left = zeros_left or (possible_left and not possible_right)
+        zeros_right = zeros_right or (possible_right and not possible_left)
+        possible = possible_left and possible_right and matching == MATCHED
+        change[j] = w * (log_right[j] - log_left[j]) if possible else 0.0
+        x[begin + j] += change[j]
     if matching == MATCHED:
-        add_link(layout, left, first, lane.table, change, 1.0, lane.scratch)
-        add_link(layout, right, second, lane.table, change, -1.0, lane.scratch)
+        add_link(layout, left, at_left, lane.table, change, 1.0, lane.scratch)
+        add_link(layout, right, at_right, lane.table, change, -1.0, lane.scratch)
+    if not zeros_left and not zeros_right:
+        return
+    for j in range(change.size):
+        change[j] = 0.0 if log_left[j] > -np.inf and log_right[j] > -np.inf else -np.inf
     if zeros_left:
-        add_link(layout, left, first, theta, zero, 1.0, lane.scratch)
-        add_link(layout, left, first, lane.table, zero, 1.0, lane.scratch)
+        add_link(layout, left, at_left, theta, change, 1.0, lane.scratch)
+        add_link(layout, left, at_left, lane.table, change, 1.0, lane.scratch)
     if zeros_right:
-        add_link(layout, right, second, theta, zero, 1.0, lane.scratch)
-        add_link(layout, right, second, lane.table, zero, 1.0, lane.scratch)
+        add_link(layout, right, at_right, theta, change, 1.0, lane.scratch)
+        add_link(layout, right, at_right, lane.table, change, 1.0, lane.scratch)
 
 
-@part
-def clique_of(layout, link):
-    """The clique that a link is of: the last one whose links begin there or before."""
-    first, last = 0, layout.link_start.size - 1
-    while last - first > 1:
-        middle = (first + last) // 2
-        if layout.link_start[middle] <= link:
-            first = middle
-        else:
-            last = middle
-    return first
+@part_in_place
+def strides_at(layout, c, kind, p):
+    """Where the strides of shift p begin, as clique c has it."""
+    at = layout.stride_start[c]
+    for link in range(layout.link_start[c], layout.link_start[c + 1]):
+        if layout.link_kind[link] == kind and layout.link_of[link] == p:
+            break
+        at += layout.scope_start[c + 1] - layout.scope_start[c]
+    return at
 
 
-@part
-def add_link(layout, link, c, table, small, sign, scratch):
+@part_in_place
+def add_link(layout, c, at, table, small, sign, scratch):
     sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
-    strides = layout.strides[layout.stride_start[link] : layout.stride_start[link] + sizes.size]
+    strides = layout.strides[at : at + sizes.size]
     add_to(table, layout.table_start[c], sizes, strides, small, 0, sign, 0.0, scratch)
 
 
-@part
-def fill_power_marginals(layout, link, matching, lane, out):
-    """log mu of the clique that the link is of, each with a largest term of its own so that none underflows; returns
-    the clique.  Where only zeros are asked for, anything finite will do for the others."""
-    c = clique_of(layout, link)
+@part_in_place
+def fill_power_marginals(layout, c, at, matching, lane, out, total):
+    """log mu of clique c, each with a largest term of its own so that none underflows.  Where only zeros are asked for,
+    anything finite will do for the others."""
     sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
-    strides = layout.strides[layout.stride_start[link] : layout.stride_start[link] + sizes.size]
+    strides = layout.strides[at : at + sizes.size]
     psi = lane.table[layout.table_start[c] : layout.table_start[c + 1]]
-    w = lane.weight[c]
-    places, axes = lane.scratch.places, lane.scratch.axes
-    top, total = np.full(out.size, -np.inf), np.zeros(out.size)
+    inverse = 1.0 / lane.weight[c]
+    places, axes, block = lane.scratch.places, lane.scratch.axes, lane.scratch.block
+    for i in range(out.size):
+        out[i] = -np.inf
+        total[i] = 0.0
+    size, _, num_shared, num_other = enter(sizes, strides, lane.scratch)
     for summing in (False, True):
         if summing and matching != MATCHED:
-            for i in range(out.size):
-                out[i] = top[i]
-            return c
-        size, _, num_shared, num_other = enter(sizes, strides, lane.scratch)
-        place_small = 0
-        while place_small >= 0:
+            return
+        first = 0
+        while first >= 0:
+            top = out[first:]
             place = place_of(axes, num_shared)
             while place >= 0:
-                for j in range(size):
-                    at = place_small + np.int64(places[j])
-                    value = psi[place + j] / w
-                    if not summing:
-                        top[at] = max(top[at], value)
-                    elif value > -np.inf:
-                        total[at] += math.exp(value - top[at])
+                piece = psi[place : place + size]
+                if summing:
+                    for j in range(size):
+                        block[j] = exp(max(min(piece[j] * inverse - top[places[j]], 0.0), -EXP_LIMIT))
+                    for j in range(size):
+                        total[first + np.int64(places[j])] += block[j]
+                else:
+                    for j in range(size):
+                        top[places[j]] = max(top[places[j]], piece[j] * inverse)
                 place = advance(axes, num_shared, num_other, 1, place)
-            place_small = advance(axes, 0, num_shared, 2, place_small)
+            first = advance(axes, 0, num_shared, 2, first)
     for i in range(out.size):
-        out[i] = top[i] + math.log(total[i]) if top[i] > -np.inf else -np.inf
-    return c
+        out[i] = out[i] + log(max(total[i], 1.0)) if out[i] > -np.inf else -np.inf

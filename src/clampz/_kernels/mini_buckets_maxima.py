@@ -12,13 +12,13 @@ x        (X,)   the shifts end to end
 
 import numpy as np
 
-from clampz._kernels.jit import kernel
+from clampz._kernels.jit import kernel_in_place
 from clampz._kernels.mini_buckets_layout import DONE, MESSAGE, NOTHING, STOPPED
 from clampz._kernels.mini_buckets_passes import EPS, LARGEST_SHIFT, ends, fill_psi, largest
 from clampz._kernels.simd_math import lost_in_sum
 
 
-@kernel
+@kernel_in_place
 def fill_maxima(layout, theta, size, roundings, x, lane, flag):
     """How the pass ended, the bound but for the model's constant, and what rounding may have taken from it; or from
     what psi and m say of any configuration.  Shifts that are too large prove nothing: the error is infinite then."""

@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel, part_with
+from clampz._kernels.jit import inline, kernel_in_place, part_with
 from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MESSAGE, NOTHING, STOPPED
 from clampz._kernels.mini_buckets_links import add_to, sum_onto
 from clampz._kernels.mini_buckets_matching import match
@@ -78,8 +78,10 @@ def fill_psi(layout, theta, x, c, lane):
     for j in range(out.size):
         out[j] = own[j]
     sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
+    at = layout.stride_start[c]
     for link in range(layout.link_start[c], layout.link_start[c + 1]):
-        strides = layout.strides[layout.stride_start[link] : layout.stride_start[link] + sizes.size]
+        strides = layout.strides[at : at + sizes.size]
+        at += sizes.size
         kind, other = layout.link_kind[link], layout.link_of[link]
         is_message = kind == MESSAGE
         small, starts = (lane.message, layout.message_start) if is_message else (x, layout.shift_start)
@@ -87,7 +89,7 @@ def fill_psi(layout, theta, x, c, lane):
         add_to(lane.table, begin, sizes, strides, small, starts[other], sign, offset, lane.scratch)
 
 
-@kernel
+@kernel_in_place
 def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
     """How the pass ended, the bound but for the model's constant, and what rounding may have taken from it.
 
@@ -99,7 +101,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
     fill_weights(layout, x[num_shifts:], main, lane.weight)
     if not largest(x) <= LARGEST_SHIFT:
         return DONE, np.inf, np.inf
-    shift_size = np.zeros(layout.shift_start.size - 1)
+    shift_size = lane.shift_size
     for p in range(shift_size.size):
         shift_size[p] = largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
     value, lost, sizes, error = 0.0, 0.0, 0.0, 0.0
@@ -109,8 +111,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
         for c in range(layout.bucket_start[t], layout.bucket_start[t + 1]):
             fill_psi(layout, theta, x, c, lane)
         if matching != AS_THEY_ARE:
-            for place in range(layout.pair_start[t], layout.pair_start[t + 1]):
-                p = layout.pairs[place]
+            for p in range(layout.pair_start[t], layout.pair_start[t + 1]):
                 match(layout, theta, x, p, matching, lane)
                 # what it was, and what was added to it
                 shift_size[p] += shift_size[p] + largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
@@ -139,7 +140,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
     return DONE, value, error * (1.0 + 4.0 * num_cliques * EPS)
 
 
-@kernel
+@kernel_in_place
 def backwards(layout, x, main, lane, gradient, flag):
     """Beliefs of all cliques, in place of p, and the derivative of the bound by the shifts and v."""
     num_shifts = x.size - layout.parent.size
@@ -161,8 +162,10 @@ def backwards(layout, x, main, lane, gradient, flag):
             entropy = lane.entropy[layout.message_start[c] : layout.message_start[c + 1]]
             lane.clique_entropy[c] = dot(belief, entropy)
             sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
+            at = layout.stride_start[c]
             for link in range(layout.link_start[c], layout.link_start[c + 1]):
-                strides = layout.strides[layout.stride_start[link] : layout.stride_start[link] + sizes.size]
+                strides = layout.strides[at : at + sizes.size]
+                at += sizes.size
                 kind, other = layout.link_kind[link], layout.link_of[link]
                 is_message = kind == MESSAGE
                 if is_message:
@@ -193,7 +196,7 @@ def fill_weight_gradient(layout, t, main, lane, gradient):
 def dot(a, b):
     total = 0.0
     for j in range(a.size):
-        total += a[j] * b[j]
+        total += np.float64(a[j]) * b[j]
     return total
 
 

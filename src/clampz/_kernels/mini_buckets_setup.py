@@ -1,9 +1,12 @@
 """What the passes over mini-buckets need to know of a structure: links with their strides, and the model's tables in
 those of the cliques; and the way back, from beliefs of cliques to those of the model's tables."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from clampz._kernels.jit import kernel, part
+from clampz._kernels.jit import kernel_in_place, part_in_place
+from clampz._kernels.mini_buckets_layout import ADDED, MESSAGE, SUBTRACTED
 from clampz._kernels.mini_buckets_links import add_to, sum_onto
 from clampz._kernels.mini_buckets_passes import largest_possible
 
@@ -11,28 +14,69 @@ from clampz._kernels.mini_buckets_passes import largest_possible
 OUT = 1e300
 
 
-@kernel
-def fill_strides(clique, small_start, small, num_states, scope_start, scope, stride_start, strides):
-    """Strides of small tables, whose variables are in order of elimination, along the axes of the cliques they are
-    linked to."""
-    for link in range(clique.size):
-        c = clique[link]
-        begin, at = small_start[link], small_start[link + 1] - 1
-        stride = 1
-        for a in range(scope_start[c + 1] - 1, scope_start[c] - 1, -1):
-            place = stride_start[link] + a - scope_start[c]
-            if at >= begin and small[at] == scope[a]:
-                strides[place] = stride
-                stride *= num_states[scope[a]]
-                at -= 1
-            else:
-                strides[place] = 0
-        if at >= begin:
-            return link  # a variable that the clique does not have
+class Links(NamedTuple):
+    """Of every clique: see CliqueLayout.  `filled` (C,) is where the next one goes, its first link to begin with."""
+
+    filled: np.ndarray
+    start: np.ndarray
+    kind: np.ndarray
+    of: np.ndarray
+    stride_start: np.ndarray
+    strides: np.ndarray
+
+
+@kernel_in_place
+def fill_links(
+    parent, pair_left, pair_right, pair_scope_start, pair_scope, num_states, scope_start, scope, links, flag
+):
+    """Links of every clique: messages of its children, then shifts that are added, then those that are subtracted, each
+    in the order of their numbers.
+
+    Returns a clique that lacks a variable of what is added to it; -1: there is none, -2: the flag was raised.
+    """
+    for child in range(parent.size):
+        c = parent[child]
+        if flag[0]:
+            return -2
+        if c >= 0:
+            own = scope[scope_start[child] + 1 : scope_start[child + 1]]
+            if not _add_link(links, c, MESSAGE, child, own, num_states, scope_start, scope):
+                return c
+    for kind in (ADDED, SUBTRACTED):
+        for p in range(pair_left.size):
+            c = pair_left[p] if kind == ADDED else pair_right[p]
+            if flag[0]:
+                return -2
+            own = pair_scope[pair_scope_start[p] : pair_scope_start[p + 1]]
+            if not _add_link(links, c, kind, p, own, num_states, scope_start, scope):
+                return c
     return -1
 
 
-@kernel
+@part_in_place
+def _add_link(links, c, kind, of, small, num_states, scope_start, scope):
+    """The next link of a clique: a table whose variables are in order of elimination.  False: the clique does not have
+    all of them."""
+    link = links.filled[c]
+    links.filled[c] += 1
+    links.kind[link] = kind
+    links.of[link] = of
+    arity = scope_start[c + 1] - scope_start[c]
+    first = links.stride_start[c] + (link - links.start[c]) * arity
+    left = small.size - 1
+    stride = 1
+    for a in range(arity - 1, -1, -1):
+        i = scope[scope_start[c] + a]
+        if left >= 0 and small[left] == i:
+            links.strides[first + a] = stride
+            stride *= num_states[i]
+            left -= 1
+        else:
+            links.strides[first + a] = 0
+    return left < 0
+
+
+@kernel_in_place
 def rule_out(unary, unary_start, order, bucket_start, table_start, main, theta):
     """Take the states that unary tables rule out from all cliques of their variables' buckets: in a lower bound they
     are as good as infinite where weights are negative, so that no sum there has them."""
@@ -47,7 +91,7 @@ def rule_out(unary, unary_start, order, bucket_start, table_start, main, theta):
                 theta[at : at + size] = -np.inf if main[t] < 0 or c == main[t] else OUT
 
 
-@part
+@part_in_place
 def enter_table(variables, clique_scope, num_states, sizes, strides):
     """Sizes of a clique's axes, and the strides along them of a table of the model's, its last variable fastest."""
     for a in range(clique_scope.size):
@@ -61,29 +105,43 @@ def enter_table(variables, clique_scope, num_states, sizes, strides):
             stride *= num_states[variables[place]]
 
 
-@kernel
+@kernel_in_place
 def add_tables(
-    clique, table_scope_start, variables, start, flat, num_states, scope_start, scope, table_start, theta, size, scratch
+    clique,
+    table_scope_start,
+    variables,
+    start,
+    flat,
+    num_states,
+    scope_start,
+    scope,
+    table_start,
+    theta,
+    size,
+    scratch,
+    flag,
 ):
-    """Add tables of a model, each to the clique that has its variables: theta, and the size of what it is made of."""
-    strides = np.empty(scratch.axes.shape[1], dtype=np.int64)
-    sizes = np.empty_like(strides)
+    """Add tables of a model, each to the clique that has its variables: theta, and the size of what it is made of.
+    False if it was left half way."""
+    sizes, strides = scratch.own[0], scratch.own[1]
     for f in range(clique.size):
+        if flag[0]:
+            return False
         c = clique[f]
         axes = scope_start[c + 1] - scope_start[c]
         of_table = variables[table_scope_start[f] : table_scope_start[f + 1]]
         enter_table(of_table, scope[scope_start[c] : scope_start[c + 1]], num_states, sizes, strides)
         add_to(theta, table_start[c], sizes[:axes], strides[:axes], flat, start[f], 1.0, 0.0, scratch)
         size[c] += largest_possible(flat[start[f] : start[f + 1]])
+    return True
 
 
-@kernel
+@kernel_in_place
 def sum_tables(
     clique, table_scope_start, variables, start, out, num_states, scope_start, scope, table_start, beliefs, scratch
 ):
     """Sum the beliefs of cliques onto tables of the model's, each from the clique that it was added to."""
-    strides = np.empty(scratch.axes.shape[1], dtype=np.int64)
-    sizes = np.empty_like(strides)
+    sizes, strides = scratch.own[0], scratch.own[1]
     for f in range(clique.size):
         c = clique[f]
         axes = scope_start[c + 1] - scope_start[c]

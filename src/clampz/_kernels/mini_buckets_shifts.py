@@ -10,7 +10,7 @@ flag                (1,)       raised from outside when the run is over; looked 
 
 import numpy as np
 
-from clampz._kernels.jit import kernel, part
+from clampz._kernels.jit import kernel, part, part_in_place
 
 # Cliques of a bucket up to which all pairs have shifts, unless others imply them; beyond, those of a spanning tree.
 ALL_PAIRS = 4
@@ -18,7 +18,7 @@ ALL_PAIRS = 4
 JOINED = 128
 
 
-@part
+@part_in_place
 def _by_position(scope, begin, end, position):
     """Sort variables by when they are eliminated."""
     for p in range(begin + 1, end):
@@ -95,7 +95,7 @@ def grow(order, bucket_start, scope_start, scope, parent, states, limit, up, fla
     return new_start, new_scope, entries, True
 
 
-@part
+@part_in_place
 def _add_shared(pool, low, high, used, size, states, limit, holders, own, c):
     """Add to clique c, whose variables end at `used`, those of its parent (low : high) that most of the bucket have, as
     long as they fit.  Returns where it ends now, and its entries."""
@@ -122,7 +122,7 @@ def _add_shared(pool, low, high, used, size, states, limit, holders, own, c):
     return kept, size
 
 
-@part
+@part_in_place
 def _common(scope, low, high, mark, now, states):
     """Entries of a table over the variables of a scope that are marked."""
     size = 1.0

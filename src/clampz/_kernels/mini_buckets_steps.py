@@ -1,6 +1,7 @@
 """The two-loop recursion of L-BFGS: the gradient times an inverse Hessian that fits the last steps.
 
-steps, changes  (M, X)  the last steps, and how the gradient changed; a ring, `newest` the last one written
+steps, changes  (M, X)  the last steps, and how the gradient changed; a ring, `newest` the last one written.  They are
+                        rounded to half as many bytes: where a step leads to is computed, so any direction will do
 curvature       (M,)    their products
 """
 
@@ -39,6 +40,15 @@ def fill_direction(steps, changes, curvature, newest, num_kept, gradient, length
 def add(out, factor, values):
     for j in range(out.size):
         out[j] += factor * values[j]
+
+
+@kernel
+def fill_step(x, moved, gradient, there, step, change):
+    """A step, and how the gradient changed: their product, and that of the change with itself."""
+    for j in range(step.size):
+        step[j] = moved[j] - x[j]
+        change[j] = there[j] - gradient[j]
+    return dot(step, change), dot(change, change)
 
 
 @kernel

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.jit import inline, kernel, part, part_in_place
 
 # How the next variable is chosen: by the edges that eliminating it would add, each weighted by log2 of the states of
 # both ends (upper bounds, mean of five seeds at 2^12: linkage_23 1.6 and linkage_17 0.8 nats better than without,
@@ -70,7 +70,7 @@ def _longer(array, size):
     return longer
 
 
-@part
+@part_in_place
 def _list_places(f, first, number, from_place):
     """Put the places of a function on the lists of their variables."""
     for p in range(from_place, f.end[number]):
@@ -79,7 +79,7 @@ def _list_places(f, first, number, from_place):
         first[f.scope[p]] = p
 
 
-@part
+@part_in_place
 def _neighbours(f, first, v, seen, mark, around):
     """Mark and list the neighbours of v; functions that wait no more leave its list.  Returns how many there are."""
     seen[v] = mark
@@ -105,7 +105,7 @@ def _neighbours(f, first, v, seen, mark, around):
     return count
 
 
-@part
+@part_in_place
 def _key(f, first, v, weight, log_states, seen, marks, around, worth, most):
     """How soon v should go, small first: the weight of the edges that its elimination would add if all its functions
     were multiplied.
@@ -166,7 +166,7 @@ def _sooner(key, v, w):
     return key[v] < key[w] or (key[v] == key[w] and v < w)
 
 
-@part
+@part_in_place
 def _sift(heap, place, key, v, size):
     """Move v to where it belongs in the heap of variables, after its key has changed."""
     p = place[v]
@@ -193,7 +193,7 @@ def _counted(states, v):
     return max(states[v], 2.0)
 
 
-@part
+@part_in_place
 def _first(heap, place, key, size):
     """Take the smallest off a heap of so many."""
     v = heap[0]
@@ -204,7 +204,7 @@ def _first(heap, place, key, size):
     return v
 
 
-@part
+@part_in_place
 def _mini_buckets(f, chosen, v, states, limit, member_of, bucket, entries, head, member, after):
     """Share functions among mini-buckets: each goes to the first whose table stays within the limit, or gains nothing;
     else it is the first of a new one.
@@ -254,7 +254,7 @@ def _mini_buckets(f, chosen, v, states, limit, member_of, bucket, entries, head,
     return count, used
 
 
-@part
+@part_in_place
 def _leave(member_of, p, member, after, b):
     """The variables linked from p are in the mini-bucket of bit b no more."""
     while p >= 0:

@@ -9,7 +9,7 @@ Hard zeros are brought to LOWEST, where differences are still numbers, so that n
 
 import numpy as np
 
-from clampz._kernels.jit import part
+from clampz._kernels.jit import part_in_place
 from clampz._kernels.simd_math import EXP_LIMIT, exp, log, twice_atanh
 
 # Below all that finite potentials add up to.
@@ -19,7 +19,7 @@ NEARER_TWO = 0.41421356237309503
 LN2 = 0.6931471805599453
 
 
-@part
+@part_in_place
 def power_sum(psi, num_states, weight, m, entropy, total):
     if num_states == 2:
         power_sum_of_two(psi, weight, m, entropy)
@@ -27,7 +27,7 @@ def power_sum(psi, num_states, weight, m, entropy, total):
         power_sum_of_many(psi, num_states, weight, m, entropy, total)
 
 
-@part
+@part_in_place
 def power_sum_of_two(psi, weight, m, entropy):
     """With e = exp(-|psi_0 - psi_1| / |w|): m = M + w log(1 + e), M the larger one, or for w < 0 the smaller: the first
     where (psi_0 - psi_1) / w >= 0, which is told without a choice between two calls that this compiler's vectors may
@@ -60,7 +60,7 @@ def power_sum_of_two(psi, weight, m, entropy):
         entropy[r] = log_s - smaller * t
 
 
-@part
+@part_in_place
 def power_sum_of_many(psi, num_states, weight, m, entropy, total):
     """M largest psi (w < 0: smallest), t_k = (psi_k - M) / w, s = sum_k exp(t_k): m = M + w log s.
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.jit import inline, kernel, part
+from clampz._kernels.jit import kernel, part
 from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, STOPPED, eliminate_front
 from clampz._kernels.simd_math import lost_in_sum
 
@@ -56,7 +56,7 @@ class KeptColumns(NamedTuple):
     columns: NDArray[np.float64]
 
 
-@inline
+@part
 def _grown(array, size):
     """The same, with room for more."""
     more = np.empty(max(size, 2 * array.size), dtype=array.dtype)

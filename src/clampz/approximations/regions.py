@@ -15,7 +15,7 @@ from clampz.errors import TooWideError
 from clampz.mini_buckets.beliefs import beliefs
 from clampz.mini_buckets.descent import State, optimise, optimise_lanes
 from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables, has_zeros, num_bytes
+from clampz.mini_buckets.tables import Tables, has_zeros
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
@@ -28,9 +28,9 @@ from clampz.workers import Workers
 
 # Evaluations after which the better half of several structures is kept; twice as many each time.
 FIRST_EVALUATIONS = 15
-# Shares of the time that is left: of the choice between structures, of mean field at the end, and, of a lower bound, of
-# the upper one that it begins at.
-CHOICE_SHARE, MEAN_FIELD_SHARE, BEGINNING_SHARE = 0.3, 0.2, 0.4
+# Shares of the time that is left: of the choice between structures, of the one of the lower bound, of mean field at the
+# end, and, of a lower bound, of the upper one that it begins at.
+CHOICE_SHARE, BELOW_SHARE, MEAN_FIELD_SHARE, BEGINNING_SHARE = 0.3, 0.3, 0.2, 0.4
 # Starts of mean field beside the beliefs, which may be a saddle point.
 NUM_STARTS = 4
 # Evaluations for which time is kept, so that beliefs follow the last step.
@@ -139,8 +139,8 @@ def _laid_out(model: Model, options: RegionsOptions, watch: Watch, pool: Workers
     """The structures of a model, and the shifts and weights that the choice between several has led to."""
     allowed = memory_allowed(options.memory)
 
-    def structure(seed: int, grow: bool = True) -> Structure:
-        return Structure.of(model, options.limit, seed=seed, grow=grow, most_bytes=allowed, watch=watch)
+    def structure(seed: int, grow: bool = True, within: Watch = watch) -> Structure:
+        return Structure.of(model, options.limit, seed=seed, grow=grow, most_bytes=allowed, watch=within)
 
     above, point = structure(options.seed), None
     if options.num_structures > 1 and not sums_exactly(above, model):
@@ -149,7 +149,7 @@ def _laid_out(model: Model, options: RegionsOptions, watch: Watch, pool: Workers
     below = above if sums_exactly(above, model) else None
     if below is None and not has_zeros(model):
         with suppress(Overdue):  # an upper bound alone is better than none
-            below = structure(0, grow=False)
+            below = structure(0, grow=False, within=watch.share(BELOW_SHARE))
     return RegionLayout(model, options.limit, above, below), point
 
 
@@ -174,11 +174,11 @@ def _best(
 
 def _threads_that_fit(layout: RegionLayout, batch: Batch, options: RegionsOptions) -> int:
     """How many lanes can be at work at once; TooWideError where there is not memory enough for one."""
-    allowed, num_states = memory_allowed(options.memory), batch.model.num_states
+    allowed = memory_allowed(options.memory)
     kept = 8 * batch.num_lanes * sum(s.num_shifted + s.num_cliques for s in layout.structures) + 4 * batch.unary.nbytes
     most = min(options.num_threads, 2 * batch.num_lanes)
     for threads in range(most, 0, -1):
-        needed = kept + sum(num_bytes(structure, num_states, threads, threads) for structure in layout.structures)
+        needed = kept + sum(structure.num_bytes(threads, threads) for structure in layout.structures)
         if needed <= allowed:
             return threads
     raise TooWideError(

@@ -54,6 +54,12 @@ class QuickBounds(NamedTuple):
     settled: bool
 
 
+def bethe_leads(model: Model) -> bool:
+    """Whether Bethe's lower bound is better than that of regions: where it is one, and edges are so many that regions
+    are small."""
+    return model.is_balanced and model.num_edges > MANY_EDGES
+
+
 def takes_methods(model: Model, options: BoundOptions) -> bool:
     """Whether there is memory for mean field, Bethe and TRW: on larger factors they work on an equivalent several
     times as large, which regions do without."""
@@ -78,7 +84,7 @@ def begin_plan(
         watch.share(PLANNING_SHARE if many else LONG_PLANNING_SHARE),
     )
     if not many:
-        _wait_for(job, watch.share(PLANNING_SHARE))
+        wait_for(job, watch.share(PLANNING_SHARE))
     return job
 
 
@@ -90,11 +96,12 @@ def begin_count(rest: Model, options: BoundOptions, crew: Crew, watch: Watch) ->
 def wait_for_count(job: Job[Counted], rest: Model, watch: Watch) -> Job[Counted]:
     """The count, waited for where there is next to nothing but constraints."""
     if worth_counting(rest, math.inf, first=True):
-        _wait_for(job, Watch(min(watch.left(COUNTING_SHARE), LONGEST_COUNTING), within=watch))
+        wait_for(job, Watch(min(watch.left(COUNTING_SHARE), LONGEST_COUNTING), within=watch))
     return job
 
 
-def _wait_for(job: Job[Any], waiting: Watch) -> None:
+def wait_for(job: Job[Any], waiting: Watch) -> None:
+    """Until it is done, or the watch says stop."""
     while not job.done() and not waiting.must_stop():
         finished([job], min(PATIENCE, waiting.left()))
 
@@ -112,6 +119,9 @@ def quick_bounds(model: Model, options: BoundOptions, watch: Watch, most: float)
         return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
 
     fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=watch)
+    if watch.must_stop() and not is_small(model):
+        marginals = fields.marginals_flat[:, 0]
+        return QuickBounds(float(fields.lower[0]), math.inf, marginals, marginals, bool(fields.converged[0]))
     trees = trw.solve(batch, trw.options(None, limits()), within=watch)
     ends = float(fields.lower[0]), float(trees.upper[0])
     return QuickBounds(*ends, fields.marginals_flat[:, 0], trees.marginals_flat[:, 0], bool(fields.converged[0]))
@@ -122,6 +132,8 @@ def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float =
     most; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
     seconds = min(BETHE_SECONDS, watch.left(BETHE_SHARE), most)
     no_memory = Guess(None, "There was not memory enough for Bethe."), -math.inf
+    if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges:
+        return Guess(None, "There was no time for Bethe."), -math.inf
     if not takes_methods(model, options):
         return no_memory
     largest = np.sort(model.num_states)[::-1][:MOST_BETHE_CLAMPS].astype(np.float64)
@@ -129,8 +141,6 @@ def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float =
     num_clamps = clamps_that_fit(model, wanted, limit=options.num_bytes)
     if num_clamps < 0:
         return no_memory
-    if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges:
-        return Guess(None, "There was no time for Bethe."), -math.inf
     limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": options.threads}
     first = bethe.solve(Batch.of(model), bethe.options(None, limits), within=watch)[0]
     found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=watch, **limits)

@@ -11,26 +11,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clampz.bracketing.beginning import bethe_leads
 from clampz.bracketing.options import LARGEST_LIMIT, BoundOptions
 from clampz.bracketing.regions import Ends, LeafState, Regions, Shape
 from clampz.mini_buckets.descent import SECONDS_PER_ENTRY
-from clampz.mini_buckets.structure import ENTRIES_PER_LIMIT, building_seconds
+from clampz.mini_buckets.structure import building_seconds, entries_per_variable, limit_of_entries
 from clampz.model import Model
 
 # Seconds that an evaluation takes, about, for each variable, beside those for its table entries.
-SECONDS_PER_VARIABLE = 3e-6
+SECONDS_PER_VARIABLE = 5e-7
 # The share of the time left that regions may take until there is a bound, which has so many evaluations: shifts are
-# matched in the first.
-BEGINNING_SHARE, FIRST_EVALUATIONS = 0.6, 3
+# matched in the first.  In half of that share, tables are as large as larger ones still pay by their first bound.
+BEGINNING_SHARE, FIRST_EVALUATIONS, LIMIT_FOR_LITTLE = 0.8, 3, 2**7
 
 # Shares of the time that is left: of the first limit, of each after it, which is larger by this factor at least, and of
 # one without a choice between structures.
 FIRST_SHARE, SHARE, LEAST_GROWTH, SHARE_WITHOUT_CHOICE = 0.1, 0.45, 2.0, 0.7
 # Table entries of the first limit, at least and at most; and up to which larger tables take no longer, as there are the
 # fewer of them.
-SMALLEST_LIMIT, FIRST_LIMIT, LIMIT_FOR_NOTHING = 2**3, 2**12, 2**7
+SMALLEST_LIMIT, FIRST_LIMIT, LIMIT_FOR_NOTHING = 2**3, 2**12, 2**5
 # Bytes for each entry, and for each variable beside them, about: shifts, and what a descent remembers of its steps.
-BYTES_PER_ENTRY, BYTES_PER_VARIABLE = 32, 3000
+BYTES_PER_ENTRY, BYTES_PER_VARIABLE = 32, 700
 
 
 class Round(NamedTuple):
@@ -51,7 +52,7 @@ OF_A_BRANCH = (Round(1, 1, 30),)
 WITHOUT_CHOICE, HARDLY_ANY = (Round(1, 1, 40),), (Round(1, 1, 10),)
 # Evaluations of the best of each that are gone on with, on models of so many variables; on smaller ones what comes
 # after the ladder is worth more.
-ONWARDS, LARGE_MODEL = Round(1, 1, 40), 5_000
+ONWARDS, LARGE_MODEL = Round(1, 1, 40), 2_000
 
 
 class Try(NamedTuple):
@@ -176,7 +177,9 @@ class Ladder:
             go_on(self._rounds[self._round])
         else:
             limit, rounds = self._next(model, options, seconds)
-            if may_begin(model, options, seconds / options.num_threads) and limit >= LEAST_GROWTH * self.limit:
+            # what comes instead of the first limit is worth less than a try: time is asked for beyond it
+            begins = may_begin(model, options, seconds / options.num_threads if self.limit else math.inf)
+            if begins and limit >= LEAST_GROWTH * self.limit:
                 self._begin(model, limit, rounds, options)
             elif self.limit and model.num_variables >= LARGE_MODEL and gained > self._gained_by_a_clamp():
                 go_on(ONWARDS)
@@ -196,8 +199,9 @@ class Ladder:
         plain = Shape(limit)
         shapes = [Shape(limit, options.seed + k) for k in range(max(now.above, now.below))]
         above = [Regions(model, shape, plain, options.worker_bytes) for shape in shapes[: now.above]]
+        num_below = 0 if bethe_leads(model) else now.below
         # there is always one whose order has no chance in it, which most lower bounds are best with
-        below = [Regions(model, plain, shape, options.worker_bytes) for shape in [plain, *shapes[1 : now.below]]]
+        below = [Regions(model, plain, shape, options.worker_bytes) for shape in [plain, *shapes[1:]][:num_below]]
         tries = [Try(regions, state, now.evaluations, "upper") for regions in above]
         tries[1:1] = [Try(regions, state, now.evaluations, "lower") for regions in below]
         self._waiting = tries
@@ -209,8 +213,10 @@ class Ladder:
         if options.limit is not None:
             return options.limit, ROUNDS
         if not self.limit:
+            beginning = BEGINNING_SHARE / 2 * seconds / options.num_threads - building_seconds(model)
+            least = fitting_limit(model, options, beginning / FIRST_EVALUATIONS, LIMIT_FOR_LITTLE)
             seconds *= FIRST_SHARE / _num_evaluations(FIRST_ROUNDS)
-            limit = fitting_limit(model, options, seconds, FIRST_LIMIT)
+            limit = max(least, fitting_limit(model, options, seconds, FIRST_LIMIT))
             (first,) = FIRST_ROUNDS
             fitting = int(first.evaluations * seconds / evaluation_seconds(model, limit))
             return limit, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
@@ -227,13 +233,13 @@ class Ladder:
 def may_begin(model: Model, options: BoundOptions, seconds: float) -> bool:
     """Whether there are time and memory for regions."""
     beginning = building_seconds(model) + FIRST_EVALUATIONS * evaluation_seconds(model, SMALLEST_LIMIT)
-    return beginning <= BEGINNING_SHARE * seconds and _fitting_entries(model, options) >= SMALLEST_LIMIT
+    return beginning <= BEGINNING_SHARE * seconds and _fitting_limit(model, options) >= SMALLEST_LIMIT
 
 
-def _fitting_entries(model: Model, options: BoundOptions) -> float:
+def _fitting_limit(model: Model, options: BoundOptions) -> float:
     """The limit that memory allows."""
     each = options.worker_bytes / max(model.num_variables, 1) - BYTES_PER_VARIABLE
-    return each / (BYTES_PER_ENTRY * ENTRIES_PER_LIMIT)
+    return limit_of_entries(each / BYTES_PER_ENTRY)
 
 
 def _num_evaluations(rounds: tuple[Round, ...]) -> int:
@@ -244,16 +250,16 @@ def _num_evaluations(rounds: tuple[Round, ...]) -> int:
 
 def evaluation_seconds(model: Model, limit: int) -> float:
     """What an evaluation takes, about."""
-    return max(model.num_variables, 1) * (SECONDS_PER_VARIABLE + SECONDS_PER_ENTRY * ENTRIES_PER_LIMIT * limit)
+    return max(model.num_variables, 1) * (SECONDS_PER_VARIABLE + SECONDS_PER_ENTRY * entries_per_variable(limit))
 
 
 def fitting_limit(model: Model, options: BoundOptions, seconds: float, most: int) -> int:
     """The largest limit at which an evaluation takes so many seconds, about; or the one that was asked for."""
     if options.limit is not None:
         return options.limit
-    entries = (seconds / max(model.num_variables, 1) - SECONDS_PER_VARIABLE) / (SECONDS_PER_ENTRY * ENTRIES_PER_LIMIT)
-    least = max(SMALLEST_LIMIT, min(LIMIT_FOR_NOTHING, _fitting_entries(model, options)))
-    return allowed(model, 2 ** int(math.log2(min(max(entries, least), most))), options)
+    entries = (seconds / max(model.num_variables, 1) - SECONDS_PER_VARIABLE) / SECONDS_PER_ENTRY
+    limit = min(max(limit_of_entries(entries), LIMIT_FOR_NOTHING), _fitting_limit(model, options), most)
+    return allowed(model, 2 ** int(math.log2(max(limit, SMALLEST_LIMIT))), options)
 
 
 def allowed(model: Model, limit: int, options: BoundOptions) -> int:

@@ -313,9 +313,12 @@ class _Intervals:
 
     def of(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Lower and upper ends, one variable after another, from bounds (S,) on log Z with a variable in a state."""
-        lower, upper = np.empty(len(self.rows)), np.empty(len(self.rows))
+        lower, upper = np.zeros(len(self.rows)), np.ones(len(self.rows))
         for group in self.groups:
-            lower[group], upper[group] = intervals_of(low[self.rows[group]], high[self.rows[group]])
+            own = self.rows[group]
+            known = ((low[own] > -np.inf) | (high[own] < np.inf)).any(axis=1)  # of a large model often few, or none
+            own, known = own[known], group[known]
+            lower[known], upper[known] = intervals_of(low[own], high[own])
         return lower, upper
 
     def widths(self, low: Floats, high: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """The options of a search for a bracket."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from clampz.clamping.selectors import selectors
@@ -103,4 +103,19 @@ class BoundOptions(Changeable):
     @property
     def worker_bytes(self) -> float:
         """What one worker may take."""
-        return WORKERS_MEMORY * self.num_bytes / self.num_threads
+        return self._workers_memory * self.num_bytes / self.num_threads
+
+    @property
+    def _workers_memory(self) -> float:
+        return WORKERS_MEMORY
+
+    def without_whole(self) -> "BoundOptions":
+        """The same where no sum of the whole is made: its share of the memory is the workers' too."""
+        chosen = {each.name: getattr(self, each.name) for each in fields(self)}
+        return _WithoutWhole(**chosen | {"memory": self.num_bytes})
+
+
+class _WithoutWhole(BoundOptions):
+    @property
+    def _workers_memory(self) -> float:
+        return WHOLE_MEMORY + WORKERS_MEMORY

@@ -36,7 +36,7 @@ class Origin(NamedTuple):
         unary = self.regions.model.unary.flat
         try:
             tables = self.regions.tables_above(bounding)
-            if len(tables.theta) > most_entries:
+            if tables.structure.num_entries > most_entries:
                 return None
             state = State.upper(tables, unary, self.x)
             optimise(state, self.num_evaluations, bounding)

@@ -175,7 +175,7 @@ class Regions:
     def _tables(self, shape: Shape, watch: Watch, *, grow: bool) -> Tables:
         most = int(self.most_bytes)
         structure = Structure.of(self.model, shape.limit, seed=shape.seed, grow=grow, most_bytes=most, watch=watch)
-        return Tables.of(self.model, structure)
+        return Tables.of(self.model, structure, watch)
 
     def parts(self, watch: Watch) -> Parts:
         """Those of a pairwise model with hard zeros."""

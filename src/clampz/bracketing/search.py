@@ -4,6 +4,7 @@ several at a time."""
 import math
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from clampz.bracketing.beginning import (
     begin_count,
     begin_plan,
     bethe_guess,
+    bethe_leads,
     quick_bounds,
     takes_methods,
+    wait_for,
     wait_for_count,
 )
 from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, Guess, Point
@@ -47,6 +50,8 @@ SUM_SHARE = 1 / 8
 # The share that mean field and TRW have to settle, where regions can do better than they, and where these cannot be
 # begun.
 LONG_SHARE, LONGEST_SHARE = 0.1, 0.95
+# Seconds for each edge that the last look of such a method takes, about: it comes after its time.
+LOOK_SECONDS = 2.5e-7
 # Seconds in which methods on the whole that are stopped say what they have.
 LAST_CALL = 0.1
 # Nats: a bracket as narrow needs no draws at its end.
@@ -292,7 +297,10 @@ class Search:
         """Bounds on the whole, quickly, and what takes longer begun: the sum of all of it, where that fits in the time
         and memory given, and methods that have more to gain.  A sum of a moment is all that is done."""
         options, watch = self.options, self.watch
+        began, worked = perf_counter(), thread_time()
         self._learn(*sight_ends(self.user_model))
+        # others may be at work on this machine: how much longer that took than the processor was at it
+        slowed = max(1.0, (perf_counter() - began) / max(thread_time() - worked, 1e-9))
         alone = crew.num_threads == 1
         planned = self._plan_of_whole(crew) if options.exact and options.time > 0 else None
         if self.settled:
@@ -306,21 +314,44 @@ class Search:
         yield self._bracket("left")
         if planned is not None:
             self.whole.add(lambda: planned, "plan")
+        if watch.must_stop():  # what is asked of the model next takes a while on a large one
+            self.frontier.push(self.frontier.root)
+            return
         seconds = math.inf if whole is None else whole.duration
         self._begin_count(crew, seconds)
         if (counting := self._counting) is not None:
             self.whole.add(lambda: wait_for_count(counting, self.rest, watch), "count")
-        longest = LONG_SHARE if may_begin(self.rest, options, watch.left()) else LONGEST_SHARE
+        options = self._give_memory_to_workers(planned)
+        by_regions = may_begin(self.rest, options, watch.left() / slowed)
+        longest = LONG_SHARE if by_regions else LONGEST_SHARE
+        last_look = slowed * LOOK_SECONDS * self.rest.num_edges
+
+        def seconds_of(share: float) -> float:
+            return max(0.0, min(watch.left(share), watch.left() - last_look))
+
         balanced = self.rest.is_balanced
         if quick is not None and (not quick.settled or balanced):
             start = None if np.isnan(quick.marginals).any() else quick.marginals
-            # regions are small where edges are many, and Bethe's lower bound is the better one there
-            share = LONGEST_SHARE if balanced and self.rest.num_edges > MANY_EDGES else longest
+            share = LONGEST_SHARE if bethe_leads(self.rest) else longest
             share *= 0.5 if alone and share == LONGEST_SHARE else 1.0
-            self.whole.add(lambda: crew.submit(by_fields, self.rest, start, options, watch.left(share), here=(watch,)))
-        if takes_methods(self.rest, options) and not watch.must_stop():
-            self.whole.add(lambda: crew.submit(by_trees, self.rest, options, watch.left(longest), here=(watch,)))
+            self.whole.add(lambda: crew.submit(by_fields, self.rest, start, options, seconds_of(share), here=(watch,)))
+        # where edges are many, TRW's share of the time is as good as lost: it goes to regions
+        by_trees_too = not by_regions or self.rest.num_edges <= MANY_EDGES
+        if by_trees_too and takes_methods(self.rest, options) and not watch.must_stop():
+            self.whole.add(lambda: crew.submit(by_trees, self.rest, options, seconds_of(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
+
+    def _give_memory_to_workers(self, planned: Job[WholeSum | None] | None) -> BoundOptions:
+        """The options of the tree: where no sum of the whole is made, workers have its memory too.  A plan is waited
+        for where they could not begin without."""
+        frontier = self.frontier
+        if not frontier.options.in_order:
+            more, left = self.options.without_whole(), self.watch.left()
+            if planned is not None and may_begin(self.rest, more, left) > may_begin(self.rest, self.options, left):
+                wait_for(planned, self.watch.share(PLANNING_SHARE))
+            if planned is None or (planned.done() and planned.result() is None):
+                frontier.options = more
+        return frontier.options
 
     def _plan_of_whole(self, crew: Crew) -> Job[WholeSum | None] | None:
         """How to sum all of the model, if that may be done; a sum that takes a moment is done at once, and else the

@@ -19,6 +19,7 @@ from clampz.elimination.cost import WITH_MARGINALS
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.results import Estimate
+from clampz.signature import is_small
 from clampz.solution import Found, Solution
 from clampz.summing.plans import ExactCost
 from clampz.wording import counted
@@ -46,7 +47,8 @@ def bracketed(
     if bracket.stopped_by == "exact" and -math.inf < upper <= lower + ROUNDING:
         return _closed(model, cost, f"{why}, so clamping closes the bracket ({leaves})", run, below, first, bracket)
     above = None
-    if -math.inf in (below.lower, upper) or (bracket.num_leaves == 1 and upper - lower > NARROW):
+    wanted = -math.inf in (below.lower, upper) or (bracket.num_leaves == 1 and upper - lower > NARROW)
+    if wanted and (is_small(model) or run.watch.left()):
         # a model too large to be clamped in this time: optimized edge weights are the better upper bound
         above = run.by(trw, model, TRW_SHARE, edge_weights="optimized")
         upper = min(upper, above.upper)

@@ -66,6 +66,8 @@ def clamped(
     selector is the same whatever is clamped, and for Bethe on mixed models.
     """
     seconds = run.watch.left(share)
+    if k is None and not seconds:
+        return found
     patient = affordable(found, seconds, tries=len(selectors()))
     enough = patient >= (PATIENT_CLAMPS if k is None else k)
     chosen = select or (PATIENT if enough else QUICK)

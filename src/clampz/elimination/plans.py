@@ -94,8 +94,8 @@ class Scopes(NamedTuple):
         for size in range(2, int(arity.max(initial=0)) + 1):
             members = self.variables[self.start[:-1][arity == size][:, None] + np.arange(size)]
             for a in range(size):
-                pairs.extend(members[:, [a, b]] for b in range(a + 1, size))
-        found = np.concatenate(pairs)
+                pairs.extend(members if size == 2 else members[:, [a, b]] for b in range(a + 1, size))
+        found = pairs[-1] if len(pairs) == 2 else np.concatenate(pairs)
         if not (found[:, 0] < found[:, 1]).all():
             found.sort(axis=1)
         keys = found[:, 0] * n + found[:, 1]

@@ -54,7 +54,7 @@ class Heuristic:
 def heuristic(model: Model, watch: Watch, share: float, structure: Structure) -> Heuristic:
     """The best bound that a structure gives in a share of the usual evaluations; Overdue where the watch is over before
     there is one."""
-    tables = Tables.of(model, structure)
+    tables = Tables.of(model, structure, watch)
     main = np.full(model.num_variables, -1, dtype=np.int64)
     theta, size = tables.lane(model.unary.flat, main, watch)
     num_shifts, work = tables.num_shift_entries, tables.new_pass()

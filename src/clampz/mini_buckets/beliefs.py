@@ -13,8 +13,8 @@ from clampz.watch import UNLIMITED, Overdue, Watch
 
 # Below it is what is impossible: exponentials stop short of 0.
 LEAST_BELIEF = 1e-300
-# Draws that losses are averaged over.
-NUM_DRAWS = 32
+# Draws that losses are averaged over; on large models as many as take so many random numbers, and one at least.
+NUM_DRAWS, MOST_NUMBERS = 32, 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,7 @@ def _losses(state: State, work: Pass, num_draws: int, seed: int, watch: Watch) -
     states, log_q = np.zeros((n, 1), dtype=np.int32), np.empty(1)
     most = int(tables.model.num_states.max(initial=1))
     done = 0
+    num_draws = max(1, min(num_draws, MOST_NUMBERS // max(n, 1)))
     while done < num_draws and not (done and watch.must_stop()):
         numbers = rng.random((n, 1))
         mini_buckets_draws.draw(

@@ -10,16 +10,19 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clampz._kernels import mini_buckets_passes as passes
 from clampz._kernels import mini_buckets_steps
 from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MATCHED, NOTHING, STOPPED, ZEROS, Pass
-from clampz.mini_buckets.tables import MEMORY, Tables
+from clampz.mini_buckets.structure import num_remembered
+from clampz.mini_buckets.tables import Tables
 from clampz.numerics import EPS, Floats, Integers
 from clampz.watch import UNLIMITED, Watch, run_on
 from clampz.workers import Workers
 
 Side = Literal["upper", "lower"]
+HalfFloats = NDArray[np.float32]
 
 # The share of the promised fall that is enough, and what a step that falls short is cut to.
 SUFFICIENT, CUT = 1e-4, 0.3
@@ -63,9 +66,9 @@ class State:
     settled: bool = False
     residual: float = math.inf
     gradient: Floats | None = None
-    _steps: Floats = field(default_factory=lambda: np.empty((MEMORY, 0)))
-    _changes: Floats = field(default_factory=lambda: np.empty((MEMORY, 0)))
-    _curvature: Floats = field(default_factory=lambda: np.ones(MEMORY))
+    _steps: HalfFloats = field(default_factory=lambda: _remembered(0))
+    _changes: HalfFloats = field(default_factory=lambda: _remembered(0))
+    _curvature: Floats = field(default_factory=lambda: np.ones(0))
     _newest: int = -1
     _num_kept: int = 0
 
@@ -165,7 +168,7 @@ def optimise(
                 return
             if not turn_back(state, moved, work, there, watch):
                 return
-            _remember(state, moved - state.x, there - state.gradient)
+            _remember(state, moved, there)
             state.x, moved = moved, state.x
             state.gradient, there = there, state.gradient
             state.value = found.value
@@ -193,7 +196,8 @@ def _begin(state: State, work: Pass, watch: Watch) -> bool:
     state.matching = AS_THEY_ARE
     state.value, state.gradient = found.value, gradient
     state.residual = math.sqrt(mini_buckets_steps.product(gradient, gradient))
-    state._steps, state._changes = np.empty((MEMORY, len(gradient))), np.empty((MEMORY, len(gradient)))
+    state._steps, state._changes = _remembered(len(gradient)), _remembered(len(gradient))
+    state._curvature = np.ones(len(state._steps))
     return True
 
 
@@ -244,10 +248,18 @@ def _expected(state: State) -> float:
     return SECONDS_PER_ENTRY * len(state.theta) + SECONDS_PER_CLIQUE * len(state.size)
 
 
-def _remember(state: State, step: Floats, change: Floats) -> None:
-    """A step, and how the gradient changed."""
-    at = (state._newest + 1) % MEMORY
-    curvature = mini_buckets_steps.product(step, change)
-    if curvature > 1e-14 * mini_buckets_steps.product(change, change) > 0.0:
-        state._steps[at], state._changes[at], state._curvature[at] = step, change, curvature
-        state._newest, state._num_kept = at, min(state._num_kept + 1, MEMORY)
+def _remembered(size: int) -> HalfFloats:
+    """Room for what is remembered of steps; what is not written to yet takes no memory."""
+    return np.empty((num_remembered(size), size), dtype=np.float32)
+
+
+def _remember(state: State, moved: Floats, there: Floats) -> None:
+    """The step to where the gradient is `there`, and how it changed, unless that says nothing of the curvature."""
+    assert state.gradient is not None
+    most = len(state._steps)
+    at = (state._newest + 1) % most
+    state._num_kept = min(state._num_kept, most - 1)  # the oldest makes room
+    step, change = state._steps[at], state._changes[at]
+    curvature, square = mini_buckets_steps.fill_step(state.x, moved, state.gradient, there, step, change)
+    if math.inf > curvature > 1e-14 * square > 0.0:
+        state._curvature[at], state._newest, state._num_kept = curvature, at, state._num_kept + 1

@@ -7,6 +7,7 @@ next of its variables.  A bucket with one clique is summed exactly; cliques of o
 variables that they share, and shifts between them make up for that.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,15 +34,26 @@ COUNTING_WORK = 2**21
 ENDLESS = 2**62
 # At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
 SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
-# Seconds that building a structure and its tables takes for each variable, about; and entries of these, about, for each
-# variable and each entry that the limit allows.
-BUILDING_SECONDS, ENTRIES_PER_LIMIT = 1.2e-5, 0.25
+# Seconds that building a structure and its tables takes for each variable, about.
+BUILDING_SECONDS = 3.2e-6
+# Entries of all tables for each variable, about, at a limit: a number times a power of it, since larger tables are
+# fewer (grids of two states, 2^3 to 2^16).
+ENTRIES, POWER_OF_LIMIT = 4.0, 0.7
 # Pairs that chance adds at most where nobody says how many.
 NOISE = 1.0
-# Words of eight bytes that bounds take at most: for each lane, per entry of a table (values, beliefs, and twice its
-# message, half as large unless the variable has one state) and per shift and weight (what a descent remembers of its
-# steps); and for all lanes, per clique (links and strides), beside the structure's own.
-PER_ENTRY, PER_SHIFT, PER_CLIQUE = 3, 36, 64
+# Steps remembered by a state that is optimised, in numbers of four bytes; and of so many shifts and weights, which are
+# not optimised for long (upper bounds on 200 x 200 after 10 to 80 evaluations: within 0.003%).
+MEMORY, MEMORY_OF_MANY, MANY_NUMBERS = 10, 5, 2**20
+# Entries of all cliques up to which what lanes have in common is kept for the next lane; more are laid out anew for
+# each, which takes less than an evaluation.
+KEPT_ENTRIES = 2**22
+# Bytes, beside the structure's own.  For all lanes: of a clique, where its tables, links and strides are, and how often
+# it is rounded; of a link, what it is; of an axis of either, states or a stride.
+PER_CLIQUE, PER_LINK, PER_AXIS = 40, 5, 4
+# Of a lane, for an entry of its tables, and for a shift or weight where it stands, the gradient, and each step that is
+# remembered.  Of one at work, for an entry beliefs and twice its message, half as large unless the variable has one
+# state; for a shift or weight where it might go; and for a clique what a pass says of it.
+LANE_ENTRY, LANE_NUMBER, PER_STEP, WORK_ENTRY, WORK_NUMBER, WORK_CLIQUE = 8, 16, 8, 16, 24, 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,15 +204,22 @@ class Structure:
         """Entries of all shifts."""
         return int(self.shift_start[-1])
 
-    def num_bytes(self, lanes: int = 1) -> int:
-        """Memory that bounds with this structure take at most, for so many lanes at once, with what they share."""
-        lane = PER_ENTRY * self.num_entries + PER_SHIFT * (self.num_shifted + self.num_cliques)
-        shared = self.num_entries + PER_CLIQUE * self.num_cliques
-        return 4 * self._index_bytes + 8 * (shared + lanes * lane)
+    def num_bytes(self, lanes: int = 1, at_once: int = 1) -> int:
+        """Memory that so many lanes, or sides of lanes, take with this structure, some of them at work at once."""
+        numbers = self.num_shifted + self.num_cliques
+        lane = LANE_ENTRY * self.num_entries + 8 * len(self.order)
+        lane += (LANE_NUMBER + PER_STEP * num_remembered(numbers)) * numbers
+        work = WORK_ENTRY * self.num_entries + WORK_NUMBER * numbers + WORK_CLIQUE * self.num_cliques
+        return self._shared_bytes + lanes * lane + at_once * work
 
     @cached_property
-    def _index_bytes(self) -> int:
-        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+    def _shared_bytes(self) -> int:
+        """The structure, and what tables add to it."""
+        own = sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+        arity, linked = np.diff(self.scope_start), (self.parent[self.parent >= 0], self.pair_left, self.pair_right)
+        num_links, num_strides = sum(map(len, linked)), sum(int(arity[cliques].sum()) for cliques in linked)
+        tables = PER_CLIQUE * self.num_cliques + PER_LINK * num_links + PER_AXIS * (num_strides + len(self.scope))
+        return own + tables + (LANE_ENTRY * self.num_entries if self.num_entries <= KEPT_ENTRIES else 0)
 
 
 def _scopes(model: Model) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -222,6 +241,21 @@ def _check_bytes(num_bytes: float, allowed: int, limit: int, more: str = "") -> 
             width=limit.bit_length() - 1,
             num_bytes=int(num_bytes),
         )
+
+
+def num_remembered(numbers: int) -> int:
+    """Steps that are remembered of so many shifts and weights."""
+    return MEMORY if numbers < MANY_NUMBERS else MEMORY_OF_MANY
+
+
+def entries_per_variable(limit: float) -> float:
+    """Of all tables, about, at a limit."""
+    return ENTRIES * math.pow(limit, POWER_OF_LIMIT)
+
+
+def limit_of_entries(entries: float) -> float:
+    """The limit at which tables have so many entries for each variable, about."""
+    return math.pow(max(entries, 0.0) / ENTRIES, 1.0 / POWER_OF_LIMIT)
 
 
 def building_seconds(model: Model) -> float:

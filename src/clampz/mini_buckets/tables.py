@@ -1,25 +1,25 @@
 """A structure and a model's tables as the kernels want them; what all lanes share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import mini_buckets_links, mini_buckets_setup
-from clampz._kernels.mini_buckets_layout import ADDED, MESSAGE, SUBTRACTED, CliqueLayout, Pass
-from clampz.mini_buckets.structure import Structure
+from clampz._kernels.mini_buckets_layout import CliqueLayout, Pass, Places
+from clampz.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model.model import Model
-from clampz.model.tables import offsets, ranges, read_only
+from clampz.model.tables import offsets, read_only
 from clampz.numerics import Floats, Integers
-from clampz.watch import UNLIMITED, Watch
+from clampz.watch import UNLIMITED, Overdue, Watch, run_on
 
 # Entries that the innermost loops run over: in the first cache with what they are added to.
 BLOCK = 256
 # Entries that are copied between two looks at the clock.
 PIECE = 2**20
-# Steps remembered by a state that is optimised.
-MEMORY = 10
+# Seconds that adding a table of the model's takes, or a link; more where tables are large.
+SECONDS_PER_TABLE = 1e-7
 # Roundings of a clique's table beside one for each table that is added up in it.
 MORE_ROUNDINGS = 8.0
 
@@ -30,10 +30,6 @@ class Tables:
 
     Attributes
     ----------
-    theta
-        The cliques' tables end to end, unary tables left out.
-    size
-        (C,) what the absolute terms of each add up to at most.
     roundings
         (C,) of each clique's table, with unary tables, messages and shifts.
     """
@@ -41,34 +37,76 @@ class Tables:
     model: Model
     structure: Structure
     layout: CliqueLayout
-    theta: Floats
-    size: Floats
     roundings: Floats
+    _kept: tuple[Floats, Floats] | None = None
 
     @classmethod
-    def of(cls, model: Model, structure: Structure) -> "Tables":
-        layout = _layout(structure, model.num_states)
-        theta, size = np.zeros(int(layout.table_start[-1])), np.zeros(len(layout.parent))
-        scratch = _scratch(layout)
-        for clique, scope_start, variables, start, flat in _edges_and_factors(model, structure):
-            _add(structure, model, clique, scope_start, variables, start, flat, theta, size, scratch)
-        added = np.concatenate([structure.unary_clique, structure.edge_clique, structure.factor_clique])
-        num_tables = np.bincount(added, minlength=len(size)) + np.diff(layout.link_start)
-        return cls(model, structure, layout, theta, size, num_tables.astype(np.float64) + MORE_ROUNDINGS)
+    def of(cls, model: Model, structure: Structure, watch: Watch = UNLIMITED) -> "Tables":
+        """Laid out; Overdue where the watch is over first."""
+        layout = _layout(structure, model.num_states, watch)
+        num_tables = np.diff(layout.link_start)
+        for cliques in (structure.unary_clique, structure.edge_clique, structure.factor_clique):
+            num_tables += np.bincount(cliques, minlength=len(num_tables))
+        tables = cls(model, structure, layout, num_tables + MORE_ROUNDINGS)
+        if structure.num_entries > KEPT_ENTRIES:
+            return tables
+        return replace(tables, _kept=tables._of_edges_and_factors(watch))
 
     def lane(self, unary: Floats, main: Integers, watch: Watch = UNLIMITED) -> tuple[Floats, Floats]:
-        """theta and size of the lane with these unary tables, its own to write into; for a lower bound with these main
-        cliques, or for an upper one (-1).  Overdue where the watch is over first."""
-        theta, size = _copied(self.theta, watch), self.size.copy()
+        """theta and size of the lane with these unary tables, its own to write into: the cliques' tables end to end,
+        and (C,) what the absolute terms of each add up to at most; for a lower bound with these main cliques, or for an
+        upper one (-1).  Overdue where the watch is over first."""
+        if self._kept is None:
+            theta, size = self._of_edges_and_factors(watch)
+        else:
+            theta, size = _copied(self._kept[0], watch), self._kept[1].copy()
         unary, n = _closed(unary), self.model.num_variables
         one, start = np.arange(n + 1), _closed(self.model.unary.start)
-        clique, scratch = self.structure.unary_clique, _scratch(self.layout)
-        _add(self.structure, self.model, clique, one, one[:n], start, unary, theta, size, scratch)
+        self._add(self.structure.unary_clique, one, one[:n], start, unary, theta, size, watch)
         structure = self.structure
         mini_buckets_setup.rule_out(
             unary, start, structure.order, structure.bucket_start, structure.table_start, main, theta
         )
         return theta, size
+
+    def _of_edges_and_factors(self, watch: Watch) -> tuple[Floats, Floats]:
+        """theta and size, unary tables left out."""
+        theta, size = np.zeros(self.structure.num_entries), np.zeros(self.structure.num_cliques)
+        for tables in _edges_and_factors(self.model, self.structure):
+            self._add(*tables, theta, size, watch)
+        return theta, size
+
+    def _add(
+        self,
+        clique: Integers,
+        scope_start: Integers,
+        variables: Integers,
+        start: Integers,
+        flat: Floats,
+        theta: Floats,
+        size: Floats,
+        watch: Watch,
+    ) -> None:
+        """Tables of the model to those of the cliques."""
+        done = run_on(
+            watch,
+            SECONDS_PER_TABLE * len(clique),
+            mini_buckets_setup.add_tables,
+            clique,
+            _closed(scope_start),
+            _closed(variables),
+            _closed(start),
+            _closed(flat),
+            _closed(self.model.num_states),
+            self.structure.scope_start,
+            self.structure.scope,
+            self.structure.table_start,
+            theta,
+            size,
+            _scratch(self.layout),
+        )
+        if not done:
+            raise Overdue
 
     def marginals(self, beliefs: Floats) -> tuple[Floats, Floats]:
         """Those of the model's edges and of its larger factors, each from the beliefs of the clique that it is in."""
@@ -100,32 +138,16 @@ class Tables:
         """Room for the passes over one lane."""
         num_cliques, num_message = len(self.layout.parent), int(self.layout.message_start[-1])
         return Pass(
-            table=np.empty_like(self.theta),
+            table=np.empty(self.structure.num_entries),
             message=np.empty(num_message),
             entropy=np.empty(num_message),
             peak=np.zeros(num_cliques),
             spread=np.zeros(num_cliques),
             weight=np.ones(num_cliques),
             clique_entropy=np.zeros(num_cliques),
+            shift_size=np.zeros(len(self.layout.shift_start) - 1),
             scratch=_scratch(self.layout),
         )
-
-
-def num_bytes(structure: Structure, num_states: Integers, num_lanes: int, num_at_once: int) -> int:
-    """What so many states (sides of lanes) of a structure take, some of them at work at once, before any of it is
-    taken."""
-    num_cliques, num_entries = len(structure.parent), int(structure.table_start[-1])
-    sizes = np.diff(structure.table_start)
-    num_message = int((sizes // num_states[structure.scope[structure.scope_start[:-1]]]).sum())
-    num_numbers = int(structure.shift_start[-1]) + num_cliques
-    arity = np.diff(structure.scope_start)
-    children = structure.parent[structure.parent >= 0]
-    num_strides = int(sum(arity[of].sum() for of in (children, structure.pair_left, structure.pair_right)))
-    num_links = len(children) + 2 * len(structure.pair_left)
-    shared = num_entries + 2 * num_strides + 12 * num_links + len(structure.scope) + 6 * num_cliques
-    lane = num_entries + (2 * MEMORY + 2) * num_numbers + num_cliques + len(structure.order)
-    at_work = num_entries + 2 * num_message + 3 * num_numbers + 4 * num_cliques
-    return 8 * (shared + num_lanes * lane + num_at_once * at_work)
 
 
 def has_zeros(model: Model) -> bool:
@@ -143,34 +165,6 @@ def _edges_and_factors(
         (structure.edge_clique, pairs, edges, model.pairwise.start, model.pairwise.flat),
         (structure.factor_clique, factors.scope_start, factors.variables, factors.start, factors.flat),
     ]
-
-
-def _add(
-    structure: Structure,
-    model: Model,
-    clique: Integers,
-    scope_start: Integers,
-    variables: Integers,
-    start: Integers,
-    flat: Floats,
-    theta: Floats,
-    size: Floats,
-    scratch: mini_buckets_links.LinkScratch,
-) -> None:
-    mini_buckets_setup.add_tables(
-        clique,
-        _closed(scope_start),
-        _closed(variables),
-        _closed(start),
-        _closed(flat),
-        _closed(model.num_states),
-        structure.scope_start,
-        structure.scope,
-        structure.table_start,
-        theta,
-        size,
-        scratch,
-    )
 
 
 def _closed(array: NDArray[Any]) -> NDArray[Any]:
@@ -196,62 +190,68 @@ def _scratch(layout: CliqueLayout) -> mini_buckets_links.LinkScratch:
         block=np.zeros(block),
         places=np.zeros(block, dtype=np.uint64),
         total=np.zeros(BLOCK),
+        own=np.zeros((2, most_axes), dtype=layout.sizes.dtype),
+        shift=np.zeros((3, int(np.diff(layout.shift_start).max(initial=0)))),
     )
 
 
-def _layout(structure: Structure, num_states: Integers) -> CliqueLayout:
+def _layout(structure: Structure, num_states: Integers, watch: Watch) -> CliqueLayout:
     """Links of every clique, messages of its children first, then shifts in the order of their numbers."""
-    num_cliques, num_pairs = len(structure.parent), len(structure.pair_left)
-    arity = np.diff(structure.scope_start)
-    sizes = num_states[structure.scope]
-    message_size = np.diff(structure.table_start) // sizes[structure.scope_start[:-1]]
-    children = np.flatnonzero(structure.parent >= 0)
-    pairs = np.arange(num_pairs)
-    clique = np.concatenate([structure.parent[children], structure.pair_left, structure.pair_right])
-    kind = np.repeat([MESSAGE, ADDED, SUBTRACTED], [len(children), num_pairs, num_pairs])
-    link_of = np.concatenate([children, pairs, pairs])
-    small_begin = np.concatenate(
-        [structure.scope_start[children] + 1, *[len(structure.scope) + structure.pair_scope_start[:-1]] * 2]
+    num_cliques, parent = len(structure.parent), structure.parent
+    small = _places(structure)
+    sizes: Places = num_states[structure.scope].astype(small)
+    start = np.zeros(num_cliques + 1, dtype=np.int64)
+    for cliques in (parent[parent >= 0], structure.pair_left, structure.pair_right):
+        start[1:] += np.bincount(cliques, minlength=num_cliques)
+    stride_start = offsets(start[1:] * np.diff(structure.scope_start))
+    np.cumsum(start, out=start)
+    watch.check_stop()
+    links = mini_buckets_setup.Links(
+        start[:-1].copy(),
+        start,
+        np.empty(start[-1], dtype=np.int8),
+        np.empty(start[-1], dtype=small),
+        stride_start,
+        np.empty(stride_start[-1], dtype=small),
     )
-    small_arity = np.concatenate([arity[children] - 1, *[np.diff(structure.pair_scope_start)] * 2])
-    by_clique = np.argsort(clique, kind="stable")
-    clique, kind, link_of = clique[by_clique], kind[by_clique], link_of[by_clique]
-    small = np.concatenate([structure.scope, structure.pair_scope])
-    small = small[ranges(small_begin[by_clique], small_arity[by_clique])]
-    stride_start = offsets(arity[clique])
-    strides = np.empty(stride_start[-1], dtype=np.int64)
-    strange = mini_buckets_setup.fill_strides(
-        clique,
-        offsets(small_arity[by_clique]),
-        small,
-        num_states,
+    strange = run_on(
+        watch,
+        SECONDS_PER_TABLE * len(links.of),
+        mini_buckets_setup.fill_links,
+        parent,
+        structure.pair_left,
+        structure.pair_right,
+        structure.pair_scope_start,
+        structure.pair_scope,
+        _closed(num_states),
         structure.scope_start,
         structure.scope,
-        stride_start,
-        strides,
+        links,
     )
+    if strange < -1:
+        raise Overdue
     if strange >= 0:
-        raise AssertionError(f"clique {clique[strange]} lacks a variable of what is added to it")
-    pair_links = np.empty((num_pairs, 2), dtype=np.int64)
-    for side, sign in enumerate((ADDED, SUBTRACTED)):
-        links = np.flatnonzero(kind == sign)
-        pair_links[link_of[links], side] = links
-    bucket = np.repeat(np.arange(len(structure.order)), np.diff(structure.bucket_start))
-    bucket_of_pair = bucket[structure.pair_left]
+        raise AssertionError(f"clique {strange} lacks a variable of what is added to it")
     return CliqueLayout(
         bucket_start=structure.bucket_start,
-        pair_start=offsets(np.bincount(bucket_of_pair, minlength=len(structure.order))),
-        pairs=np.argsort(bucket_of_pair, kind="stable"),
+        pair_start=np.searchsorted(structure.pair_left, structure.bucket_start),
         scope_start=structure.scope_start,
         sizes=sizes,
         table_start=structure.table_start,
-        message_start=offsets(message_size),
-        parent=structure.parent,
-        link_start=offsets(np.bincount(clique, minlength=num_cliques)),
-        link_kind=kind,
-        link_of=link_of,
+        message_start=offsets(np.diff(structure.table_start) // sizes[structure.scope_start[:-1]]),
+        parent=parent,
+        link_start=start,
+        link_kind=links.kind,
+        link_of=links.of,
         stride_start=stride_start,
-        strides=strides,
-        pair_links=pair_links,
+        strides=links.strides,
+        pair_left=structure.pair_left,
+        pair_right=structure.pair_right,
         shift_start=structure.shift_start,
     )
+
+
+def _places(structure: Structure) -> Any:
+    """Whole numbers that places in one table, cliques and shifts fit in."""
+    largest = max(int(np.diff(structure.table_start).max(initial=0)), len(structure.parent), len(structure.pair_left))
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64

@@ -15,7 +15,7 @@ from clampz.elimination.plans import Scopes
 from clampz.errors import TooWideError
 from clampz.mini_buckets.descent import SECONDS_PER_CLIQUE, SECONDS_PER_ENTRY, State, optimise, optimise_lanes
 from clampz.mini_buckets.proposals import Draws, Proposal, States
-from clampz.mini_buckets.structure import ENDLESS, ENTRIES_PER_LIMIT, Structure, building_seconds
+from clampz.mini_buckets.structure import ENDLESS, Structure, building_seconds, limit_of_entries
 from clampz.mini_buckets.tables import Tables
 from clampz.model import Model
 from clampz.options import bytes_in_words
@@ -163,7 +163,7 @@ def _largest_limit(model: Model, allowed: int, worth: float) -> int:
     """The largest limit that so many bytes and seconds allow, about."""
     num_passes = 2 * (NUM_STRUCTURES * FIRST_EVALUATIONS + MOST_EVALUATIONS)
     entries = min(worth / (num_passes * SECONDS_PER_ENTRY), allowed / ENTRY_BYTES)
-    most = entries / (ENTRIES_PER_LIMIT * max(1, model.num_variables))
+    most = limit_of_entries(entries / max(1, model.num_variables))
     return 1 << int(math.log2(min(max(most, SMALLEST_LIMIT), LARGEST_LIMIT)))
 
 

@@ -74,13 +74,15 @@ class SumPlan:
         engine: str = "auto",
         room: int | str | None = None,
         watch: Watch | None = None,
+        needed: bool = True,
     ) -> "SumPlan":
         """A sum of a moment is planned as the batch is.  Otherwise it is simplified first, if there is `room` for that;
         a single lane that is a planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of`
-        does."""
+        does, and Overdue as soon as the watch is over where a plan is not `needed` for an answer."""
+        check = _check_overdue if needed else _check_stop
         if _is_quick(batch, watch) and engine != "planar":
             return cls(batch, None, ExactPlan.of(batch, memory, marginals=marginals, watch=watch), marginals)
-        _check_overdue(watch)
+        check(watch)
         planar = None
         if engine != "elimination" and batch.num_lanes == 1:
             try:
@@ -95,12 +97,12 @@ class SumPlan:
         if engine == "planar" and planar is not None:
             return planar
         simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch))
-        _check_overdue(watch)
+        check(watch)
         hopeless = marginals and math.isinf(sum_entries(possible_scopes(simpler.batch), HOPELESS_ENTRIES, watch))
-        _check_overdue(watch)
+        check(watch)
         ways, too_wide = cls._in_parts(simpler, [], memory, room, watch) if hopeless else [], None
         if not ways:
-            _check_overdue(watch)
+            check(watch)
             try:
                 how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
                 ways = [cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)]
@@ -317,7 +319,7 @@ def exact_cost(
     2
     """
     try:
-        plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, watch=watch)
+        plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, watch=watch, needed=False)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
     except Overdue:
@@ -344,6 +346,12 @@ def _check_overdue(watch: Watch | None) -> None:
     """Between the stages of a plan, each of which looks at all of the model."""
     if watch is not None:
         watch.check_overdue()
+
+
+def _check_stop(watch: Watch | None) -> None:
+    """The same, where there is an answer without the plan."""
+    if watch is not None:
+        watch.check_stop()
 
 
 def _planar(batch: Batch, plan: PlanarPlan, options: ExactOptions, watch: Watch) -> Estimates:
