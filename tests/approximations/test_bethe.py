@@ -153,6 +153,14 @@ def test_only_what_comes_closer_to_what_is_known_ends_there(offs, ends):
     assert leaving.to_known.tolist() == left.tolist() == [ends]
 
 
+@pytest.mark.parametrize("side", [3, 14])  # starts together, and one after another
+def test_a_lane_is_solved_alike_in_any_batch(side):
+    model = cz.generators.grid(side, side, weights=(0, 4), rng=3)
+    sets = [{}, {0: 1}, {4: 0}]
+    for lane, alone in zip(cz.bethe(model, evidence=sets), (cz.bethe(model, evidence=e) for e in sets), strict=True):
+        assert lane.num_iter == alone.num_iter and lane.log_z == pytest.approx(alone.log_z, abs=EXACT)
+
+
 def test_a_forest_has_one_start(monkeypatch):
     assert len(sweeps(monkeypatch, cz.generators.grid(1, 5, toroidal=False, rng=0))[1]) == 1
 

@@ -46,8 +46,8 @@ FIELD_SHARE = 0.25
 FIELD_VALUES = 1 << 17
 # Nats that the value may fall in belief propagation before it is taken to have left the double loop's optimum.
 LOST = 0.01
-# Messages (times lanes) up to which all starts are solved together: sweeps take less time there than what is around
-# them.  On larger models starts would gain nothing as lanes, and one after another they can end where earlier ones did.
+# Messages of a model up to which starts are solved together: sweeps take less time there than what is around them.  On
+# larger models starts would gain nothing as lanes, and one after another they can end where earlier ones did.
 TOGETHER = 1 << 9
 # A lane whose beliefs are all within this of those that an earlier start ended with, and come closer, will end there
 # too; those that move away are leaving a fixed point that is no optimum, as the uniform one may be.
@@ -116,7 +116,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
         certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
         inertia: tuple[Any, ...] = (gentle, None, gentle, certain, certain, certain)
 
-        together = single.point.size <= TOGETHER
+        together = len(single.point) <= TOGETHER  # of the model alone: a lane is solved alike in any batch
         known: list[Floats] = []  # (S, B) beliefs that earlier starts converged to
 
         def run(block: MessageLanes, numbers: Integers) -> Endings:
@@ -167,7 +167,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
             solve,
             lambda ending: _merit(ending, batch.num_lanes),
             watch,
-            at_once=len(starts) if together else 1,
+            at_once=None if together else 1,
         )
     estimates = single.estimates("bethe", batch, options, best, ones, log_z=best.value)
     if not balanced:
@@ -196,7 +196,7 @@ def _starts(
     rng = np.random.default_rng(options.seed)
 
     def from_mean_field() -> Floats:
-        most = max(1, FIELD_VALUES // max(1, batch.unary.size))
+        most = max(1, FIELD_VALUES // max(1, len(batch.unary)))
         field = MeanFieldOptions(max_iter=options.max_iter, threads=options.threads, seed=options.seed)
         field = replace(field, num_starts=min(field.num_starts, most))
         found = mean_field.solve(batch, field, within=watch.share(FIELD_SHARE))
