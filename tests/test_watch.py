@@ -162,9 +162,10 @@ def test_progress_grows(method):
     estimate = cz.methods()[method](HARD, tol=0.0, max_iter=60, threads=1, progress=seen.append)
     assert all(isinstance(p, cz.Progress) and p.method == method for p in seen)
     counts = [p.num_iter for p in seen]
-    assert counts[0] == 1 and estimate.num_iter <= counts[-1] <= 60
-    assert counts[-1] == 60 or method == "mean_field"  # which may stop gaining, to the last digit
-    assert all(a < b for a, b in itertools.pairwise(counts))
+    assert counts[0] == 1 and estimate.num_iter <= max(counts) <= 60
+    assert max(counts) == 60 or method == "mean_field"  # which may stop gaining, to the last digit
+    if method != "bethe":  # whose starts come to the next loop when each of them is ready for it
+        assert all(a < b for a, b in itertools.pairwise(counts))
     assert all(0 <= p.num_finished <= p.num_lanes and p.residual >= 0 and np.isfinite(p.log_z) for p in seen)
     assert [p.seconds for p in seen] == sorted(p.seconds for p in seen)
     assert seen[-1].num_finished == seen[-1].num_lanes

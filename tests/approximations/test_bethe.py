@@ -1,6 +1,9 @@
 """Bethe: the double loop against its slow twin, several starts, evidence, hard zeros and extreme
 weights."""
 
+import importlib
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from clampz.workers import Workers
 from naive import NaiveMessages, naive_bethe, naive_objective
 from random_models import as_general, random_binary, random_edges, random_tables
 
+bethe_module = importlib.import_module("clampz.approximations.bethe")
 EXACT = 1e-10
 CONVERGED = 1e-6
 TIGHT = {"tol": 1e-8, "max_iter": 50_000}
@@ -113,6 +117,52 @@ def test_more_starts_never_lower_the_value():
         model = random_binary(rng, 9, random_edges(rng, 9, 0.6), 8.0)
         few, many = (cz.bethe(model, num_starts=k, **TIGHT) for k in (0, 6))
         assert few.converged and many.log_z >= few.log_z - CONVERGED
+
+
+def sweeps(monkeypatch, model, **options):
+    """How many sweeps each start takes."""
+    found, solve = [], bethe_module.solve_in_blocks
+
+    def counted(*arguments):
+        ending = solve(*arguments)
+        found.append(int(ending.num_iter[0]))
+        return ending
+
+    monkeypatch.setattr(bethe_module, "solve_in_blocks", counted)
+    estimate = cz.bethe(model, from_mean_field=False, **options)
+    monkeypatch.undo()
+    return estimate, found
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_a_start_that_comes_to_what_is_known_ends_there(monkeypatch, labels):
+    model = cz.generators.grid(12, 12, weights=(-1, 1), labels=labels, rng=0)
+    alone, (first,) = sweeps(monkeypatch, model, num_starts=0, **TIGHT)
+    together, (again, *others) = sweeps(monkeypatch, model, num_starts=2, **TIGHT)
+    assert again == first and len(others) == 2 and max(others) < first
+    assert together.log_z == alone.log_z
+
+
+@pytest.mark.parametrize(("offs", "ends"), [((0.001, 0.002, 0.004), False), ((0.02, 0.01), True), ((0.2, 0.1), False)])
+def test_only_what_comes_closer_to_what_is_known_ends_there(offs, ends):
+    """Uniform messages may be a fixed point and no optimum, and starts beside it leave it."""
+    leaving = bethe_module.Leaving(1, [np.full((2, 1), 0.5)], 1)
+    for sweeps_made, off in enumerate(offs, start=1):
+        lanes = SimpleNamespace(marginals=lambda off=off: np.array([[0.5 - off], [0.5 + off]]))
+        left = leaving(lanes, np.array([0]), np.array([0.1]), sweeps_made)
+    assert leaving.to_known.tolist() == left.tolist() == [ends]
+
+
+@pytest.mark.parametrize("side", [3, 14])  # starts together, and one after another
+def test_a_lane_is_solved_alike_in_any_batch(side):
+    model = cz.generators.grid(side, side, weights=(0, 4), rng=3)
+    sets = [{}, {0: 1}, {4: 0}]
+    for lane, alone in zip(cz.bethe(model, evidence=sets), (cz.bethe(model, evidence=e) for e in sets), strict=True):
+        assert lane.num_iter == alone.num_iter and lane.log_z == pytest.approx(alone.log_z, abs=EXACT)
+
+
+def test_a_forest_has_one_start(monkeypatch):
+    assert len(sweeps(monkeypatch, cz.generators.grid(1, 5, toroidal=False, rng=0))[1]) == 1
 
 
 def test_lies_between_mean_field_and_trw():

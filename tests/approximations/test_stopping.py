@@ -92,8 +92,8 @@ def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
     points = []
     solve = iteration.best_of_starts
 
-    def counted(starts, *rest):
-        return solve([lambda start=start: points.append(1) or start() for start in starts], *rest)
+    def counted(starts, *rest, **groups):
+        return solve([lambda start=start: points.append(1) or start() for start in starts], *rest, **groups)
 
     monkeypatch.setattr(f"clampz.approximations.{method}.best_of_starts", counted, raising=False)
     found = cz.methods()[method](GRID, time=0.0)

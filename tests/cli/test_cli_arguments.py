@@ -63,3 +63,11 @@ def test_another_seed_is_another_result(folder, capsys):
         for seed in ("0", "1", "1")
     ]
     assert found[0] != found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "said_by"), [(["solve", "m.uai", "--marginals"], "clampz solve"), (["--so"], "clampz")]
+)
+def test_what_a_command_does_not_know_it_says_itself(capsys, words, said_by):
+    assert run(*words) == exits.BAD_INPUT
+    assert capsys.readouterr().err == f"{said_by}: unrecognized arguments: {words[-1]} (see {said_by} --help)\n"

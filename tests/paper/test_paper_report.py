@@ -87,6 +87,10 @@ def test_every_figure_is_seen_by_a_claim():
     assert of_paper <= {name for claim in CLAIMS for name in claim.figures}
 
 
+def test_names_between_backticks_are_code():
+    assert pages.with_code("as `clamp` does, 1 < 2") == "as <code>clamp</code> does, 1 &lt; 2"
+
+
 def test_everything_is_escaped():
     hostile = '<script>alert("x")</script> & \'</td>'
     claim = Claim("theorem-1", hostile, hostile, lambda m: Verdict(hostile, False, hostile), ("lamp",))

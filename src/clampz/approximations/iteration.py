@@ -220,7 +220,7 @@ class Endings:
     def beside(self, other: "Endings") -> "Endings":
         """Each lane of this ending, followed by the same one of another."""
         pairs = {name: np.stack([mine, getattr(other, name)], axis=-1) for name, mine in vars(self).items()}
-        return Endings(**{name: pair.reshape(*pair.shape[:-2], -1) for name, pair in pairs.items()})
+        return Endings(**{name: pair.reshape(*pair.shape[:-2], 2 * len(self.value)) for name, pair in pairs.items()})
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
@@ -294,13 +294,15 @@ def best_of_starts(
     solve: Callable[[Floats], Endings],
     merit: Callable[[Endings], Floats],
     watch: Watch,
+    at_once: int | None = None,
 ) -> Endings:
     """Of each lane the ending with the highest merit of all that come of several starts, each of which makes a point
     (rows, lanes); `solve` is given every lane several times in a row.
 
-    Starts that are too large to be solved together are solved one group after another, until time is up.
+    Starts are solved one group after another, until time is up: so many `at_once`, or else as many as are not too large
+    together.
     """
-    at_once = max(1, STARTS_AT_ONCE // max(1, num_lanes * num_rows))
+    at_once = at_once or max(1, STARTS_AT_ONCE // max(1, num_lanes * num_rows))
     best: Endings | None = None
     for first in range(0, len(starts), at_once):
         if best is not None and watch.must_stop():

@@ -168,6 +168,13 @@ class MessageLanes(Lanes):
     def marginals(self) -> Floats:
         """(S, B) beliefs in the order of the variables."""
 
+    def beliefs_at(self, messages: Floats, rho: Floats) -> Floats:
+        """(S, B) the marginals that other messages lead to."""
+        there = self.take(np.arange(self.num_lanes))
+        there.point = messages
+        there.set_counting(rho)
+        return there.marginals()
+
     @abstractmethod
     def pairwise(self, lane: int) -> Floats:
         """Pairwise beliefs of a lane, laid out as the model's pairwise tables."""

@@ -101,7 +101,7 @@ def make_parser() -> Parser:
         epilog=f"example:\n  clampz solve model.uai --task MAR\n\n{EXIT_CODES}",
     )
     parser.add_argument("--version", action="version", version=f"clampz {__version__}")
-    parser.set_defaults(run=None, parser=parser)
+    parser.set_defaults(run=None, parser=parser, of_command=parser)
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
     for command in COMMANDS:
         command.add(commands)

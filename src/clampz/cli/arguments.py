@@ -34,6 +34,13 @@ class Parser(argparse.ArgumentParser):
         """Print help; argparse would pass over a file that cannot be written."""
         print(message, end="", file=file or sys.stderr, flush=True)
 
+    def parse_args(self, words: Sequence[str]) -> argparse.Namespace:  # type: ignore[override]
+        """The arguments of a command, which says itself what it does not know."""
+        args, unknown = self.parse_known_args(words)
+        if unknown:
+            args.of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return args
+
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
@@ -43,7 +50,7 @@ def add_command(
 ) -> Parser:
     """Declare a command."""
     parser: Parser = commands.add_parser(name, help=summary, description=description, epilog=f"examples:\n{examples}")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, of_command=parser)
     return parser
 
 

@@ -12,7 +12,7 @@ from clampz._kernels.jit import COMPILES
 from clampz.cli.arguments import add_command, add_out
 from clampz.cli.exits import OK, need
 from clampz.cli.outputs import check_picture_path, save_picture
-from clampz.cli.tables import new_table
+from clampz.cli.tables import new_table, show
 from clampz.model import Model
 from clampz.model.results import Estimate
 from clampz.watch import end_at_once, on_ctrl_c
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         save_picture(figure, args.out)
     out = Console(highlight=False, soft_wrap=True)
     out.print(f"A 7 x 7 spin glass: {model!r}\n")
-    out.print(table_of(runs), soft_wrap=False)
+    show(table_of(runs))
     lower, upper = max(run.estimate.lower for run in runs[1:]), min(run.estimate.upper for run in runs[1:])
     bethe = next(run.estimate for run in runs if run.estimate.method == "bethe")
     low, high = round_outward(lower, "lower", 4), round_outward(upper, "upper", 4)

@@ -11,6 +11,7 @@ from clampz.cli.outputs import called
 from clampz.model import Model
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 # Columns of what goes to a pipe or a file: more than any line has.
@@ -18,16 +19,29 @@ PIPE_WIDTH = 10_000
 
 
 def show(*what: Any) -> None:
-    """Print tables and texts: in colours and as wide as it is on a terminal, plain and without line breaks or blanks at
-    the end of lines elsewhere."""
+    """Print tables and texts: in colours on a terminal, without the columns that it has no place for; plain and without
+    line breaks or blanks at the end of lines elsewhere."""
     from rich.console import Console
 
     if sys.stdout.isatty():
-        Console(highlight=False).print(*what)
+        console = Console(highlight=False)
+        for item in what:
+            _drop_columns(item, console)
+        console.print(*what)
         return
     text = StringIO()
     Console(file=text, highlight=False, width=PIPE_WIDTH).print(*what)
     print("\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n")))
+
+
+def _drop_columns(table: Any, console: "Console") -> None:
+    """Leave out the last columns of a table that is too wide: cut to a digit each, all of them would say nothing."""
+    columns = getattr(table, "columns", [])
+    unlimited = console.options.update(width=PIPE_WIDTH)
+    while len(columns) > 2 and all(column.no_wrap for column in columns):
+        if console.measure(table, options=unlimited).maximum <= console.width:
+            break
+        columns.pop()
 
 
 def terminal_width() -> int:

@@ -4,6 +4,7 @@ The page needs nothing but itself: pictures are inside it, and there is no scrip
 is escaped.
 """
 
+import re
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -80,7 +81,7 @@ def _advice(advised: dict[str, list[Advice]]) -> str:
     items = "".join(
         f"<h3>{text(title)}</h3><ul>"
         + "".join(
-            f"<li><strong>{text(do)}</strong> {text(with_minus(because))} "
+            f"<li><strong>{with_code(do)}</strong> {text(with_minus(because))} "
             f"{f'<em>{text(paper)}</em>' if paper else ''}</li>"
             for do, because, paper in given
         )
@@ -88,6 +89,11 @@ def _advice(advised: dict[str, list[Advice]]) -> str:
         for title, given in advised.items()
     )
     return section("advice", "Advice", items or "<p>Needs runs of the paper’s families.</p>")
+
+
+def with_code(words: str) -> str:
+    """As text, with what is between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", text(words))
 
 
 def _verdict(verdict: Verdict) -> str:
