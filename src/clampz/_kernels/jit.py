@@ -127,6 +127,11 @@ def part_with(*liberties: str) -> Any:
     return lambda function: _linked(function, {*SAFE_MATH, *liberties}, **UNCOUNTED)
 
 
+def inline_with(*liberties: str) -> Any:
+    """The same for a function that disappears into its callers, whatever numbers these have."""
+    return lambda function: _linked(function, {*SAFE_MATH, *liberties}, forceinline=True, **UNCOUNTED)
+
+
 def inline(function: Any) -> Any:
     """Compile a function that disappears into the loops of the kernels that call it, and makes no arrays.
 

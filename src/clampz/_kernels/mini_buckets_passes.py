@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from clampz._kernels.jit import inline, kernel_in_place, part_with
+from clampz._kernels.jit import inline, inline_with, kernel_in_place, part_with
 from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MESSAGE, NOTHING, STOPPED
 from clampz._kernels.mini_buckets_links import add_to, sum_onto
 from clampz._kernels.mini_buckets_matching import match
@@ -192,7 +192,7 @@ def fill_weight_gradient(layout, t, main, lane, gradient):
             gradient[c] = -w[c] * (H[main] - H[c]) if c != main else 0.0
 
 
-@reducing
+@inline_with("reassoc", "nnan")
 def dot(a, b):
     total = 0.0
     for j in range(a.size):

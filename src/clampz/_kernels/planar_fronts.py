@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.jit import kernel, part
+from clampz._kernels.jit import inline, kernel, part
 from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, STOPPED, eliminate_front
 from clampz._kernels.simd_math import lost_in_sum
 
@@ -56,13 +56,11 @@ class KeptColumns(NamedTuple):
     columns: NDArray[np.float64]
 
 
-@part
-def _grown(array, size):
-    """The same, with room for more."""
-    more = np.empty(max(size, 2 * array.size), dtype=array.dtype)
+@inline
+def _copy(array, more):
+    """Into one with room for more."""
     for i in range(array.size):
         more[i] = array[i]
-    return more
 
 
 @part
@@ -254,7 +252,9 @@ def factorise(tree, matrix, shift, most, keep, flag):
                 top = left_first[last] + left_num[last] * (left_num[last] + 1) // 2
         num = f - done
         if half_top + num > left_half.size:
-            left_half = _grown(left_half, half_top + num)
+            more_half = np.empty(max(half_top + num, 2 * left_half.size), dtype=left_half.dtype)
+            _copy(left_half, more_half)
+            left_half = more_half
         if top + num * (num + 1) // 2 > left.shape[1]:
             room = 2 * (top + num * (num + 1) // 2)
             if 2 * size * size + 3 * room + columns.size > most:
@@ -278,7 +278,9 @@ def factorise(tree, matrix, shift, most, keep, flag):
         if keep:
             filled = kept_start[t]
             if filled + f > kept_half.size:
-                kept_half = _grown(kept_half, filled + f)
+                more_kept = np.empty(max(filled + f, 2 * kept_half.size), dtype=kept_half.dtype)
+                _copy(kept_half, more_kept)
+                kept_half = more_kept
             for i in range(f):
                 kept_half[filled + i] = half[i]
             kept_start[t + 1] = filled + f
@@ -289,7 +291,9 @@ def factorise(tree, matrix, shift, most, keep, flag):
                 if 2 * size * size + left.size + 3 * need > most:
                     status = OUT_OF_MEMORY
                     break
-                columns = _grown(columns, need)
+                more_columns = np.empty(max(need, 2 * columns.size))
+                _copy(columns, more_columns)
+                columns = more_columns
             for k in range(0, done, 2):
                 columns[filled] = F_high[k + 1, k]
                 filled += 1
@@ -370,7 +374,9 @@ def inverse_of_pairs(tree, num_half, kept, flag):
                 first = start[child] + kept.num_done[child]
                 num = start[child + 1] - first
                 if top + num * num > given.size:
-                    given = _grown(given, top + num * num)
+                    more = np.empty(max(top + num * num, 2 * given.size), dtype=given.dtype)
+                    _copy(given, more)
+                    given = more
                 for p in range(first, first + num):
                     for q in range(first, first + num):
                         given[top] = X[at[kept.half[p]], at[kept.half[q]]]
