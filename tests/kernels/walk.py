@@ -23,6 +23,7 @@ from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables
 from clampz.planar.sums import planar_sum
 from clampz.simplifying.call import simplify
+from clampz.simplifying.simplified import way_back
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.returning import Returning
 from clampz.watch import Watch
@@ -201,7 +202,7 @@ def walk_simplifications(name: str, model: cz.Model) -> None:
             found.states(np.zeros((2, found.model.num_variables), dtype=np.int64), rng=0)
     simpler = SimplerLanes.of(cz.Batch.of(model), marginals=False)
     if log_z > -np.inf and not simpler.simplified.is_trivial:
-        asked = [(v,) for v in simpler.simplified.way_back.lost.tolist()] + [tuple(range(min(2, model.num_variables)))]
+        asked = [(v,) for v in way_back(simpler.simplified).lost.tolist()] + [tuple(range(min(2, model.num_variables)))]
         returning = Returning(simpler, ExactPlan.of(simpler.batch, marginals=False), asked, None, Watch())
         for scope, table in zip(asked, returning.run(0, 1, Watch())[1], strict=True):
             assert np.allclose(table, cz.exact(model).joint(scope), atol=EXACT), (name, scope)

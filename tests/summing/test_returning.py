@@ -10,6 +10,7 @@ from clampz.elimination import growth
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.plans import ExactPlan
 from clampz.model.batch import Batch
+from clampz.simplifying.simplified import way_back
 from clampz.summing import plans, returning
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
@@ -41,7 +42,7 @@ def pace(request, monkeypatch):
 def asked_of(model, simplified, rng):
     """The lost variables, and scopes of up to three of any."""
     scopes = [tuple(rng.permutation(model.num_variables)[: rng.integers(1, 4)].tolist()) for _ in range(4)]
-    return [(v,) for v in simplified.way_back.lost.tolist()] + scopes
+    return [(v,) for v in way_back(simplified).lost.tolist()] + scopes
 
 
 @pytest.mark.parametrize("seed", range(80))

@@ -65,11 +65,6 @@ class Simplified(Shown):
         """Whether nothing could be done."""
         return self._back is None
 
-    @property
-    def way_back(self) -> WayBack:
-        """How what left comes back; of what was simplified at all."""
-        return self._checked()
-
     def bounds(self, lower: float, upper: float) -> tuple[float, float]:
         """Bounds on the original's log Z (or maximum) from those on the rest's."""
         if self.contradiction:
@@ -172,6 +167,11 @@ class Simplified(Shown):
     def __repr__(self) -> str:
         done = "; ".join(self.words) or "nothing to simplify"
         return f"Simplified({self.original!r} to {self.model!r}: {done})"
+
+
+def way_back(found: Simplified) -> WayBack:
+    """How what left comes back; of what was simplified at all."""
+    return found._checked()
 
 
 def unchanged(model: Model, operation: Operation) -> Simplified:

@@ -21,6 +21,7 @@ from clampz.options import bytes_in_words, memory_allowed
 from clampz.planar.ising import Unfit
 from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.planar.sums import sum_by_plan
+from clampz.simplifying.simplified import way_back
 from clampz.summing.blocks import Asked, beliefs_in_blocks, possible_scopes, quick_entries, sum_entries
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.returning import OUT_OF_TIME, Returning
@@ -228,7 +229,7 @@ class SumPlan:
         """Fill in marginals (S, B): what is missing comes back into the sum for log Z, round by round.  False where all
         at once is quicker."""
         assert isinstance(self.how, ExactPlan) and self.simpler is not None
-        lost, start = self.simpler.simplified.way_back.lost.tolist(), self.batch.model.unary.start
+        lost, start = way_back(self.simpler.simplified).lost.tolist(), self.batch.model.unary.start
         returning = Returning(self.simpler, self.how, [(v,) for v in lost], options.memory, watch)
         if joint is not None and joint.seconds < returning.seconds:
             return False

@@ -20,6 +20,7 @@ from clampz.elimination.sums import Workspace, sum_out
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 from clampz.options import fits_into, memory_allowed
+from clampz.simplifying.simplified import way_back
 from clampz.simplifying.way_back import Scope
 from clampz.summing.lanes import SimplerLanes
 from clampz.watch import Watch
@@ -67,7 +68,7 @@ class Returning:
     def __init__(
         self, simpler: SimplerLanes, plan: ExactPlan, asked: Sequence[Scope], memory: int | str | None, watch: Watch
     ) -> None:
-        back = simpler.simplified.way_back
+        back = way_back(simpler.simplified)
         self.simpler, self.plan, self.asked, self.memory = simpler, plan, asked, memory
         self._back = back
         self._num_states = simpler.original.model.num_states
