@@ -34,7 +34,7 @@ SIMPLIFYING_SHARE = 0.2
 WORTHWHILE_ENTRIES = 2.0**22
 # Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for a few at a
 # time.
-LONG_SECONDS, MUCH = 0.5, 4.0
+LONG_SECONDS, MUCH = 0.1, 4.0
 # Seconds of a sum for log Z from which what it leaves out comes back into it; to sum the little that is around a few
 # variables anew is quicker where log Z takes less.
 LONG_ENOUGH = 2e-3
@@ -133,12 +133,13 @@ class SumPlan:
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
         _check_overdue(watch)
-        most = min((way.visits for way in joint), default=HOPELESS_ENTRIES) / MUCH
-        if math.isinf(sum_entries(possible_scopes(alone.batch), most, watch)):
+        if not joint and math.isinf(sum_entries(possible_scopes(alone.batch), HOPELESS_ENTRIES / MUCH, watch)):
             return joint
         try:
             how = ExactPlan.of(alone.batch, memory, marginals=False, watch=watch)
         except TooWideError:
+            return joint
+        if any(how.elimination.visits > way.visits / MUCH for way in joint):
             return joint
         return [cls(simpler.original, alone, how, True, in_parts=True, joint=joint[0] if joint else None)]
 
