@@ -14,11 +14,13 @@ from clampz.elimination.plans import NO_SIZES, Elimination, Scopes
 from clampz.model.tables import offsets, ranges
 from clampz.numerics import Integers
 from clampz.options import memory_allowed
-from clampz.watch import NEVER, Watch
+from clampz.watch import Watch, run_on
 
 # Seconds that a wanted table may add to a sum, with what it needs: so many in any case, or times what the sum takes.
 # A sum that has grown by so many times as much is left as it is.
 LEAST_MORE, TIMES_MORE, ENOUGH = 1e-3, 1.0, 3.0
+# What it takes to find a place for one, or that it has none, about.
+SECONDS_PER_TABLE = 3e-4
 
 
 class Grown(NamedTuple):
@@ -56,7 +58,7 @@ def grown(
     Unless `all_marginals` are asked for, there are those of wanted tables only.
     """
     log_states = np.log2(scopes.num_states)
-    tree, there, flag = tree_of(base), np.arange(base.scopes.num_factors), NEVER if watch is None else watch.flag
+    tree, there = tree_of(base), np.arange(base.scopes.num_factors)
     limit = max(1.0, TABLE_SHARE * (memory_allowed(memory) - scopes.num_bytes) / 8)
     at_first = float(trees.measure(tree, log_states, np.inf)[1].sum())
     more, is_first = max(LEAST_MORE, TIMES_MORE * at_first), True
@@ -66,7 +68,10 @@ def grown(
         number = np.argsort(chosen)
         sizes = np.diff(need_start)[chosen]
         own = _chosen(scopes, chosen)
-        tree, found = growth.grow(
+        tree, found = run_on(
+            watch,
+            SECONDS_PER_TABLE * len(others),
+            growth.grow,
             tree,
             own.start,
             own.variables,
@@ -78,7 +83,6 @@ def grown(
             more,
             limit,
             is_first,
-            flag,
         )
         is_first, before, there = False, len(there), chosen[found]
         tree, seconds = improved(tree, log_states, limit, watch)

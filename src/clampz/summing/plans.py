@@ -22,7 +22,7 @@ from clampz.planar.ising import Unfit
 from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.planar.sums import sum_by_plan
 from clampz.simplifying.simplified import way_back
-from clampz.summing.blocks import Asked, beliefs_in_blocks, possible_scopes, quick_entries, sum_entries
+from clampz.summing.blocks import Asked, BlockBeliefs, beliefs_in_blocks, possible_scopes, quick_entries, sum_entries
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.returning import OUT_OF_TIME, Returning
 from clampz.watch import Overdue, Watch
@@ -209,63 +209,54 @@ class SumPlan:
         joint = self.joint
         if joint is not None and joint.num_bytes > memory_allowed(options.memory):
             joint = None
-        flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
         lanes = np.flatnonzero(np.isfinite(found.log_z)).tolist()
-        done = self._in_rounds if self.seconds >= LONG_ENOUGH else self._block_by_block
-        if not done(joint, lanes, flat, notes, options, watch):
+        few_at_a_time = self._in_rounds if self.seconds >= LONG_ENOUGH else self._block_by_block
+        parts = few_at_a_time(joint, lanes, options, watch)
+        if parts is None:
             assert joint is not None
             return joint.run(options, watch)
+        flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
+        for lane, (marginals, why_none) in zip(lanes, parts, strict=True):
+            flat[:, lane], notes[lane] = marginals, why_none or notes[lane]
         state = ExactState(None, partial(self._tables, options.memory), len(self.batch.model.pairwise.flat))
         return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
 
     def _in_rounds(
-        self,
-        joint: "SumPlan | None",
-        lanes: list[int],
-        flat: Floats,
-        notes: list[str],
-        options: ExactOptions,
-        watch: Watch,
-    ) -> bool:
-        """Fill in marginals (S, B): what is missing comes back into the sum for log Z, round by round.  False where all
-        at once is quicker."""
+        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
+    ) -> list[BlockBeliefs] | None:
+        """Marginals of lanes: what is missing comes back into the sum for log Z, round by round.  None where all at
+        once is quicker."""
         assert isinstance(self.how, ExactPlan) and self.simpler is not None
         lost, start = way_back(self.simpler.simplified).lost.tolist(), self.batch.model.unary.start
         returning = Returning(self.simpler, self.how, [(v,) for v in lost], options.memory, watch)
         if joint is not None and joint.seconds < returning.seconds:
-            return False
+            return None
+        found = []
         for lane in lanes:
-            flat[:, lane], tables = returning.run(lane, options.num_threads, watch)
+            flat, tables = returning.run(lane, options.num_threads, watch)
             for v, table in zip(lost, tables, strict=True):
                 if table is not None:
-                    flat[start[v] : start[v + 1], lane] = table
-            if np.isnan(flat[:, lane]).any():
-                notes[lane] = returning.why_none or OUT_OF_TIME
-        return True
+                    flat[start[v] : start[v + 1]] = table
+            found.append(BlockBeliefs(flat, (returning.why_none or OUT_OF_TIME) if np.isnan(flat).any() else ""))
+        return found
 
     def _block_by_block(
-        self,
-        joint: "SumPlan | None",
-        lanes: list[int],
-        flat: Floats,
-        notes: list[str],
-        options: ExactOptions,
-        watch: Watch,
-    ) -> bool:
+        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
+    ) -> list[BlockBeliefs] | None:
         """The same where log Z takes next to nothing: what is missing is summed anew, a few at a time."""
-        flat[:] = self._known_marginals(options, watch)
+        known, found = self._known_marginals(options, watch), []
         alone = sum_entries(possible_scopes(self.summed), HOPELESS_ENTRIES, watch)
         alone = alone if math.isfinite(alone) else 0.0
         for lane in lanes:
-            model = self.batch.lane(lane)
-            unknown = np.flatnonzero(np.isnan(flat[model.unary.start[:-1], lane]))
-            asked = Asked.of_variables(model, unknown)
+            model, flat = self.batch.lane(lane), known[:, lane].copy()
+            asked = Asked.of_variables(model, np.flatnonzero(np.isnan(flat[model.unary.start[:-1]])))
             visits = math.inf if joint is None else joint.visits
             beliefs = beliefs_in_blocks(model, asked, options.memory, watch, visits, alone)
             if beliefs is None:
-                return False
-            flat[np.isnan(flat[:, lane]), lane], notes[lane] = beliefs.flat, beliefs.why_none or notes[lane]
-        return True
+                return None
+            flat[np.isnan(flat)] = beliefs.flat
+            found.append(beliefs._replace(flat=flat))
+        return found
 
     def _known_marginals(self, options: ExactOptions, watch: Watch) -> Floats:
         """(S, B) of variables whose marginals follow from those of what was summed for log Z, else nan."""

@@ -23,7 +23,7 @@ from clampz.options import fits_into, memory_allowed
 from clampz.simplifying.simplified import way_back
 from clampz.simplifying.way_back import Scope
 from clampz.summing.lanes import SimplerLanes
-from clampz.watch import Watch
+from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
 
 OUT_OF_TIME = "the run was stopped before all marginals were there"
@@ -68,9 +68,8 @@ class Returning:
     def __init__(
         self, simpler: SimplerLanes, plan: ExactPlan, asked: Sequence[Scope], memory: int | str | None, watch: Watch
     ) -> None:
-        back = way_back(simpler.simplified)
         self.simpler, self.plan, self.asked, self.memory = simpler, plan, asked, memory
-        self._back = back
+        self._back = way_back(simpler.simplified)
         self._num_states = simpler.original.model.num_states
         self._number = {int(v): i for i, v in enumerate(simpler.simplified.variables)}
         rows, start = plan.restricted.states, simpler.batch.model.unary.start
@@ -113,10 +112,11 @@ class Returning:
         pending = list(range(len(self.asked)))
         begun = False
         while pending or not begun:
-            if watch.must_stop():
+            try:
+                found = self._next(pending, watch, all_marginals=not begun)
+            except Overdue:
                 self.why_none = OUT_OF_TIME
                 return
-            found = self._next(pending, watch, all_marginals=not begun)
             begun, gone = True, {k for k, _ in found.found}
             if fits_into(self.memory, found.plan.elimination.num_bytes()):
                 yield found
@@ -125,7 +125,8 @@ class Returning:
             pending = [k for k in pending if k not in gone]
 
     def _next(self, pending: Sequence[int], watch: Watch, *, all_marginals: bool) -> ReturningSum:
-        """A round with as many of those pending as are worth it."""
+        """A round with as many of those pending as are worth it.  Overdue where the watch is over first."""
+        watch.check_stop()
         base = self._base
         first, num_rest = base.scopes.num_factors, len(base.scopes.num_states)
         back = self._back.needed(sorted({v for k in pending for v in self.asked[k]}))
@@ -133,6 +134,7 @@ class Returning:
         table_of = {v: first + i for i, v in enumerate(back)}
         scopes, values, needs = list[list[int]](), list[Floats](), list[list[int]]()
         for v in back:
+            watch.check_stop()
             variables, table = self._table(v)
             scopes.append([number[u] for u in variables])
             values.append(table)
