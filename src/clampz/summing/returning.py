@@ -26,6 +26,8 @@ from clampz.summing.lanes import SimplerLanes
 from clampz.watch import Overdue, Watch
 from clampz.workers import Workers
 
+# Share of the time in which rounds are planned: the rest is for the sums of those that are.
+PLANNING_SHARE = 0.4
 OUT_OF_TIME = "the run was stopped before all marginals were there"
 TOO_WIDE = "some marginals would take more memory than is allowed: allow more with memory="
 
@@ -85,7 +87,7 @@ class Returning:
             self._fill = np.zeros(1)
         self._base = base
         self.why_none = ""
-        self.rounds = list(self._rounds(watch))
+        self.rounds = list(self._rounds(watch.share(PLANNING_SHARE)))
 
     @property
     def seconds(self) -> float:
