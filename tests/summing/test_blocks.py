@@ -26,7 +26,7 @@ def smallest_blocks(monkeypatch):
 @pytest.fixture
 def always_in_blocks(monkeypatch, smallest_blocks):
     """However quick and narrow a model is, if it has variables that log Z does not need."""
-    monkeypatch.setattr(plans, "_is_quick", lambda batch, watch: False)
+    monkeypatch.setattr(plans, "_is_quick", lambda *asked: False)
     monkeypatch.setattr(plans, "LONG_SECONDS", -1.0)
     monkeypatch.setattr(SumPlan, "visits", math.inf)
     monkeypatch.setattr(plans, "LONG_ENOUGH", math.inf)

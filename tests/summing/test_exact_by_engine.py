@@ -22,7 +22,7 @@ from simplifiable import Enumerated, random_model
 
 @pytest.fixture
 def always_simplified(monkeypatch):
-    monkeypatch.setattr(plans, "_is_quick", lambda batch, watch: False)
+    monkeypatch.setattr(plans, "_is_quick", lambda *asked: False)
 
 
 def planar_grid(n: int, **drawing) -> cz.Model:

@@ -24,7 +24,7 @@ CLOSE = 1e-9
 @pytest.fixture
 def always_in_rounds(monkeypatch):
     """However quick and narrow a model is, if it has variables that log Z does not need."""
-    monkeypatch.setattr(plans, "_is_quick", lambda batch, watch: False)
+    monkeypatch.setattr(plans, "_is_quick", lambda *asked: False)
     monkeypatch.setattr(plans, "LONG_SECONDS", -1.0)
     monkeypatch.setattr(plans, "LONG_ENOUGH", 0.0)
     monkeypatch.setattr(SumPlan, "visits", math.inf)

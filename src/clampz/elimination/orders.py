@@ -27,7 +27,9 @@ RANDOM_RULES = [(1.0, 1e-3, 0.9), (1.0, 1e-3, 3.0), (1.0, -0.5, 2.0)]
 # are few, at most MAX_WORK, a fifth of a second, and less where the tables fit no machine and only the error message
 # gains.
 ORDER_SHARE, TINY_SHARE = 0.2, 64.0
-MIN_WORK = 3e4
+MIN_WORK = 4e4
+# What it takes to ask for an order at all, in words of bits.
+WORK_TO_ASK = 1.5e3
 MAX_WORK = 1e8
 HUGE_ENTRIES = 2.0**40
 WORK_IF_HUGE = 1e7
@@ -127,7 +129,7 @@ class _Attempts:
         for attempt in itertools.count():
             rules = FIRST_RULES if attempt < len(FIRST_RULES) else RANDOM_RULES
             rule = rules[attempt % len(rules)]
-            work += self._greedy(NO_STAGES, rule, attempt)[1]
+            work += WORK_TO_ASK + self._greedy(NO_STAGES, rule, attempt)[1]
             if attempt + 1 < len(FIRST_RULES) and not self.perfect:
                 continue
             if attempt + 1 == len(FIRST_RULES) and self.allowed > MIN_WORK and not self.perfect:

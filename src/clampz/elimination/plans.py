@@ -131,6 +131,11 @@ class Restriction(NamedTuple):
     entries: Integers
 
     @classmethod
+    def of_lanes(cls, batch: Batch) -> "Restriction":
+        """Of a batch: the states that some lane allows."""
+        return cls.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1))
+
+    @classmethod
     def of(cls, scopes: Scopes, possible: NDArray[np.bool_]) -> "Restriction":
         """Keep the states with `possible[state]`; a variable that has none keeps its first (its factors say that Z =
         0)."""
@@ -296,20 +301,22 @@ class ExactPlan(NamedTuple):
         marginals: bool = True,
         order: Order | None = None,
         fixed: Sequence[int] = (),
+        restricted: Restriction | None = None,
         watch: Watch | None = None,
     ) -> "ExactPlan":
         """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before is
-        one for what is left then.  Every lane has one state of each variable that is `fixed`.  Raises what
-        `Elimination.of` does."""
-        scopes, possible, moves = Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1), None
+        one for what is left then.  Every lane has one state of each variable that is `fixed`; where there is none,
+        what is left may be known.  Raises what `Elimination.of` does."""
+        moves = None
         if fixed:
+            scopes, possible = Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1)
             start, states = batch.model.unary.start, []
             for i in fixed:
                 own = possible[start[i] : start[i + 1]]
                 states.append(int(np.argmax(own)))
                 own[states[-1] + 1 :] = False
-            moves = Moves.of(scopes, np.array(fixed), np.array(states))
-        restricted = Restriction.of(scopes, possible)
+            moves, restricted = Moves.of(scopes, np.array(fixed), np.array(states)), Restriction.of(scopes, possible)
+        restricted = restricted or Restriction.of_lanes(batch)
         if watch is not None:
             watch.check_overdue()
         elimination = Elimination.of(restricted.scopes, memory, marginals=marginals, order=order, watch=watch)

@@ -108,7 +108,7 @@ class Block:
         number[rest.variables] = np.arange(len(rest.variables))
         asked = asked._replace(variables=number[asked.variables])
         held = holding(rest.model, [scope for scope in asked.scopes if len(scope) > 1])
-        scopes = possible_scopes(Batch.of(held))
+        scopes = Restriction.of_lanes(Batch.of(held)).scopes
         return cls(held, asked, sum_entries(scopes, most, watch), quick_entries(int(scopes.table_start[-1])))
 
     @property
@@ -198,11 +198,6 @@ def _quickest(block: Block, most: float, watch: Watch, patience: int) -> tuple[f
         if entries >= block.entries:
             return block.entries, [block]
     return entries, blocks
-
-
-def possible_scopes(batch: Batch) -> Scopes:
-    """The scopes of a model with the states that some lane allows."""
-    return Restriction.of(Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1)).scopes
 
 
 def sum_entries(scopes: Scopes, most: float, watch: Watch | None) -> float:

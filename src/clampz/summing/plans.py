@@ -9,7 +9,7 @@ import numpy as np
 
 from clampz.elimination.cost import elimination_seconds, seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
-from clampz.elimination.plans import NO_LIMIT, ExactPlan
+from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction
 from clampz.elimination.slice_plans import SlicedPlan
 from clampz.elimination.slices import sum_in_slices
 from clampz.errors import OptionError, TooWideError
@@ -22,7 +22,7 @@ from clampz.planar.ising import Unfit
 from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.planar.sums import sum_by_plan
 from clampz.simplifying.simplified import way_back
-from clampz.summing.blocks import Asked, BlockBeliefs, beliefs_in_blocks, possible_scopes, quick_entries, sum_entries
+from clampz.summing.blocks import Asked, BlockBeliefs, beliefs_in_blocks, quick_entries, sum_entries
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.returning import OUT_OF_TIME, Returning
 from clampz.watch import Overdue, Watch
@@ -31,7 +31,7 @@ from clampz.wording import counted
 # Share of the time that simplifying may take.
 SIMPLIFYING_SHARE = 0.2
 # Entries that a sum visits, with marginals, in ten times the milliseconds that simplifying takes however small a model.
-WORTHWHILE_ENTRIES = 2.0**22
+WORTHWHILE_ENTRIES = 2.0**23
 # Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for a few at a
 # time.
 LONG_SECONDS, MUCH = 0.1, 4.0
@@ -81,8 +81,10 @@ class SumPlan:
         a single lane that is a planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of`
         does, and Overdue as soon as the watch is over where a plan is not `needed` for an answer."""
         check = _check_overdue if needed else _check_stop
-        if _is_quick(batch, watch) and engine != "planar":
-            return cls(batch, None, ExactPlan.of(batch, memory, marginals=marginals, watch=watch), marginals)
+        restricted = Restriction.of_lanes(batch)
+        if _is_quick(restricted, batch.num_lanes, watch) and engine != "planar":
+            how = ExactPlan.of(batch, memory, marginals=marginals, restricted=restricted, watch=watch)
+            return cls(batch, None, how, marginals)
         check(watch)
         planar = None
         if engine != "elimination" and batch.num_lanes == 1:
@@ -99,13 +101,14 @@ class SumPlan:
             return planar
         simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch))
         check(watch)
-        hopeless = marginals and math.isinf(sum_entries(possible_scopes(simpler.batch), HOPELESS_ENTRIES, watch))
+        restricted = Restriction.of_lanes(simpler.batch)
+        hopeless = marginals and math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES, watch))
         check(watch)
         ways, too_wide = cls._in_parts(simpler, [], memory, room, watch) if hopeless else [], None
         if not ways:
             check(watch)
             try:
-                how = ExactPlan.of(simpler.batch, memory, marginals=marginals, watch=watch)
+                how = ExactPlan.of(simpler.batch, memory, marginals=marginals, restricted=restricted, watch=watch)
                 ways = [cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)]
             except TooWideError as error:
                 too_wide = error
@@ -133,10 +136,11 @@ class SumPlan:
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
         _check_overdue(watch)
-        if not joint and math.isinf(sum_entries(possible_scopes(alone.batch), HOPELESS_ENTRIES / MUCH, watch)):
+        restricted = Restriction.of_lanes(alone.batch)
+        if not joint and math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES / MUCH, watch)):
             return joint
         try:
-            how = ExactPlan.of(alone.batch, memory, marginals=False, watch=watch)
+            how = ExactPlan.of(alone.batch, memory, marginals=False, restricted=restricted, watch=watch)
         except TooWideError:
             return joint
         if any(how.elimination.visits > way.visits / MUCH for way in joint):
@@ -245,7 +249,7 @@ class SumPlan:
     ) -> list[BlockBeliefs] | None:
         """The same where log Z takes next to nothing: what is missing is summed anew, a few at a time."""
         known, found = self._known_marginals(options, watch), []
-        alone = sum_entries(possible_scopes(self.summed), HOPELESS_ENTRIES, watch)
+        alone = sum_entries(Restriction.of_lanes(self.summed).scopes, HOPELESS_ENTRIES, watch)
         alone = alone if math.isfinite(alone) else 0.0
         for lane in lanes:
             model, flat = self.batch.lane(lane), known[:, lane].copy()
@@ -322,10 +326,10 @@ def exact_cost(
     return ExactCost(plan.width, plan.num_bytes, plan.seconds, plan)
 
 
-def _is_quick(batch: Batch, watch: Watch | None) -> bool:
+def _is_quick(restricted: Restriction, num_lanes: int, watch: Watch | None) -> bool:
     """Whether to look for something simpler would take a tenth of what the sums do, or more."""
-    scopes = possible_scopes(batch)
-    most = max(WORTHWHILE_ENTRIES, quick_entries(int(scopes.table_start[-1]))) / batch.num_lanes
+    scopes = restricted.scopes
+    most = max(WORTHWHILE_ENTRIES, quick_entries(int(scopes.table_start[-1]))) / num_lanes
     if np.log2(np.maximum(scopes.num_states, 1)).sum() <= math.log2(most):
         return True  # in any order
     return sum_entries(scopes, most, watch) < math.inf
