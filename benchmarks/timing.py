@@ -137,7 +137,7 @@ def in_fresh_process(
             preexec_fn=None if gigabytes is None else _limit(gigabytes),
         )
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"{' '.join(arguments)} did not end in {seconds:g} s") from None
+        raise RuntimeError(f"{' '.join(arguments)}:\nnot in {seconds:g} s") from None
     if done.returncode:
         raise RuntimeError(f"{' '.join(arguments)} failed ({done.returncode}):\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
