@@ -14,7 +14,9 @@ import clampz as cz
 from clampz._kernels import contraction_packed as packed
 from clampz._kernels import contraction_plan as plans
 from clampz._kernels import contraction_steps as steps
+from clampz._kernels.contraction_passes import Arena, contract
 from clampz._kernels.contraction_tree import measure
+from clampz._kernels.elimination_forwards import EMPTY, OUT_OF_RANGE
 from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
 from clampz.elimination.contraction import Contraction
 from clampz.elimination.plans import CONTRACTED_ENTRIES, NO_LIMIT, Elimination, ExactPlan, Scopes
@@ -195,6 +197,44 @@ def test_error_bounds_hold_to_many_digits():
             wanted = log_z_to_many_digits(model)
             assert abs(decimal.Decimal(found.log_z) - wanted) <= decimal.Decimal(found.error)
             assert found.error < 1e-12 * (1 + scale)
+
+
+def strained(rng):
+    """A model whose tables each fit into the range of numbers, and products of which do not; some have hard zeros."""
+    scale, shape = rng.choice([40.0, 150.0, 280.0]), rng.integers(2, 5, size=2).tolist()
+    drawn = {"theta": (-scale, scale), "weights": (-scale, scale), "rng": rng}
+    model = cz.generators.grid(*shape, **drawn) if rng.random() < 0.5 else cz.generators.complete(2 * shape[0], **drawn)
+    values = np.concatenate([model.unary.flat, model.pairwise.flat])
+    values[rng.random(len(values)) < rng.choice([0.0, 0.1])] = -np.inf
+    return Scopes.of(model), values
+
+
+def test_what_is_lost_to_underflow_is_no_more_than_is_allowed():
+    rng = np.random.default_rng(8)
+    seen = dict.fromkeys(("lost nothing", "lost little", "too much", "impossible"), 0)
+    for _ in range(1000):
+        scopes, values = strained(rng)
+        plan = contracted(Elimination.of(scopes))
+        space, contraction = Workspace.of(plan), plan.plan
+        arena = Arena(space.store, *np.zeros((3, contraction.num_tables)))
+        fixed = contraction.program(True).steps, contraction.factors, values, contraction.sizes, arena
+        wanted, found = np.empty((2, 2 * len(scopes.num_states)))
+        exact = sum_out(plan, values, space, wanted, log_domain=True)
+        tables = space.beliefs[: len(values)].copy()
+        status, *_ = contract(*fixed, space.lists, space.blocks, space.beliefs, SCALED, NEVER)
+        if status == OUT_OF_RANGE:
+            seen["too much"] += 1
+            continue
+        again = sum_out(plan, values, Workspace.of(plan), found)
+        if status == EMPTY:
+            seen["impossible"] += 1
+            assert exact.log_z == again.log_z == -math.inf
+            continue
+        seen["lost little" if arena.lost.max() > 0 else "lost nothing"] += 1
+        assert abs(again.log_z - exact.log_z) <= again.error + exact.error
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=0)  # zeros where there are zeros, and nowhere else
+        np.testing.assert_allclose(space.beliefs[: len(values)], tables, rtol=1e-9, atol=0)
+    assert min(seen.values()) >= 10, seen
 
 
 def log_z_to_many_digits(model):

@@ -6,12 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels import simd_math
-from clampz._kernels.contraction_steps import step
+from clampz._kernels.contraction_steps import axes_of, step
 from clampz._kernels.elimination_forwards import DONE, EMPTY, LINEAR_RANGE, OUT_OF_RANGE, STOPPED, extremes
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, PIECE
 from clampz._kernels.jit import inline, kernel, part
 
 LN2 = 0.6931471805599453
+# What a product may lose to underflow, whose factors are at most 1 together; what an entry of a table may have lost of
+# the largest; and how many times as large as that an entry of a marginal is, at least.  And the largest entry of a
+# table, at least: the scales of two are a number together.
+UNDERFLOW, MOST_LOST, CLEARLY, LEAST = 1e-300, 1e-30, 1e16, 1e-140
 
 
 class Factors(NamedTuple):
@@ -30,6 +34,7 @@ class Arena(NamedTuple):
     tables: Any
     scale: Any
     spread: Any
+    lost: Any
 
 
 @inline
@@ -69,9 +74,9 @@ def _fill_factors(plan, factors, values, arena, logs, flag):
     """Write each factor, divided by its maximum, into the arena.
 
     Returns the sum of the log maxima, what it lost to rounding, and the sum of all absolute terms; -inf where a table
-    is zero.
+    is zero, and nan where one is beyond what numbers can span.
     """
-    tables, scale, spread = arena.tables, arena.scale, arena.spread
+    tables, scale, spread, lost = arena.tables, arena.scale, arena.spread, arena.lost
     total = 0.0
     carry = 0.0
     terms = 0.0
@@ -88,6 +93,9 @@ def _fill_factors(plan, factors, values, arena, logs, flag):
             return -np.inf, 0.0, 0.0
         scale[f] = 1.0
         spread[f] = high - low
+        lost[f] = 0.0
+        if spread[f] > LINEAR_RANGE and logs is None:
+            return np.nan, 0.0, 0.0
         carry += simd_math.lost_in_sum(total, high)
         total += high
         terms += abs(high) + spread[f] + 2.0
@@ -102,6 +110,7 @@ def _fill_factors(plan, factors, values, arena, logs, flag):
     tables[factors.table[plan.num_factors]] = 0.0 if logs is not None else 1.0
     scale[scale.size - 1] = 1.0
     spread[spread.size - 1] = 0.0
+    lost[lost.size - 1] = 0.0
     return total, carry, terms
 
 
@@ -121,8 +130,22 @@ def _measure(table, logs, flag):
 
 
 @part
-def _fill_belief(plan, factors, f, adjoint_at, tables, beliefs, logs):
-    """The marginal of a factor: its table times its adjoint."""
+def _num_terms(plan, k, num_states, lists):
+    """How many products step k, which was the last, adds up for each entry."""
+    terms = 1.0
+    for side in range(1, 3):
+        begin, end = axes_of(plan, plan.steps[k], side)
+        for p in range(begin, end):
+            v = plan.axes[p]
+            if lists.stride[0, v] == 0 and (side == 1 or lists.stride[1, v] == 0):
+                terms *= num_states[v]
+    return terms
+
+
+@part
+def _fill_belief(plan, factors, f, adjoint_at, tables, lost, beliefs, logs):
+    """The marginal of a factor: its table times its adjoint.  False where one of its entries may be no more than what
+    was lost to underflow."""
     begin, end = factors.table[f], factors.table[f + 1]
     high = 0.0
     if logs is not None:
@@ -138,10 +161,13 @@ def _fill_belief(plan, factors, f, adjoint_at, tables, beliefs, logs):
             beliefs[t] = simd_math.exp(value) if value > -simd_math.EXP_LIMIT else 0.0
         else:
             beliefs[t] = tables[begin + at] * tables[adjoint_at + at]
+            if lost > 0.0 and tables[begin + at] > 0.0 and beliefs[t] < CLEARLY * lost:
+                return False
         total += beliefs[t]
         at += _next(digit, places, shape)
     for t in range(begin, end):
         beliefs[t] /= total
+    return True
 
 
 @kernel
@@ -149,15 +175,20 @@ def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, 
     """All steps, from the log tables `values`; the marginals of factors go into `beliefs` where there are steps back.
     Returns a status, log Z, and the sum of absolute terms that bounds its rounding error.
 
-    OUT_OF_RANGE: scaled tables might underflow; EMPTY: Z = 0; STOPPED: the flag was raised.
+    What entries lose to underflow is bounded step by step: a sum of `terms` products, of numbers of at most 1 each, is
+    off by `terms` times what both have lost and a product loses.
+
+    OUT_OF_RANGE: scaled tables might lose too much; EMPTY: Z = 0; STOPPED: the flag was raised.
     """
-    tables, scale, spread = arena.tables, arena.scale, arena.spread
+    tables, scale, spread, lost = arena.tables, arena.scale, arena.spread, arena.lost
     num_nodes = plan.num_nodes
     zero = BELOW_ZERO if logs is not None else 0.0
     lists.seen[:] = -1  # by steps of another run
     total, carry, terms = _fill_factors(plan, factors, values, arena, logs, flag)
     if total == -np.inf:
         return EMPTY, -np.inf, 0.0
+    if np.isnan(total):
+        return OUT_OF_RANGE, 0.0, 0.0
     for f in range(plan.num_factors if beliefs.size > 0 else 0):
         if factors.table[f + 1] - factors.table[f] == 1:
             beliefs[factors.table[f]] = 1.0  # perhaps of no variables, and then no step will write it
@@ -165,8 +196,6 @@ def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, 
     for k in range(plan.steps.size):
         now = plan.steps[k]
         reach = spread[now.first] + spread[now.second]
-        if reach > LINEAR_RANGE and logs is None:
-            return OUT_OF_RANGE, 0.0, 0.0
         added = step(plan, k, factors.num_states, tables, scale, lists, blocks, logs, flag)
         forwards = now.out < num_nodes
         counted = forwards and now.again == 0
@@ -175,6 +204,12 @@ def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, 
         high, low = _measure(table, logs, flag)
         if flag[0] != 0:
             return STOPPED, 0.0, 0.0
+        off = 0.0
+        if logs is None:
+            off = 2.0 * (lost[now.first] + lost[now.second]) + (UNDERFLOW if reach > LINEAR_RANGE else 0.0)
+            off *= _num_terms(plan, k, factors.num_states, lists) if off > 0.0 else 1.0
+            if off > MOST_LOST * high or 0.0 < high < LEAST:
+                return OUT_OF_RANGE, 0.0, 0.0
         if high <= zero:
             return EMPTY, -np.inf, 0.0
         log_high = 0.0
@@ -185,6 +220,7 @@ def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, 
             spread[now.out] = high - low
             log_high = high
         else:
+            lost[now.out] = off / high
             spread[now.out] = np.log(high / low)
             if plan.start[node] == plan.start[node + 1]:  # a number, all of which is counted now, whoever uses it
                 scale[now.out] = 1.0 / high
@@ -200,9 +236,10 @@ def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, 
             # each entry is a sum of so many products; of logarithms, each as large as their reach
             terms += added + 3.0 + abs(log_high) + (2.0 * reach if logs is not None else 0.0)
         if not forwards and node < plan.num_factors:
-            if reach + spread[now.out] > LINEAR_RANGE and logs is None:
+            if logs is None and spread[node] + spread[now.out] > LINEAR_RANGE:
+                off += UNDERFLOW
+            if not _fill_belief(plan, factors, node, now.out_at, tables, off, beliefs, logs):
                 return OUT_OF_RANGE, 0.0, 0.0
-            _fill_belief(plan, factors, node, now.out_at, tables, beliefs, logs)
     scaled = exponents * LN2
     carry += simd_math.lost_in_sum(total, scaled)
     return DONE, total + scaled + carry, terms + abs(scaled)

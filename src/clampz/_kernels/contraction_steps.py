@@ -13,6 +13,7 @@ Outer axes that `first` does not have come last: what it has there is read again
 arena    (E,)   the factors, 1, and tables as they come; the largest entry of a table times `scale` is in [1/2, 1]
 scale    (2N + 1,)  powers of two, so that scaling rounds nothing
 spread   (2N + 1,)  log(largest / smallest positive entry)
+lost     (2N + 1,)  what an entry times `scale` may have lost to underflow
 flag     (1,)   raised from outside when the run is over; looked at before every run
 """
 

@@ -26,8 +26,8 @@ WORK_PER_ENTRY, LEAST_WORK = 256, 1_000_000
 # Table entries of a large model, and the share of its variables and edges that must be seen to go at once: for fewer,
 # a copy of all of it is not worth its time.
 LARGE_MODEL, LEAST_SHARE = 1_000_000, 1e-3
-# Seconds that it takes per entry to lay a model out and to make one of what is left, about.
-SECONDS_PER_ENTRY = 3e-7
+# Seconds that it takes per table and per entry to lay a model out and to make one of what is left, about.
+SECONDS_PER_TABLE, SECONDS_PER_ENTRY = 1e-6, 6e-8
 
 
 def simplify(
@@ -100,7 +100,8 @@ def simplify(
     kept[model.variable_indices(keep, "keep")] = True
     maximum = operation == "max"
     num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
-    around = SECONDS_PER_ENTRY * num_entries
+    num_tables = model.num_variables + model.num_edges + len(model.factors)
+    around = SECONDS_PER_TABLE * num_tables + SECONDS_PER_ENTRY * num_entries
     hurried = watch is not None and around > LOOK and watch.left() < 2 * around
     too_large = num_entries > LARGE_MODEL and not _promising(model)
     if hurried or too_large or not fits_into(memory, num_bytes(model)):
