@@ -86,6 +86,7 @@ NO_SIZES = {
     "sweeping.call:LEAST_LIMIT": "tests/sweeping/test_sweep.py",
     "elimination.contraction:MOST_SEGMENTS": "cuts, tried one after another",
     "elimination.orders:SECONDS_PER_WORD": "a rate",
+    "elimination.orders:SWEPT_ENTRIES": "effort",
     "elimination.orders:WORK_IF_HUGE": "effort for an error message",
     "elimination.orders:WORK_TO_ASK": "a rate",
     "elimination.plans:NO_LIMIT": "no limit",

@@ -19,7 +19,7 @@ from clampz._kernels import graph
 from clampz._kernels.contraction_passes import Factors
 from clampz._kernels.contraction_tree import SECONDS_PER_STEP
 from clampz.elimination.contraction import Contraction
-from clampz.elimination.orders import Order, find_order
+from clampz.elimination.orders import SWEPT_ENTRIES, Order, find_order
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -39,7 +39,7 @@ MOST_COUNTED = 100
 NO_LIMIT = 2**62
 # Table entries from which a sum may gain from being contracted in pairs: a few milliseconds, more than a tree takes to
 # plan; and seconds per entry of a sweep, to compare the two.
-CONTRACTED_ENTRIES, SECONDS_PER_VISIT = 2.0**20, 2e-9
+CONTRACTED_ENTRIES, SECONDS_PER_VISIT = SWEPT_ENTRIES, 2e-9
 # Entries of a table that no machine has room for: there is no counting what else is in memory with it.
 BEYOND_ALL = 2.0**50
 # Of the scratch of a sweep, where nothing is swept.
@@ -91,10 +91,9 @@ class Scopes(NamedTuple):
         arity = np.diff(self.start)
         n = len(self.num_states)
         pairs = [np.empty((0, 2), dtype=np.int64)]
-        for size in range(2, int(arity.max(initial=0)) + 1):
+        for size in (np.flatnonzero(np.bincount(arity, minlength=2)[2:]) + 2).tolist():
             members = self.variables[self.start[:-1][arity == size][:, None] + np.arange(size)]
-            for a in range(size):
-                pairs.extend(members if size == 2 else members[:, [a, b]] for b in range(a + 1, size))
+            pairs.append(members if size == 2 else members[:, np.stack(np.triu_indices(size, 1), axis=1)].reshape(-1, 2))
         found = pairs[-1] if len(pairs) == 2 else np.concatenate(pairs)
         if not (found[:, 0] < found[:, 1]).all():
             found.sort(axis=1)
