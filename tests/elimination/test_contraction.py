@@ -273,7 +273,7 @@ def test_no_tree_is_planned_of_many_small_tables(monkeypatch):
 
 
 def test_tables_beyond_all_memory_are_refused_without_being_placed(monkeypatch):
-    monkeypatch.setattr("clampz.elimination.plans.BEYOND_ALL", 2.0**10)
+    monkeypatch.setattr("clampz.elimination.contraction.BEYOND_ALL", 2.0**10)
     with pytest.raises(cz.TooWideError, match="at least") as caught:
         Elimination.of(Scopes.of(cz.generators.grid(9, 9, rng=0)))
     assert caught.value.num_bytes > 8 * 2**10

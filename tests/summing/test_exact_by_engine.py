@@ -91,6 +91,17 @@ def test_what_there_is_no_memory_to_simplify_is_summed_as_it_is(always_simplifie
     assert cz.exact(model).log_z == pytest.approx(expected.log_z, abs=1e-9)
 
 
+def test_what_there_was_no_time_to_simplify_says_so_where_it_is_too_wide(monkeypatch):
+    model = cz.generators.grid(40, 40, rng=0)
+    with pytest.raises(cz.TooWideError) as caught:
+        cz.exact(model, memory="100MB", time=60.0)
+    assert "time=" not in str(caught.value)
+    monkeypatch.setattr(call, "SECONDS_PER_TABLE", 1.0)
+    with pytest.raises(cz.TooWideError, match=r"no time to simplify it.* allow more with time=") as caught:
+        cz.exact(model, memory="100MB", time=60.0)
+    assert caught.value.width > 40
+
+
 def test_a_planar_graph_is_solved_however_wide():
     model = planar_grid(30)
     with pytest.raises(cz.TooWideError):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.elimination import growth
+from clampz.elimination import contraction, growth
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.plans import ExactPlan
 from clampz.model.batch import Batch
@@ -127,4 +127,14 @@ def test_nor_where_memory_is_too_short_for_some(always_in_rounds, wide, monkeypa
     monkeypatch.setattr(returning, "fits_into", fits_into)
     found = cz.exact(model, memory="100MB")
     assert len(sizes) > 2 and found.bound == "exact" and found.note == returning.TOO_WIDE
+    assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)
+
+
+def test_nor_where_some_are_beyond_all_memory(always_in_rounds, wide, monkeypatch):
+    """Their tables have more entries than can be counted."""
+    model, _ = wide
+    monkeypatch.setattr(growth, "LEAST_MORE", 0.0)
+    monkeypatch.setattr(contraction, "BEYOND_ALL", 2.0**4)
+    found = cz.exact(model, memory="100MB")
+    assert found.bound == "exact" and found.note == returning.TOO_WIDE
     assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)

@@ -34,6 +34,8 @@ TREE_SHARE, SECONDS_PER_LOOK, FIRST_LOOKS, NEGLIGIBLE = 0.5, 1e-5, 30, 1e-4
 TIGHTER = (1 / 2, 1 / 4, 1 / 16, 1 / 64)
 # The tables of a contraction are at most a third of the memory each: two that are read and one that is written.
 TABLE_SHARE = 1 / 3
+# Entries of a table that no machine has room for.
+BEYOND_ALL = 2.0**50
 # Cuts of the way forwards that are tried where tables do not fit until they are used on the way back.
 MOST_SEGMENTS = 256
 # Words of eight bytes that a sum takes beside its arena, for each step and for each variable.
@@ -84,6 +86,11 @@ class Contraction:
     def largest(self) -> float:
         """Entries of the largest table."""
         return float(plans.node_sizes(self.tree, self.factors.num_states).max(initial=1.0))
+
+    @property
+    def is_beyond_all(self) -> bool:
+        """Whether no machine has room for it: then there is no counting what is in memory together."""
+        return self.largest > BEYOND_ALL
 
     @cached_property
     def sizes(self) -> Integers:

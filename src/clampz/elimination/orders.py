@@ -23,9 +23,9 @@ from clampz.watch import NEVER, Flag, Watch, run_on
 FIRST_RULES = [(1.0, 1e-3, 0.0), (1e-3, 1.0, 0.0)]
 RANDOM_RULES = [(1.0, 1e-3, 0.9), (1.0, 1e-3, 3.0), (1.0, -0.5, 2.0)]
 # Try further orders while the words of bits read (about 3 ns each) are fewer than this times the table entries of the
-# best (about 4 ns each, and less from SWEPT_ENTRIES on, as sums are contracted then): at least MIN_WORK of them, a tenth
-# of a millisecond, or TINY_SHARE for each entry where these are few, at most MAX_WORK, a fifth of a second, and less
-# where the tables fit no machine and only the error message gains.
+# best (about 4 ns each, and less from SWEPT_ENTRIES on, as sums are contracted then): at least MIN_WORK of them, a
+# tenth of a millisecond, or TINY_SHARE for each entry where these are few, at most MAX_WORK, a fifth of a second, and
+# less where the tables fit no machine and only the error message gains.
 ORDER_SHARE, CONTRACTED_SHARE, TINY_SHARE = 0.2, 0.05, 64.0
 SWEPT_ENTRIES = 2.0**20
 MIN_WORK = 4e4

@@ -105,7 +105,7 @@ def simplify(
     hurried = watch is not None and around > LOOK and watch.left() < 2 * around
     too_large = num_entries > LARGE_MODEL and not _promising(model)
     if hurried or too_large or not fits_into(memory, num_bytes(model)):
-        return unchanged(model, operation)
+        return unchanged(model, operation, is_complete=not hurried)
     pools = laid_out(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
     within = None if watch is None else Watch(max(0.0, watch.left() - around), within=watch)
     pools = run_on(within, around, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
@@ -113,7 +113,7 @@ def simplify(
     changed = pools.count[state.IMPOSSIBLE] >= 0 or pools.count[done].any()
     interrupted = watch is not None and around > LOOK and watch.must_stop()
     if interrupted or not changed:
-        return unchanged(model, operation)
+        return unchanged(model, operation, is_complete=not interrupted)
     is_complete = within is None or not within.must_stop()
     return simplified(model, operation, pools, _rest(pools, model, kept), is_complete=is_complete)
 

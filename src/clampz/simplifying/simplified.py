@@ -174,8 +174,8 @@ def way_back(found: Simplified) -> WayBack:
     return found._checked()
 
 
-def unchanged(model: Model, operation: Operation) -> Simplified:
-    """Of a model that nothing could be done to."""
+def unchanged(model: Model, operation: Operation, *, is_complete: bool = True) -> Simplified:
+    """Of a model that nothing could be done to; or perhaps something, and there was no time for it."""
     n = model.num_variables
     states = np.arange(len(model.unary.flat)) - np.repeat(model.unary.start[:-1], model.num_states)
     return Simplified(
@@ -185,6 +185,7 @@ def unchanged(model: Model, operation: Operation) -> Simplified:
         error=0.0,
         variables=read_only(np.arange(n)),
         states_left=read_only(states),
+        is_complete=is_complete,
     )
 
 

@@ -28,8 +28,9 @@ from clampz.summing.returning import OUT_OF_TIME, Returning
 from clampz.watch import Overdue, Watch
 from clampz.wording import counted
 
-# Share of the time that simplifying may take.
-SIMPLIFYING_SHARE = 0.2
+# Shares of the time that simplifying may take: where there are answers without a sum, and where there are none.
+SIMPLIFYING_SHARE, SHARE_IF_NEEDED = 0.2, 0.5
+CUT_SHORT = "there was no time to simplify it, which may make it narrower: allow more with time="
 # Entries that a sum visits, with marginals, in ten times the milliseconds that simplifying takes however small a model.
 WORTHWHILE_ENTRIES = 2.0**23
 # Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for a few at a
@@ -80,7 +81,7 @@ class SumPlan:
         """A sum of a moment is planned as the batch is.  Otherwise it is simplified first, if there is `room` for that;
         a single lane that is a planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of`
         does, and Overdue as soon as the watch is over where a plan is not `needed` for an answer."""
-        check = _check_overdue if needed else _check_stop
+        check, share = (_check_overdue, SHARE_IF_NEEDED) if needed else (_check_stop, SIMPLIFYING_SHARE)
         restricted = Restriction.of_lanes(batch)
         if _is_quick(restricted, batch.num_lanes, watch) and engine != "planar":
             how = ExactPlan.of(batch, memory, marginals=marginals, restricted=restricted, watch=watch)
@@ -99,7 +100,7 @@ class SumPlan:
             planar = None if isinstance(found, Unfit) else cls(batch, None, found, marginals)
         if engine == "planar" and planar is not None:
             return planar
-        simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch))
+        simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch, share))
         check(watch)
         restricted = Restriction.of_lanes(simpler.batch)
         hopeless = marginals and math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES, watch))
@@ -118,6 +119,8 @@ class SumPlan:
             ways.append(planar)
         if not ways:
             assert too_wide is not None
+            if not simpler.simplified.is_complete:
+                too_wide = TooWideError(f"{too_wide}; {CUT_SHORT}", width=too_wide.width, num_bytes=too_wide.num_bytes)
             raise too_wide
         return min(ways, key=lambda way: way.seconds)
 
@@ -132,7 +135,7 @@ class SumPlan:
     ) -> list["SumPlan"]:
         """Log Z alone, and marginals a few at a time, if much of the model is there for marginals only and log Z takes
         much less without them; else the same ways as before."""
-        alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch))
+        alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch, SIMPLIFYING_SHARE))
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
         _check_overdue(watch)
@@ -335,8 +338,8 @@ def _is_quick(restricted: Restriction, num_lanes: int, watch: Watch | None) -> b
     return sum_entries(scopes, most, watch) < math.inf
 
 
-def _share(watch: Watch | None) -> Watch | None:
-    return None if watch is None else watch.share(SIMPLIFYING_SHARE)
+def _share(watch: Watch | None, share: float) -> Watch | None:
+    return None if watch is None else watch.share(share)
 
 
 def _check_overdue(watch: Watch | None) -> None:

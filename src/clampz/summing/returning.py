@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clampz.elimination.contraction import Contraction
 from clampz.elimination.cost import elimination_seconds
 from clampz.elimination.exact import PlannedLanes
 from clampz.elimination.growth import Grown, grown
@@ -52,6 +53,11 @@ class ReturningSum(NamedTuple):
     @property
     def seconds(self) -> float:
         return elimination_seconds(self.plan.elimination, marginals=True)
+
+    def fits_into(self, memory: int | str | None) -> bool:
+        plan = self.plan.elimination.plan
+        beyond_all = isinstance(plan, Contraction) and plan.is_beyond_all
+        return not beyond_all and fits_into(memory, self.plan.elimination.num_bytes())
 
 
 class Returning:
@@ -120,7 +126,7 @@ class Returning:
                 self.why_none = OUT_OF_TIME
                 return
             begun, gone = True, {k for k, _ in found.found}
-            if fits_into(self.memory, found.plan.elimination.num_bytes()):
+            if found.fits_into(self.memory):
                 yield found
             else:  # the first of a round comes in whatever it takes
                 self.why_none = TOO_WIDE
