@@ -13,7 +13,7 @@ import pytest
 import clampz as cz
 from clampz._kernels.jit import compiling
 from clampz.approximations.trw import ROUGH
-from clampz.watch import UNLIMITED, Progress, Watch, end_at_once, on_ctrl_c
+from clampz.watch import UNLIMITED, Overdue, Progress, Watch, end_at_once, on_ctrl_c
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
@@ -93,6 +93,18 @@ def test_only_a_run_that_ended_a_while_ago_is_overdue():
     time.sleep(0.06)
     assert watch.overdue()
     assert not Watch().overdue()
+
+
+def test_work_that_takes_longer_than_there_is_time_is_overdue_before_it_begins():
+    whole = Watch(100.0)
+    for watch in (whole, whole.share(0.0)):
+        assert not watch.overdue() and not watch.overdue(after=90.0)
+        assert watch.overdue(after=101.0)
+        with pytest.raises(Overdue):
+            watch.check_overdue(after=101.0)
+    assert not Watch().overdue(after=1e9)
+    whole.stop("interrupt")
+    assert whole.overdue(after=1.0)
 
 
 def test_a_share_is_overdue_with_the_whole_of_it():

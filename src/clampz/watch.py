@@ -157,18 +157,21 @@ class Watch:
         if self.must_stop():
             raise Overdue
 
-    def overdue(self) -> bool:
-        """Whether it should have ended some time ago: then there is no time even for the least answer.  A share that is
-        over is not, as long as the whole has time for that."""
-        if not self.must_stop() or self._over is None or math.isinf(self._grace):
+    def overdue(self, after: float = 0.0) -> bool:
+        """Whether it should have ended some time ago, or will have after so many seconds more: then there is no time
+        even for the least answer.  A share that is over is not, as long as the whole has time for that."""
+        is_over = self.must_stop()
+        if math.isinf(self._grace) or not (is_over or after):
             return False
         if self._within is not None:
-            return self._within.overdue()
-        return self.used > self._time + self._grace or perf_counter() > self._over + self._grace
+            return self._within.overdue(after)
+        ends = [self._time - self.used] if self._over is None else [self._time - self.used, self._over - perf_counter()]
+        return min(ends) + self._grace < after
 
-    def check_overdue(self) -> None:
-        """Raise Overdue if it is: between the stages of work without which there is no answer."""
-        if self.overdue():
+    def check_overdue(self, after: float = 0.0) -> None:
+        """Raise Overdue if it is, or will be after so many seconds more: between the stages of work without which there
+        is no answer."""
+        if self.overdue(after):
             raise Overdue
 
     def run(self, work: Callable[..., T], *args: object) -> T:

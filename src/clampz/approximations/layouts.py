@@ -22,6 +22,9 @@ from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
 from clampz.watch import UNLIMITED, Watch
 
+# Seconds, at least, that it takes to write an entry of a table to where a message finds it.
+SECONDS_PER_ENTRY = 1e-8
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BatchLayout:
@@ -175,6 +178,7 @@ class TableLayout(BatchLayout):
     def from_batch(cls, batch: Batch, watch: Watch = UNLIMITED) -> Self:
         """Lay out the tables once per message and remove states without support."""
         model, topology = batch.model, batch.model.topology
+        watch.check_overdue()
         num_states = model.num_states[topology.variable_of]
         heads = topology.tail[topology.reverse]
         graph = StateGraph(
@@ -187,6 +191,7 @@ class TableLayout(BatchLayout):
             table_start=offsets(num_states[heads] * num_states[topology.tail]),
         )
         rows = ranges(model.unary.start[:-1][topology.variable_of], num_states)
+        watch.check_overdue(SECONDS_PER_ENTRY * int(graph.table_start[-1]))
         table = np.empty(graph.table_start[-1])
         fill_tables(model.pairwise.flat, model.pairwise.start, graph, table)
         theta = batch.unary[rows]
@@ -239,7 +244,10 @@ class FactorLayout(BatchLayout):
     @classmethod
     def from_batch(cls, batch: Batch, watch: Watch = UNLIMITED) -> Self:
         model, larger = batch.model, batch.model.factors
-        pairwise = TableLayout.from_batch(Equivalent.of(model, watch).batch(batch), watch)
+        equivalent = Equivalent.of(model, watch).batch(batch)
+        watch.check_overdue()
+        pairwise = TableLayout.from_batch(equivalent, watch)
+        watch.check_overdue()
         m = model.num_edges
         variables = np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int64)
         scope_start = np.concatenate([2 * np.arange(m), 2 * m + larger.scope_start])

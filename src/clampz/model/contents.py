@@ -117,6 +117,8 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
     new = np.concatenate([[True], np.diff(keys[order]) > 0])
     kept, extra = order[new], order[~new]
     merged = flat[ranges(start[kept], sizes[kept])]
+    if not extra.size:
+        return edges[kept], merged
     # a parallel edge adds its table to that of the first of its kind
     into = offsets(sizes[kept])[:-1][(np.cumsum(new) - 1)[~new]]
     values = flat[ranges(start[extra], sizes[extra])]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from clampz.model.batch import Batch
 from clampz.model.checks import LARGEST_POTENTIAL
+from clampz.model.contents import Contents
 from clampz.model.factors import FactorTables, table_sizes
-from clampz.model.making import of_flat
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import offsets, ranges
@@ -26,6 +26,8 @@ from clampz.watch import UNLIMITED, Watch
 
 # Pairs of a variable's states and a factor's rows that are laid out at once.
 PAIRS_AT_ONCE = 2**18
+# Seconds, at least, that a method needs per entry of the tables until it has begun.
+SECONDS_PER_ENTRY = 2e-8
 
 
 class FactorRows(NamedTuple):
@@ -57,13 +59,17 @@ class FactorRows(NamedTuple):
         found: Integers = self.entry[rows] // self.strides[place] % self.num_states[place]
         return found
 
-    def tables(self, watch: Watch) -> Floats:
-        """For each place in the scopes, end to end, (states, rows) 0 where a row agrees with a state of the variable
-        and -inf elsewhere."""
+    @property
+    def sizes(self) -> Integers:
+        """(places,) entries of a table between the variable at each place in the scopes and the rows of its factor."""
+        found: Integers = self.num_states * np.repeat(np.diff(self.start), np.diff(self.scope_start))
+        return found
+
+    def fill(self, out: Floats, begin: Integers, watch: Watch) -> None:
+        """Write for each place in the scopes, from `begin` of it on, (states, rows): 0 where a row agrees with a state
+        of the variable.  Elsewhere it is -inf already."""
         factor = np.repeat(np.arange(len(self.start) - 1), np.diff(self.scope_start))
         num_rows, first = np.diff(self.start)[factor], self.start[factor]
-        begin = offsets(self.num_states * num_rows)
-        out = np.full(begin[-1], -np.inf)
         ends = np.cumsum(num_rows)
         at = 0
         while at < len(factor):
@@ -74,7 +80,6 @@ class FactorRows(NamedTuple):
             place = np.repeat(np.arange(at, last), num_rows[at:last])
             out[begin[place] + self.states(place, rows) * num_rows[place] + rows - first[place]] = 0.0
             at = last
-        return out
 
     def products(self, marginals: Floats, state_start: Integers) -> Floats:
         """(rows, B) of each row, the product of the marginals (S, B) of its states."""
@@ -136,25 +141,17 @@ class Equivalent:
 
     @classmethod
     def _made(cls, whole: Model, watch: Watch) -> "Equivalent":
-        larger, pairwise = whole.factors, whole.pairwise
+        larger = whole.factors
         flat, home, rounding = _folded(whole)
         watch.check_overdue()
         rows = FactorRows.of(larger, flat)
-        factor = np.repeat(np.arange(len(larger)), np.diff(larger.scope_start))
         kept = np.flatnonzero(home == 0)
-        pairs = ranges(pairwise.start[kept], pairwise.start[kept + 1] - pairwise.start[kept])
-        edges = np.stack([larger.variables, whole.num_variables + factor], axis=1)
         of_rows = np.repeat(larger.start[:-1], np.diff(rows.start)) + rows.entry
-        contents = of_flat(
-            np.concatenate([whole.num_states, np.diff(rows.start)]),
-            np.concatenate([whole.unary.flat, flat[of_rows]]),
-            np.concatenate([whole.edges[kept].astype(np.int64), edges]),
-            np.concatenate([pairwise.flat[pairs], rows.tables(watch)]),
-            0.0,
-            None,
-            None,
-        )
-        model = Model.from_contents(contents._replace(constant=whole.constant))
+        states = np.concatenate([whole.num_states, np.diff(rows.start)])
+        edges, tables = _joined(whole, kept, rows, watch)
+        unary = np.concatenate([whole.unary.flat, flat[of_rows]])
+        model = Model.from_contents(Contents(states, unary, edges, tables, FactorTables.of(states), whole.constant))
+        watch.check_overdue()
         home[kept] = np.searchsorted(_keys(model.edges, model), _keys(whole.edges[kept], model))
         return cls(model, whole.edges, rows, home, rounding)
 
@@ -186,6 +183,24 @@ class Equivalent:
 
 # Equivalents of models that are still in use: no value may lead to its key.
 _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
+
+
+def _joined(whole: Model, kept: Integers, rows: FactorRows, watch: Watch) -> tuple[Integers, Floats]:
+    """The edges that are kept and those between variables and factors, in lexicographic order, and their tables.  (In
+    place, as a model has them: all of them together may be many times as large as the model.)"""
+    pairwise, larger, num_kept = whole.pairwise, whole.factors, len(kept)
+    factor = np.repeat(np.arange(len(larger)), np.diff(larger.scope_start))
+    between = np.stack([larger.variables, whole.num_variables + factor], axis=1)
+    edges = np.concatenate([whole.edges[kept].astype(np.int64), between])
+    sizes = np.concatenate([pairwise.start[kept + 1] - pairwise.start[kept], rows.sizes])
+    watch.check_overdue(SECONDS_PER_ENTRY * int(sizes.sum()))
+    order, begin = np.lexsort((edges[:, 1], edges[:, 0])), np.empty(len(edges), dtype=np.int64)
+    ends = offsets(sizes[order])
+    begin[order] = ends[:-1]
+    tables = np.full(ends[-1], -np.inf)
+    tables[ranges(begin[:num_kept], sizes[:num_kept])] = pairwise.flat[ranges(pairwise.start[kept], sizes[:num_kept])]
+    rows.fill(tables, begin[num_kept:], watch)
+    return edges[order], tables
 
 
 def _folded(whole: Model) -> tuple[Floats, Integers, float]:
