@@ -113,6 +113,20 @@ def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
     assert asked[2].regions.above.limit >= 16 and asked[2].num_evaluations == 40
 
 
+def test_larger_tables_for_few_evaluations_come_only_after_few(monkeypatch):
+    """Where the last limit has had many, and is not one of those that are gone on with, that is all."""
+    for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
+        monkeypatch.setattr(ladders, name, 2**9)
+    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
+    for many, wanted in ((False, [10, 10]), (True, [40, 40])):
+        ladder, asked = Ladder(), []
+        seconds = [0.08, 0.08, 0.05 if many else 0.012]
+        while (step := ladder.next(model, options, seconds.pop(0) if seconds else 0.012)) is not None and len(asked) < 9:
+            asked.append(step.num_evaluations)
+            ladder.take(step, (0.0, 1.0), step.state, step.regions, 2e-3)
+        assert asked[2:] == wanted and ladder.finished
+
+
 def test_a_limit_that_is_given_is_the_only_one():
     model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(limit=32)
     ladder, limits = Ladder(), []

@@ -222,7 +222,10 @@ class Ladder:
             return limit, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
         expected = self._num_evaluations * evaluation_seconds(model, self.limit)
         pace = max(self._seconds, 1e-3) / expected
-        for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in (WITHOUT_CHOICE, HARDLY_ANY))):
+        # larger tables with few evaluations are no better than smaller ones that have had many already
+        had_few = self._rounds[-1].evaluations <= FIRST_ROUNDS[-1].evaluations
+        fewer = (WITHOUT_CHOICE, HARDLY_ANY) if had_few else (WITHOUT_CHOICE,)
+        for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in fewer)):
             each = share * seconds / _num_evaluations(rounds) / pace
             limit = fitting_limit(model, options, each, LARGEST_LIMIT)
             if limit >= LEAST_GROWTH * self.limit:
