@@ -1,5 +1,7 @@
 """Options: what is refused, and how some of them are changed."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,58 @@ def test_options_of_a_search_are_changed_in_the_same_way():
     assert BoundOptions().with_changes({"gap": 0.5, "memory": "1GB"}) == BoundOptions(gap=0.5, memory="1GB")
     with pytest.raises(cz.OptionError, match=r"unknown option 'gaps'; did you mean 'gap'"):
         BoundOptions().with_changes({"gaps": 1})
+
+
+# -- every public call -------------------------------------------------------------------------------------------------
+
+
+def with_options():
+    """Public calls that have options by name alone, by their own name."""
+    found = {name: getattr(cz, name) for name in cz.__all__}
+    found |= {f"generators.{name}": getattr(cz.generators, name) for name in cz.generators.__all__}
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    return {
+        name: each
+        for name, each in found.items()
+        if callable(each)
+        and not inspect.isclass(each)
+        and any(parameter.kind in by_name for parameter in inspect.signature(each).parameters.values())
+    }
+
+
+CALLS = with_options()
+
+
+def test_calls_are_found():
+    assert {"sample", "solve", "clamp", "trw", "plot_model", "generators.grid", "from_pgmpy"} < CALLS.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_says_which_options_it_has(name):
+    parameters = inspect.signature(CALLS[name]).parameters.values()
+    required = [HARD for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    with pytest.raises(cz.OptionError, match=r"^unknown option 'qwxyz'\. The options are \w+"):
+        CALLS[name](*required, qwxyz=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: cz.sample(HARD, num=5),
+            r"'num'; did you mean 'num_samples'\? The options are num_samples, evidence, m",
+        ),
+        (lambda: cz.sample(HARD, n_samples=5), r"'n_samples'; did you mean 'num_samples'\?"),
+        (lambda: cz.sample(HARD, size=5), r"'size'\. The options are num_samples, evidence, method, "),
+        (lambda: cz.mode(HARD, k=2), r"'k'\. The options are evidence, num_best, "),
+        (lambda: cz.generators.grid(3, 3, toroid=False), r"'toroid'; did you mean 'toroidal'\?"),
+        (lambda: cz.generators.grid(3, 3, seed=1), r"'seed'\. The options are toroidal, .*, rng$"),
+    ],
+)
+def test_an_option_that_is_guessed_leads_to_the_right_one(call, message):
+    with pytest.raises(cz.OptionError, match=f"^unknown option {message}"):
+        call()
+
+
+def test_what_a_call_needs_can_be_named_too():
+    assert len(cz.sample(num_samples=3, model=HARD, rng=0).states) == 3

@@ -67,7 +67,7 @@ def shown(value: object, longest: int = 80) -> str:
 
 def unknown_name(what: str, name: object, known: Collection[str], *, most: int = 3) -> OptionError:
     """The error for a name that nothing has: it says which are nearest, and which there are."""
-    near = get_close_matches(str(name), known, n=most)
+    near = get_close_matches(str(name), known, n=most) or [each for each in known if each.startswith(str(name))][:most]
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     plural = what if what.endswith("s") else f"{what.removesuffix('y')}ies" if what.endswith("y") else f"{what}s"
     return OptionError(f"unknown {what} {shown(name)}{hint} The {plural} are {', '.join(known)}")

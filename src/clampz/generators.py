@@ -24,7 +24,7 @@ from clampz.errors import OptionError, shown
 from clampz.model import Model
 from clampz.model.checks import as_edges
 from clampz.numerics import Floats, Integers
-from clampz.options import check_option, check_whole, is_number, is_one_of, is_whole
+from clampz.options import check_option, check_whole, is_number, is_one_of, is_whole, knows_its_options
 
 __all__ = ["barbell", "complete", "cycle", "erdos_renyi", "from_graph", "grid", "lamp", "regular"]
 
@@ -53,6 +53,7 @@ class Drawing(TypedDict, total=False):
     rng: Seed
 
 
+@knows_its_options
 def from_graph(
     n: int,
     edges: ArrayLike,
@@ -124,6 +125,7 @@ def from_graph(
     return Model.from_arrays(unary, pairs, tables, names=names)
 
 
+@knows_its_options
 def grid(rows: int, cols: int, *, toroidal: bool = True, **drawing: Unpack[Drawing]) -> Model:
     """A grid, variable `row * cols + col`, toroidal unless told otherwise: then every variable has four neighbours.
 
@@ -161,6 +163,7 @@ def grid(rows: int, cols: int, *, toroidal: bool = True, **drawing: Unpack[Drawi
     return from_graph(rows * cols, np.concatenate(pairs), **drawing)
 
 
+@knows_its_options
 def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Model:
     """Every edge is there with probability `degree / (n - 1)`, so that variables have `degree` neighbours on average.
 
@@ -198,6 +201,7 @@ def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Mode
     return from_graph(n, _pairs(chosen, n), **_with(drawing, generator))
 
 
+@knows_its_options
 def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     """Every variable has exactly `degree` neighbours, at random.
 
@@ -240,6 +244,7 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     return from_graph(n, pairs, **_with(drawing, generator))
 
 
+@knows_its_options
 def complete(n: int, **drawing: Unpack[Drawing]) -> Model:
     """Every variable is joined to every other.
 
@@ -264,6 +269,7 @@ def complete(n: int, **drawing: Unpack[Drawing]) -> Model:
     return from_graph(n, _pairs(np.arange(n * (n - 1) // 2), n), **drawing)
 
 
+@knows_its_options
 def cycle(n: int, **drawing: Unpack[Drawing]) -> Model:
     """n variables in a ring.
 
@@ -289,6 +295,7 @@ def cycle(n: int, **drawing: Unpack[Drawing]) -> Model:
     return from_graph(n, np.stack([number, (number + 1) % n], axis=1), **drawing)
 
 
+@knows_its_options
 def lamp(**drawing: Unpack[Drawing]) -> Model:
     """The 'lamp' of the paper's Figure 1: X1 to X4 all joined, and X4 - X5 - X6 with X7 to X10 hanging from X6.
 
@@ -313,6 +320,7 @@ def lamp(**drawing: Unpack[Drawing]) -> Model:
     return from_graph(10, np.array(edges) - 1, names=[f"X{i}" for i in range(1, 11)], **drawing)
 
 
+@knows_its_options
 def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Model:
     """The paper's Figure 3: X1 to X5 all joined and attractive, a bridge X1 - X6, and the frustrated triangle X6, X7,
     X8.

@@ -2,18 +2,23 @@
 such as "2GB"."""
 
 import ctypes
+import inspect
 import math
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Self, TypeGuard
+from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, get_args
 
 import numpy as np
 
 from clampz.errors import OptionError, shown, unknown_name
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Share of the machine's free memory that is used without asking.
 MEMORY_SHARE = 0.5
@@ -94,6 +99,27 @@ class Options(Changeable):
     def finely(self) -> Self:
         """For results that are told apart by small differences."""
         return replace(self, tol=min(self.tol, FINE))
+
+
+def knows_its_options(call: Callable[P, R]) -> Callable[P, R]:
+    """A call that refuses an option it does not have, and says which it has: Python's own error names none of them."""
+    parameters = inspect.signature(call).parameters.values()
+    known = [each.name for each in parameters if each.default is not each.empty]
+    taken = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
+    for each in parameters:
+        if each.kind is each.VAR_KEYWORD:  # those of a TypedDict, unpacked
+            (listed,) = get_args(each.annotation)
+            known += listed.__annotations__
+    taken |= set(known)
+
+    @wraps(call)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        for name in options:
+            if name not in taken:
+                raise unknown_name("option", name, known, most=1)
+        return call(*args, **options)
+
+    return checked
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -20,6 +20,7 @@ from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given, keep_only
 from clampz.numerics import EPS, ROUNDINGS, Floats
+from clampz.options import knows_its_options
 from clampz.showing import Card, Shown, between
 from clampz.telling import Listener, heard
 from clampz.watch import Watch
@@ -100,6 +101,7 @@ class Probability(Shown):
         return f"{name_of(self.model.names, i)} = {states}{more}"
 
 
+@knows_its_options
 def probability(
     model: Model,
     event: Event,

@@ -8,6 +8,7 @@ from clampz.errors import EvidenceError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
+from clampz.options import knows_its_options
 from clampz.showing import Card, Shown
 from clampz.telling import Listener, heard
 from clampz.watch import Watch
@@ -62,6 +63,7 @@ class LogRatio(Shown):
         )
 
 
+@knows_its_options
 def log_ratio(
     model_a: Model,
     model_b: Model,

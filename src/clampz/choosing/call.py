@@ -21,7 +21,7 @@ from clampz.model import Evidence, Model
 from clampz.model.asked import check_model
 from clampz.model.evidence_forms import as_sets, several_sets
 from clampz.model.fixing import given
-from clampz.options import Options, check_flag, check_name, check_option, is_whole, memory_allowed
+from clampz.options import Options, check_flag, check_name, check_option, is_whole, knows_its_options, memory_allowed
 from clampz.solution import Found, Solution
 from clampz.summing.exact import exact
 from clampz.summing.plans import exact_cost
@@ -63,6 +63,7 @@ def solve(
     rng: Seed = None,
     progress: Listener[Progress | Bracket] = None,
 ) -> list[Solution]: ...
+@knows_its_options
 def solve(
     model: Model,
     *,

@@ -12,7 +12,7 @@ from clampz.interop.common import as_names, conditioned, in_order
 from clampz.model import Evidence, Model
 from clampz.model.asked import check_model
 from clampz.model.checks import as_log_potentials
-from clampz.options import check_option, is_number
+from clampz.options import check_option, is_number, knows_its_options
 from clampz.sampling import Samples, sample
 from clampz.wording import counted
 
@@ -20,6 +20,7 @@ VALUES = {"SPIN": (-1, 1), "BINARY": (0, 1)}
 SPIN_NAMES = ("-1", "1")
 
 
+@knows_its_options
 def from_dimod(bqm: Any, beta: float = 1.0, *, evidence: Evidence | None = None) -> Model:
     """The distribution of a BinaryQuadraticModel at inverse temperature beta; its offset becomes the constant.
 

@@ -12,12 +12,14 @@ from clampz.model import Evidence, Model
 from clampz.model.asked import check_model
 from clampz.model.checks import as_log_potentials
 from clampz.numerics import Floats
+from clampz.options import knows_its_options
 
 BINARY_EDGES = {"W": np.array([[0.5, 0.0], [0.0, 0.5]]), "J": np.array([[1.0, -1.0], [-1.0, 1.0]])}
 BINARY_EDGES["weight"] = BINARY_EDGES["W"]
 BINARY_NODES = {"theta": np.array([0.0, 1.0]), "h": np.array([-1.0, 1.0])}
 
 
+@knows_its_options
 def from_networkx(graph: Any, *, evidence: Evidence | None = None) -> Model:
     """The model on a graph, from the attributes of its nodes and edges.
 

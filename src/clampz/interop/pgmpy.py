@@ -8,7 +8,7 @@ from clampz.errors import ModelError, library
 from clampz.interop.common import from_values, in_order, value_factors
 from clampz.model import Evidence, Model
 from clampz.model.asked import check_model
-from clampz.options import check_option, is_one_of
+from clampz.options import check_option, is_one_of, knows_its_options
 
 BAYESIAN = ("DiscreteBayesianNetwork", "BayesianNetwork", "BayesianModel")
 MARKOV = ("DiscreteMarkovNetwork", "MarkovNetwork", "MarkovModel")
@@ -16,6 +16,7 @@ MARKOV = ("DiscreteMarkovNetwork", "MarkovNetwork", "MarkovModel")
 OF_FACTORS = ("FactorGraph", "ClusterGraph")
 
 
+@knows_its_options
 def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
     """The distribution of a discrete network: the product of its factors, or of its conditional probability tables.
 

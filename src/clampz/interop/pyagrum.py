@@ -8,9 +8,11 @@ from clampz.errors import ModelError, library
 from clampz.interop.common import from_values, value_factors
 from clampz.model import Evidence, Model
 from clampz.model.asked import check_model
+from clampz.options import knows_its_options
 from clampz.wording import name_of
 
 
+@knows_its_options
 def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
     """The distribution of a MarkovRandomField or a BayesNet; variables and states have their names and labels.
 

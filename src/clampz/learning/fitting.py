@@ -39,6 +39,7 @@ from clampz.options import (
     check_whole,
     fits_into,
     is_number,
+    knows_its_options,
     memory_allowed,
 )
 from clampz.showing import MOST_ROWS, Card
@@ -170,6 +171,7 @@ class Fit(Likelihood):
             raise OptionError(f"inputs: expected {wanted}, as in the fit")
 
 
+@knows_its_options
 def fit(
     model: Model,
     data: Any,

@@ -18,6 +18,7 @@ from clampz.model import Model
 from clampz.model.asked import check_model
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
+from clampz.options import knows_its_options
 
 
 def tables_of(model: Model) -> tuple[Floats, Floats, Floats]:
@@ -62,6 +63,7 @@ class Features:
         return found
 
 
+@knows_its_options
 def tie(
     model: Model,
     *,

@@ -15,7 +15,15 @@ from clampz.maximising.results import Mode, ModeStop, Moment, Scored
 from clampz.maximising.terms import States, folding_error, rounded_sum, score_of
 from clampz.model import Evidence, Model
 from clampz.model.fixing import component, component_labels, given
-from clampz.options import Options, bytes_in_words, check_option, check_whole, is_number, memory_allowed
+from clampz.options import (
+    Options,
+    bytes_in_words,
+    check_option,
+    check_whole,
+    is_number,
+    knows_its_options,
+    memory_allowed,
+)
 from clampz.simplifying import Simplified, simplify
 from clampz.simplifying.simplified import unchanged
 from clampz.telling import Listener, heard
@@ -40,6 +48,7 @@ BYTES_PER_TABLE, SPARE_BYTES = 64, 50_000_000
 BETWEEN_WORDS = 0.1
 
 
+@knows_its_options
 def mode(
     model: Model,
     *,

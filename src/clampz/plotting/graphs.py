@@ -11,6 +11,7 @@ from clampz.errors import OptionError, library
 from clampz.model import Evidence, Model, Variable
 from clampz.model.asked import check_model
 from clampz.numerics import Floats
+from clampz.options import knows_its_options
 from clampz.plotting.canvas import new_axes
 from clampz.plotting.crowds import draw_crowd
 from clampz.plotting.keys import BAR_HEIGHT, KEYS_HEIGHT, KEYS_WIDTH, add_bar, add_legend, add_title
@@ -44,6 +45,7 @@ MANY = 100
 LARGEST = 28.0
 
 
+@knows_its_options
 def plot_model(
     model: Model,
     ax: "Axes | None" = None,

@@ -10,7 +10,7 @@ from clampz.generators import Seed
 from clampz.model import Evidence, Model
 from clampz.model.asked import check_model
 from clampz.numerics import log_sum_exp
-from clampz.options import check_whole
+from clampz.options import check_whole, knows_its_options
 from clampz.sampling.request import SampleRequest
 from clampz.sampling.samples import Samples
 from clampz.sampling.ways import NO_PIECE, Piece, Way, find_way
@@ -29,6 +29,7 @@ ENDINGS = {"time": "time was over", "interrupt": "interrupted", "callback": "sto
 NOTHING = "stopped before there was anything to draw from"
 
 
+@knows_its_options
 def sample(
     model: Model,
     num_samples: int = 1000,
@@ -98,6 +99,7 @@ def sample(
     return next(_blocks(asked, num_samples))
 
 
+@knows_its_options
 def sample_blocks(
     model: Model,
     num_samples: int | None = None,

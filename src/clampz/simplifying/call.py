@@ -14,7 +14,7 @@ from clampz._kernels.simplifying_tables import NEARLY
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
 from clampz.model.variables import Variable
-from clampz.options import check_flag, check_option, fits_into, is_number, is_one_of
+from clampz.options import check_flag, check_option, fits_into, is_number, is_one_of, knows_its_options
 from clampz.simplifying.layout import laid_out, left_over, num_bytes, with_room
 from clampz.simplifying.rest import Left, rest_of
 from clampz.simplifying.simplified import Operation, Simplified, simplified, unchanged
@@ -30,6 +30,7 @@ LARGE_MODEL, LEAST_SHARE = 1_000_000, 1e-3
 SECONDS_PER_TABLE, SECONDS_PER_ENTRY = 1e-6, 6e-8
 
 
+@knows_its_options
 def simplify(
     model: Model,
     keep: Iterable[Variable] = (),

@@ -24,7 +24,7 @@ from clampz.model.fixing import given
 from clampz.model.results import Estimate, heat_capacities
 from clampz.model.temperatures import as_betas
 from clampz.numerics import Floats
-from clampz.options import Options, bytes_in_words, memory_allowed
+from clampz.options import Options, bytes_in_words, knows_its_options, memory_allowed
 from clampz.signature import Approximation, bytes_per_lane
 from clampz.summing.exact import exact
 from clampz.summing.plans import ExactCost, exact_cost
@@ -65,6 +65,7 @@ class _Point(NamedTuple):
     by: str = ""
 
 
+@knows_its_options
 def sweep(
     model: Model,
     beta: ArrayLike,

@@ -17,7 +17,7 @@ from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.fixing import given, states_left
 from clampz.numerics import Floats, Integers
-from clampz.options import check_name
+from clampz.options import check_name, knows_its_options
 from clampz.telling import Listener, heard
 from clampz.watch import UNLIMITED, Overdue, Progress, Watch
 
@@ -116,6 +116,7 @@ def scores(
     rng: Seed = None,
     progress: Listener[Progress] = None,
 ) -> Scores: ...
+@knows_its_options
 def scores(
     model: Model,
     selector: str | list[str] | tuple[str, ...] | None = None,
