@@ -35,6 +35,24 @@ def test_an_unwritable_folder_is_refused_before_computing(folder, capsys, monkey
     assert "no permission to write there" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "endings"),
+    [
+        ("solve lawn.json", ".json, .csv, .PR, .MAR, .MPE, .MAP"),
+        ("solve lawn.json --json", ".json, .csv, .PR, .MAR, .MPE, .MAP"),
+        ("solve lawn.json --event Régen=yes", ".json, .csv"),
+        ("bound lawn.json", ".json, .csv"),
+        ("sample lawn.json", ".csv, .json, .npz"),
+    ],
+)
+@pytest.mark.parametrize(("name", "ending"), [("r.xlsx", ".xlsx"), ("r", "no suffix"), ("r.uai", ".uai")])
+def test_a_name_that_does_not_say_its_form_is_refused_before_anything_is_read(
+    folder, capsys, command, endings, name, ending
+):
+    assert run(*command.split(), "--out", name) == 2  # there is no lawn.json
+    assert f"--out {name}: expected a name that ends in {endings}, found '{ending}'" in capsys.readouterr().err
+
+
 # -- CSV ---------------------------------------------------------------------------------------------------------------
 
 
@@ -98,8 +116,8 @@ def test_brackets_and_events_in_rows(lawn, capsys):
 
 def test_json_is_printed_unless_it_is_in_the_file(lawn, capsys):
     assert "log_z" in answer(capsys, "solve", "lawn.json", "--json", "--out", "r.csv")
-    for name in ("r.json", "r.other"):
-        assert run("solve", "lawn.json", "--json", "--out", name) == 0
+    for name, *said in (("r.json",), ("r.other", "--format", "json")):
+        assert run("solve", "lawn.json", "--json", "--out", name, *said) == 0
         assert capsys.readouterr().out == "" and "log_z" in Path(name).read_text(encoding="utf-8")
     assert run("solve", "lawn.json", "--format", "json") == 0  # the same as --json
     assert json.loads(capsys.readouterr().out)["log_z"] == pytest.approx(cz.exact(lawn).log_z, abs=EXACT)

@@ -93,7 +93,7 @@ def test_results_go_to_files(folder, capsys):
         ["--out", "r.PR"],
         ["--task", "MAR", "--out", "r.MAR"],
         ["--out", "r.json"],
-        ["--json", "--out", "r.txt"],
+        ["--json", "--out", "r.txt", "--format", "json"],
     ):
         assert run("solve", "grid.uai", *arguments) == 0
         assert bool(capsys.readouterr().out) == ("--json" not in arguments)

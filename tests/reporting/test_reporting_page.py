@@ -53,6 +53,12 @@ def test_it_needs_nothing_but_itself_and_its_parts_are_what_they_are_called(name
     assert len(page.images) == {"bracketed": 2, "clamped": 2, "no variables": 0}.get(name, 1)
 
 
+def test_pictures_are_as_wide_as_the_page_at_most_and_nothing_around_them_scrolls():
+    page = make_page(bracketed())
+    assert [parent for parent, _ in re.findall(r"(<[^<>]*>)\s*(<img )", page)] == ['<figure class="picture">'] * 2
+    assert re.findall(r"\.picture img \{[^}]*max-width: (\w+%?)", page) == ["100%"]
+
+
 def test_what_was_found_and_what_it_is_worth():
     page = Page(make_page(bracketed(), "log Z of a grid"))
     assert page.text.split("Result")[0].strip().startswith("log Z of a grid")

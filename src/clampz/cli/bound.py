@@ -101,12 +101,12 @@ def add(commands: Any) -> None:
         "--gap is then their width",
     )
     add_json(parser, ", with the trace")
-    add_out(parser, "write it to a file: .csv (the trace, or the marginals), else JSON; - for stdout", forms=FORMS)
+    add_out(parser, "write it to a file: .json, or .csv (the trace, or the marginals); - for stdout", forms=FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Bound log Z or marginals, and print, write and draw what came of it."""
-    out = asked_for(args, FORMS, usual="json")
+    out = asked_for(args, FORMS)
     if args.checkpoint is not None:
         check_file(args.checkpoint, "--checkpoint")
     if args.plot is not None:

@@ -76,19 +76,25 @@ class Output:
 
 
 def asked_for(
-    args: argparse.Namespace, forms: Sequence[str], *, usual: str = "", option: str = "--out", with_what: str = ""
+    args: argparse.Namespace,
+    forms: Sequence[str],
+    *,
+    endings: Mapping[str, str] | None = None,
+    option: str = "--out",
+    with_what: str = "",
 ) -> Output:
     """The output that arguments `out` and `format` ask for, refused before anything is computed where it could not be
-    written.  A name that does not say its form has the usual one, if there is one."""
+    written.  `endings` are the forms by how the name of a file may end: without them, each form is its own ending."""
     path: Path | None = args.out
     if args.format is not None and args.format not in forms:
         raise CommandError(f"--format {args.format}: expected {', '.join(forms)}{with_what and f' with {with_what}'}")
     if path is None:
         return Output(STANDARD if args.format else None, args.format or "")
+    known = {f".{form}": form for form in forms} if endings is None else endings
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    form = args.format or (suffix[1:] if suffix[1:] in forms else "" if path == STANDARD else usual)
+    form = args.format or next((form for ending, form in known.items() if ending.lower() == suffix), "")
     if path != STANDARD:
-        check_file(path, option, () if form else [f".{form}" for form in forms])
+        check_file(path, option, () if form else [*known])
     elif not form:
         raise CommandError(f"{option} -: expected --format {', '.join(forms)}, as - has no name to say it, found none")
     elif form in BINARY and sys.stdout.isatty():

@@ -59,6 +59,8 @@ from clampz.wording import DIGITS, counted, name_of, title
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "regions")
 TASKS = ("PR", "MAR", *modes.TASKS)
 FORMS = ("json", "csv", "uai")
+# How the name of a file ends that is to have them: result files of the UAI competitions end in their task.
+ENDINGS = {".json": "json", ".csv": "csv", **{f".{task}": "uai" for task in TASKS}}
 # Variables up to which marginals are printed on a terminal, states up to which they have a column each, and how wide
 # that is, and what says that there are more.
 MAX_ROWS, MAX_COLUMNS, COLUMN, MORE = 60, 12, 11, 6
@@ -154,17 +156,18 @@ def add(commands: Any) -> None:
     add_json(parser)
     add_out(
         parser,
-        "write the result to a file: .json (or any name with --json), .csv, otherwise a result file of the UAI "
-        "competitions; - for standard output",
+        "write the result to a file: .json, .csv, or a result file of the UAI competitions, whose name ends in the "
+        "task, as in model.uai.PR; - for standard output",
         forms=FORMS,
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Solve the model and print or write the result."""
-    usual = "json" if args.json or args.event is not None else "uai"
-    forms, with_what = (FORMS, "") if args.event is None else (events.FORMS, "--event")
-    out = asked_for(args, forms, usual=usual, with_what=with_what)
+    if args.event is None:
+        out = asked_for(args, FORMS, endings=ENDINGS)
+    else:
+        out = asked_for(args, events.FORMS, with_what="--event")
     if args.report is not None:
         check_report(args)
     if args.plot is not None:

@@ -60,6 +60,6 @@ def in_words(data: dict[str, Any]) -> dict[str, str]:
         "zeros": f"{data['zeros']:,} table entries" if data["zeros"] else "none",
         "components": f"{data['components']:,}, the largest of {data['largest_component']:,} variables",
         "core": f"{data['core']:,} variables on or between cycles; {data['mean_degree']:.1f} neighbours on average",
-        "kind": data["kind"] or "neither attractive nor mixed: these are for models of two labels without zeros",
+        "kind": data["kind"] or "neither attractive nor mixed: only pairwise models of two labels without zeros are",
         "strength": f"|W| {typical:.3g} in the middle, {most:.3g} at most",
     }

@@ -90,7 +90,7 @@ def _done(solution: Solution) -> str:
     rows = [("why", text(solution.reason))]
     if solution.standard_error is None or solution.marginals_by != "sampling":  # else nothing here is the method's
         rows.append(("method", text(sentence(solution.method_in_words))))
-    rows.append(("marginals", text(solution.marginals_are)))
+    rows.append(("marginals", text(sentence(solution.marginals_are))))
     if isinstance(solution.bracket, Bracket):
         leaves = counted(solution.bracket.num_leaves, "leaf", "leaves")
         stop = f"stopped by {solution.bracket.stopped_by}"

@@ -30,5 +30,4 @@ def inside(ax: "Axes", num_drawn: int, seen: str) -> str:
     finally:
         let_go(figure)  # type: ignore[arg-type]
     image = f'<img src="{as_source(data.getvalue())}" width="{width}" height="{height}" alt="{text(seen)}">'
-    scrolled = f'<div class="scroll" tabindex="0" role="group" aria-label="picture">{image}</div>'
-    return f'<figure class="picture">{scrolled}</figure>'
+    return f'<figure class="picture">{image}</figure>'
