@@ -96,6 +96,13 @@ def test_every_command_has_help_with_an_example(command, capsys):
     assert f"examples:\n  {'eval' if command == 'completion' else f'clampz {command}'}" in out
 
 
+@pytest.mark.parametrize("command", [(), *((command,) for command in COMMANDS)])
+def test_help_fits_a_terminal(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(*command, "--help") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 def test_exit_codes_are_in_the_help(capsys):
     assert run("--help") == 0
     out = capsys.readouterr().out

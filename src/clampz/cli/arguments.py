@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NoReturn, TypeVar
 
 import clampz
@@ -24,11 +25,23 @@ T = TypeVar("T")
 SELECTORS = (*selectors(), *META_SELECTORS)
 
 
+class Help(argparse.HelpFormatter):
+    """Help as wide as the terminal, in which names with hyphens stay whole; paragraphs with lines that are indented, as
+    examples are, keep their lines."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.split("\n\n")
+        return "\n\n".join(part if "\n " in part else "\n".join(self._split_lines(part, width)) for part in paragraphs)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose help keeps the lines of its examples."""
+    """A parser whose errors are one line."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False, **settings})
+        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **settings})
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help; argparse would pass over a file that cannot be written."""

@@ -56,17 +56,17 @@ def add(commands: Any) -> None:
         "bound",
         run,
         summary="certified bounds on log Z, or on marginals, that close while you watch",
-        description="Bracket log Z: lower <= log Z <= upper, proven, by clamping best first, until the gap is as\n"
-        "narrow as asked for or the time is over.  Ctrl-C stops it with what there is: the bracket holds whenever it\n"
+        description="Bracket log Z: lower <= log Z <= upper, proven, by clamping best first, until the gap is as "
+        "narrow as asked for or the time is over.  Ctrl-C stops it with what there is: the bracket holds whenever it "
         "is stopped.  Logarithms are natural ones.",
         examples="  clampz bound model.uai\n"
         "  clampz bound model.uai --gap 0.001 --time 600 --plot bracket.png\n"
-        "  clampz bound model.uai --time 3600 --checkpoint model.bounds          the same again goes on from there\n"
-        "  clampz bound model.uai --marginals 3,7 --gap 0.05                     intervals for P(X = state)\n"
+        "  clampz bound model.uai --checkpoint model.bounds   the same goes on from there\n"
+        "  clampz bound model.uai --marginals 3,7 --gap 0.05  intervals for P(X = state)\n"
         "  clampz bound model.uai --json | jq '.lower, .upper'\n\n"
-        "JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, standard_error and\n"
-        "statistical_interval_95 (of an estimate by sampling), leaves, seconds, stopped_by, interrupted, trace;\n"
-        ' infinities are "inf", "-inf"',
+        "JSON: lower, upper, gap, estimate (null: why_no_estimate), estimate_by, standard_error and "
+        "statistical_interval_95 (of an estimate by sampling), leaves, seconds, stopped_by, interrupted, trace; "
+        'infinities are "inf", "-inf"',
     )
     add_model(parser)
     for name, unit, default, text in (

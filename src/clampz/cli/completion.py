@@ -18,8 +18,8 @@ def add(commands: Any) -> None:
         run,
         summary="print what makes a shell complete clampz's arguments",
         description="Print a script that makes a shell complete the commands, options and file names of clampz.",
-        examples='  eval "$(clampz completion bash)"                                     in ~/.bashrc\n'
-        '  eval "$(clampz completion zsh)"                                      in ~/.zshrc, after compinit\n'
+        examples='  eval "$(clampz completion bash)"  in ~/.bashrc\n'
+        '  eval "$(clampz completion zsh)"   in ~/.zshrc, after compinit\n'
         "  clampz completion fish > ~/.config/fish/completions/clampz.fish",
     )
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))

@@ -16,8 +16,8 @@ def add(commands: Any) -> None:
         "convert",
         run,
         summary="write a model in another format",
-        description="Read a model and write it in the format that the second file's name asks for: .uai, .fg, .json\n"
-        "or .npz, compressed if .gz follows.  clampz's own .json, for people, and .npz, for large models, keep names\n"
+        description="Read a model and write it in the format that the second file's name asks for: .uai, .fg, .json "
+        "or .npz, compressed if .gz follows.  clampz's own .json, for people, and .npz, for large models, keep names "
         "and every digit; the others have no names.  With evidence, its variables are fixed in the new file.",
         examples="  clampz convert model.uai model.json\n"
         "  clampz convert model.fg model.uai.gz\n"

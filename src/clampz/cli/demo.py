@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
         "demo",
         run,
         summary="bracket log Z of a frustrated spin glass with every method, and draw it",
-        description="Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz,\n"
+        description="Run exact, mean field, Bethe and TRW on a 7 x 7 spin glass that comes with clampz, "
         "print what they say of log Z, and write a picture.",
         examples="  clampz demo\n  clampz demo --out demo.pdf",
     )

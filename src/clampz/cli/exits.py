@@ -11,7 +11,7 @@ EXIT_CODES = """exit codes:
   1    cut off: not all of it could be done, or the output could not be written
   2    bad input: one line on stderr says what was expected, and where
   3    the model is too large for the memory there is
-  130  interrupted by Ctrl-C; `solve`, `bound`, `sample`, `sweep` and `uai` still give what they have"""
+  130  interrupted by Ctrl-C; most commands still give what they have"""
 
 
 class CommandError(Exception):

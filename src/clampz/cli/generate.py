@@ -31,12 +31,12 @@ def add(commands: Any) -> None:
         "generate",
         run,
         summary="make a random model of the paper's kinds",
-        description="Draw a random model and write it to a file: theta_i x_i + W_ij / 2 [x_i = x_j], with theta and W\n"
+        description="Draw a random model and write it to a file: theta_i x_i + W_ij / 2 [x_i = x_j], with theta and W "
         "uniform over ranges.  The same seed gives the same model.",
-        examples="  clampz generate grid --size 9 --weights -6,6 --theta -2,2 --seed 1 -o grid.uai   9 x 9, toroidal\n"
+        examples="  clampz generate grid --size 9 --weights -6,6 --theta -2,2 --seed 1 -o grid.uai\n"
         "  clampz generate grid --size 4x20 --planar --seed 1 -o strip.fg\n"
         "  clampz generate complete --size 15 --weights -12,12 --seed 1 -o k15.uai.gz\n"
-        "  clampz generate er --size 50 --degree 3.5 --labels 4 --potentials table -o random.uai",
+        "  clampz generate er --size 50 --degree 3 --labels 4 --potentials table -o r.uai",
     )
     parser.add_argument(
         "graph",

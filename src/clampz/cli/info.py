@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
         "info",
         run,
         summary="what a model is like, and what each method would cost",
-        description="Print the size, the graph, the width and the kind of a model, and about what each method would\n"
+        description="Print the size, the graph, the width and the kind of a model, and about what each method would "
         "cost on it.  Nothing is solved.",
         examples="  clampz info model.uai\n  clampz info model.uai --evidence model.uai.evid --json",
     )

@@ -19,14 +19,14 @@ def add(commands: Any) -> None:
         run,
         summary="reproduce the paper: its runs, its figures, and a report on its claims",
         description="Make the runs of Weller & Domke, 'Clamping Improves TRW and Mean Field Approximations' (2016), "
-        "draw its figures and check its claims.\n"
+        "draw its figures and check its claims. "
         "Every finished run is kept at once: the same command goes on where it was stopped.",
         examples="""\
-  clampz paper --quick                             a few runs of each family, all figures, in minutes
-  clampz paper                                     100 runs of each of the 44 families, and what goes beyond
-  clampz paper --models 'mine/*.uai' --clamps 8    the same study of your own models
-  clampz paper --figure success --family grid --size 49 --weights=-6,6 --runs 20 --out results/grid49
-  clampz paper --scheduler tcp://host:8786         on a Dask cluster: pip install 'clampz[cluster]'
+  clampz paper --quick                           a few runs of each family
+  clampz paper                                   everything, 100 runs of each
+  clampz paper --models 'mine/*.uai' --clamps 8  the same study of your models
+  clampz paper --figure success --family grid --size 49 --weights=-6,6 --runs 20
+  clampz paper --scheduler tcp://host:8786       on Dask, of 'clampz[cluster]'
 """,
     )
     parser.add_argument("--quick", action="store_true", help="a few runs of each family")

@@ -23,9 +23,9 @@ def add(commands: Any) -> None:
         "plot",
         run,
         summary="draw a model's graph",
-        description="Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red,\n"
-        "strong ones wide, factors of three and more variables as squares, all outside the core pale; and, if asked\n"
-        "for, the variables to clamp first, framed and numbered.  Of some thousands of variables, an image or a\n"
+        description="Draw the graph of a model: attractive edges solid and blue, repulsive ones dashed and red, "
+        "strong ones wide, factors of three and more variables as squares, all outside the core pale; and, if asked "
+        "for, the variables to clamp first, framed and numbered.  Of some thousands of variables, an image or a "
         "density.",
         examples="  clampz plot model.uai -o model.png\n"
         "  clampz plot model.uai -o model.pdf --clamp 5 --select maxW+TRE\n"

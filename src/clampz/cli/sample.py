@@ -52,13 +52,13 @@ def add(commands: Any) -> None:
         "sample",
         run,
         summary="draw configurations, exactly where that is possible",
-        description="Draw configurations from the model: exactly by elimination where it is narrow enough, exactly by\n"
-        "rejection where enough draws are accepted, and else with weights.  It says which.  Ctrl-C stops it with the\n"
+        description="Draw configurations from the model: exactly by elimination where it is narrow enough, exactly by "
+        "rejection where enough draws are accepted, and else with weights.  It says which.  Ctrl-C stops it with the "
         "samples that there are.",
         examples="  clampz sample model.uai --num 10000 --out samples.csv\n"
         "  clampz sample model.uai --evidence model.uai.evid --seed 7 --plot samples.png\n"
         "  clampz sample model.uai --method weighted --time 60 --out samples.npz\n\n"
-        "JSON: kind, reason, num_samples, num_drawn, effective_size, log_z, interrupted, names, marginals,\n"
+        "JSON: kind, reason, num_samples, num_drawn, effective_size, log_z, interrupted, names, marginals, "
         "standard_errors; in a file the states and log_weights too",
     )
     add_model(parser)

@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
         "scores",
         run,
         summary="the variables that each selector would clamp first",
-        description="Score the variables by the paper's heuristics, and print the best of each:\n"
+        description="Score the variables by the paper's heuristics, and print the best of each: "
         "what is gained most by clamping.",
         examples="  clampz scores model.uai\n  clampz scores model.uai --select frustCycles --top 20",
     )

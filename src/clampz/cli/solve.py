@@ -74,20 +74,20 @@ def add(commands: Any) -> None:
         "solve",
         run,
         summary="log Z, bounds on it, and marginals; or the best configuration",
-        description="Compute log Z of a model, prove bounds on it, and print them with the reason for the method\n"
-        "chosen: exact inference if the model is narrow enough, otherwise an estimate inside a bracket that clamping\n"
-        "tightens while there is time (see clampz bound).  Logarithms are natural ones.  Without --time it takes 4 to\n"
+        description="Compute log Z of a model, prove bounds on it, and print them with the reason for the method "
+        "chosen: exact inference if the model is narrow enough, otherwise an estimate inside a bracket that clamping "
+        "tightens while there is time (see clampz bound).  Logarithms are natural ones.  Without --time it takes 4 to "
         "10 seconds on models that are not solved exactly, and up to about a minute on those that are.",
         examples="  clampz solve model.uai\n"
         "  clampz solve model.uai --evidence model.uai.evid --task MAR\n"
-        "  clampz solve model.uai --event 3=1,7=0|2                            the probability of that\n"
+        "  clampz solve model.uai --event 3=1,7=0|2    the probability of that\n"
         "  clampz solve model.uai --method trw --clamp 5 --select maxW+TRE\n"
         "  clampz solve model.uai --time 60 --json | jq .log_z\n"
-        "  clampz solve model.uai --report model.html                          a page about it, with pictures\n"
+        "  clampz solve model.uai --report model.html  a page about it, with pictures\n"
         "  clampz solve model.uai --task MPE --out model.uai.MPE --plot model.png\n\n"
-        "JSON: log_z, lower, upper, bound, standard_error, statistical_interval_95, method, reason, converged,\n"
-        "interrupted, seconds, clamped, select, leaves; MAR: marginals, marginals_by, marginals_are, marginal_errors;\n"
-        "MPE: score, lower, upper, optimal, stopped_by, seconds, configuration, states and best (--num-best);\n"
+        "JSON: log_z, lower, upper, bound, standard_error, statistical_interval_95, method, reason, converged, "
+        "interrupted, seconds, clamped, select, leaves; MAR: marginals, marginals_by, marginals_are, marginal_errors; "
+        "MPE: score, lower, upper, optimal, stopped_by, seconds, configuration, states and best (--num-best); "
         'infinities are "inf", "-inf"',
     )
     add_model(parser)

@@ -62,8 +62,8 @@ def add(commands: Any) -> None:
         "sweep",
         run,
         summary="log Z, energy and heat capacity over inverse temperatures",
-        description="Multiply all log potentials by each of several inverse temperatures beta, and bracket log Z\n"
-        "there: exactly where there is time and memory for it, and by certified bounds elsewhere.  The energy is\n"
+        description="Multiply all log potentials by each of several inverse temperatures beta, and bracket log Z "
+        "there: exactly where there is time and memory for it, and by certified bounds elsewhere.  The energy is "
         "minus the mean score.  At beta = 0 every possible configuration counts alike.",
         examples="  clampz sweep model.uai --beta 0:2:64 --plot sweep.png\n"
         "  clampz sweep model.uai --beta 0.5,1,2 --method trw --out sweep.csv\n"

@@ -36,12 +36,12 @@ def add(commands: Any) -> None:
         "uai",
         run,
         summary="solve a model as the UAI competitions ask for it",
-        description="Solve a model and write the result to a file in the working directory that has the model's name\n"
-        "and the task: model.uai.PR has log10 Z, model.uai.MAR the marginals, model.uai.MPE the best\n"
-        "configuration.  The environment may limit it, in the competitions' units: INF_TIME in seconds, INF_MEMORY in\n"
+        description="Solve a model and write the result to a file in the working directory that has the model's name "
+        "and the task: model.uai.PR has log10 Z, model.uai.MAR the marginals, model.uai.MPE the best "
+        "configuration.  The environment may limit it, in the competitions' units: INF_TIME in seconds, INF_MEMORY in "
         "gigabytes.",
-        examples="  clampz uai Nets/grid.uai Evid/grid.uai.evid Query/grid.uai.query PR     writes ./grid.uai.PR\n"
-        "  INF_TIME=60 clampz uai model.uai - - MAR                                no evidence, no query",
+        examples="  clampz uai Nets/grid.uai Evid/grid.uai.evid - PR  writes ./grid.uai.PR\n"
+        "  INF_TIME=60 clampz uai model.uai - - MAR          no evidence, no query",
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a UAI file")
     parser.add_argument("evidence", type=Path, metavar="EVIDENCE", help="a file, or - for none")
