@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
 import public_names  # noqa: E402 (an extension of this site)
+from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
 
 import clampz  # noqa: E402
 
@@ -55,7 +56,7 @@ default_role = "name"
 nitpicky = True
 # Types of other libraries: there is nothing here to link to.
 nitpick_ignore_regex = [
-    ("py:class", r"(np|numpy)\..*|python:.*"),
+    ("py:class", r"(np|numpy)\..*"),
     ("py:class", "Any|ArrayLike|Axes|Callable|Executor|Figure|Iterable|Iterator|NDArray|Path|PathLike|Self"),
 ]
 
@@ -71,6 +72,7 @@ numpydoc_attributes_as_param_list = True
 numpydoc_xref_param_type = True
 numpydoc_xref_aliases = {name: f"clampz.{name}" for name in clampz.__all__ if name[0].isupper()}
 numpydoc_xref_ignore = "all"  # of other names
+DEFAULT_LINKS.clear()  # to Python's own pages, which are elsewhere: without them `dict` is shown as python:dict
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3

@@ -1,6 +1,7 @@
 """The site: its examples and tutorials run, and its commands; files that it links to are there."""
 
 import doctest
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import clampz as cz
 from clampz import cli
 
 ROOT = Path(__file__).parent.parent
@@ -91,3 +93,17 @@ def test_files_beside_the_pages_are_there():
     }
     assert targets
     assert [target for target in targets if not (DOCS / "paper" / target).exists()] == []
+
+
+def test_values_that_have_a_name_are_shown_as_what_they_are(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_extensions")
+    signatures = importlib.import_module("signatures")
+    for call, value in (
+        (cz.mode, "gap: float=1e-09"),
+        (cz.generators.from_graph, "theta: Range=(-2.0, 2.0)"),
+        (cz.Solution.joint, "time: float=inf"),
+        (cz.sample, "num_samples: int=1000"),
+    ):
+        shown, _ = signatures.written("method" if "." in call.__qualname__ else "function", call)
+        assert value in shown

@@ -30,15 +30,11 @@ def described(text: str) -> list[str]:
 
 
 def functions() -> dict[str, Any]:
-    """Public functions by name, those of the modules among public names included; pictures are for looking at."""
+    """Public functions by name, those of the modules among public names included."""
     found = {name: getattr(cz, name) for name in cz.__all__}
     found |= {f"generators.{name}": getattr(cz.generators, name) for name in cz.generators.__all__}
     found |= {f"{name}.log_z": getattr(cz, name).log_z for name in ("jax", "torch")}
-    return {
-        name: each
-        for name, each in found.items()
-        if callable(each) and not inspect.isclass(each) and not name.startswith("plot_")
-    }
+    return {name: each for name, each in found.items() if callable(each) and not inspect.isclass(each)}
 
 
 FUNCTIONS = functions()

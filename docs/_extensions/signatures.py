@@ -30,8 +30,7 @@ def written(what: str, obj: Any) -> tuple[str, str | None] | None:
     function = inspect.unwrap(getattr(obj, "__func__", obj))
     if not inspect.isfunction(function):
         return None
-    node = _function(function)
-    return _in_parentheses(node, is_method=what == "method"), _unquoted(node.returns)
+    return _in_parentheses(function, is_method=what == "method"), _unquoted(_function(function).returns)
 
 
 def _function(function: Any) -> ast.FunctionDef:
@@ -40,10 +39,18 @@ def _function(function: Any) -> ast.FunctionDef:
     return node
 
 
-def _in_parentheses(node: ast.FunctionDef, is_method: bool) -> str:
+def _in_parentheses(function: Any, is_method: bool) -> str:
+    """Types as they are written; values too, but those that have a name are shown as what they are."""
+    node = _function(function)
     for each in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
         if each is not None and each.annotation is not None:
             each.annotation = ast.parse(_unquoted(each.annotation) or "", mode="eval").body
+    parameters = inspect.signature(function).parameters
+    by_place = [*node.args.posonlyargs, *node.args.args][-len(node.args.defaults) :]
+    for places, values in ((by_place, node.args.defaults), (node.args.kwonlyargs, node.args.kw_defaults)):
+        for k, (place, value) in enumerate(zip(places, values, strict=False)):
+            if isinstance(value, ast.Name | ast.Attribute):
+                values[k] = ast.parse(_value(parameters[place.arg].default), mode="eval").body
     if is_method and "staticmethod" not in [ast.unparse(each) for each in node.decorator_list]:
         del node.args.args[0]
     return f"({ast.unparse(node.args)})"
@@ -65,10 +72,10 @@ def _unquoted(annotation: ast.expr | None) -> str | None:
 
 def _of_class(kind: type) -> tuple[str, None] | None:
     if "__init__" in vars(kind) and not is_dataclass(kind):
-        return _in_parentheses(_function(kind.__init__), is_method=True), None  # type: ignore[misc]
+        return _in_parentheses(kind.__init__, is_method=True), None  # type: ignore[misc]
     if is_dataclass(kind) and "__init__" in vars(kind) and inspect.isfunction(kind.__init__):
         try:
-            return _in_parentheses(_function(kind.__init__), is_method=True), None
+            return _in_parentheses(kind.__init__, is_method=True), None
         except (OSError, TypeError):  # made by the dataclass: of its fields
             pass
     if not (is_dataclass(kind) or hasattr(kind, "_fields")):

@@ -65,6 +65,15 @@ def test_a_clamping_draws_on_the_axes_it_is_given(clampings, exact):
     assert_legible(figure)
 
 
+def test_axes_that_make_room_for_labels_leave_these_legible():
+    model = cz.generators.grid(4, 4, weights=(-6, 6), rng=0)
+    lower = cz.clamp(model, "mf", k=5, select="pseudo-greedy")
+    assert len({step.selector for step in lower.steps[1:]}) > 1  # so each is named under its step
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    cz.plot_clamped({"TRW": cz.clamp(model, "trw", k=5), "mean field": lower}, cz.exact(model), ax=figure.subplots())
+    assert_legible(figure)
+
+
 @pytest.mark.parametrize("per_branch", [False, True])
 def test_what_clamping_did_not_reach_is_drawn_too(per_branch, model, exact):
     result = cz.clamp(model, "trw", k=3, per_branch=per_branch, max_iter=1)

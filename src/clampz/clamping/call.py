@@ -66,9 +66,9 @@ def clamp(
     evidence
         `{variable: state}`, as `Model.condition` takes it: then Z is that of the evidence.
     variables
-        What to clamp, in this order; or else
+        What to clamp, in this order; None for variables that a selector chooses.
     k, select
-        how many, and by which selector: one of `selectors()`, or "greedy", "pseudo-greedy" or "optimal".
+        How many of these, and by which selector: one of `selectors()`, or "greedy", "pseudo-greedy" or "optimal".
     per_branch
         Let every branch choose its own next variable, in place of one sequence for all (the paper's).
     criterion

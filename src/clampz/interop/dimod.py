@@ -78,7 +78,7 @@ def from_dimod(bqm: Any, beta: float = 1.0, *, evidence: Evidence | None = None)
 
 
 def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"] | Any = None) -> Any:
-    """The BinaryQuadraticModel whose energies are -score / beta, the constant included, labelled by the variables'
+    """The BinaryQuadraticModel whose energies are `-score / beta`, the constant included, labelled by the variables'
     names or else their indices.
 
     Parameters
@@ -133,7 +133,7 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
 
 
 def to_dimod_sampleset(samples: Samples, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"] | Any = None) -> Any:
-    """The SampleSet of samples of a binary model, with energies -score / beta, labelled as `to_dimod` labels the model.
+    """The SampleSet of samples of a binary model, with energies `-score / beta` and the labels that `to_dimod` gives.
 
     `info` says what the samples are ("kind", "reason"); weighted ones have a vector "log_weight" beside their energies.
 

@@ -64,8 +64,8 @@ def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
 
 
 def to_pyagrum(model: Model) -> Any:
-    """A MarkovRandomField whose factors multiply to exp(score); variables and states without names are called "0", "1",
-    ...
+    """A MarkovRandomField whose factors multiply to exp(score); variables and states without names are called by their
+    numbers.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ from clampz.wording import counted
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Model(Variables, Shown):
-    """A model: any number of labels per variable, log potentials, hard zeros as -inf.
+    """A model: any number of labels per variable, log potentials, hard zeros as `-inf`.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""Pictures of models and of what methods found; results find theirs through `clampz.drawing`.
+"""Pictures of models and of what methods found; results have theirs under `plot`.
 
-May import: everything but the command line, reports and the paper; matplotlib (`pip install 'clampz[cli]'`) only when
-something is drawn, and pyplot where somebody works with it (`canvas`).
+They need matplotlib (`pip install 'clampz[cli]'`), which is imported when something is drawn.  Attractive edges are
+solid and blue, repulsive ones dashed and red, as in the paper; nothing is said by colour alone, so the pictures also
+read in greyscale.  Every function draws on the axes it is given, `ax`, or on a figure of its own, and returns the axes:
+`plot_model(model).figure.savefig("model.png")`.
 
-Attractive edges are solid and blue, repulsive ones dashed and red, as in the paper; nothing is said by colour alone, so
-the pictures also read in greyscale.  Every function draws on the axes it is given, `ax`, or on a figure of its
-own, and returns the axes: `plot_model(model).figure.savefig("model.png")`.
+May import: everything but the command line, reports and the paper; pyplot where somebody works with it (`canvas`).
 """
 
 from clampz.bracketing import Bracket

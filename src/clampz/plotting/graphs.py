@@ -67,11 +67,13 @@ def plot_model(
 
     Parameters
     ----------
+    model
+        What to draw.
     ax
         Where to draw; a new figure if None.
     positions
         (n, 2) where the variables go; `layout(model)` if None.
-    marginals
+    marginals, state
         What was found for this model: variables are shaded by its marginal of `state`, white for 0 and black for 1.
     scores
         (n,) a number for each variable, or the selector whose scores to show: variables are shaded by it, the higher
@@ -88,6 +90,24 @@ def plot_model(
         Whether to write the variables' names, or their numbers, on them; if None, where they have names and are few.
     legend
         Whether to say what the model is and what lines, marks and shades mean; if None, on a new figure.
+
+    Returns
+    -------
+    Axes
+        Of matplotlib, with the picture.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where matplotlib is not installed.
+    OptionError
+        Where something does not fit the model.
+
+    Examples
+    --------
+    To a file::
+
+        cz.plot_model(model, marginals=cz.exact(model)).figure.savefig("model.png")
     """
     check_model(model)
     library("matplotlib")  # or what to do about it, before anything is laid out

@@ -41,6 +41,26 @@ def plot_clamped(
     exact
         The true log Z, as an estimate or a number: a horizontal line, and the last value of each result says how far
         off it is.
+    ax
+        Where to draw; a new figure if None.
+
+    Returns
+    -------
+    Axes
+        Of matplotlib, with the picture.
+
+    Raises
+    ------
+    MissingLibraryError
+        Where matplotlib is not installed.
+    OptionError
+        Where there is no result.
+
+    Examples
+    --------
+    Two bounds that close as variables are clamped::
+
+        cz.plot_clamped([cz.clamp(model, "mf", k=5), cz.clamp(model, "trw", k=5)])
     """
     rows = _labelled_clampings(results)
     if not rows:
@@ -60,9 +80,10 @@ def plot_clamped(
         below = sum(_row_height(cells, width / (k + 1)) for _, cells in table)
         height = max(SIZE[1], 1.2 * LABEL_HEIGHT * len(ends))
         ax = new_axes(None, ((width + beside) / 72, (height + below + 20) / 72))
+        laid_out = False
     else:
-        box = ax.get_window_extent()
-        width, height = box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
+        width, height = _size_of(ax)
+        laid_out = ax.figure.canvas.figure.get_layout_engine() is not None
     values = finite(*(step.log_z for result in rows.values() for step in result.steps), truth) or [0.0]
     low, high = min(values), max(values)
     margin = 0.07 * (high - low) if high - low > 1e-6 * (1 + abs(high)) else 0.5
@@ -75,14 +96,28 @@ def plot_clamped(
     for label, result in rows.items():
         _draw_steps(ax, result, styles[label])
         places[label] = (len(result.steps) - 1, result.log_z)
-    _write_ends(ax, places, ends, styles, (width, height))
-    _write_table(ax, table, width / (k + 1))
     ax.set_ylabel("log Z", fontsize=8.5, color=INK)
     ax.spines[["right", "top"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
     ax.tick_params(colors=SOFT, labelsize=7.5, length=3)
     ax.ticklabel_format(axis="y", useOffset=False)
+    drawn = set(ax.get_children())
+    _write_ends(ax, places, ends, styles, (width, height))
+    _write_table(ax, table, width / (k + 1))
+    if laid_out:  # the axes make room for what is written around them: again, for the room that they have then
+        ax.figure.canvas.figure.draw_without_rendering()
+        width, height = _size_of(ax)
+        for written in set(ax.get_children()) - drawn:
+            written.remove()
+        _write_ends(ax, places, ends, styles, (width, height))
+        _write_table(ax, table, width / (k + 1))
     return ax
+
+
+def _size_of(ax: "Axes") -> tuple[float, float]:
+    """In points."""
+    box = ax.get_window_extent()
+    return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
 def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:

@@ -155,8 +155,8 @@ def scores(
 
     Returns
     -------
-    numpy.ndarray
-        (n,) in the order of the variables.
+    numpy.ndarray or Scores
+        (n,) in the order of the variables; such an array for each of several selectors.
 
     Raises
     ------
