@@ -10,6 +10,7 @@ import pytest
 import clampz as cz
 from clampz.errors import shown
 
+TWO = np.zeros((2, 2))
 MODEL = cz.Model(
     [[0.0, 0.3], [0.1, 0.0], [0.0, -0.4, 0.2]],
     {(0, 1): [[0.5, 0.0], [0.0, 0.7]], (1, 2): [[0.1, 0.2, 0.3], [0.9, 0.0, -0.3]]},
@@ -116,6 +117,37 @@ class Foreign:
         (lambda: cz.log_ratio(MODEL, None), r"^model: expected a Model, found None$"),
         (lambda: cz.mode(cz.trw(MODEL)), r"found Estimate: the model that it is about is its attribute model$"),
         (lambda: cz.exact(Foreign()), r"found networkx's Foreign: cz.from_networkx makes one of it$"),
+        (
+            lambda: cz.Model(Foreign()),
+            r"^unary: .* per variable, found networkx's Foreign: cz.from_networkx makes one of",
+        ),
+        (lambda: cz.exact(MODEL, {0: 1}), r"^exact: expected the model alone without a name, found 2 arguments; the "),
+        (
+            lambda: cz.solve(MODEL, method="gibbs"),
+            r"^unknown method 'gibbs'. The methods are auto, exact, mean_field, ",
+        ),
+        (lambda: cz.sweep(MODEL, [1.0], method="gibbs"), r"^unknown method 'gibbs'. The methods are auto, exact, "),
+        (lambda: cz.exact(MODEL, evidence=[(0, 1)]), r"^evidence: expected \{variable: state\}, .*, found \(0, 1\)$"),
+        (
+            lambda: cz.Model(TWO, np.eye(2)),
+            r"found an array of shape \(2, 2\): Model.from_binary takes weights, and Model",
+        ),
+        (lambda: cz.Model(TWO, state_names=["no", "yes"]), r"^state_names of variable 0: .* strings, found \['no'\]$"),
+        (
+            lambda: cz.Model(TWO, state_names={"a": ["no", "yes"]}),
+            r"^state_names: expected a list of .*, found \{'a': ",
+        ),
+        (
+            lambda: cz.Model.from_factors({"a": 2}, []),
+            r"^num_states: expected a whole number per .*, found \{'a': 2\}$",
+        ),
+        (lambda: cz.plot_model(MODEL, ax=3), r"^ax: expected None or Axes of matplotlib, found 3$"),
+        (lambda: cz.clamp(MODEL, k=1).plot(ax=[1]), r"^ax: expected None or Axes of matplotlib, found \[1\]$"),
+        (lambda: cz.plot_model(MODEL, state="yes"), r"^state: expected a whole number >= 0, found 'yes'$"),
+        (
+            lambda: cz.plot_model(MODEL, positions={0: (0, 0)}),
+            r"^positions: expected shape \(3, 2\), a finite point for",
+        ),
         (lambda: cz.plot_model("g.uai"), r"^model: expected a Model, found 'g.uai': a file is read first, by cz.read$"),
         (lambda: cz.write([[0, 1]], "m.uai"), r"^model: expected a Model, found list$"),
         (lambda: cz.write(MODEL, None), r"^expected the path of a file, found None$"),

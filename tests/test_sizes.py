@@ -24,6 +24,7 @@ WITHOUT = ("paper", "plotting", "reporting", "cli", "interop")
 # Named alike, and no limit of size.
 NO_SIZES = {
     "wording:MOST_DECIMALS": "decimals that are shown",
+    "errors:MOST_COMPARED": "names that an unknown one is compared with",
     "wording:MOST_IN_FULL": "how a number is shown",
     "clamping.selectors.scored:MOST_BEST": "variables that are shown",
     "model.cards:SMALL": "what is shown of a small model",

@@ -3,10 +3,14 @@
 Only input raises.  Running out of iterations or time is data (`Estimate.converged`), never an exception.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from importlib import import_module
+from itertools import islice
 from typing import Any
+
+# Names that an unknown one is compared with at most: a tenth of a second.
+MOST_COMPARED = 10_000
 
 
 class ClampzError(Exception):
@@ -48,6 +52,10 @@ class MissingLibraryError(ClampzError, ImportError):
     """An optional library that is not installed; the message says how to install it."""
 
 
+# Libraries whose models become ones by `from_` and their name.
+LIBRARIES = ("dimod", "networkx", "pgmpy", "pyagrum")
+
+
 def library(module: str) -> Any:
     """An optional library, or the line that says how to get it."""
     package = module.partition(".")[0]
@@ -59,15 +67,31 @@ def library(module: str) -> Any:
         raise MissingLibraryError(f"{package} is not installed: pip install {package}", name=package) from None
 
 
+def another_library(found: object) -> str:
+    """What this is, and which call makes a model of it, if another library has made it."""
+    library = type(found).__module__.partition(".")[0].lower()
+    return f"{library}'s {type(found).__name__}: cz.from_{library} makes one of it" if library in LIBRARIES else ""
+
+
 def shown(value: object, longest: int = 80) -> str:
     """What was found, as a message shows it: in one line, and not too long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
+def did_you_mean(name: str, known: Iterable[str], most: int = 3, before: str = ": ") -> str:
+    """What a message goes on with where some names are near to one that nothing has; else nothing.
+
+    >>> did_you_mean("gras", ["rain", "grass"]), did_you_mean("num", ["num_samples"]), did_you_mean("qwx", ["rain"])
+    (": did you mean 'grass'?", ": did you mean 'num_samples'?", '')
+    """
+    names = list(islice(known, MOST_COMPARED))
+    near = get_close_matches(name, names, n=most) or [each for each in names if each.startswith(name)][:most]
+    return f"{before}did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
 def unknown_name(what: str, name: object, known: Collection[str], *, most: int = 3) -> OptionError:
     """The error for a name that nothing has: it says which are nearest, and which there are."""
-    near = get_close_matches(str(name), known, n=most) or [each for each in known if each.startswith(str(name))][:most]
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    hint = did_you_mean(str(name), known, most, before="; ") or "."
     plural = what if what.endswith("s") else f"{what.removesuffix('y')}ies" if what.endswith("y") else f"{what}s"
     return OptionError(f"unknown {what} {shown(name)}{hint} The {plural} are {', '.join(known)}")

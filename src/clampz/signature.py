@@ -183,7 +183,7 @@ class Approximation(Generic[OptionsT]):
     def __call__(
         self,
         model: Model | Batch,
-        *,
+        *unnamed: object,
         evidence: Evidence | Sequence[Evidence] | None = None,
         beta: float | Sequence[float] | Floats | None = None,
         start: Start | None = None,
@@ -192,6 +192,11 @@ class Approximation(Generic[OptionsT]):
         options: OptionsT | None = None,
         **changes: Any,
     ) -> Estimate | Estimates:
+        if unnamed:  # (Python's own error would count this object too)
+            raise OptionError(
+                f"{self.name}: expected the model alone without a name, found {1 + len(unnamed)} arguments; the others "
+                "are named, as in evidence={variable: state}"
+            )
         if not isinstance(model, Batch):
             check_model(model)
         chosen = self.options(options, self.with_rng(changes, rng))
@@ -342,7 +347,7 @@ def _grace(model: Model) -> float:
 def signature_of(options_type: type[Options]) -> inspect.Signature:
     """Of a call, as people read it: the parameters that all methods have, and every option of this one by name."""
     call = inspect.signature(Approximation.__call__).parameters.values()
-    shared = [each.replace(annotation=each.empty) for each in call if each.name not in ("self", "changes")]
+    shared = [each.replace(annotation=each.empty) for each in call if each.name not in ("self", "unnamed", "changes")]
     keyword = inspect.Parameter.KEYWORD_ONLY
     options = [inspect.Parameter(field.name, keyword, default=field.default) for field in fields(options_type)]
     return inspect.Signature([*shared, *options])

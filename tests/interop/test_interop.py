@@ -172,7 +172,7 @@ def test_dimod_evidence_is_in_its_labels(dimod):
         cz.from_dimod(bqm, evidence={7: 0})
     with pytest.raises(cz.EvidenceError, match=r"unknown variable '7'; there are \(0, 1\), 'b', 7"):
         cz.from_dimod(bqm, evidence={"7": 1})
-    with pytest.raises(cz.EvidenceError, match=r"evidence: expected \{variable: state\}, a pandas row, found a list"):
+    with pytest.raises(cz.EvidenceError, match=r"evidence: expected \{variable: state\}, a pandas row, found \[7\]$"):
         cz.from_dimod(bqm, evidence=[7])
 
 

@@ -90,7 +90,7 @@ def test_errors_name_variable_state_and_lane(unary, message):
         ({"a": 0}, r"evidence: expected a list of evidence sets \{variable: state\}, .*, found one set"),
         ([{"a": 0}, {"d": 0}], r"^evidence set 1: unknown variable 'd'"),
         ([{"a": 5}], r"^unknown state 5 of variable 'a'"),
-        ([{"a": 0}, ["a"]], r"^evidence set 1: evidence: expected \{variable: state\}, .* found a list"),
+        ([{"a": 0}, ["a"]], r"^evidence set 1: evidence: expected \{variable: state\}, .* found \['a'\]$"),
         ([{}, {"b": 2}], r"^evidence set 1: variable 1 cannot be in state 2: .*Z = 0"),
         ([{"a": 1, "b": 1}], r"^variables 0 and 1 cannot be in states 1 and 1 together: .*Z = 0"),
     ],

@@ -320,3 +320,10 @@ def test_the_constant_is_added_up_with_the_factors_over_nothing():
 def test_constants_have_a_limit(constant):
     with pytest.raises(cz.ModelError, match="constant: expected a finite number, at most 1e"):
         cz.Model([[0.0, 1.0]], constant=constant)
+
+
+def test_factors_may_be_a_mapping_as_edges_may():
+    tables = {(0, 1): np.eye(2), (0, 1, 2): np.arange(8.0).reshape(2, 2, 2), (2,): [0.0, 3.0]}
+    assert cz.Model.from_factors([2, 2, 2], tables) == cz.Model.from_factors([2, 2, 2], list(tables.items()))
+    model = cz.Model(np.zeros((3, 2)), factors={("a", "b", "c"): tables[0, 1, 2]}, names=["a", "b", "c"])
+    assert model.score({"a": 1, "b": 1, "c": 0}) == 6.0

@@ -259,9 +259,11 @@ def test_conditioning_keeps_names_and_hard_zeros():
         ({True: 0}, r"unknown variable True"),
         ({"a": 2}, r"unknown state 2 of variable 'a': expected an index from 0 to 1"),
         ({"a": 1.0}, r"unknown state 1.0 of variable 'a'"),
-        ({"a": "maybe"}, r"unknown state 'maybe' of variable 'a'; it has 'no', 'yes'"),
+        ({"a": "maybe"}, r"unknown state 'maybe' of variable 'a'; it has 'no', 'yes'$"),
+        ({"a": "yess"}, r"unknown state 'yess' of variable 'a'; it has 'no', 'yes': did you mean 'yes'\?$"),
         ({"a": 0, 0: 1}, r"evidence gives variable 0 two states, 0 and 1"),
-        ([("a", 0)], r"evidence: expected \{variable: state\}, a pandas row or an array .*, found a list"),
+        ([("a", 0)], r"evidence: expected \{variable: state\}, a pandas row or an array .*, found \[\('a', 0\)\]$"),
+        ([{"a": 0}], r"an array .*, found a list: several sets are for the methods and cz.solve$"),
     ],
 )
 def test_evidence_errors_name_the_variable(evidence, message):
@@ -280,13 +282,15 @@ def test_errors_of_models_without_names():
     many = Model([[0.0]] * 12, names=[f"v{i}" for i in range(12)])
     with pytest.raises(EvidenceError, match=r"'v7' and 4 more"):
         many.variable_index("w")
+    with pytest.raises(EvidenceError, match=r" and 4 more: did you mean 'v11' or .*\?$"):
+        many.variable_index("v111")
 
 
 @pytest.mark.parametrize(
     ("configuration", "message"),
     [
         ([0], r"configuration: expected a state for each of 2 variables, found shape \(1,\)"),
-        ({"a": 0}, r"expected a state for each of 2 variables, found none for variable 1"),
+        ({"a": 0}, r"expected a state for each of 2 variables, found none for variable 'b'"),
         ([0, 3], r"unknown state 3 of variable 1: expected an index from 0 to 2"),
         ([-1, 0], r"unknown state -1 of variable 0"),
         ([0.0, 1.0], r"unknown state 0.0 of variable 0"),
@@ -328,7 +332,10 @@ EYE = [[1.0, 0.0], [0.0, 1.0]]
             lambda: Model(np.zeros(3)),
             r"unary: expected one list of numbers per variable, found an array of shape \(3,\)",
         ),
-        (lambda: Model({"a": [0, 1]}), r"unary: expected one list of numbers per variable, found dict"),
+        (
+            lambda: Model({"a": [0, 1]}),
+            r"per variable, found dict: names of variables are an option, names=\[\.\.\.\]$",
+        ),
         (lambda: Model(3), r"unary: expected one list of numbers per variable, found int"),
         (lambda: Model(TWO, {(0, 2): EYE}), r"edge \(0, 2\): unknown variable 2: expected an index from 0 to 1"),
         (lambda: Model(TWO, {("a", 1): EYE}), r"edge \('a', 1\): variable 'a': this model's variables have no names"),

@@ -149,11 +149,16 @@ def test_it_is_written_whole_and_no_figure_is_left(tmp_path, monkeypatch):
     Page(path.read_text(encoding="utf-8")).check()
     assert not plt.get_fignums()
     path.write_text("before")
-    monkeypatch.setattr(type(path), "write_text", lambda self, *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
-    with pytest.raises(OSError, match="full"):
+    monkeypatch.setattr(type(path), "write_bytes", lambda self, *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(cz.FormatError, match=r"page.html: cannot be written: full"):
         solution.report(path)
     assert path.read_bytes() == b"before"
     assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(cz.FormatError, match=r"nowhere.page.html: no such directory to write it to"):
+        cz.solve(MODEL).report(tmp_path / "nowhere" / "page.html")
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):

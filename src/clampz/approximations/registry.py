@@ -15,11 +15,12 @@ METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exa
 ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_field", "bp": "bethe"}
 
 
-def method_named(name: str) -> Approximation[Any]:
-    """The approximation of this name; an unknown one is refused with the nearest."""
+def method_named(name: str, *others: str) -> Approximation[Any]:
+    """The approximation of this name; an unknown one is refused with the nearest, those among them that the call takes
+    beside the methods."""
     known = ALIASES.get(str(name).lower(), str(name).lower())
     if known not in METHODS:
-        raise unknown_name("method", name, METHODS)
+        raise unknown_name("method", name, (*others, *METHODS))
     return METHODS[known]
 
 

@@ -197,7 +197,7 @@ def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, se
 
 def _by_one(model: Model, name: str, run: Run, k: int | None, select: str) -> Solution:
     """One method alone, as asked for."""
-    method = method_named(name)
+    method = method_named(name, "auto")
     own: dict[str, Any] = {"memory": run.memory, "marginals": run.marginals} if method in (exact, regions) else {}
     found: Found = (
         run.heard(clamp(model, name, k=k, select=select, **run.options(), **own)) if k else run.by(method, model, **own)

@@ -237,10 +237,7 @@ def check_report(args: argparse.Namespace) -> None:
 
 def save_report(solution: Solution, path: Path, title: str) -> None:
     """Write the report; drawing large models takes a while."""
-    try:
-        completed(lambda: solution.report(path, title), "writing the report")
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from None
+    completed(lambda: solution.report(path, title), "writing the report")
 
 
 def in_a_moment(model: Model, bracket: Bracket | None, seed: int = 0) -> Solution:

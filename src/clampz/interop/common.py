@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import EvidenceError, ModelError
+from clampz.errors import EvidenceError, ModelError, did_you_mean
 from clampz.model import Evidence, Model
 from clampz.model.evidence_forms import as_mapping
 from clampz.numerics import LARGEST_LOG, Floats
@@ -59,7 +59,8 @@ def conditioned(
     given: dict[int, Any] = {}
     for label, state in as_mapping(evidence).items():
         if label not in index_of:
-            raise EvidenceError(f"evidence: unknown variable {label!r}; there are {some(labels)}")
+            near = did_you_mean(str(label), map(str, labels))
+            raise EvidenceError(f"evidence: unknown variable {label!r}; there are {some(labels)}{near}")
         i, known = index_of[label], list(states[index_of[label]])
         if isinstance(state, Hashable) and state in known:
             a = known.index(state)
@@ -67,7 +68,8 @@ def conditioned(
         elif isinstance(state, list | np.ndarray):
             given[i] = state
         else:
-            raise EvidenceError(f"evidence: unknown state {state!r} of variable {label!r}; it has {some(known)}")
+            near = did_you_mean(str(state), map(str, known))
+            raise EvidenceError(f"evidence: unknown state {state!r} of variable {label!r}; it has {some(known)}{near}")
     return model.condition(given)
 
 

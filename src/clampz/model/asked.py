@@ -2,11 +2,8 @@
 
 from os import PathLike
 
-from clampz.errors import ModelError
+from clampz.errors import ModelError, another_library
 from clampz.model.model import Model
-
-# Libraries whose models become ones by `from_` and their name.
-LIBRARIES = ("dimod", "networkx", "pgmpy", "pyagrum")
 
 
 def check_model(found: object, name: str = "model") -> None:
@@ -17,11 +14,10 @@ def check_model(found: object, name: str = "model") -> None:
 
 def _in_words(found: object) -> str:
     kind = type(found)
-    library = kind.__module__.partition(".")[0].lower()
     if isinstance(found, str | PathLike):
         return f"{str(found)!r:.80}: a file is read first, by cz.read"
-    if library in LIBRARIES:
-        return f"{library}'s {kind.__name__}: cz.from_{library} makes one of it"
+    if theirs := another_library(found):
+        return theirs
     if hasattr(found, "lane") and hasattr(found, "num_lanes"):
         return "a Batch: batch.lane(b) is the model of lane b, and methods (cz.exact, cz.trw, ...) take the whole"
     if isinstance(getattr(found, "model", None), Model):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.errors import ModelError, shown
+from clampz.errors import ModelError, another_library, shown
 from clampz.numerics import Floats, Integers
 
 T = TypeVar("T")
@@ -29,8 +29,11 @@ def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     """One list of log potentials per variable."""
     if isinstance(unary, np.ndarray) and unary.ndim != 2 and unary.dtype != object:
         raise ModelError(f"unary: expected one list of numbers per variable, found an array of shape {unary.shape}")
-    if isinstance(unary, Mapping) or not hasattr(unary, "__len__"):  # type: ignore[redundant-expr]
-        raise ModelError(f"unary: expected one list of numbers per variable, found {type(unary).__name__}")
+    theirs = another_library(unary)
+    named = isinstance(unary, Mapping) or hasattr(unary, "columns")  # type: ignore[redundant-expr]
+    if theirs or named or not hasattr(unary, "__len__"):
+        found = theirs or f"{type(unary).__name__}{': names of variables are an option, names=[...]' if named else ''}"
+        raise ModelError(f"unary: expected one list of numbers per variable, found {found}")
     columns = []
     for i, table in enumerate(unary):  # type: ignore[arg-type]
         where = f"unary potentials of variable {i}"
@@ -41,20 +44,33 @@ def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
 
 
 def as_items(found: Iterable[T], where: str, expected: str) -> Iterable[T]:
-    """What can be gone through."""
+    """What can be gone through; not a mapping, which has keys."""
     try:
         iter(found)
     except TypeError:
-        raise ModelError(f"{where}: expected {expected}, found {shown(found)}") from None
+        taken = False
+    else:
+        taken = not isinstance(found, Mapping)
+    if not taken:
+        raise ModelError(f"{where}: expected {expected}, found {shown(found)}")
     return found
+
+
+def as_tables(
+    found: Mapping[Any, ArrayLike] | Iterable[tuple[Any, ArrayLike]], where: str, expected: str
+) -> Iterable[tuple[Any, ArrayLike]]:
+    """Tables with what they are over, as a mapping has them or as pairs."""
+    return found.items() if isinstance(found, Mapping) else as_items(found, where, expected)
 
 
 def as_pairs(
     pairwise: Mapping[tuple[Any, Any], ArrayLike] | Iterable[tuple[tuple[Any, Any], ArrayLike]],
 ) -> Iterator[tuple[tuple[Any, Any], ArrayLike]]:
     """The pairs of variables with their tables."""
-    items = pairwise.items() if isinstance(pairwise, Mapping) else as_items(pairwise, "pairwise", "{(i, j): table}")
-    for item in items:
+    if isinstance(pairwise, np.ndarray):
+        hint = "Model.from_binary takes weights, and Model.from_arrays tables, as arrays"
+        raise ModelError(f"pairwise: expected {{(i, j): table}}, found an array of shape {pairwise.shape}: {hint}")
+    for item in as_tables(pairwise, "pairwise", "{(i, j): table}"):
         pair, table = two(item, "pairwise", "a pair of variables and their table")
         yield two(pair, "edge", "a pair of variables"), table
 
@@ -137,6 +153,8 @@ def as_weights(weights: Floats, edges: ArrayLike | None, n: int) -> tuple[Intege
 def as_num_states(num_states: ArrayLike) -> Integers:
     """(n,) whole numbers >= 1."""
     array = np.asarray(num_states)
+    if array.dtype == object:
+        raise ModelError(f"num_states: expected a whole number per variable, found {shown(num_states)}")
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from clampz.errors import EvidenceError
+from clampz.errors import EvidenceError, shown
 from clampz.wording import some
 
 Evidence = Mapping[Any, Any]
@@ -120,5 +120,8 @@ def _in_words(evidence: Any) -> str:
         several = ": a set in each row is for calls that take several" if _num_axes(evidence) == 2 else ""
         return f"an array of shape {tuple(evidence.shape)}{several}"
     if isinstance(evidence, list | tuple):
-        return f"a {type(evidence).__name__}: several sets are for the methods and cz.solve"
+        sets = any(isinstance(each, Mapping) or hasattr(each, "iloc") for each in evidence)
+        return (
+            f"a {type(evidence).__name__}: several sets are for the methods and cz.solve" if sets else shown(evidence)
+        )
     return "None" if evidence is None else type(evidence).__name__

@@ -24,10 +24,10 @@ from clampz.model.cards import model_card
 from clampz.model.checks import (
     as_columns,
     as_constant,
-    as_items,
     as_num_states,
     as_pairs,
     as_table,
+    as_tables,
     check_counts,
     two,
 )
@@ -57,8 +57,8 @@ class Model(Variables, Shown):
         `{(i, j): table}` with `table[a, b] = theta_ij(a, b)`, or pairs `((i, j), table)`; tables on the same edge, in
         either direction, are added up.
     factors
-        Pairs (variables, table) over any number of variables, a table having an axis for each; those over one or two
-        variables are added to the above.
+        `{variables: table}`, or pairs `(variables, table)`, over any number of variables, a table having an axis for
+        each; those over one or two variables are added to the above.
     constant
         Added to every score.
     names, state_names
@@ -94,7 +94,7 @@ class Model(Variables, Shown):
         unary: Sequence[ArrayLike] | ArrayLike,
         pairwise: Mapping[tuple[Any, Any], ArrayLike] | Iterable[tuple[tuple[Any, Any], ArrayLike]] = (),
         *,
-        factors: Iterable[tuple[Sequence[Any], ArrayLike]] = (),
+        factors: Mapping[tuple[Any, ...], ArrayLike] | Iterable[tuple[Sequence[Any], ArrayLike]] = (),
         constant: float = 0.0,
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
@@ -107,7 +107,7 @@ class Model(Variables, Shown):
         for pair, table in as_pairs(pairwise):
             scope = self._scope(pair, "edge")
             found.append(Factor(scope, as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}")))
-        for f, item in enumerate(as_items(factors, "factors", "pairs (variables, table)")):
+        for f, item in enumerate(as_tables(factors, "factors", "{variables: table}")):
             variables, table = two(item, "factor", "a pair (variables, table)")
             scope = self._scope(variables, "factor over")
             where = f"factor {f} over {scope}"
@@ -126,13 +126,13 @@ class Model(Variables, Shown):
     def from_factors(
         cls,
         num_states: ArrayLike,
-        factors: Iterable[tuple[Sequence[Any], ArrayLike]],
+        factors: Mapping[tuple[Any, ...], ArrayLike] | Iterable[tuple[Sequence[Any], ArrayLike]],
         *,
         constant: float = 0.0,
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> Self:
-        """A model given by factors alone, pairs (variables, table) over any number of variables.
+        """A model given by factors alone, `{variables: table}` or pairs, over any number of variables.
 
         >>> Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)) + [0, 1]), ((0,), [0, 3])]).score([1, 0, 1])
         4.0

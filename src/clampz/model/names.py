@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from clampz.errors import EvidenceError
+from clampz.errors import EvidenceError, did_you_mean
 from clampz.options import is_whole
 from clampz.wording import some
 
@@ -40,4 +40,5 @@ class Names:
         try:
             return self._places[name]
         except KeyError:
-            raise EvidenceError(f"unknown variable {name!r}; this model has {some(self.names)}") from None
+            near = did_you_mean(name, self.names)
+            raise EvidenceError(f"unknown variable {name!r}; this model has {some(self.names)}{near}") from None

@@ -89,6 +89,8 @@ class Listed(Sequence[T]):
             places = range(len(self))[index]
         except IndexError:
             raise IndexError(f"index {index}: expected one from 0 to {len(self) - 1}") from None
+        except TypeError:
+            raise TypeError(f"index {index!r}: expected a whole number or a slice") from None
         return self.item(places) if isinstance(places, int) else [self.item(k) for k in places]
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clampz.errors import EvidenceError, ModelError, shown
+from clampz.errors import EvidenceError, ModelError, did_you_mean, shown
 from clampz.model.checks import as_items
 from clampz.model.evidence_forms import Evidence, RowEvidence, as_mapping, is_nothing
 from clampz.model.names import Names
@@ -95,7 +95,8 @@ class Variables:
         if isinstance(state, str):
             if state not in known:
                 there = some(known) if known else "no state names"
-                raise EvidenceError(f"unknown state {state!r} of variable {variable!r}; it has {there}")
+                near = did_you_mean(state, known)
+                raise EvidenceError(f"unknown state {state!r} of variable {variable!r}; it has {there}{near}")
             return known.index(state)
         if isinstance(state, bool | np.bool_):
             return self._state_of_truth(variable, i, bool(state))
@@ -176,7 +177,8 @@ class Variables:
             given = self.as_evidence(configuration)
             missing = next((i for i in range(self.num_variables) if i not in given), None)
             if missing is not None:
-                raise EvidenceError(f"{expected}, found none for variable {missing}")
+                named = missing if self.names is None else self.names[missing]
+                raise EvidenceError(f"{expected}, found none for variable {named!r}")
             configuration = [given[i] for i in range(self.num_variables)]
         try:
             states = np.asarray(configuration)
@@ -300,7 +302,10 @@ def _as_state_names(
         return None
     listed, n = as_items(state_names, "state_names", "a list of strings for each variable"), len(num_states)
     found = tuple(
-        tuple(as_items(states, f"state_names of variable {i}", "a list of strings")) for i, states in enumerate(listed)
+        (states,)
+        if isinstance(states, str)  # one name, not one for each of its letters
+        else tuple(as_items(states, f"state_names of variable {i}", "a list of strings"))
+        for i, states in enumerate(listed)
     )
     if len(found) != n:
         raise ModelError(f"state_names: expected one list per variable, {n} in all, found {len(found)}")

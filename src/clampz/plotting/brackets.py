@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clampz.model.results import Estimate
-from clampz.plotting.canvas import new_axes
+from clampz.plotting.canvas import new_axes, size_of
 from clampz.plotting.style import FAINT, INK, SOFT, finite, num_digits, true_value
 from clampz.wording import KINDS, Bound, round_outward, title
 
@@ -107,7 +107,7 @@ def _write_beside(ax: "Axes", value: float, row: float, text: str, *, left: bool
 def _room_for(ax: "Axes", texts: Sequence[tuple[float, str, bool]], low: float, high: float) -> tuple[float, float]:
     """Limits of the x axis, from low to high and wider, that leave room for the texts (value, text, whether left of
     it)."""
-    width = ax.get_window_extent().width * 72 / ax.figure.dpi
+    width, _ = size_of(ax)
     needed = [
         max((BESIDE + CHARACTER * len(text) for _, text, left in texts if left is side), default=BESIDE)
         for side in (True, False)

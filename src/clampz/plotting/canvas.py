@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clampz.errors import library
+from clampz.options import check_option
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,18 @@ def new_figure(size: tuple[float, float], **settings: Any) -> "Figure":
 
 def new_axes(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
     """The axes that a caller gave, or those of a new figure."""
-    return new_figure(size).add_subplot() if ax is None else ax
+    return new_figure(size).add_subplot() if ax is None else _checked(ax)
+
+
+def size_of(ax: "Axes") -> tuple[float, float]:
+    """Width and height in points, of axes that a caller gave, as they are now: a layout may yet change them."""
+    box = _checked(ax).get_window_extent()
+    return float(box.width) * 72 / ax.figure.dpi, float(box.height) * 72 / ax.figure.dpi
+
+
+def _checked(ax: "Axes") -> "Axes":
+    check_option(hasattr(ax, "get_window_extent"), "ax", "None or Axes of matplotlib", ax)
+    return ax
 
 
 def let_go(figure: "Figure") -> None:

@@ -11,8 +11,8 @@ from clampz.errors import OptionError, library
 from clampz.model import Evidence, Model, Variable
 from clampz.model.asked import check_model
 from clampz.numerics import Floats
-from clampz.options import knows_its_options
-from clampz.plotting.canvas import new_axes
+from clampz.options import check_option, check_whole, knows_its_options
+from clampz.plotting.canvas import new_axes, size_of
 from clampz.plotting.crowds import draw_crowd
 from clampz.plotting.keys import BAR_HEIGHT, KEYS_HEIGHT, KEYS_WIDTH, add_bar, add_legend, add_title
 from clampz.plotting.names import room_for, write_names
@@ -112,18 +112,15 @@ def plot_model(
     check_model(model)
     library("matplotlib")  # or what to do about it, before anything is laid out
     n = model.num_variables
-    place = layout(model) if positions is None else Layout(np.asarray(positions, dtype=np.float64))
-    if place.positions.shape != (n, 2) or not np.isfinite(place.positions).all():
-        raise OptionError(
-            f"positions: expected shape ({n}, 2), a finite point for each variable, found {place.positions!r:.80}"
-        )
+    check_whole("state", state, 0)
+    place = layout(model) if positions is None else Layout(_as_positions(positions, n))
     chosen = _clamped_variables(model, clamped)
     shade = Shade.of(model, marginals, state, scores, configuration, chosen)
     is_crowd = n + len(model.factors) > CROWD
     written = not is_crowd and ((model.names is not None and n <= MAX_NAMES) if names is None else names)
     radius = radius_of(place.positions) * (1.25 if written else 1.0)
     span = float(np.ptp(place.positions, axis=0).max(initial=0.0)) if n else 0.0
-    side = _side(model, radius / (span + 4 * radius), written) if ax is None else min(_size(ax)) / 72
+    side = _side(model, radius / (span + 4 * radius), written) if ax is None else min(size_of(ax)) / 72
     radius = min(radius, LARGEST / 72 / side * (span or 4 * radius))
     if model.factors:
         place = place._replace(factors=factor_positions(model, place, radius))
@@ -135,7 +132,7 @@ def plot_model(
         keys = (KEYS_HEIGHT if explained else 0.0) + (0.0 if shade is None and not is_crowd else BAR_HEIGHT)
         ax, room = new_axes(None, (width, height + keys)), 72 * float(width)
     else:
-        room = _size(ax)[0]
+        room = size_of(ax)[0]
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     member = Core.of(model, chosen, all_of_it=is_crowd or not core)
     if is_crowd:
@@ -161,10 +158,15 @@ def plot_model(
     return ax
 
 
-def _size(ax: "Axes") -> tuple[float, float]:
-    """Width and height in points, of axes as they are before anything is laid out."""
-    box = ax.get_window_extent()
-    return float(box.width) * 72 / ax.figure.dpi, float(box.height) * 72 / ax.figure.dpi
+def _as_positions(positions: ArrayLike, n: int) -> Floats:
+    """(n, 2), finite."""
+    try:
+        found = np.asarray(positions, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    holds = found.shape == (n, 2) and bool(np.isfinite(found).all())
+    check_option(holds, "positions", f"shape ({n}, 2), a finite point for each variable", positions)
+    return found
 
 
 def _corners(place: Layout, margin: float) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ import numpy as np
 from clampz.clamping.branches import Clamped, Step
 from clampz.errors import OptionError
 from clampz.model.results import Estimate
-from clampz.plotting.canvas import new_axes
+from clampz.plotting.canvas import new_axes, size_of
 from clampz.plotting.style import FAINT, INK, PALE, SOFT, apart, finite, num_digits, true_value
 from clampz.wording import KINDS, Bound, name_of, round_outward, title
 
@@ -82,7 +82,7 @@ def plot_clamped(
         ax = new_axes(None, ((width + beside) / 72, (height + below + 20) / 72))
         laid_out = False
     else:
-        width, height = _size_of(ax)
+        width, height = size_of(ax)
         laid_out = ax.figure.canvas.figure.get_layout_engine() is not None
     values = finite(*(step.log_z for result in rows.values() for step in result.steps), truth) or [0.0]
     low, high = min(values), max(values)
@@ -106,18 +106,12 @@ def plot_clamped(
     _write_table(ax, table, width / (k + 1))
     if laid_out:  # the axes make room for what is written around them: again, for the room that they have then
         ax.figure.canvas.figure.draw_without_rendering()
-        width, height = _size_of(ax)
+        width, height = size_of(ax)
         for written in set(ax.get_children()) - drawn:
             written.remove()
         _write_ends(ax, places, ends, styles, (width, height))
         _write_table(ax, table, width / (k + 1))
     return ax
-
-
-def _size_of(ax: "Axes") -> tuple[float, float]:
-    """In points."""
-    box = ax.get_window_extent()
-    return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
 def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:

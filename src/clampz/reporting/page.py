@@ -10,7 +10,7 @@ from clampz import pages
 from clampz._version import __version__
 from clampz.bracketing import Bracket
 from clampz.clamping.branches import Clamped
-from clampz.files import written_whole
+from clampz.io import files
 from clampz.model.description import describe, in_words
 from clampz.pages import details, section, sentence, text, with_minus
 from clampz.plotting import plot_model
@@ -34,9 +34,7 @@ NAMES = {"labels": "states", "core": "core of the graph", "kind": "kind of model
 
 def write_report(solution: Solution, path: Path, title: str = "") -> Path:
     """Write the page about a solution, whole or not at all."""
-    page = make_page(solution, title)
-    with written_whole(path) as beside:
-        beside.write_text(page, encoding="utf-8")
+    files.replace(path, make_page(solution, title).encode())
     return path
 
 

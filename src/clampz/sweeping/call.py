@@ -128,7 +128,7 @@ def sweep(
     """
     limits = Options(time=math.inf if time is None else time, threads=threads)
     watch = Watch(limits.time)
-    chosen = None if str(method).lower() == "auto" else method_named(method)
+    chosen = None if str(method).lower() == "auto" else method_named(method, "auto")
     model = given(model, evidence)
     betas = np.atleast_1d(as_betas(beta, Batch.of(model).sizes))
     own = 8 * _num_entries(model)
