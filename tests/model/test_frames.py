@@ -123,6 +123,11 @@ def test_configurations():
     assert list(weighted.columns) == ["rain", "sprinkler", "grass", "log_weight"]
 
 
+def test_of_a_model_without_variables_there_is_one_configuration():
+    frame = cz.mode(cz.Model([], constant=2.0)).to_frame()
+    assert frame.to_dict("list") == {"score": [2.0]}
+
+
 def test_scores():
     frame = cz.scores(NAMED, ["maxW0", "Mpower"]).to_frame()
     assert list(frame.columns) == ["maxW0", "Mpower"] and frame.index.tolist() == ["rain", "sprinkler", "grass"]

@@ -279,6 +279,8 @@ def test_errors_of_models_without_names():
         model.variable_index("a")
     with pytest.raises(EvidenceError, match=r"unknown state 'yes' of variable 0; it has no state names"):
         model.state_index(0, "yes")
+    with pytest.raises(EvidenceError, match=r"unknown variable 0: there are none$"):
+        Model([]).variable_index(0)
     many = Model([[0.0]] * 12, names=[f"v{i}" for i in range(12)])
     with pytest.raises(EvidenceError, match=r"'v7' and 4 more"):
         many.variable_index("w")

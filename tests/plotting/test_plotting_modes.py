@@ -61,3 +61,5 @@ def test_where_nothing_is_known_that_is_said(bracketed):
     differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
     none = cz.mode(cz.Model(np.zeros((3, 2)), {(0, 1): differ, (1, 2): differ, (0, 2): differ}))
     assert [text.get_text() for text in none.plot().texts] == ["Z = 0", "no configuration is possible"]
+    moments = (Moment(0.1, -math.inf, 0.0), Moment(0.2, -math.inf, -math.inf))  # a bound fell until none was left
+    assert replace(none, trace=moments).plot().texts[0].get_text() == "Z = 0"

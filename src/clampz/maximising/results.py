@@ -125,7 +125,8 @@ class Mode(Drawable, Shown):
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each configuration, best first, a column for each variable, of state names
         where there are names, and its "score"."""
-        states = np.array([one.states for one in self.best], dtype=np.int32).reshape(-1, self.model.num_variables)
+        states = np.array([one.states for one in self.best], dtype=np.int32)
+        states = states.reshape(len(self.best), self.model.num_variables)
         return configurations_frame(self.model, states, {"score": [one.score for one in self.best]})
 
     def __repr__(self) -> str:

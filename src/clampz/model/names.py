@@ -26,7 +26,8 @@ class Names:
         if isinstance(variable, str):
             return self._named(variable)
         if not is_whole(variable) or not 0 <= variable < self.num_variables:
-            raise EvidenceError(f"unknown variable {variable!r}: expected an index from 0 to {self.num_variables - 1}")
+            there = f"expected an index from 0 to {self.num_variables - 1}" if self.num_variables else "there are none"
+            raise EvidenceError(f"unknown variable {variable!r}: {there}")
         return int(variable)
 
     def _named(self, name: str) -> int:

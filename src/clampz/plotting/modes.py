@@ -28,11 +28,11 @@ def plot_mode(mode: Mode, ax: "Axes | None" = None) -> "Axes":
         width = 72 * float(ax.figure.get_size_inches()[0])  # type: ignore[union-attr]
         add_title(ax, f"{said}: {mode.model.size_in_words}" if own else said, width, of_figure=own)
         return ax
+    if mode.upper == -math.inf:
+        return write_value(new_axes(ax, VALUE_SIZE), "Z = 0", "no configuration is possible")
     course = Course.of(mode)
     if not len(course.moments):
-        impossible = mode.upper == -math.inf
-        value = "Z = 0" if impossible else "nothing found, no finite bound"
-        return write_value(new_axes(ax, VALUE_SIZE), value, "no configuration is possible" if impossible else after)
+        return write_value(new_axes(ax, VALUE_SIZE), "nothing found, no finite bound", after)
     gap = f"gap {rounded_up(mode.gap)} nats" if mode.gap < math.inf else "one end alone"
     return draw_course(ax, course, "largest score", f"certified bracket, {gap} {after}", _labels(mode))
 
