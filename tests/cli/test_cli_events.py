@@ -53,6 +53,7 @@ def test_evidence_in_words_is_that_of_a_file(capsys):
 def test_names_come_before_numbers():
     assert states_in(NAMED, "a=yes, 1=2|3", "--event") == {0: ["yes"], 1: ["2", "3"]}
     assert one_state_each(NAMED, "b=3", "--evidence") == {1: "3"}
+    assert one_state_each(NAMED, "a=1", "--evidence") == {0: 1}  # its states have names, which are no numbers
     assert states_in(NAMED, "", "--event") == {}
 
 
@@ -61,7 +62,8 @@ def test_names_come_before_numbers():
     [
         ("a", r"--event a: expected variable=state or variable=state\|state, found 'a'"),
         ("a=", r"expected variable=state"),
-        ("c=yes", r"--event c=yes: expected variables from 0 to 1 or their names, found 'c'"),
+        ("c=yes", r"--event c=yes: unknown variable 'c'; this model has 'a', 'b'$"),
+        ("7=yes", r"--event 7=yes: unknown variable 7: expected an index from 0 to 1$"),
         ("a=maybe", r"--event a=maybe: unknown state 'maybe' of variable 0; it has 'no', 'yes'"),
         ("b=0", r"unknown state '0' of variable 1; it has '1', '2', '3'"),
         ("a=yes,0=no", r"expected each variable once, found '0' again"),

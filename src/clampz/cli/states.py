@@ -31,16 +31,17 @@ def states_in(model: Model, text: str, option: str) -> dict[int, list[State]]:
 
 def variable_in(model: Model, word: str, where: str) -> int:
     """A variable by name or number."""
-    known = model.names is not None and word in model.names
-    if not known and not (word.isdecimal() and int(word) < model.num_variables):
-        expected = f"variables from 0 to {model.num_variables - 1} or their names"
-        raise CommandError(f"{where}: expected {expected}, found {word!r}")
-    return model.variable_index(word if known else int(word))
+    is_name = model.names is not None and word in model.names
+    try:
+        return model.variable_index(int(word) if word.isdecimal() and not is_name else word)
+    except EvidenceError as error:
+        raise CommandError(f"{where}: {error}") from None
 
 
 def _state_in(model: Model, i: int, word: str, where: str) -> State:
-    """A state by name or number."""
-    state = int(word) if word.isdecimal() and model.state_names is None else word
+    """A state by name or number; where names are numbers, a number is a name."""
+    is_name = model.state_names is not None and (word in model.state_names[i] or model.numbers_of(i) is not None)
+    state = int(word) if word.isdecimal() and not is_name else word
     try:
         model.state_index(i, state)
     except EvidenceError as error:
