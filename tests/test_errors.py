@@ -143,6 +143,16 @@ class Foreign:
         ),
         (lambda: cz.plot_model(MODEL, ax=3), r"^ax: expected None or Axes of matplotlib, found 3$"),
         (lambda: cz.clamp(MODEL, k=1).plot(ax=[1]), r"^ax: expected None or Axes of matplotlib, found \[1\]$"),
+        (
+            lambda: cz.plot_clamped(cz.trw(MODEL)),
+            r"^results: expected what clamp returned, or several of these, found Est",
+        ),
+        (
+            lambda: cz.plot_clamped({"a": 3}),
+            r"^results: expected what clamp returned, or several of these, found \{'a': 3",
+        ),
+        (lambda: cz.bound(MODEL).plot(color="red"), r"^unknown option 'color'. The options are ax$"),
+        (lambda: cz.solve(MODEL).interval(95), r"^confidence: expected a number above 0 and below 1, found 95$"),
         (lambda: cz.plot_model(MODEL, state="yes"), r"^state: expected a whole number >= 0, found 'yes'$"),
         (
             lambda: cz.plot_model(MODEL, positions={0: (0, 0)}),

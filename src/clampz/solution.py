@@ -18,6 +18,7 @@ from clampz.model.factors import FactorTables
 from clampz.model.marginals import HasMarginals
 from clampz.model.results import Estimate
 from clampz.model.tables import PairTables, UnaryTables
+from clampz.sampling.statistics import interval
 from clampz.showing import Card, Shown
 from clampz.wording import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, with_error
 
@@ -149,9 +150,7 @@ class Solution(HasMarginals, Drawable, Reportable, Shown):
         >>> solution.interval() == (solution.lower, solution.upper)
         True
         """
-        if self.bracket is None:
-            return self.lower, self.upper
-        low, high = self.bracket.interval(confidence)
+        low, high = interval((), confidence) if self.bracket is None else self.bracket.interval(confidence)
         return min(max(low, self.lower), self.upper), max(min(high, self.upper), self.lower)
 
     @property

@@ -12,6 +12,7 @@ from clampz.bracketing import Bracket
 from clampz.clamping.branches import Clamped
 from clampz.drawing import draws
 from clampz.maximising import Mode
+from clampz.options import knows_its_options
 from clampz.plotting.brackets import plot_bracket
 from clampz.plotting.closing import plot_closing
 from clampz.plotting.graphs import plot_model
@@ -51,9 +52,12 @@ __all__ = [
     "plot_sweep",
 ]
 
-draws(Clamped, plot_clamped)
-draws(Bracket, plot_closing)
-draws(Mode, plot_mode)
-draws(Samples, plot_samples)
-draws(Solution, plot_solution)
-draws(Sweep, plot_sweep)
+for kind, plot in (
+    (Clamped, plot_clamped),
+    (Bracket, plot_closing),
+    (Mode, plot_mode),
+    (Samples, plot_samples),
+    (Solution, plot_solution),
+    (Sweep, plot_sweep),
+):
+    draws(kind, knows_its_options(plot))

@@ -9,6 +9,7 @@ import numpy as np
 from clampz.clamping.branches import Clamped, Step
 from clampz.errors import OptionError
 from clampz.model.results import Estimate
+from clampz.options import check_option
 from clampz.plotting.canvas import new_axes, size_of
 from clampz.plotting.style import FAINT, INK, PALE, SOFT, apart, finite, num_digits, true_value
 from clampz.wording import KINDS, Bound, name_of, round_outward, title
@@ -116,9 +117,12 @@ def plot_clamped(
 
 def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:
     """Results by label: their method, with the selector where a method occurs twice, numbered where that does."""
+    given: Any = results.values() if isinstance(results, Mapping) else results
+    every: list[Clamped] = list(given) if isinstance(given, Iterable) else [given]
+    are_clamped = all(isinstance(each, Clamped) for each in every)
+    check_option(are_clamped, "results", "what clamp returned, or several of these", results)
     if isinstance(results, Mapping):
         return dict(results)
-    every = [results] if isinstance(results, Clamped) else list(results)
     names = [title(result.method) for result in every]
     names = [
         f"{name}, {_selector_of(result)}" if names.count(name) > 1 else name
