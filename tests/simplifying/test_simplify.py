@@ -1,6 +1,7 @@
 """Simplifying: log Z, the maximum, all marginals and states are those of the model as it was."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -92,6 +93,16 @@ def test_drawn_states_are_those_of_the_model():
         assert not drawn[marginal == 0].any()
     assert np.isfinite([model.score(row) for row in x[:100]]).all()
     np.testing.assert_array_equal(x, found.states(np.empty((40_000, 0)), rng=0))
+
+
+def test_several_threads_at_once_are_not_in_each_others_way():
+    found = cz.simplify(cz.generators.cycle(400, rng=0), marginals=False)
+    assert found.model.num_variables == 0
+    few = np.empty((8, 0), dtype=np.int64)
+    alone = found.states(few, rng=1)
+    with ThreadPoolExecutor(2) as pool:
+        for together in pool.map(lambda _: found.states(few, rng=1), range(1000)):
+            np.testing.assert_array_equal(together, alone)
 
 
 # -- rules one by one --------------------------------------------------------------------------------------------------

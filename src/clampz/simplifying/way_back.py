@@ -234,12 +234,17 @@ class WayBack:
         beliefs = np.ascontiguousarray(beliefs, dtype=np.float64)
         expected = SECONDS_PER_ENTRY * (len(belief) + len(marginal))
         done = run_on(
-            watch, expected, kernels.send_back, self.pools, rest, beliefs, homes.targets, homes.start, homes.of_home,
-            belief, marginal,
+            watch, expected, kernels.send_back, self._own_pools(), rest, beliefs, homes.targets, homes.start,
+            homes.of_home, belief, marginal,
         )  # fmt: skip
         if not done:
             raise Overdue
         return belief, marginal
+
+    def _own_pools(self) -> Pools:
+        """For one call: the kernels number the axes of a sum among the variables while they are at it, and several
+        threads may be, as where blocks of draws are made whole."""
+        return self.pools._replace(variables=self.pools.variables.copy())
 
     def _places(self, targets: Targets, certain: Integers) -> Integers:
         """Where in their tables the one joint state lies that variables without a choice have."""
@@ -271,6 +276,6 @@ class WayBack:
         out[:, left.variables] = left.states[first + x]
         seed = int(rng.integers(2**63))
         expected = SECONDS_PER_ENTRY * out.size
-        if not run_on(watch, expected, kernels.fill_states, self.pools, out, seed, maximum):
+        if not run_on(watch, expected, kernels.fill_states, self._own_pools(), out, seed, maximum):
             raise Overdue
         return out
