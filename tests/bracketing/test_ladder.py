@@ -1,5 +1,6 @@
 """Both ends of lanes by regions, and the ladder of limits."""
 
+import itertools
 import math
 import pickle
 
@@ -120,8 +121,8 @@ def test_larger_tables_for_few_evaluations_come_only_after_few(monkeypatch):
     model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
     for many, wanted in ((False, [10, 10]), (True, [40, 40])):
         ladder, asked = Ladder(), []
-        seconds = [0.08, 0.08, 0.05 if many else 0.012]
-        while (step := ladder.next(model, options, seconds.pop(0) if seconds else 0.012)) is not None and len(asked) < 9:
+        seconds = itertools.chain([0.08, 0.08, 0.05 if many else 0.012], itertools.repeat(0.012))
+        while (step := ladder.next(model, options, next(seconds))) is not None and len(asked) < 9:
             asked.append(step.num_evaluations)
             ladder.take(step, (0.0, 1.0), step.state, step.regions, 2e-3)
         assert asked[2:] == wanted and ladder.finished
