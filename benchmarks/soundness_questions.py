@@ -22,7 +22,7 @@ from clampz.elimination import plans
 from clampz.summing import plans as sum_plans
 from clampz.watch import UNLIMITED
 from soundness_models import Drawn
-from soundness_truth import Truth
+from soundness_truth import Truth, difference
 
 # Beyond the rounding of log Z, what a marginal that is called exact may be off by.
 MARGINAL_ERROR = 1e-9
@@ -418,7 +418,7 @@ def event(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     def log_probability(truth: Truth) -> Decimal | None:
         whole = truth.drawn.given(evidence)
         inside = Truth(whole.given(states)).log_z()
-        return None if inside is None else inside - Truth(whole).log_z()
+        return None if inside is None else difference(inside, Truth(whole).log_z())
 
     def probability(truth: Truth) -> Decimal:
         log_p = log_probability(truth)
@@ -451,7 +451,7 @@ def ratio(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
 
     def log_ratio(truth: Truth) -> Decimal | None:
         one = Truth(other).log_z()
-        return None if one is None else one - truth.log_z()
+        return None if one is None else difference(one, truth.log_z())
 
     try:
         found = cz.log_ratio(other.model(), model, **options)

@@ -285,3 +285,9 @@ def as_decimal(x: int) -> Decimal:
     """A number in units of 2^-1074."""
     exact = Fraction(x, ONE)
     return Decimal(exact.numerator) / Decimal(exact.denominator)
+
+
+def difference(first: Decimal, second: Decimal) -> Decimal:
+    """Of two logarithms; none where it is no more than what both may be off by."""
+    between = first - second
+    return between if abs(between) > OWN_ERROR * (abs(first) + abs(second) + 1) else Decimal(0)
