@@ -29,10 +29,11 @@ def signatures():
 
 
 def most_signatures(function) -> float:
-    """One; two where tables may also be logarithms; any number where it disappears into the kernels that call it."""
+    """One; two where tables may also be logarithms, or be of one lane or of several, each with a weight of its own; any
+    number where it disappears into the kernels that call it."""
     if function.targetoptions.get("forceinline"):
         return math.inf
-    return 2 if "logs" in inspect.signature(function.py_func).parameters else 1
+    return 2 if {"logs", "lanes", "inverse"} & inspect.signature(function.py_func).parameters.keys() else 1
 
 
 def test_every_kernel_has_one_signature(signatures):

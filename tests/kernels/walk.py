@@ -21,6 +21,7 @@ from clampz.mini_buckets.descent import State, optimise
 from clampz.mini_buckets.proposals import Proposal
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables
+from clampz.mini_buckets.together import optimise_together
 from clampz.planar.sums import planar_sum
 from clampz.simplifying.call import simplify
 from clampz.simplifying.simplified import way_back
@@ -236,6 +237,11 @@ def walk_regions(name: str, model: cz.Model) -> None:
         lower = State.lower(tables, model.unary.flat, upper.x)
         optimise(lower, 12)
         assert lower.bound <= log_z <= upper.bound, name
+        for side in (State.upper, State.lower):
+            beside = [side(tables, model.unary.flat, upper.x) for _ in range(3)]
+            beside += [State.upper(tables, model.unary.flat) for _ in range(3)] if side == State.upper else []
+            optimise_together(beside, 4)
+            assert all(state.sign * (state.bound - log_z) >= 0.0 or state.bound == log_z for state in beside), name
         if upper.bound > -np.inf:
             beliefs(upper)
             losses(upper, 2)

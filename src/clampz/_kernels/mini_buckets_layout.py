@@ -48,15 +48,22 @@ class CliqueLayout(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """What passes over one lane write: `table` is psi, then p(x | rest), then beliefs; `message` is m, then the belief
-    of what it is over; `entropy` of x given the rest."""
+    """What passes over W lanes of one side write, the lane last in every array: `table` is psi, then p(x | rest), then
+    beliefs; `message` is m, then the belief of what it is over; `entropy` of x given the rest."""
 
-    table: Floats  # (T,)
-    message: Floats  # (M,)
-    entropy: Floats  # (M,)
-    peak: Floats  # (C,) largest entry of a message, which is taken out of it
-    spread: Floats  # (C,) by how much its smallest possible entry is less
-    weight: Floats  # (C,)
-    clique_entropy: Floats  # (C,) entropy of x given the rest, over the beliefs
-    shift_size: Floats  # (P,) the largest entry of a shift
+    each: tuple[float] | Floats  # of length W; a tuple of one lane alone, for which kernels are then compiled
+    table: Floats  # (T W,)
+    message: Floats  # (M W,)
+    entropy: Floats  # (M W,)
+    peak: Floats  # (C W,) largest entry of a message, which is taken out of it
+    spread: Floats  # (C W,) by how much its smallest possible entry is less
+    weight: Floats  # (C W,)
+    clique_entropy: Floats  # (C W,) entropy of x given the rest, over the beliefs
+    shift_size: Floats  # (P W,) the largest entry of a shift
+    value: Floats  # (W,) the bound
+    error: Floats  # (W,) what rounding may have taken from it
+    lost: Floats  # (W,) what sums of peaks have lost so far
+    sizes: Floats  # (W,) absolute values of peaks
+    largest: Floats  # (W,) the largest shift or v
+    spare: Floats  # (2, W)
     scratch: LinkScratch

@@ -1,4 +1,4 @@
-"""Weighted mini-buckets, forwards and backwards, over one lane.
+"""Weighted mini-buckets, forwards and backwards, over one lane or several side by side.
 
     forwards    psi_c = theta_c + messages in + shifts,   m_c = w_c log sum_x exp(psi_c / w_c)
     backwards   b_c = b_m p_c,   p_c = exp((psi_c - m_c) / w_c),   b_m the belief of the message's scope at its parent
@@ -8,13 +8,13 @@ bound on log Z (Hölder); with one positive weight and the others negative, 1 at
 kept in place of psi, so the way back has no exponentials.  Its derivative by a shift over I is the difference of the
 two cliques' beliefs of I, and by a weight the entropy of x given the rest.
 
-theta    (T,)   tables of all cliques: what the model has, and zeros that it implies
-size     (C,)   what the absolute terms of theta_c add up to at most
-roundings (C,)  of psi_c: one for each table that is added up in it, and some
-x        (X,)   the shifts end to end, then v, one for each clique
-main     (n,)   the clique of each bucket whose weight is positive in a lower bound; -1: an upper bound
-layout, lane    see mini_buckets_layout
-flag     (1,)   raised from outside when the run is over; looked at before every bucket
+theta    (T W,)  tables of all cliques: what the model has, and zeros that it implies; of W lanes, the lane last
+size     (C W,)  what the absolute terms of theta_c add up to at most
+roundings (C,)   of psi_c: one for each table that is added up in it, and some
+x        (X W,)  the shifts end to end, then v, one for each clique
+main     (n W,)  the clique of each bucket whose weight is positive in a lower bound; -1: an upper bound, of all lanes
+layout, lanes    see mini_buckets_layout
+flag     (1,)    raised from outside when the run is over; looked at before every bucket
 """
 
 import math
@@ -22,11 +22,11 @@ import math
 import numpy as np
 
 from clampz._kernels.jit import inline, inline_with, kernel_in_place, part_with
-from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MESSAGE, NOTHING, STOPPED
-from clampz._kernels.mini_buckets_links import add_to, sum_onto
+from clampz._kernels.mini_buckets_layout import AS_THEY_ARE, DONE, MESSAGE, STOPPED
+from clampz._kernels.mini_buckets_links import add_to, fill_products, sum_onto
 from clampz._kernels.mini_buckets_matching import match
-from clampz._kernels.mini_buckets_sums import power_sum
-from clampz._kernels.simd_math import lost_in_sum
+from clampz._kernels.mini_buckets_sums import power_sums
+from clampz._kernels.simd_math import EXP_LIMIT, exp, lost_in_sum
 
 EPS = 2.220446049250313e-16
 # Weights are no smaller in size: power sums divide by them.
@@ -43,38 +43,60 @@ reducing = part_with("reassoc", "nnan")
 
 
 @inline
-def fill_weights(layout, v, main, weight):
+def fill_weights(layout, v, main, lanes):
     """softmax(v) over a bucket's cliques, rounded so that they add up to at least 1; for a lower bound -exp(v), and
-    what is left to 1, rounded down, for the main clique."""
-    for t in range(main.size):
+    what is left to 1, rounded down, for the main clique.  Exponentials of all cliques are one loop."""
+    weight, W, top, total = lanes.weight, len(lanes.each), lanes.spare[0], lanes.spare[1]
+    is_upper = main.size == 0 or main[0] < 0
+    for t in range(layout.bucket_start.size - 1):
         begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
         if end == begin + 1:
-            weight[begin] = 1.0
-        elif main[t] < 0:
-            top = v[begin]
-            for c in range(begin + 1, end):
-                top = max(top, v[c])
-            total = 0.0
+            continue
+        top[:] = -np.inf if is_upper else 0.0
+        if is_upper:
             for c in range(begin, end):
-                weight[c] = math.exp(v[c] - top)
-                total += weight[c]
+                own = v[c * W : (c + 1) * W]
+                for b in range(W):
+                    top[b] = max(top[b], own[b])
+        for c in range(begin, end):
+            own, w = v[c * W : (c + 1) * W], weight[c * W : (c + 1) * W]
+            for b in range(W):
+                w[b] = own[b] - top[b]
+    for j in range(weight.size):
+        weight[j] = exp(max(min(weight[j], LARGEST_V), -EXP_LIMIT))
+    for t in range(layout.bucket_start.size - 1):
+        begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
+        main_of = main[t * W : (t + 1) * W]
+        if end == begin + 1:
+            weight[begin * W : end * W] = 1.0
+        elif is_upper:
+            total[:] = 0.0
+            for c in range(begin, end):
+                w = weight[c * W : (c + 1) * W]
+                for b in range(W):
+                    total[b] += w[b]
             up = 1.0 + 2.0 * (end - begin + 4) * EPS
             for c in range(begin, end):
-                weight[c] = max(weight[c] / total, LEAST_WEIGHT) * up
+                w = weight[c * W : (c + 1) * W]
+                for b in range(W):
+                    w[b] = max(w[b] / total[b], LEAST_WEIGHT) * up
         else:
-            total = 1.0
+            total[:] = 1.0
             for c in range(begin, end):
-                if c != main[t]:
-                    weight[c] = -max(math.exp(min(v[c], LARGEST_V)), LEAST_WEIGHT)
-                    total -= weight[c]
-            weight[main[t]] = total * (1.0 - (end - begin + 4) * EPS)
+                w = weight[c * W : (c + 1) * W]
+                for b in range(W):
+                    w[b] = -max(w[b], LEAST_WEIGHT)
+                    total[b] -= w[b] if c != main_of[b] else 0.0
+            for b in range(W):
+                weight[main_of[b] * W + b] = total[b] * (1.0 - (end - begin + 4) * EPS)
 
 
 @inline
-def fill_psi(layout, theta, x, c, lane):
+def fill_psi(layout, theta, x, c, lanes):
     """psi of clique c."""
+    W = len(lanes.each)
     begin, end = layout.table_start[c], layout.table_start[c + 1]
-    out, own = lane.table[begin:end], theta[begin:end]
+    out, own = lanes.table[begin * W : end * W], theta[begin * W : end * W]
     for j in range(out.size):
         out[j] = own[j]
     sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
@@ -84,83 +106,101 @@ def fill_psi(layout, theta, x, c, lane):
         at += sizes.size
         kind, other = layout.link_kind[link], layout.link_of[link]
         is_message = kind == MESSAGE
-        small, starts = (lane.message, layout.message_start) if is_message else (x, layout.shift_start)
-        sign, offset = (1.0, lane.peak[other]) if is_message else (float(kind), 0.0)
-        add_to(lane.table, begin, sizes, strides, small, starts[other], sign, offset, lane.scratch)
+        small, starts = (lanes.message, layout.message_start) if is_message else (x, layout.shift_start)
+        offset = lanes.peak[other * W : (other + 1) * W] if is_message else lanes.scratch.zeros
+        sign = 1.0 if is_message else float(kind)
+        add_to(lanes.table, begin, sizes, strides, small, starts[other], sign, offset, W, lanes.scratch)
 
 
 @kernel_in_place
-def forwards(layout, theta, size, roundings, x, main, matching, lane, flag):
-    """How the pass ended, the bound but for the model's constant, and what rounding may have taken from it.
+def forwards(layout, theta, size, roundings, x, main, matching, lanes, flag):
+    """How the pass ended; `lanes.value` is the bound but for the model's constant, -inf where no configuration is
+    possible (or a lower bound infinitely low), and `lanes.error` what rounding may have taken from it.
 
     `matching` says what is done about shifts on the way: zeros are written into theta, and shifts into x.  Shifts that
     are too large prove nothing: the error is infinite then.
     """
-    num_cliques = layout.parent.size
-    num_shifts = x.size - layout.parent.size
-    fill_weights(layout, x[num_shifts:], main, lane.weight)
-    if not largest(x) <= LARGEST_SHIFT:
-        return DONE, np.inf, np.inf
-    shift_size = lane.shift_size
-    for p in range(shift_size.size):
-        shift_size[p] = largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
-    value, lost, sizes, error = 0.0, 0.0, 0.0, 0.0
-    for t in range(main.size):
+    W, num_cliques = len(lanes.each), layout.parent.size
+    num_shifts = layout.shift_start[layout.shift_start.size - 1]
+    value, lost, sizes, error, largest_of = lanes.value, lanes.lost, lanes.sizes, lanes.error, lanes.largest
+    terms, shift_size = lanes.spare[0], lanes.shift_size
+    fill_weights(layout, x[num_shifts * W :], main, lanes)
+    fill_largest(x, largest_of, W)
+    for p in range(layout.shift_start.size - 1):
+        own = x[layout.shift_start[p] * W : layout.shift_start[p + 1] * W]
+        fill_largest(own, shift_size[p * W : (p + 1) * W], W)
+    value[:] = 0.0
+    lost[:] = 0.0
+    sizes[:] = 0.0
+    error[:] = 0.0
+    for t in range(layout.bucket_start.size - 1):
         if flag[0]:
-            return STOPPED, np.inf, np.inf
+            return STOPPED
         for c in range(layout.bucket_start[t], layout.bucket_start[t + 1]):
-            fill_psi(layout, theta, x, c, lane)
+            fill_psi(layout, theta, x, c, lanes)
         if matching != AS_THEY_ARE:
             for p in range(layout.pair_start[t], layout.pair_start[t + 1]):
-                match(layout, theta, x, p, matching, lane)
-                # what it was, and what was added to it
-                shift_size[p] += shift_size[p] + largest(x[layout.shift_start[p] : layout.shift_start[p + 1]])
+                match(layout, theta, x, p, matching, lanes)
+                own = shift_size[p * W : (p + 1) * W]
+                fill_largest(x[layout.shift_start[p] * W : layout.shift_start[p + 1] * W], terms, W)
+                for b in range(W):  # what it was, and what was added to it
+                    own[b] += own[b] + terms[b]
         for c in range(layout.bucket_start[t], layout.bucket_start[t + 1]):
-            m = lane.message[layout.message_start[c] : layout.message_start[c + 1]]
-            psi = lane.table[layout.table_start[c] : layout.table_start[c + 1]]
-            K = layout.sizes[layout.scope_start[c]]
-            entropy = lane.entropy[layout.message_start[c] : layout.message_start[c + 1]]
-            w = lane.weight[c]
-            power_sum(psi, K, w, m, entropy, lane.scratch.total)
-            peak, lowest = ends(m)
-            if peak == -np.inf:
-                return NOTHING, -np.inf, 0.0
-            lane.peak[c] = peak
-            lane.spread[c] = peak - lowest
-            terms = size[c]
+            m = lanes.message[layout.message_start[c] * W : layout.message_start[c + 1] * W]
+            psi = lanes.table[layout.table_start[c] * W : layout.table_start[c + 1] * W]
+            entropy = lanes.entropy[layout.message_start[c] * W : layout.message_start[c + 1] * W]
+            w, K = lanes.weight[c * W : (c + 1) * W], layout.sizes[layout.scope_start[c]]
+            power_sums(psi, K, w, m, entropy, W, lanes.scratch)
+            peak, spread = lanes.peak[c * W : (c + 1) * W], lanes.spread[c * W : (c + 1) * W]
+            fill_ends(m, peak, spread, W)
+            own = size[c * W : (c + 1) * W]
+            for b in range(W):
+                terms[b] = own[b]
             for link in range(layout.link_start[c], layout.link_start[c + 1]):
                 other = layout.link_of[link]
-                terms += lane.spread[other] if layout.link_kind[link] == MESSAGE else shift_size[other]
-            error += EPS * (roundings[c] * terms + abs(w) * (K + MORE_ROUNDINGS) * (1.0 + math.log(float(K))))
-            lost += lost_in_sum(value, peak)
-            value += peak
-            sizes += abs(peak)
-    value += lost
-    error += 4.0 * EPS * (abs(value) + num_cliques * EPS * num_cliques * sizes)
-    return DONE, value, error * (1.0 + 4.0 * num_cliques * EPS)
+                added = lanes.spread if layout.link_kind[link] == MESSAGE else shift_size
+                own = added[other * W : (other + 1) * W]
+                for b in range(W):
+                    terms[b] += own[b]
+            of_sum = (K + MORE_ROUNDINGS) * (1.0 + math.log(float(K)))
+            for b in range(W):
+                error[b] += EPS * (roundings[c] * terms[b] + abs(w[b]) * of_sum)
+                # of a lane without configurations, nothing else counts
+                lost[b] += lost_in_sum(value[b], peak[b]) if peak[b] > -np.inf and value[b] > -np.inf else 0.0
+                value[b] += peak[b]
+                sizes[b] += abs(peak[b])
+                peak[b] = peak[b] if peak[b] > -np.inf else 0.0
+    for b in range(W):
+        value[b] += lost[b]
+        error[b] += 4.0 * EPS * (abs(value[b]) + num_cliques * EPS * num_cliques * sizes[b])
+        error[b] = error[b] * (1.0 + 4.0 * num_cliques * EPS) if value[b] > -np.inf else 0.0
+        if not largest_of[b] <= LARGEST_SHIFT:
+            value[b] = np.inf
+            error[b] = np.inf
+    return DONE
 
 
 @kernel_in_place
-def backwards(layout, x, main, lane, gradient, flag):
+def backwards(layout, x, main, lanes, gradient, flag):
     """Beliefs of all cliques, in place of p, and the derivative of the bound by the shifts and v."""
-    num_shifts = x.size - layout.parent.size
+    W, num_shifts = len(lanes.each), layout.shift_start[layout.shift_start.size - 1]
     gradient[:] = 0.0
-    for t in range(main.size - 1, -1, -1):
+    for t in range(layout.bucket_start.size - 2, -1, -1):
         if flag[0]:
             return STOPPED
         for c in range(layout.bucket_start[t], layout.bucket_start[t + 1]):
             begin = layout.table_start[c]
-            table = lane.table[begin : layout.table_start[c + 1]]
-            belief = lane.message[layout.message_start[c] : layout.message_start[c + 1]]
+            table = lanes.table[begin * W : layout.table_start[c + 1] * W]
+            belief = lanes.message[layout.message_start[c] * W : layout.message_start[c + 1] * W]
             if layout.parent[c] < 0:
-                belief[0] = 1.0
+                belief[:] = 1.0
             R = belief.size
             for k in range(layout.sizes[layout.scope_start[c]]):
                 row = table[k * R : (k + 1) * R]
                 for r in range(R):
                     row[r] *= belief[r]
-            entropy = lane.entropy[layout.message_start[c] : layout.message_start[c + 1]]
-            lane.clique_entropy[c] = dot(belief, entropy)
+            entropy = lanes.entropy[layout.message_start[c] * W : layout.message_start[c + 1] * W]
+            fill_products(belief, entropy, lanes.clique_entropy[c * W : (c + 1) * W], W, lanes.scratch)
             sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
             at = layout.stride_start[c]
             for link in range(layout.link_start[c], layout.link_start[c + 1]):
@@ -169,27 +209,36 @@ def backwards(layout, x, main, lane, gradient, flag):
                 kind, other = layout.link_kind[link], layout.link_of[link]
                 is_message = kind == MESSAGE
                 if is_message:
-                    lane.message[layout.message_start[other] : layout.message_start[other + 1]] = 0.0
-                small, starts = (lane.message, layout.message_start) if is_message else (gradient, layout.shift_start)
+                    lanes.message[layout.message_start[other] * W : layout.message_start[other + 1] * W] = 0.0
+                small, starts = (lanes.message, layout.message_start) if is_message else (gradient, layout.shift_start)
                 sign = 1.0 if is_message else float(kind)
-                sum_onto(lane.table, begin, sizes, strides, small, starts[other], sign, lane.scratch)
-        fill_weight_gradient(layout, t, main[t], lane, gradient[num_shifts:])
+                sum_onto(lanes.table, begin, sizes, strides, small, starts[other], sign, W, lanes.scratch)
+        fill_weight_gradient(layout, t, main, lanes, gradient[num_shifts * W :])
     return DONE
 
 
 @inline
-def fill_weight_gradient(layout, t, main, lane, gradient):
+def fill_weight_gradient(layout, t, main, lanes, gradient):
     """w_c (H_c - sum w H) for weights softmax(v), exp(v_c) (H_main - H_c) in a lower bound."""
+    W, mean = len(lanes.each), lanes.spare[0]
     begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
-    H, w = lane.clique_entropy, lane.weight
-    mean = 0.0
+    if end == begin + 1:
+        return
+    main_of = main[t * W : (t + 1) * W]
+    is_upper = main_of[0] < 0
+    for b in range(W):
+        mean[b] = 0.0 if is_upper else lanes.clique_entropy[main_of[b] * W + b]
+    if is_upper:
+        for c in range(begin, end):
+            w, H = lanes.weight[c * W : (c + 1) * W], lanes.clique_entropy[c * W : (c + 1) * W]
+            for b in range(W):
+                mean[b] += w[b] * H[b]
     for c in range(begin, end):
-        mean += w[c] * H[c]
-    for c in range(begin, end):
-        if main < 0:
-            gradient[c] = w[c] * (H[c] - mean) if end > begin + 1 else 0.0
-        else:
-            gradient[c] = -w[c] * (H[main] - H[c]) if c != main else 0.0
+        w, H = lanes.weight[c * W : (c + 1) * W], lanes.clique_entropy[c * W : (c + 1) * W]
+        out = gradient[c * W : (c + 1) * W]
+        for b in range(W):
+            # -exp(v) is the weight of a lower bound; the main one's difference is 0
+            out[b] = w[b] * (H[b] - mean[b])
 
 
 @inline_with("reassoc", "nnan")
@@ -216,6 +265,38 @@ def largest_possible(values):
     for j in range(values.size):
         found = max(found, abs(values[j]) if values[j] > -np.inf else 0.0)
     return found
+
+
+@inline
+def fill_largest(values, out, W):
+    """The largest absolute value of every lane."""
+    if W == 1:
+        out[0] = largest(values)
+        return
+    out[:] = 0.0
+    for at in range(0, values.size, W):
+        row = values[at : at + W]
+        for b in range(W):
+            out[b] = max(out[b], abs(row[b]))
+
+
+@inline
+def fill_ends(m, peak, spread, W):
+    """The largest entry of every lane, and by how much the smallest one that is possible is less."""
+    if W == 1:
+        top, low = ends(m)
+        peak[0] = top
+        spread[0] = top - low
+        return
+    peak[:] = -np.inf
+    spread[:] = np.inf
+    for at in range(0, m.size, W):
+        row = m[at : at + W]
+        for b in range(W):
+            peak[b] = max(peak[b], row[b])
+            spread[b] = min(spread[b], row[b] if row[b] > -np.inf else np.inf)
+    for b in range(W):
+        spread[b] = peak[b] - spread[b]
 
 
 @reducing

@@ -131,7 +131,7 @@ def add_tables(
         axes = scope_start[c + 1] - scope_start[c]
         of_table = variables[table_scope_start[f] : table_scope_start[f + 1]]
         enter_table(of_table, scope[scope_start[c] : scope_start[c + 1]], num_states, sizes, strides)
-        add_to(theta, table_start[c], sizes[:axes], strides[:axes], flat, start[f], 1.0, 0.0, scratch)
+        add_to(theta, table_start[c], sizes[:axes], strides[:axes], flat, start[f], 1.0, scratch.zeros, 1, scratch)
         size[c] += largest_possible(flat[start[f] : start[f + 1]])
     return True
 
@@ -147,4 +147,4 @@ def sum_tables(
         axes = scope_start[c + 1] - scope_start[c]
         of_table = variables[table_scope_start[f] : table_scope_start[f + 1]]
         enter_table(of_table, scope[scope_start[c] : scope_start[c + 1]], num_states, sizes, strides)
-        sum_onto(beliefs, table_start[c], sizes[:axes], strides[:axes], out, start[f], 1.0, scratch)
+        sum_onto(beliefs, table_start[c], sizes[:axes], strides[:axes], out, start[f], 1.0, 1, scratch)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,10 @@ from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.region_state import Lane, RegionLayout, RegionsState, sums_exactly
 from clampz.errors import TooWideError
 from clampz.mini_buckets.beliefs import beliefs
-from clampz.mini_buckets.descent import State, optimise, optimise_lanes
+from clampz.mini_buckets.descent import State, optimise_lanes
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables, has_zeros
+from clampz.mini_buckets.together import TOGETHER, bytes_together, optimise_together, pays
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
@@ -33,8 +35,9 @@ FIRST_EVALUATIONS = 15
 CHOICE_SHARE, BELOW_SHARE, MEAN_FIELD_SHARE, BEGINNING_SHARE = 0.3, 0.3, 0.2, 0.4
 # Starts of mean field beside the beliefs, which may be a saddle point.
 NUM_STARTS = 4
-# Evaluations for which time is kept, so that beliefs follow the last step.
-LAST_EVALUATIONS = 1.5
+# Evaluations for which time is kept, so that beliefs follow the last step: of a lane by itself, and of several side by
+# side, whose beliefs take longer, one after another.
+LAST_EVALUATIONS, LAST_EVALUATIONS_ALONE = 1.5, 4.5
 NO_MARGINALS = "stopped before there were marginals"
 
 
@@ -100,11 +103,11 @@ def regions(batch: Batch, options: RegionsOptions, start: Start | None, watch: W
     with Workers(options.num_threads) as pool:
         layout, point = (begin[0].layout, None) if begin else _laid_out(batch.model, options, watch, pool)
         watch.check_overdue()
-        threads = _threads_that_fit(layout, batch, options)
+        threads, together = _work_that_fits(layout, batch, options)
     begin = begin or [Lane(layout, batch.unary[:, b], above=point) for b in range(batch.num_lanes)]
     begin = [lane._replace(unary=np.ascontiguousarray(batch.unary[:, b])) for b, lane in enumerate(begin)]
     with Workers(threads) as pool:
-        ends = _both_ends(begin, options, watch, pool)
+        ends = _both_ends(begin, options, watch, pool, together)
     estimates = _estimates(batch, begin, options, ends)
     if layout.is_exact:
         return estimates
@@ -172,15 +175,20 @@ def _best(
     return states[0].tables.structure, states[0].x
 
 
-def _threads_that_fit(layout: RegionLayout, batch: Batch, options: RegionsOptions) -> int:
-    """How many lanes can be at work at once; TooWideError where there is not memory enough for one."""
+def _work_that_fits(layout: RegionLayout, batch: Batch, options: RegionsOptions) -> tuple[int, int]:
+    """How many threads can be at work at once, and on how many lanes each; TooWideError where there is not memory
+    enough for one."""
     allowed = memory_allowed(options.memory)
     kept = 8 * batch.num_lanes * sum(s.num_shifted + s.num_cliques for s in layout.structures) + 4 * batch.unary.nbytes
     most = min(options.num_threads, 2 * batch.num_lanes)
-    for threads in range(most, 0, -1):
-        needed = kept + sum(structure.num_bytes(threads, threads) for structure in layout.structures)
+    lanes = min(TOGETHER, -(-batch.num_lanes // most))
+    fewer = [(most, lanes >> k) for k in range(lanes.bit_length())] + [
+        (threads, 1) for threads in range(most - 1, 0, -1)
+    ]
+    for threads, together in fewer:
+        needed = kept + sum(bytes_together(structure, threads, together) for structure in layout.structures)
         if needed <= allowed:
-            return threads
+            return threads, together
     raise TooWideError(
         f"regions of up to {options.limit:,} entries need {bytes_in_words(needed)} for {batch.num_lanes} lanes, and "
         f"{bytes_in_words(allowed)} are allowed: lower limit=, or allow more with memory=",
@@ -232,39 +240,52 @@ class _Telling:
         self(state)
 
 
-def _both_ends(lanes: list[Lane], options: RegionsOptions, watch: Watch, pool: Workers) -> list[tuple[_End, _End]]:
-    """Upper bounds, then lower ones: every side of every lane is work for one thread, with an even share of the
-    time."""
+def _both_ends(
+    lanes: list[Lane], options: RegionsOptions, watch: Watch, pool: Workers, together: int
+) -> list[tuple[_End, _End]]:
+    """Upper bounds, then lower ones: a side of some lanes, together where that is quicker, is work for one thread, with
+    an even share of the time."""
     layout, num_lanes = lanes[0].layout, len(lanes)
     tell = _Telling(watch, num_lanes)
     whole = watch if layout.is_exact else watch.share(1.0 - MEAN_FIELD_SHARE)
     # laid out before threads ask for them
-    num_ends = num_lanes * (1 if layout.below is None else 2)
     _ = layout.tables_above
     watch.check_overdue()
     _ = layout.below and layout.tables_below
 
-    def work(k: int) -> _End:
+    def cut(structure: Structure) -> list[list[Lane]]:
+        size = together if pays(structure, together) else 1
+        return [lanes[begin : begin + size] for begin in range(0, num_lanes, size)]
+
+    above, below = cut(layout.above), [] if layout.below is None else cut(layout.below)
+    num_left = np.cumsum([len(block) for block in (*above, *below)][::-1])[::-1]
+
+    def work(k: int) -> list[_End]:
+        is_above, block = k < len(above), (*above, *below)[k]
         if whole.overdue():
-            return _End(math.inf if k < num_lanes else -math.inf)
-        share = whole.share(min(1.0, pool.num_threads / (num_ends - k)))
-        if k < num_lanes:
-            return _upper(lanes[k], options, share, tell)
-        return _lower(lanes[k - num_lanes], options, share)
+            return [_End(math.inf if is_above else -math.inf)] * len(block)
+        share = whole.share(min(1.0, pool.num_threads * len(block) / num_left[k]))
+        return _upper(block, options, share, tell) if is_above else _lower(block, options, share)
 
-    ends = pool.map(work, list(range(num_ends)))
-    above, below = ends[:num_lanes], ends[num_lanes:] or [_End(-math.inf)] * num_lanes
-    return list(zip(above, below, strict=True))
+    ends = list(chain.from_iterable(pool.map(work, list(range(len(num_left))))))
+    return list(zip(ends[:num_lanes], ends[num_lanes:] or [_End(-math.inf)] * num_lanes, strict=True))
 
 
-def _upper(lane: Lane, options: RegionsOptions, watch: Watch, tell: _Telling) -> _End:
-    state = State.upper(lane.layout.tables_above, lane.unary, lane.above)
+def _upper(lanes: list[Lane], options: RegionsOptions, watch: Watch, tell: _Telling) -> list[_End]:
+    states = [State.upper(lane.layout.tables_above, lane.unary, lane.above) for lane in lanes]
     began = watch.used
-    optimise(state, 1, watch, tell=tell)
-    tell(state)
-    kept = LAST_EVALUATIONS * (watch.used - began) if options.marginals else 0.0
+    optimise_together(states, 1, watch, tell=tell)
+    for state in states:
+        tell(state)
+    last = LAST_EVALUATIONS if len(states) == 1 else LAST_EVALUATIONS_ALONE
+    kept = last * (watch.used - began) if options.marginals else 0.0
     rest = Watch(max(0.0, watch.left() - kept), within=watch)
-    optimise(state, options.max_iter - 1, rest, tol=options.tol, tell=tell)
+    optimise_together(states, options.max_iter - 1, rest, tol=options.tol, tell=tell)
+    return [_upper_end(state, options, watch, tell) for state in states]
+
+
+def _upper_end(state: State, options: RegionsOptions, watch: Watch, tell: _Telling) -> _End:
+    """What an upper bound has come to, with marginals."""
     num_iter = state.num_evaluations
     done: StoppedBy = "tol" if state.settled else "max_iter" if num_iter >= options.max_iter else "time"
     if done == "time" and watch.must_stop():
@@ -280,16 +301,15 @@ def _upper(lane: Lane, options: RegionsOptions, watch: Watch, tell: _Telling) ->
     return _End(state.bound, value, state.x, None, marginals, num_iter, state.settled, state.residual, done)
 
 
-def _lower(lane: Lane, options: RegionsOptions, watch: Watch) -> _End:
-    tables, x = lane.layout.tables_below, lane.below
-    if x is None:
-        above = State.upper(tables, lane.unary)
-        if not lane.layout.is_exact:
-            optimise(above, options.max_iter, watch.share(BEGINNING_SHARE), tol=options.tol)
-        x = above.x
-    state = State.lower(tables, lane.unary, x, lane.main)
-    optimise(state, options.max_iter, watch, tol=options.tol)
-    return _End(state.bound, x=state.x, main=state.main)
+def _lower(lanes: list[Lane], options: RegionsOptions, watch: Watch) -> list[_End]:
+    tables = lanes[0].layout.tables_below
+    new = {k: State.upper(tables, lane.unary) for k, lane in enumerate(lanes) if lane.below is None}
+    if not lanes[0].layout.is_exact:
+        optimise_together(list(new.values()), options.max_iter, watch.share(BEGINNING_SHARE), tol=options.tol)
+    starts = [new[k].x if lane.below is None else lane.below for k, lane in enumerate(lanes)]
+    states = [State.lower(tables, lane.unary, x, lane.main) for lane, x in zip(lanes, starts, strict=True)]
+    optimise_together(states, options.max_iter, watch, tol=options.tol)
+    return [_End(state.bound, x=state.x, main=state.main) for state in states]
 
 
 def _estimates(batch: Batch, begin: list[Lane], options: RegionsOptions, ends: list[tuple[_End, _End]]) -> Estimates:

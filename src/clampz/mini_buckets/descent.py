@@ -5,9 +5,9 @@ it has is valid at any time, and never gets looser.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,24 @@ class BoundFound(NamedTuple):
     error: float
 
 
+class Forwards(NamedTuple):
+    """What a descent asks for: a pass forwards at some shifts and weights; answered by what it found."""
+
+    x: Floats
+    matching: int = AS_THEY_ARE
+
+
+class Backwards(NamedTuple):
+    """The pass backwards after one forwards, its gradient to be written here; answered by whether it came to its
+    end."""
+
+    gradient: Floats
+
+
+Asked = Forwards | Backwards
+Descent = Generator[Asked, Any, None]
+
+
 def optimise(
     state: State,
     num_evaluations: int,
@@ -125,14 +143,48 @@ def optimise(
 ) -> None:
     """Go on with at most so many evaluations, until the watch says stop, or until steps promise no more than `tol`.
 
-    L-BFGS with backtracking: a step that falls short costs a pass forwards only.  `tell` is called after every step.
+    `tell` is called after every step.
     """
+    descent = descend(state, num_evaluations, watch, tol, tell)
+    asked = next(descent, None)
+    if asked is not None:
+        serve(state, descent, asked, state.tables.new_pass(), watch)
+
+
+def optimise_lanes(states: Sequence[State], num_evaluations: int, watch: Watch, workers: Workers) -> None:
+    """Go on with every lane, or both sides of it, side by side; none depends on another, or on who does it."""
+    workers.map(lambda state: optimise(state, num_evaluations, watch), list(states))
+
+
+def serve(state: State, descent: Descent, asked: Asked | None, work: Pass, watch: Watch) -> None:
+    """Give a descent what it asks for, to its end."""
+    point = state.x
+    while asked is not None:
+        if isinstance(asked, Forwards):
+            point = asked.x
+            asked = answer(descent, evaluate(state, point, work, watch, matching=asked.matching))
+        else:
+            asked = answer(descent, turn_back(state, point, work, asked.gradient, watch))
+
+
+def answer(descent: Descent, found: BoundFound | bool) -> Asked | None:
+    """What a descent asks for next; None at its end."""
+    try:
+        return descent.send(found)
+    except StopIteration:
+        return None
+
+
+def descend(
+    state: State, num_evaluations: int, watch: Watch, tol: float, tell: Callable[[State], object] | None
+) -> Descent:
+    """L-BFGS with backtracking: a step that falls short costs a pass forwards only.  Whoever runs it does the passes,
+    of this lane alone or of several at once."""
     if state.settled or num_evaluations < 1:
         return
-    work = state.tables.new_pass()
     left = num_evaluations
     if state.gradient is None:
-        if not _begin(state, work, watch):
+        if not (yield from _begin(state)):
             return
         left -= 1
     assert state.gradient is not None
@@ -156,7 +208,7 @@ def optimise(
         size, fallen = 1.0, False
         while left > 0 and size >= LEAST_STEP and not fallen:
             mini_buckets_steps.fill_moved(state.x, size, direction, moved)
-            found = evaluate(state, moved, work, watch)
+            found = yield Forwards(moved)
             left -= 1
             if found.status == STOPPED:
                 return
@@ -166,7 +218,7 @@ def optimise(
             if found.status == NOTHING:
                 state.settled = True
                 return
-            if not turn_back(state, moved, work, there, watch):
+            if not (yield Backwards(there)):
                 return
             _remember(state, moved, there)
             state.x, moved = moved, state.x
@@ -181,17 +233,12 @@ def optimise(
                 return
 
 
-def optimise_lanes(states: Sequence[State], num_evaluations: int, watch: Watch, workers: Workers) -> None:
-    """Go on with every lane, or both sides of it, side by side; none depends on another, or on who does it."""
-    workers.map(lambda state: optimise(state, num_evaluations, watch), list(states))
-
-
-def _begin(state: State, work: Pass, watch: Watch) -> bool:
+def _begin(state: State) -> Generator[Asked, Any, bool]:
     """The first evaluation; False if there is nothing to go on with."""
-    found = evaluate(state, state.x, work, watch, matching=state.matching)
+    found = yield Forwards(state.x, state.matching)
     state.settled = found.status == NOTHING
     gradient = np.empty_like(state.x)
-    if found.status != DONE or not turn_back(state, state.x, work, gradient, watch):
+    if found.status != DONE or not (yield Backwards(gradient)):
         return False
     state.matching = AS_THEY_ARE
     state.value, state.gradient = found.value, gradient
@@ -206,24 +253,29 @@ def evaluate(
 ) -> BoundFound:
     """A pass forwards at some shifts and weights, leaving p(x | rest) of every clique in `work`.  The state keeps the
     bound if it is the best one."""
-    tables = state.tables
-    status, value, error = run_on(
+    status = run_on(
         watch,
-        _expected(state),
+        seconds_of_pass(state.tables),
         passes.forwards,
-        tables.layout,
+        state.tables.layout,
         state.theta,
         state.size,
-        tables.roundings,
+        state.tables.roundings,
         x,
         state.main,
         matching,
         work,
     )
+    return found_by(state, status, float(work.value[0]), float(work.error[0]))
+
+
+def found_by(state: State, status: int, value: float, error: float) -> BoundFound:
+    """What a pass forwards has found for a lane, which keeps the bound if it is the best one."""
     if status == STOPPED:
         return BoundFound(status, state.sign * math.inf, 0.0)
     state.num_evaluations += 1
-    value += tables.model.constant
+    status = NOTHING if value == -math.inf else DONE
+    value += state.tables.model.constant
     if not math.isfinite(error):  # shifts beyond all numbers prove nothing
         return BoundFound(status, state.sign * math.inf, 0.0)
     found = BoundFound(status, value, error + EPS * abs(value) if math.isfinite(value) else 0.0)
@@ -237,15 +289,16 @@ def evaluate(
 def turn_back(state: State, x: Floats, work: Pass, gradient: Floats, watch: Watch = UNLIMITED) -> bool:
     """The pass backwards after one forwards at x: beliefs of every clique into `work`, and the gradient of what is made
     small; False if it was left half way."""
-    status = run_on(watch, _expected(state), passes.backwards, state.tables.layout, x, state.main, work, gradient)
+    tables = state.tables
+    status = run_on(watch, seconds_of_pass(tables), passes.backwards, tables.layout, x, state.main, work, gradient)
     if state.side == "lower":
         np.negative(gradient, out=gradient)
     return bool(status == DONE)
 
 
-def _expected(state: State) -> float:
-    """Seconds of a pass."""
-    return SECONDS_PER_ENTRY * len(state.theta) + SECONDS_PER_CLIQUE * len(state.size)
+def seconds_of_pass(tables: Tables) -> float:
+    """What a pass over one lane is expected to take."""
+    return SECONDS_PER_ENTRY * tables.structure.num_entries + SECONDS_PER_CLIQUE * tables.structure.num_cliques
 
 
 def _remembered(size: int) -> HalfFloats:

@@ -134,19 +134,34 @@ class Tables:
     def num_shift_entries(self) -> int:
         return int(self.layout.shift_start[-1])
 
-    def new_pass(self) -> Pass:
-        """Room for the passes over one lane."""
-        num_cliques, num_message = len(self.layout.parent), int(self.layout.message_start[-1])
+    def new_pass(self, num_lanes: int = 1) -> Pass:
+        """Room for the passes over one lane, or several side by side."""
+        structure, layout = self.structure, self.layout
+
+        def room(size: int) -> Floats:
+            return np.zeros(size * num_lanes)
+
+        def later(size: int) -> Floats:
+            return np.empty(size * num_lanes)  # large, and written before it is read
+
+        num_cliques, num_message = structure.num_cliques, int(layout.message_start[-1])
         return Pass(
-            table=np.empty(self.structure.num_entries),
-            message=np.empty(num_message),
-            entropy=np.empty(num_message),
-            peak=np.zeros(num_cliques),
-            spread=np.zeros(num_cliques),
-            weight=np.ones(num_cliques),
-            clique_entropy=np.zeros(num_cliques),
-            shift_size=np.zeros(len(self.layout.shift_start) - 1),
-            scratch=_scratch(self.layout),
+            each=(0.0,) if num_lanes == 1 else room(1),
+            table=later(structure.num_entries),
+            message=later(num_message),
+            entropy=later(num_message),
+            peak=room(num_cliques),
+            spread=room(num_cliques),
+            weight=np.ones(num_cliques * num_lanes),
+            clique_entropy=room(num_cliques),
+            shift_size=room(len(layout.shift_start) - 1),
+            value=room(1),
+            error=room(1),
+            lost=room(1),
+            sizes=room(1),
+            largest=room(1),
+            spare=np.zeros((2, num_lanes)),
+            scratch=_scratch(layout, num_lanes),
         )
 
 
@@ -182,16 +197,18 @@ def _copied(flat: Floats, watch: Watch) -> Floats:
     return out
 
 
-def _scratch(layout: CliqueLayout) -> mini_buckets_links.LinkScratch:
+def _scratch(layout: CliqueLayout, num_lanes: int = 1) -> mini_buckets_links.LinkScratch:
     most_axes = int(np.diff(layout.scope_start).max(initial=0))
-    block = max(BLOCK, int(layout.sizes.max(initial=1)))
+    block, whole = max(BLOCK, int(layout.sizes.max(initial=1))), max(1, BLOCK // num_lanes) * num_lanes
     return mini_buckets_links.LinkScratch(
         axes=np.zeros((4, most_axes), dtype=np.int64),
-        block=np.zeros(block),
+        block=np.zeros(block * num_lanes),
         places=np.zeros(block, dtype=np.uint64),
-        total=np.zeros(BLOCK),
+        total=np.zeros(whole),
+        tile=np.zeros((2, whole)),
+        zeros=np.zeros(num_lanes),
         own=np.zeros((2, most_axes), dtype=layout.sizes.dtype),
-        shift=np.zeros((3, int(np.diff(layout.shift_start).max(initial=0)))),
+        shift=np.zeros((3, int(np.diff(layout.shift_start).max(initial=0)) * num_lanes)),
     )
 
 
