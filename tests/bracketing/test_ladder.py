@@ -14,6 +14,7 @@ from clampz.bracketing.options import LARGEST_LIMIT
 from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.mini_buckets.tables import has_zeros
 from clampz.model.batch import Batch
+from clampz.watch import UNLIMITED, Watch
 from random_models import frustrated, random_of_any_kind
 from simplifiable import Enumerated, random_model
 
@@ -43,6 +44,30 @@ def test_both_ends_of_every_lane_hold(seed):
         slack = 1e-9 * max(1.0, abs(truth)) if truth > -math.inf else 0.0
         assert found.lower <= truth + slack and truth - slack <= found.upper
         state = found.state
+
+
+@pytest.mark.parametrize("ends", ["both", "upper", "lower"])
+def test_lanes_have_the_same_bounds_alone_and_together(ends):
+    model = cz.generators.grid(5, 5, weights=(-4, 4), rng=0)
+    regions = Regions(model, Shape(16), Shape(8), MUCH)
+    whole = regions.bounds(model.unary.flat, LeafState.even(model), 20)
+    lanes = np.stack([*lanes_of(model)] * 6, axis=1)
+    one = [regions.bounds(lane, whole.state, 4, ends) for lane in lanes.T]
+    little = Regions(model, Shape(16), Shape(8), 1e-6 * MUCH, regions.main)
+    little._above, little._below = regions.tables_above(UNLIMITED), regions.tables_below(UNLIMITED)
+    assert regions._together(lanes.shape[1], ends, UNLIMITED) > 1 == little._together(lanes.shape[1], ends, UNLIMITED)
+    for each in (regions, little):
+        several = list(each.bounds_of_lanes(lanes, whole.state, 4, ends))
+        for found, other in zip(several, one, strict=True):
+            assert (found.lower, found.upper) == (other.lower, other.upper)
+            for array, same in zip(found.state.arrays, other.state.arrays, strict=True):
+                np.testing.assert_array_equal(array, same)
+    unasked = list(regions.bounds_of_lanes(lanes, whole.state, 4, ends, beliefs=False))
+    assert [(found.lower, found.upper) for found in unasked] == [(found.lower, found.upper) for found in one]
+    assert all(found.state.loss is whole.state.loss for found in unasked)
+    watch = Watch()
+    watch.stop("time")
+    assert list(regions.bounds_of_lanes(lanes, whole.state, 4, ends, watch)) == []
 
 
 @pytest.mark.parametrize("seed", range(20))

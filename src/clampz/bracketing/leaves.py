@@ -1,6 +1,7 @@
 """What is done about leaves, here or on another machine: bounds on some lanes of a model, exact where that is cheap."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,8 +40,8 @@ class LeafWork:
         To bound the lanes with; None: by mean field and TRW.
     start
         Where the bounds of every lane begin.
-    num_evaluations, ends
-        Of the bounds by regions, and which.
+    num_evaluations, ends, beliefs
+        Of the bounds by regions, which, and whether anybody asks for what they say of the variables.
     exact
         Whether lanes are summed where that is cheap, if the options allow it.
     """
@@ -53,6 +54,7 @@ class LeafWork:
     start: LeafState | None = None
     num_evaluations: int = 1
     ends: Ends = "both"
+    beliefs: bool = True
     exact: bool = True
 
 
@@ -89,14 +91,12 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
         lower[left], upper[left] = found.lower, found.upper
         for lane, state in zip(left.tolist(), found.states, strict=True):
             states[lane] = state
-    for lane in left.tolist():
-        if regions is None or watch.must_stop():
-            break
-        try:
-            bounds = regions.bounds(work.unary[:, lane], begin, work.num_evaluations, work.ends, watch)
-        except (Overdue, TooWideError):
-            break
-        lower[lane], upper[lane], states[lane] = bounds
+    if regions is not None and left.size:
+        asked = (begin, work.num_evaluations, work.ends, watch)
+        bounded = regions.bounds_of_lanes(work.unary[:, left], *asked, beliefs=work.beliefs)
+        with suppress(Overdue, TooWideError):
+            for lane, bounds in zip(left.tolist(), bounded, strict=False):  # of fewer where time is over
+                lower[lane], upper[lane], states[lane] = bounds
     return Solved(lower, upper, done, states, regions, watch.seconds)
 
 

@@ -212,6 +212,7 @@ def bound_lanes(
                 regions=regions,
                 start=state,
                 num_evaluations=LANE_EVALUATIONS,
+                beliefs=False,
             )
             pending[crew.submit(solve_leaves, work, here=(watch,))] = block
             block = next(blocks, None)

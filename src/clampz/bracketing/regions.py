@@ -1,6 +1,7 @@
 """Both ends of a model's lanes by regions under one limit of table entries: what leaves are bounded with."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -8,9 +9,10 @@ import numpy as np
 
 from clampz.bracketing.parts import Parts
 from clampz.mini_buckets.beliefs import beliefs_and_losses
-from clampz.mini_buckets.descent import State, optimise
+from clampz.mini_buckets.descent import State
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables, has_zeros
+from clampz.mini_buckets.together import TOGETHER, bytes_together, optimise_together, pays
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.watch import UNLIMITED, Overdue, Watch
@@ -118,47 +120,104 @@ class Regions:
     ) -> LeafBound:
         """Bounds on the lane with these unary potentials (S,), from where others have got to; infinite where time was
         too short for one.  Overdue and TooWideError are those of the structures."""
-        lower, upper, state = -math.inf, math.inf, start
+        (found,) = self._bounds([unary], start, num_evaluations, ends, watch, beliefs=True)
+        return found
+
+    def bounds_of_lanes(
+        self,
+        unary: Floats,
+        start: LeafState,
+        num_evaluations: int,
+        ends: Ends = "both",
+        watch: Watch = UNLIMITED,
+        *,
+        beliefs: bool = True,
+    ) -> Iterator[LeafBound]:
+        """Those of every lane (S, B), one after another or together, whichever is quicker; of the first ones where time
+        is over.  Beliefs and losses are left as they are unless they are asked for."""
+        lanes = [np.ascontiguousarray(lane) for lane in unary.T]
+        size = self._together(len(lanes), ends, watch)
+        for begin in range(0, len(lanes), size):
+            if watch.must_stop():
+                return
+            yield from self._bounds(lanes[begin : begin + size], start, num_evaluations, ends, watch, beliefs=beliefs)
+
+    def _together(self, num_lanes: int, ends: Ends, watch: Watch) -> int:
+        """Lanes at once that are quicker than one after another, and have room."""
+        if num_lanes == 1:
+            return 1
+        structures = [] if ends == "lower" else [self.tables_above(watch).structure]
+        if ends != "upper" and not has_zeros(self.model):
+            structures.append(self.tables_below(watch).structure)
+        size = min(num_lanes, TOGETHER)
+        while size > 1 and not (
+            all(pays(structure, size) for structure in structures)
+            and sum(bytes_together(structure, 1, size) for structure in structures) <= self.most_bytes
+        ):
+            size //= 2
+        return size
+
+    def _bounds(
+        self,
+        lanes: list[Floats],
+        start: LeafState,
+        num_evaluations: int,
+        ends: Ends,
+        watch: Watch,
+        *,
+        beliefs: bool,
+    ) -> list[LeafBound]:
+        above = [(math.inf, start)] * len(lanes)
         if ends != "lower":
-            upper, state = self._upper(unary, state, num_evaluations, watch)
-        if ends != "upper" and upper > -math.inf:
-            lower, state = self._lower(unary, state, num_evaluations, watch)
-        return LeafBound(lower, upper, state)
+            above = self._upper(lanes, start, num_evaluations, watch, beliefs=beliefs)
+        possible = [k for k, (upper, _) in enumerate(above) if upper > -math.inf]
+        below = dict.fromkeys(range(len(lanes)), -math.inf)
+        states = dict(enumerate(state for _, state in above))
+        if ends != "upper" and possible:
+            found = self._lower([lanes[k] for k in possible], [states[k] for k in possible], num_evaluations, watch)
+            for k, (lower, state) in zip(possible, found, strict=True):
+                below[k], states[k] = lower, state
+        return [LeafBound(below[k], upper, states[k]) for k, (upper, _) in enumerate(above)]
 
-    def _upper(self, unary: Floats, start: LeafState, num_evaluations: int, watch: Watch) -> tuple[float, LeafState]:
+    def _upper(
+        self, lanes: list[Floats], start: LeafState, num_evaluations: int, watch: Watch, *, beliefs: bool
+    ) -> list[tuple[float, LeafState]]:
         tables = self.tables_above(watch)
-        found = State.upper(tables, unary, _fitting(start.above, tables))
-        optimise(found, num_evaluations, watch)
-        if found.gradient is None:
-            return found.bound, start
-        try:
-            believed, loss = beliefs_and_losses(found, watch)
-        except Overdue:
-            return found.bound, replace(start, above=found.x)
-        loss = np.nan_to_num(loss, nan=0.0, posinf=LARGEST_LOSS)
-        return found.bound, replace(start, beliefs=believed.marginals, loss=loss, above=found.x)
+        states = [State.upper(tables, unary, _fitting(start.above, tables)) for unary in lanes]
+        optimise_together(states, num_evaluations, watch)
+        return [(found.bound, _got_to(found, start, watch, beliefs=beliefs)) for found in states]
 
-    def _lower(self, unary: Floats, start: LeafState, num_evaluations: int, watch: Watch) -> tuple[float, LeafState]:
+    def _lower(
+        self, lanes: list[Floats], starts: list[LeafState], num_evaluations: int, watch: Watch
+    ) -> list[tuple[float, LeafState]]:
         if may_have_parts(self.model):
-            starts = [start.marginals, start.beliefs] if num_evaluations > 1 else [start.marginals]
-            parts = self.parts(watch)
-            if parts.num_bytes(unary, watch) > self.most_bytes:
-                return -math.inf, start
-            lower, marginals = parts.lower(unary, starts, watch)
-            return lower, replace(start, marginals=marginals)
+            return [self._lower_by_parts(*each, num_evaluations, watch) for each in zip(lanes, starts, strict=True)]
         if has_zeros(self.model):
-            return -math.inf, start
+            return [(-math.inf, start) for start in starts]
         tables = self.tables_below(watch)
-        x, begin = _fitting(start.below, tables), tables.structure.bucket_start
+        x, begin = _fitting(starts[0].below, tables), tables.structure.bucket_start
         if x is None or len(self.main) != len(begin) - 1 or not _within(self.main, begin):
-            above = State.upper(tables, unary)
-            optimise(above, num_evaluations, watch)
-            found = State.lower(tables, unary, above.x)
-            self.main = found.main
+            above = [State.upper(tables, unary) for unary in lanes]
+            optimise_together(above, num_evaluations, watch)
+            states = [State.lower(tables, unary, state.x) for unary, state in zip(lanes, above, strict=True)]
+            self.main = states[-1].main
         else:
-            found = State.lower(tables, unary, x, self.main)
-        optimise(found, num_evaluations, watch)
-        return found.bound, start if found.gradient is None else replace(start, below=found.x)
+            states = [State.lower(tables, unary, x, self.main) for unary in lanes]
+        optimise_together(states, num_evaluations, watch)
+        return [
+            (found.bound, start if found.gradient is None else replace(start, below=found.x))
+            for found, start in zip(states, starts, strict=True)
+        ]
+
+    def _lower_by_parts(
+        self, unary: Floats, start: LeafState, num_evaluations: int, watch: Watch
+    ) -> tuple[float, LeafState]:
+        starts = [start.marginals, start.beliefs] if num_evaluations > 1 else [start.marginals]
+        parts = self.parts(watch)
+        if parts.num_bytes(unary, watch) > self.most_bytes:
+            return -math.inf, start
+        lower, marginals = parts.lower(unary, starts, watch)
+        return lower, replace(start, marginals=marginals)
 
     def tables_above(self, watch: Watch) -> Tables:
         """The upper bound's."""
@@ -197,6 +256,20 @@ class Regions:
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_above": None, "_below": None, "_parts": None}  # quicker to lay out again than to send
+
+
+def _got_to(found: State, start: LeafState, watch: Watch, *, beliefs: bool) -> LeafState:
+    """Where an upper bound has got to, with its beliefs and losses if they are asked for."""
+    if found.gradient is None:
+        return start
+    if not beliefs:
+        return replace(start, above=found.x)
+    try:
+        believed, loss = beliefs_and_losses(found, watch)
+    except Overdue:
+        return replace(start, above=found.x)
+    loss = np.nan_to_num(loss, nan=0.0, posinf=LARGEST_LOSS)
+    return replace(start, beliefs=believed.marginals, loss=loss, above=found.x)
 
 
 def may_have_parts(model: Model) -> bool:
