@@ -3,12 +3,14 @@
     python benchmarks/mini_buckets.py [--quick]
 
 A 20 x 20 torus of strong couplings.  The bare loop, one exponential and one logarithm for every two entries, takes
-turns with the passes: what they take beside it is additions, and memory.  Bounds are those of `cz.regions` with
-default options, and under limits of size and time, beside TRW's with optimized weights and mean field's.
+turns with the passes: what they take beside it is additions, and memory.  Lanes of small tables are bounded one by one,
+and together.  Bounds are those of `cz.regions` with default options, and under limits of size and time, beside TRW's
+with optimized weights and mean field's.
 """
 
 import itertools
 from functools import partial
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,13 @@ from clampz._kernels.simd_math import exp, log
 from clampz.mini_buckets.descent import State, optimise
 from clampz.mini_buckets.structure import Structure
 from clampz.mini_buckets.tables import Tables
+from clampz.mini_buckets.together import optimise_together
 from clampz.watch import NEVER
 from timing import Claim, alone, interleaved, print_table
 
 LIMITS = (2**11, 2**14)
+# Lanes of small tables, and the share of the time that they may take together.
+LANES, LANE_EVALUATIONS, SMALL_LIMITS = 64, 30, {2**3: 0.4, 2**4: 0.4, 2**6: 0.7, 2**8: 0.9}
 
 
 @kernel
@@ -39,14 +44,30 @@ def speed(model: cz.Model, limit: int, repeats: int) -> dict[str, float]:
     state = State.upper(tables, model.unary.flat)
     optimise(state, 2)
     work, gradient = tables.new_pass(), np.empty_like(state.x)
-    values, out = np.random.default_rng(0).normal(size=len(tables.theta) // 2), np.empty(len(tables.theta) // 2)
+    num_entries = tables.structure.num_entries
+    values, out = np.random.default_rng(0).normal(size=num_entries // 2), np.empty(num_entries // 2)
     forwards = (tables.layout, state.theta, state.size, tables.roundings, state.x, state.main, AS_THEY_ARE, work, NEVER)
     runs = {
         "forwards": partial(passes.forwards, *forwards),
         "backwards": partial(passes.backwards, tables.layout, state.x, state.main, work, gradient, NEVER),
         "bare": partial(bare, values, out),
     }
-    return {name: 1e9 * taken / len(tables.theta) for name, taken in interleaved(runs, repeats).items()}
+    return {name: 1e9 * taken / num_entries for name, taken in interleaved(runs, repeats).items()}
+
+
+def lanes(model: cz.Model, limit: int, repeats: int) -> dict[str, float]:
+    """Seconds that lanes of one thread take, one by one and together: processor's time."""
+    tables, rng = Tables.of(model, Structure.of(model, limit)), np.random.default_rng(0)
+    unary = [model.unary.flat + rng.normal(size=len(model.unary.flat)) for _ in range(LANES)]
+
+    def one_by_one() -> None:
+        for lane in unary:
+            optimise(State.upper(tables, lane), LANE_EVALUATIONS)
+
+    def together() -> None:
+        optimise_together([State.upper(tables, lane) for lane in unary], LANE_EVALUATIONS)
+
+    return interleaved({"one by one": one_by_one, "together": together}, repeats, clock=process_time)
 
 
 def main(quick: bool) -> list[Claim]:
@@ -59,6 +80,17 @@ def main(quick: bool) -> list[Claim]:
         rows.append([f"{limit:,}", *took.values(), ratio])
         claims.append(Claim(f"mini-buckets: both passes / bare exp and log, tables of {limit:,}", ratio, "<=", 3.0))
     print_table("Nanoseconds per entry", ["limit", "forwards", "backwards", "bare exp and log", "ratio"], rows)
+    rows = []
+    for limit, most in SMALL_LIMITS.items():
+        took = lanes(model, limit, 2 if quick else 5)
+        ratio = took["together"] / took["one by one"]
+        rows.append([f"{limit:,}", *took.values(), ratio])
+        claims.append(
+            Claim(f"mini-buckets: {LANES} lanes together / one by one, tables of {limit:,}", ratio, "<=", most)
+        )
+    print_table(
+        f"Seconds of {LANES} lanes, {LANE_EVALUATIONS} evaluations", ["limit", "alone", "together", "ratio"], rows
+    )
     trw, field = cz.trw(model, edge_weights="optimized"), cz.mean_field(model)
     rows = [["TRW, optimized", trw.upper, ""], ["mean field", "", field.lower]]
     asked: dict[str, dict[str, Any]] = {"regions, default options": {}}
