@@ -159,6 +159,17 @@ def lanes_and_threads() -> list[float]:
     return out
 
 
+def lanes_of_regions() -> list[float]:
+    """Lanes of regions side by side or one after another, on one thread and on two."""
+    out = []
+    for model in (cz.generators.grid(4, 4, rng=0), cz.generators.grid(3, 3, labels=3, rng=0), hard_model()):
+        batch = cz.Batch(model, np.random.default_rng(0).normal(size=(len(model.unary.flat), 21)))
+        one, two = (cz.regions(batch, limit=16, max_iter=10, threads=threads) for threads in (1, 2))
+        assert (one.lower == two.lower).all() and (one.upper == two.upper).all()
+        out += [*one.lower, *one.upper]
+    return out
+
+
 def weights_of_components() -> list[float]:
     """Edge weights of forty triangles, some at a time."""
     corners = 3 * np.arange(40)[:, None, None] + np.array([(0, 1), (1, 2), (0, 2)])

@@ -222,6 +222,7 @@ SET = {
     "summing.plans:HOPELESS_ENTRIES": Setting((0.0, 64.0), checks.exact_sums),
     "signature:SMALL_MODEL": Setting((0, 10), checks.bounds_of_methods),
     "workers:MAX_BLOCK": Setting((8, 16, 24), checks.lanes_and_threads),
+    "mini_buckets.together:ENTRIES_PER_LANE": Setting((0, 1, 10**6), checks.lanes_of_regions),
     "workers:MIN_RANGE": Setting((1, 8, 64), checks.lanes_and_threads),
     "workers:SUM_BLOCK": Setting((8, 16, 64), checks.lanes_and_threads),
 }
