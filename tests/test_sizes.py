@@ -98,6 +98,7 @@ NO_SIZES = {
     "maximising.parts:MOST_KICKS": "tries",
     "maximising.searching:NODE_BYTES": "an estimate of a size",
     "mini_buckets.structure:COUNTING_WORK": "tests/mini_buckets/test_structure.py",
+    "mini_buckets.structure:MOST_COUNTED": "tests/mini_buckets/test_structure.py",
     "_kernels.planar_pairs:GROWTH_LIMIT": "how large entries may become",
     "generators:MAX_SWAPS": "tries",
     "planar.plans:BYTES_PER_EDGE": "an estimate of a size",

@@ -139,18 +139,19 @@ def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
     assert asked[2].regions.above.limit >= 16 and asked[2].num_evaluations == 40
 
 
-def test_larger_tables_for_few_evaluations_come_only_after_few(monkeypatch):
+def test_larger_tables_for_few_evaluations_come_after_few_or_where_they_are_much_larger(monkeypatch):
     """Where the last limit has had many, and is not one of those that are gone on with, that is all."""
     for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
         monkeypatch.setattr(ladders, name, 2**9)
     model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
-    for many, wanted in ((False, [10, 10]), (True, [40, 40])):
+    few, many, none = [10, 10], [40, 40], list[int]()
+    for first, then, wanted in ((0.012, 0.0, few), (0.05, 0.006, many), (0.05, 0.012, many + few), (0.001, 0.0, none)):
         ladder, asked = Ladder(), []
-        seconds = itertools.chain([0.08, 0.08, 0.05 if many else 0.012], itertools.repeat(0.012))
+        seconds = itertools.chain([0.08, 0.08, first, first, then], itertools.repeat(0.0))
         while (step := ladder.next(model, options, next(seconds))) is not None and len(asked) < 9:
             asked.append(step.num_evaluations)
             ladder.take(step, (0.0, 1.0), step.state, step.regions, 2e-3)
-        assert asked[2:] == wanted and ladder.finished
+        assert asked[2:] == wanted and ladder.finished, (first, then)
 
 
 def test_a_limit_that_is_given_is_the_only_one():
@@ -192,12 +193,30 @@ def test_the_last_limit_is_gone_on_with_while_that_gains_more_than_a_clamp(monke
     last = ladders.ROUNDS[-1].evaluations
     num_tries = 0
     while (step := ladder.next(model, options, 1e6)) is not None:
-        if step.num_evaluations in (last, ladders.ONWARDS.evaluations) and step.ends == "upper":
+        if step.num_evaluations in (last, ladders.ONWARDS_EVALUATIONS) and step.ends == "upper":
             upper -= gains[num_tries]
             num_tries += 1
         state = LeafState(step.state.marginals, step.state.beliefs, loss=loss)
         ladder.take(step, (0.0, upper), state, step.regions, 1e-3)
     assert ladder.finished and num_tries == 4  # which gained less than half a nat
+
+
+def test_what_is_gone_on_with_is_the_best_of_whichever_limit(monkeypatch):
+    """The first limit has the better upper bound, a larger one the better lower one."""
+    monkeypatch.setattr(ladders, "LARGE_MODEL", 64)
+    for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
+        monkeypatch.setattr(ladders, name, 8)
+    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
+    loss = np.full(model.num_variables, 0.5)
+    ladder, asked = Ladder(), []
+    seconds = itertools.chain([0.08] * 4, itertools.repeat(0.0))
+    while (step := ladder.next(model, options, next(seconds))) is not None and len(asked) < 9:
+        asked.append(step)
+        state = LeafState(step.state.marginals, step.state.beliefs, loss=loss)
+        ladder.take(step, (float(step.limit), 100.0 + step.limit), state, step.regions, 2e-3)
+    limits = [(step.ends, step.limit) for step in asked]
+    assert limits[:2] == [("upper", 8), ("lower", 8)] and limits[2][1] == limits[3][1] > 8
+    assert sorted(limits[4:]) == [("lower", limits[3][1]), ("upper", 8)] and ladder.finished
 
 
 def test_regions_are_begun_where_time_and_memory_allow():

@@ -173,9 +173,10 @@ def test_buckets_of_many_cliques(hub_states):
     assert naive_bound(structure, model) >= log_z - 1e-9
 
 
-@pytest.mark.parametrize("work", [0, 50, 400])
-def test_fill_is_counted_as_far_as_it_is_worth(work, monkeypatch):
+@pytest.mark.parametrize(("work", "most"), [(0, 2_000), (50, 2_000), (400, 2_000), (2**21, 0), (2**21, 48)])
+def test_fill_is_counted_as_far_as_it_is_worth(work, most, monkeypatch):
     monkeypatch.setattr(structure_module, "COUNTING_WORK", work)
+    monkeypatch.setattr(structure_module, "MOST_COUNTED", most)
     for seed in range(60):
         model, limit = random_model(seed), random_limit(seed)
         check(Structure.of(model, limit), model, limit)

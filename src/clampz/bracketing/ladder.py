@@ -27,6 +27,9 @@ BEGINNING_SHARE, FIRST_EVALUATIONS, LIMIT_FOR_LITTLE = 0.8, 3, 2**7
 # Shares of the time that is left: of the first limit, of each after it, which is larger by this factor at least, and of
 # one without a choice between structures.
 FIRST_SHARE, SHARE, LEAST_GROWTH, SHARE_WITHOUT_CHOICE = 0.1, 0.45, 2.0, 0.7
+# A limit that has had many evaluations is followed by one of few only where that is so much larger: it would gain less
+# than more evaluations do.
+LEAST_GROWTH_TO_FEW = 8.0
 # Table entries of the first limit, at least and at most; and up to which larger tables take no longer, as there are the
 # fewer of them.
 SMALLEST_LIMIT, FIRST_LIMIT, LIMIT_FOR_NOTHING = 2**3, 2**12, 2**5
@@ -50,9 +53,9 @@ OF_A_BRANCH = (Round(1, 1, 30),)
 # Where there is no time for a choice: one of each; and where there is hardly any: larger tables with few evaluations
 # are worth as much as smaller ones with many.
 WITHOUT_CHOICE, HARDLY_ANY = (Round(1, 1, 40),), (Round(1, 1, 10),)
-# Evaluations of the best of each that are gone on with, on models of so many variables; on smaller ones what comes
-# after the ladder is worth more.
-ONWARDS, LARGE_MODEL = Round(1, 1, 40), 2_000
+# Evaluations of the best of each, of whichever limit, that are gone on with, on models of so many variables; on smaller
+# ones what comes after the ladder is worth more.
+ONWARDS_EVALUATIONS, LARGE_MODEL = 40, 2_000
 
 
 class Try(NamedTuple):
@@ -66,6 +69,10 @@ class Try(NamedTuple):
     num_evaluations: int
     ends: Ends
     slack: float = math.inf
+
+    @property
+    def limit(self) -> int:
+        return (self.regions.above if self.ends == "upper" else self.regions.below).limit
 
 
 class Ladder:
@@ -97,6 +104,8 @@ class Ladder:
         self._num_under_way = 0
         self._waiting: list[Try] = []
         self._done: list[Try] = []  # of this round
+        self._best_tries: dict[Ends, Try] = {}
+        self._goes_on = False
 
     def end_with(self, regions: Regions) -> None:
         """As one that has come to its end with these."""
@@ -137,8 +146,9 @@ class Ladder:
     ) -> None:
         """What came of a try, and how long it took; no state: nothing."""
         self._num_under_way -= 1
-        self._seconds += seconds
-        self._num_evaluations += asked.num_evaluations
+        if asked.limit == self.limit:
+            self._seconds += seconds
+            self._num_evaluations += asked.num_evaluations
         if state is None or regions is None:
             return
         slack = min(asked.slack, ends[1] if asked.ends == "upper" else -ends[0])
@@ -151,7 +161,7 @@ class Ladder:
             self.regions, self.state = done.regions, done.state
         if done.slack >= self._best[done.ends]:
             return
-        self._best[done.ends] = done.slack
+        self._best[done.ends], self._best_tries[done.ends] = done.slack, done
         if done.ends == "upper":
             self.regions = done.regions.with_below(self.regions)
             self.state = replace(done.state, marginals=self.state.marginals, below=self.state.below)
@@ -181,8 +191,12 @@ class Ladder:
             begins = may_begin(model, options, seconds / options.num_threads if self.limit else math.inf)
             if begins and limit >= LEAST_GROWTH * self.limit:
                 self._begin(model, limit, rounds, options)
-            elif self.limit and model.num_variables >= LARGE_MODEL and gained > self._gained_by_a_clamp():
-                go_on(ONWARDS)
+            elif model.num_variables >= LARGE_MODEL and (gained > self._gained_by_a_clamp() or not self._goes_on):
+                self._goes_on = True
+                self._waiting = [
+                    best._replace(num_evaluations=ONWARDS_EVALUATIONS) for best in self._best_tries.values()
+                ]
+                self.finished = not self._waiting
             else:
                 self.finished = True
 
@@ -222,15 +236,14 @@ class Ladder:
             return limit, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
         expected = self._num_evaluations * evaluation_seconds(model, self.limit)
         pace = max(self._seconds, 1e-3) / expected
-        # larger tables with few evaluations are no better than smaller ones that have had many already
-        had_few = self._rounds[-1].evaluations <= FIRST_ROUNDS[-1].evaluations
-        fewer = (WITHOUT_CHOICE, HARDLY_ANY) if had_few else (WITHOUT_CHOICE,)
-        for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in fewer)):
+        had_few = not self._goes_on and self._rounds[-1].evaluations <= FIRST_ROUNDS[-1].evaluations
+        for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in (WITHOUT_CHOICE, HARDLY_ANY))):
             each = share * seconds / _num_evaluations(rounds) / pace
             limit = fitting_limit(model, options, each, LARGEST_LIMIT)
-            if limit >= LEAST_GROWTH * self.limit:
-                break
-        return limit, rounds
+            growth = LEAST_GROWTH if rounds is not HARDLY_ANY or had_few else LEAST_GROWTH_TO_FEW
+            if limit >= growth * self.limit:
+                return limit, rounds
+        return self.limit, rounds
 
 
 def may_begin(model: Model, options: BoundOptions, seconds: float) -> bool:
