@@ -37,6 +37,7 @@ from timing import (
 
 # Nats, times the value where that is larger, up to which a published log Z may be wrong by its digits.
 VALUE_DIGITS = 1e-6
+PRINTED_DIGITS = 6
 # Nats between two bounds that are log Z but for rounding, times the value where that is larger.
 CLOSED = 1e-6
 # Seconds that a process has for starting, compiling and reading, and times that its call may take what it was given.
@@ -96,7 +97,7 @@ class Row:
     @property
     def excludes(self) -> bool:
         """Whether the bracket excludes the known log Z, by more than that may be wrong."""
-        return self.outside is not None and self.outside > VALUE_DIGITS * _size(self.log_z)
+        return self.outside is not None and self.log_z is not None and self.outside > value_error(self.log_z)
 
     @property
     def late(self) -> bool:
@@ -106,6 +107,17 @@ class Row:
     def verdict(self) -> str:
         said = {"exact": self.exact, "EXCLUDED": self.excludes, "LATE": self.late, self.fault: self.fault}
         return ", ".join(str(word) for word, holds in said.items() if holds)
+
+
+def value_error(log_z: float) -> float:
+    """What a known log Z may be off by: half of the last of its digits, where log10 Z has no more than those that
+    programs print unless they are asked for more."""
+    log10 = log_z / math.log(10)
+    printed = float(f"{log10:.{PRINTED_DIGITS}g}")
+    if printed and abs(log10 - printed) < 1e-12 * abs(printed):
+        last = 10.0 ** (math.floor(math.log10(abs(printed))) + 1 - PRINTED_DIGITS)
+        return 0.5 * last * math.log(10)
+    return VALUE_DIGITS * _size(log_z)
 
 
 def _size(value: float | None) -> float:

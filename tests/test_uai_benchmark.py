@@ -122,3 +122,11 @@ def test_errors_of_marginals(tmp_path):
     assert found == {"largest": pytest.approx(0.3), "mean": pytest.approx(0.15)}
     assert "other variables" in uai.marginal_errors(cz.exact(MODEL).marginals, tmp_path / "m.MAR")["fault"]
     assert uai.marginal_errors(cz.exact(model, marginals=False).marginals, tmp_path / "m.MAR") == {}
+
+
+def test_a_value_is_as_good_as_its_digits():
+    """log10 Z of six digits is right to half of the last; any other value to what it says."""
+    for log10, last in ((-31.1776, 1e-4), (-116.58, 1e-3), (9.93394, 1e-5)):
+        assert uai.value_error(log10 * math.log(10)) == pytest.approx(0.5 * last * math.log(10))
+    assert uai.value_error(-71.788993753) == pytest.approx(uai.VALUE_DIGITS * 71.788993753)
+    assert uai.value_error(0.0) == uai.VALUE_DIGITS
