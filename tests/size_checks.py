@@ -271,7 +271,7 @@ def of_runs(size: float) -> None:
     model = cz.Model.from_factors([int(size), 3, 2], [((0, 1), first), ((1, 2, 0), second)])
     joint = first[:, :, None] + second.transpose(2, 0, 1)
     with pytest.MonkeyPatch.context() as patch:
-        set_everywhere(patch, "elimination.plans:CONTRACTED_ENTRIES", 0.0)
+        set_everywhere(patch, "elimination.orders:CONTRACTED_ENTRIES", 0.0)
         set_everywhere(patch, "elimination.plans:SECONDS_PER_VISIT", math.inf)
         found = cz.exact(model)
     assert found.log_z == pytest.approx(np.logaddexp.reduce(joint, axis=None), rel=1e-12)

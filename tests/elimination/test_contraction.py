@@ -19,7 +19,8 @@ from clampz._kernels.contraction_tree import measure
 from clampz._kernels.elimination_forwards import EMPTY, OUT_OF_RANGE
 from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
 from clampz.elimination.contraction import Contraction
-from clampz.elimination.plans import CONTRACTED_ENTRIES, NO_LIMIT, Elimination, ExactPlan, Scopes
+from clampz.elimination.orders import CONTRACTED_ENTRIES
+from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan, Scopes
 from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
 from clampz.model.batch import Batch
 from clampz.summing.plans import exact_cost

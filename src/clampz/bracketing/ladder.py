@@ -96,15 +96,14 @@ class Ladder:
         self.state: LeafState | None = None
         self.limit = 0
         self.finished = False
-        self._best: dict[Ends, float] = {"upper": math.inf, "lower": math.inf}
-        self._before = dict(self._best)  # this round
+        self._best: dict[Ends, Try] = {}
+        self._before: dict[Ends, float] = {}  # slacks of the best before this round
         self._rounds: tuple[Round, ...] = ()
         self._round = 0
         self._seconds, self._num_evaluations = 0.0, 0  # that this limit has taken
         self._num_under_way = 0
         self._waiting: list[Try] = []
         self._done: list[Try] = []  # of this round
-        self._best_tries: dict[Ends, Try] = {}
         self._goes_on = False
 
     def end_with(self, regions: Regions) -> None:
@@ -114,7 +113,10 @@ class Ladder:
     @property
     def upper(self) -> float:
         """What the best upper bound has come to; infinite before there is one."""
-        return self._best["upper"]
+        return self._slack("upper")
+
+    def _slack(self, ends: Ends) -> float:
+        return self._best[ends].slack if ends in self._best else math.inf
 
     @property
     def is_busy(self) -> bool:
@@ -159,9 +161,9 @@ class Ladder:
         """The best of either end."""
         if self.regions is None or self.state is None:
             self.regions, self.state = done.regions, done.state
-        if done.slack >= self._best[done.ends]:
+        if done.slack >= self._slack(done.ends):
             return
-        self._best[done.ends], self._best_tries[done.ends] = done.slack, done
+        self._best[done.ends] = done
         if done.ends == "upper":
             self.regions = done.regions.with_below(self.regions)
             self.state = replace(done.state, marginals=self.state.marginals, below=self.state.below)
@@ -173,8 +175,8 @@ class Ladder:
         """To the next round, or to the next limit."""
         done, self._done = sorted(self._done, key=lambda done: done.slack), []
         above, below = ([each for each in done if each.ends == ends] for ends in ("upper", "lower"))
-        gained = sum(before - self._best[ends] for ends, before in self._before.items() if self._best[ends] < math.inf)
-        self._before = dict(self._best)
+        gained = sum(self._before.get(ends, math.inf) - best.slack for ends, best in self._best.items())
+        self._before = {ends: best.slack for ends, best in self._best.items()}
         self._round += 1
 
         def go_on(now: Round) -> None:
@@ -193,9 +195,7 @@ class Ladder:
                 self._begin(model, limit, rounds, options)
             elif model.num_variables >= LARGE_MODEL and (gained > self._gained_by_a_clamp() or not self._goes_on):
                 self._goes_on = True
-                self._waiting = [
-                    best._replace(num_evaluations=ONWARDS_EVALUATIONS) for best in self._best_tries.values()
-                ]
+                self._waiting = [best._replace(num_evaluations=ONWARDS_EVALUATIONS) for best in self._best.values()]
                 self.finished = not self._waiting
             else:
                 self.finished = True

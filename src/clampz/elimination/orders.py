@@ -23,15 +23,17 @@ from clampz.watch import NEVER, Flag, Watch, run_on
 FIRST_RULES = [(1.0, 1e-3, 0.0), (1e-3, 1.0, 0.0)]
 RANDOM_RULES = [(1.0, 1e-3, 0.9), (1.0, 1e-3, 3.0), (1.0, -0.5, 2.0)]
 # Try further orders while the words of bits read (about 3 ns each) are fewer than this times the table entries of the
-# best (about 4 ns each, and less from SWEPT_ENTRIES on, as sums are contracted then): at least MIN_WORK of them, a
+# best (about 4 ns each, and less from CONTRACTED_ENTRIES on, as sums are contracted then): at least MIN_WORK of them, a
 # tenth of a millisecond, or TINY_SHARE for each entry where these are few, at most MAX_WORK, a fifth of a second, and
 # less where the tables fit no machine and only the error message gains.
 ORDER_SHARE, CONTRACTED_SHARE, TINY_SHARE = 0.2, 0.05, 64.0
-SWEPT_ENTRIES = 2.0**20
 MIN_WORK = 4e4
+MAX_WORK = 1e8
 # What it takes to ask for an order at all, in words of bits.
 WORK_TO_ASK = 1.5e3
-MAX_WORK = 1e8
+# Table entries from which a sum may gain from being contracted in pairs: a few milliseconds, more than a tree takes to
+# plan.
+CONTRACTED_ENTRIES = 2.0**20
 HUGE_ENTRIES = 2.0**40
 WORK_IF_HUGE = 1e7
 # Orders that follow the shape of the graph are tried beside those where a sum is worth more than MIN_WORK, for so much
@@ -147,7 +149,8 @@ class _Attempts:
         entries = self.found.total
         if entries >= HUGE_ENTRIES:
             return WORK_IF_HUGE
-        worth = ORDER_SHARE * min(entries, SWEPT_ENTRIES) + CONTRACTED_SHARE * max(0.0, entries - SWEPT_ENTRIES)
+        swept = min(entries, CONTRACTED_ENTRIES)
+        worth = ORDER_SHARE * swept + CONTRACTED_SHARE * (entries - swept)
         return max(min(MIN_WORK, TINY_SHARE * entries), min(worth, MAX_WORK))
 
     def _over(self) -> bool:

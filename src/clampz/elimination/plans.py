@@ -19,7 +19,7 @@ from clampz._kernels import graph
 from clampz._kernels.contraction_passes import Factors
 from clampz._kernels.contraction_tree import SECONDS_PER_STEP
 from clampz.elimination.contraction import Contraction
-from clampz.elimination.orders import SWEPT_ENTRIES, Order, find_order
+from clampz.elimination.orders import CONTRACTED_ENTRIES, Order, find_order
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -37,9 +37,8 @@ WORDS = np.array([19, 8, 6, 5])
 MOST_COUNTED = 100
 # For plans that are held to a limit elsewhere, or only counted.
 NO_LIMIT = 2**62
-# Table entries from which a sum may gain from being contracted in pairs: a few milliseconds, more than a tree takes to
-# plan; and seconds per entry of a sweep, to compare the two.
-CONTRACTED_ENTRIES, SECONDS_PER_VISIT = SWEPT_ENTRIES, 2e-9
+# Seconds per entry of a sweep, to compare it with a contraction.
+SECONDS_PER_VISIT = 2e-9
 # Of the scratch of a sweep, where nothing is swept.
 NO_SIZES = np.zeros(6, dtype=np.int64)
 

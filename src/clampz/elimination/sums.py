@@ -108,7 +108,7 @@ def _passes(
     store, beliefs, spread, scale, scratch, lists, blocks = workspace
     plan = elimination.plan
     if isinstance(plan, Contraction):
-        arena = Arena(store, *(each[: plan.num_tables] for each in (scale, spread, np.empty(plan.num_tables))))
+        arena = Arena(store, scale[: plan.num_tables], spread[: plan.num_tables], np.empty(plan.num_tables))
         status, log_z, terms = plan.run(values, arena, lists, blocks, beliefs, marginals, logs is not None, flag)
         return _log_sum(status, log_z, terms)
     status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, flag)
