@@ -11,7 +11,7 @@ from clampz.bracketing import estimating
 from clampz.bracketing.bracket import Bracket, Guess
 from clampz.bracketing.drawn_marginals import draw_marginals
 from clampz.bracketing.estimating import Drawn, Estimator
-from clampz.bracketing.ladder import Ladder
+from clampz.bracketing.ladder import Ladder, Try
 from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.bracketing.search import Search
 from clampz.mini_buckets.descent import State
@@ -66,7 +66,8 @@ def ladder_at(model, limit):
     """One that has come to regions of a limit."""
     regions, ladder = Regions(model, Shape(limit), Shape(limit), 1e9), Ladder()
     found = regions.bounds(model.unary.flat, LeafState.even(model), 10, "upper")
-    ladder.regions, ladder.state, ladder._best["upper"] = regions, found.state, found.upper
+    asked = Try(regions, found.state, 10, "upper")
+    ladder.take(asked, (found.lower, found.upper), found.state, regions, 0.1)
     return ladder
 
 

@@ -20,11 +20,11 @@ WIDE = cz.generators.complete(9, weights=(-2, 2), rng=0)
 NO_ENDS = (-math.inf, math.inf)
 
 
-def climbed(model, *, finished=True):
+def climbed(model, ends="upper", *, finished=True):
     ladder = Ladder()
     ladder.end_with(Regions(model, Shape(8), Shape(8), 2.0**40))
-    found = ladder.regions.bounds(model.unary.flat, LeafState.even(model), 5, "upper")
-    asked = Try(ladder.regions, found.state, 5, "upper")
+    found = ladder.regions.bounds(model.unary.flat, LeafState.even(model), 5, ends)
+    asked = Try(ladder.regions, found.state, 5, ends)
     ladder.take(asked, (found.lower, found.upper), found.state, ladder.regions, 0.1)
     ladder.state, ladder.finished = found.state, finished
     return ladder
@@ -50,9 +50,7 @@ def crew():
 def test_dives_where_there_are_zeros_and_separators_where_there_are_none(crew, model, kind):
     sums = SetSums(model, BoundOptions())
     assert begun(sums, None, crew=crew) is None and begun(sums, Ladder(), crew=crew) is None
-    not_yet = climbed(model)
-    not_yet.state, not_yet._best["upper"] = LeafState.even(model), math.inf  # of a lower bound alone
-    assert (begun(sums, not_yet, crew=crew) is None) == (kind is Separated)
+    assert (begun(sums, climbed(model, "lower"), crew=crew) is None) == (kind is Separated)  # no upper bound yet
     sums = SetSums(model, BoundOptions())
     job = begun(sums, climbed(model), crew=crew)
     assert job is not None and isinstance(sums._sets, kind)
