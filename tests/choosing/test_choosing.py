@@ -190,7 +190,7 @@ def test_marginals_by_draws_follow_rng(monkeypatch):
 
 
 def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):
-    def stopped(plan: SumPlan, options: Any, watch: Any) -> cz.Estimates:
+    def stopped(plan: SumPlan, options: Any, *args: Any) -> cz.Estimates:
         found = run_exact(plan.batch, options)
         return replace(found, bound=None, converged=np.array([False]), stopped_by=["time"])
 

@@ -11,14 +11,14 @@ import pytest
 from test_plans import contracted
 
 import clampz as cz
-from clampz._kernels import contraction_packed as packed
 from clampz._kernels import contraction_plan as plans
 from clampz._kernels import contraction_steps as steps
-from clampz._kernels.contraction_passes import Arena, contract
+from clampz._kernels.contraction_passes import WHOLE, Arena
 from clampz._kernels.contraction_tree import measure
-from clampz._kernels.elimination_forwards import EMPTY, OUT_OF_RANGE
+from clampz._kernels.elimination_forwards import EMPTY, OUT_OF_RANGE, STOPPED
 from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
-from clampz.elimination.contraction import Contraction
+from clampz.elimination import contraction
+from clampz.elimination.contraction import Contraction, Room
 from clampz.elimination.orders import CONTRACTED_ENTRIES
 from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan, Scopes
 from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
@@ -48,7 +48,11 @@ def one_step(rng, num_states, scopes, logs):
     if logs is not None:
         arena[:] = np.log(arena)
         scale[1] = 1.0
-    steps.step(plan, 0, num_states, arena, scale, steps.make_lists(len(num_states)), packed.make_blocks(), logs, NEVER)
+    in_shares = arena.copy()
+    steps.step(plan, 0, num_states, arena, scale, *Room.of(len(num_states)), WHOLE, logs, NEVER)
+    for share in (2, 0, 1):  # in any order
+        steps.step(plan, 0, num_states, in_shares, scale, *Room.of(len(num_states)), (share, 3), logs, NEVER)
+    np.testing.assert_array_equal(in_shares, arena)
     found = arena[-sizes[2] :].reshape(num_states[axes[2]])
     wanted = np.einsum(tables[0], axes[0].tolist(), tables[1], axes[1].tolist(), axes[2].tolist(), optimize=False)
     return (np.exp(found) if logs is not None else found), wanted * scale[1]
@@ -125,7 +129,7 @@ def test_a_tree_is_no_worse_than_the_order_that_it_began_with(monkeypatch):
         assert contracted(elimination).plan.seconds < 0.7 * first
 
 
-def first_tree(tree, log_states, limit, watch):
+def first_tree(tree, log_states, limit, watch, num_sums):
     return tree, float(measure(tree, log_states, limit)[1].sum())
 
 
@@ -216,13 +220,12 @@ def test_what_is_lost_to_underflow_is_no_more_than_is_allowed():
     for _ in range(1000):
         scopes, values = strained(rng)
         plan = contracted(Elimination.of(scopes))
-        space, contraction = Workspace.of(plan), plan.plan
-        arena = Arena(space.store, *np.zeros((3, contraction.num_tables)))
-        fixed = contraction.program(True).steps, contraction.factors, values, contraction.sizes, arena
+        space, tree = Workspace.of(plan), plan.plan
+        arena = Arena(space.store, *np.zeros((3, tree.num_tables)))
         wanted, found = np.empty((2, 2 * len(scopes.num_states)))
         exact = sum_out(plan, values, space, wanted, log_domain=True)
         tables = space.beliefs[: len(values)].copy()
-        status, *_ = contract(*fixed, space.lists, space.blocks, space.beliefs, SCALED, NEVER)
+        status, *_ = tree.attempt(values, arena, space.rooms, space.beliefs[: len(values)], SCALED, NEVER)
         if status == OUT_OF_RANGE:
             seen["too much"] += 1
             continue
@@ -259,6 +262,44 @@ def test_a_flag_that_is_raised_stops_it(log_domain):
     long = replace(plan, plan=replace(plan.plan, seconds=10.0))  # what is expected to be short is not held to a watch
     assert sum_out(long, values, Workspace.of(plan), np.empty(0), log_domain=log_domain, watch=over) == STOPPED_SUM
     assert math.isfinite(sum_out(plan, values, Workspace.of(plan), np.empty(0), log_domain=log_domain).log_z)
+
+
+@pytest.mark.parametrize("log_domain", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_threads_that_share_steps_find_the_same(monkeypatch, seed, log_domain):
+    """To the last bit, whatever is shared: all steps, some, the first or none."""
+    scopes, values = grid(4, 5, rng=seed) if seed else strained(np.random.default_rng(3))
+    plan = contracted(Elimination.of(scopes))
+    seconds = np.sort(plan.plan._step_seconds(True))
+    alone, wanted = Workspace.of(plan), np.empty(scopes.num_states.sum())
+    sum_alone = sum_out(plan, values, alone, wanted, log_domain=log_domain)
+    for least, num_threads in itertools.product((0.0, seconds[len(seconds) // 2], seconds[-1], math.inf), (2, 5)):
+        monkeypatch.setattr(contraction, "SHARED_SECONDS", least)
+        monkeypatch.setattr(contraction, "LITTLE", math.inf)
+        workspace, found = Workspace.of(plan, num_threads=num_threads), np.empty_like(wanted)
+        assert len(plan.plan.shared_steps(True)) == np.count_nonzero(seconds >= least)
+        assert sum_out(plan, values, workspace, found, log_domain=log_domain) == sum_alone
+        np.testing.assert_array_equal(found, wanted)
+        assert sum_out(plan, values, workspace, np.empty(0), log_domain=log_domain).log_z == pytest.approx(
+            sum_alone.log_z, rel=EXACT
+        )
+        assert 1.0 <= plan.speed_up(True, num_threads) <= num_threads * (1 + EXACT)
+
+
+def test_shared_steps_stop_with_the_flag(monkeypatch):
+    monkeypatch.setattr(contraction, "SHARED_SECONDS", 0.0)
+    monkeypatch.setattr(contraction, "LITTLE", math.inf)
+    scopes, values = grid(5, 5)
+    plan = contracted(Elimination.of(scopes))
+    arena, raised = Arena(*Workspace.of(plan)[:1], *np.zeros((3, plan.plan.num_tables))), np.ones(1, dtype=np.uint8)
+    rooms = Workspace.of(plan, num_threads=2).rooms
+    assert plan.plan.attempt(values, arena, rooms, np.empty(0), SCALED, raised)[0] == STOPPED
+
+
+def test_threads_with_little_to_do_are_not_given_memory():
+    """Where variables are many and tables small, what each thread needs for itself would be more than the sum takes."""
+    plan = contracted(Elimination.of(grid(2, 3000)[0])).plan
+    assert not len(plan.shared_steps(False))
 
 
 def test_long_sums_are_contracted_and_short_ones_swept():

@@ -48,6 +48,15 @@ def test_the_machine_at_hand_tells_how_fast_it_is():
     assert seconds(beyond, speed=speed) == pytest.approx(beyond * 30e-9, rel=1e-3)
 
 
+def test_contractions_have_a_rate_of_their_own():
+    speed = Speed()
+    for _ in range(50):
+        speed.learn(2.0**30, 30, 2.0**30 * 5e-9, marginals=False, contracted=True)
+    assert speed.rate(2.0**30, contracted=True) == pytest.approx(5e-9)
+    assert speed.rate(2.0**30) == cost.SECONDS_BEYOND
+    assert seconds(2.0**30, contracted=True, speed=speed) == pytest.approx(2.0**30 * 5e-9, rel=1e-3)
+
+
 def test_one_sum_in_a_bad_moment_does_not_end_all_trying():
     cached, beyond = cost.CACHED_ENTRIES, 2.0**30
     speed = Speed()
@@ -68,7 +77,7 @@ def test_nothing_is_learned_from_sums_that_are_short_or_spend_their_time_elsewhe
 
 def test_sums_are_what_is_learned_from(monkeypatch):
     learned = []
-    monkeypatch.setattr(cost.SPEED, "learn", lambda entries, variables, took, *, marginals: learned.append(entries))
+    monkeypatch.setattr(cost.SPEED, "learn", lambda entries, variables, took, **how: learned.append(entries))
     model = cz.generators.grid(5, 5, rng=0)
     cz.exact(model)
     learned.clear()
@@ -81,10 +90,11 @@ def test_slices_and_exact_count_alike():
     model = cz.generators.grid(9, 9, rng=0)
     found = exact_cost(model, marginals=False)
     assert found.plan is not None
-    entries = found.plan.how.elimination.visits
-    alone = SlicedPlan((), entries, 1).seconds
+    elimination = found.plan.how.elimination
+    alone = SlicedPlan((), elimination.visits, 1, tree=elimination.plan.tree).seconds
     assert found.seconds == pytest.approx(alone + 81 * cost.SECONDS_PER_VARIABLE)
-    assert SlicedPlan((0,), entries, 2).seconds == 2 * alone
+    assert SlicedPlan((0,), elimination.visits, 2, tree=elimination.plan.tree).seconds == 2 * alone
+    assert SlicedPlan((0,), 1e6, 2).seconds == 2 * seconds(1e6)
 
 
 def test_exact_cost():

@@ -230,11 +230,12 @@ def test_too_wide_names_what_it_takes():
         np.zeros(n), np.ones(n * (n - 1) // 2), [(i, j) for i in range(n) for j in range(i + 1, n)]
     )
     with pytest.raises(TooWideError, match=r"width 19.*1,000,000 are allowed.*clamp.*trw.*memory=") as caught:
-        exact(model, memory=1_000_000)
+        exact(model, evidence=[{}, {0: 0}], memory=1_000_000)
     assert caught.value.width == 19
-    assert (
-        caught.value.num_bytes > 8 * 2**16
-    )  # in thirds, each pair of which is a matrix: three of 2^13 entries at least
+    # in thirds, each pair of which is a matrix: three of 2^13 entries at least
+    assert caught.value.num_bytes > 8 * 2**16
+    with pytest.raises(TooWideError, match=r"width 19.*memory=$"):
+        exact(model, memory=100_000)  # less than any slice takes
     with pytest.raises(OptionError, match="memory"):
         exact(model, memory=-1)
 

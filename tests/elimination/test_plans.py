@@ -39,7 +39,7 @@ class Summed(NamedTuple):
 
 def contracted(elimination, memory=2**40):
     """The same sum as a tree of contractions, however small."""
-    plan = Contraction.of(Factors(*elimination.scopes), elimination.order, memory)
+    plan = Contraction.of(Factors(*elimination.scopes), elimination.scopes.tree(elimination.order), memory)
     return replace(elimination, plan=plan, sizes=plans.NO_SIZES)
 
 

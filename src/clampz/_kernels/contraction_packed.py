@@ -56,6 +56,12 @@ def offsets_along(walk, begin, end, num_states, stride):
     return out
 
 
+@inline
+def range_of_share(share, size):
+    """From where to where share[0] of share[1] of so many goes."""
+    return size * share[0] // share[1], size * (share[0] + 1) // share[1]
+
+
 @part
 def inner_axes(walk, count, num_states, most):
     """How many of the innermost axes have at most so many entries together, at least one."""
@@ -145,10 +151,10 @@ def _write(block, width, num_rows, num_columns, rows, rows_from, columns, column
 
 
 @part
-def multiply_blocks(walk, count, num_states, stride, now, turned, factor, arena, blocks, flag):
+def multiply_blocks(walk, count, num_states, stride, now, turned, factor, arena, blocks, share, flag):
     """The contraction of step `now`, first and second changing places if `turned`, until the flag is raised.
-    walk[g, : count[g]] are the axes of group g (batch, rows, columns, summed), innermost first.  Returns how many
-    blocks the summed axes were cut into."""
+    walk[g, : count[g]] are the axes of group g (batch, rows, columns, summed), innermost first.  A share of it is some
+    of the blocks of rows.  Returns how many blocks the summed axes were cut into."""
     one, two = (2, 1) if turned else (1, 2)
     first_at, second_at = (now.second_at, now.first_at) if turned else (now.first_at, now.second_at)
     inner = np.empty(4, dtype=np.int64)
@@ -165,6 +171,8 @@ def multiply_blocks(walk, count, num_states, stride, now, turned, factor, arena,
     num_rows, num_columns, num_summed = rows.shape[1], columns.shape[1], summed.shape[1]
     width = WIDE if num_rows > 2 * NARROW else NARROW
     once = num_columns <= COLUMNS and more_columns.shape[1] == 1
+    in_rows = (num_rows + width - 1) // width
+    mine, others = range_of_share(share, batches.shape[1] * batch.shape[1] * more_rows.shape[1] * in_rows)
     for b in range(batches.shape[1] * batch.shape[1]):
         hi, lo = b // batch.shape[1], b % batch.shape[1]
         out_b = now.out_at + np.int64(batches[0, hi] + batch[0, lo])
@@ -180,6 +188,9 @@ def multiply_blocks(walk, count, num_states, stride, now, turned, factor, arena,
                 filled = False
                 for r_hi in range(more_rows.shape[1]):
                     for r in range(0, num_rows, width):
+                        unit = (b * more_rows.shape[1] + r_hi) * in_rows + r // width
+                        if unit < mine or unit >= others:
+                            continue
                         wide = min(width, num_rows - r)
                         _fill_first(
                             arena, first_s + np.int64(more_rows[one, r_hi]), summed[one], s, depth, rows[one], r, wide,

@@ -11,7 +11,11 @@ from clampz._kernels.elimination_forwards import DONE, EMPTY, LINEAR_RANGE, OUT_
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO, PIECE
 from clampz._kernels.jit import inline, kernel, part
 
-LN2 = 0.6931471805599453
+# What the steps of a sum add up: the sum of logarithms and what it lost to rounding, the sum of absolute terms that
+# bounds its rounding error, and powers of two beside it.
+TOTAL, CARRY, TERMS, EXPONENTS = 0, 1, 2, 3
+# A step that one thread makes alone.
+WHOLE = (0, 1)
 # What a product may lose to underflow, whose factors are at most 1 together; what an entry of a table may have lost of
 # the largest; and how many times as large as that an entry of a marginal is, at least.  And the largest entry of a
 # table, at least: the scales of two are a number together.
@@ -114,8 +118,8 @@ def _fill_factors(plan, factors, values, arena, logs, flag):
     return total, carry, terms
 
 
-@part
-def _measure(table, logs, flag):
+@kernel
+def measure(table, logs, flag):
     """The largest entry, and the smallest above zero."""
     zero = BELOW_ZERO if logs is not None else 0.0
     high = zero
@@ -171,47 +175,55 @@ def _fill_belief(plan, factors, f, adjoint_at, tables, lost, beliefs, logs):
 
 
 @kernel
-def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, flag):
-    """All steps, from the log tables `values`; the marginals of factors go into `beliefs` where there are steps back.
-    Returns a status, log Z, and the sum of absolute terms that bounds its rounding error.
+def begin(plan, factors, values, arena, beliefs, ledger, logs, flag):
+    """The factors, from the log tables `values`, and what they bring into the ledger; a status as that of `go_on`."""
+    total, carry, terms = _fill_factors(plan, factors, values, arena, logs, flag)
+    ledger[TOTAL], ledger[CARRY], ledger[TERMS], ledger[EXPONENTS] = total, carry, terms, 0.0
+    if total == -np.inf:
+        return EMPTY
+    if np.isnan(total):
+        return OUT_OF_RANGE
+    for f in range(plan.num_factors if beliefs.size > 0 else 0):
+        if factors.table[f + 1] - factors.table[f] == 1:
+            beliefs[factors.table[f]] = 1.0  # perhaps of no variables, and then no step will write it
+    return DONE
+
+
+@kernel
+def go_on(plan, factors, sizes, arena, lists, blocks, beliefs, ledger, first, last, made, logs, flag):
+    """Steps `first` to `last`; the marginals of factors go into `beliefs` where there are steps back.  The first may
+    have been made already: its additions, and the largest and smallest entry of its table, are `made` then.
 
     What entries lose to underflow is bounded step by step: a sum of `terms` products, of numbers of at most 1 each, is
     off by `terms` times what both have lost and a product loses.
 
-    OUT_OF_RANGE: scaled tables might lose too much; EMPTY: Z = 0; STOPPED: the flag was raised.
+    Returns OUT_OF_RANGE: scaled tables might lose too much; EMPTY: Z = 0; STOPPED: the flag was raised; or DONE.
     """
     tables, scale, spread, lost = arena.tables, arena.scale, arena.spread, arena.lost
     num_nodes = plan.num_nodes
     zero = BELOW_ZERO if logs is not None else 0.0
-    lists.seen[:] = -1  # by steps of another run
-    total, carry, terms = _fill_factors(plan, factors, values, arena, logs, flag)
-    if total == -np.inf:
-        return EMPTY, -np.inf, 0.0
-    if np.isnan(total):
-        return OUT_OF_RANGE, 0.0, 0.0
-    for f in range(plan.num_factors if beliefs.size > 0 else 0):
-        if factors.table[f + 1] - factors.table[f] == 1:
-            beliefs[factors.table[f]] = 1.0  # perhaps of no variables, and then no step will write it
-    exponents = 0
-    for k in range(plan.steps.size):
+    for k in range(first, last):
         now = plan.steps[k]
         reach = spread[now.first] + spread[now.second]
-        added = step(plan, k, factors.num_states, tables, scale, lists, blocks, logs, flag)
         forwards = now.out < num_nodes
         counted = forwards and now.again == 0
         node = now.out if forwards else now.out - num_nodes
         table = tables[now.out_at : now.out_at + sizes[node]]
-        high, low = _measure(table, logs, flag)
+        if k == first and made.size > 0:
+            added, high, low = made[0], made[1], made[2]
+        else:
+            added = step(plan, k, factors.num_states, tables, scale, lists, blocks, WHOLE, logs, flag)
+            high, low = measure(table, logs, flag)
         if flag[0] != 0:
-            return STOPPED, 0.0, 0.0
+            return STOPPED
         off = 0.0
         if logs is None:
             off = 2.0 * (lost[now.first] + lost[now.second]) + (UNDERFLOW if reach > LINEAR_RANGE else 0.0)
             off *= _num_terms(plan, k, factors.num_states, lists) if off > 0.0 else 1.0
             if off > MOST_LOST * high or 0.0 < high < LEAST:
-                return OUT_OF_RANGE, 0.0, 0.0
+                return OUT_OF_RANGE
         if high <= zero:
-            return EMPTY, -np.inf, 0.0
+            return EMPTY
         log_high = 0.0
         if logs is not None:
             for i in range(table.size):
@@ -229,20 +241,18 @@ def contract(plan, factors, values, sizes, arena, lists, blocks, beliefs, logs, 
                 exponent = int(np.ceil(np.log2(high)))
                 scale[now.out] = 2.0 ** (-exponent)
                 if counted:
-                    exponents += exponent
+                    ledger[EXPONENTS] += exponent
         if counted:
-            carry += simd_math.lost_in_sum(total, log_high)
-            total += log_high
+            ledger[CARRY] += simd_math.lost_in_sum(ledger[TOTAL], log_high)
+            ledger[TOTAL] += log_high
             # each entry is a sum of so many products; of logarithms, each as large as their reach
-            terms += added + 3.0 + abs(log_high) + (2.0 * reach if logs is not None else 0.0)
+            ledger[TERMS] += added + 3.0 + abs(log_high) + (2.0 * reach if logs is not None else 0.0)
         if not forwards and node < plan.num_factors:
             if logs is None and spread[node] + spread[now.out] > LINEAR_RANGE:
                 off += UNDERFLOW
             if not _fill_belief(plan, factors, node, now.out_at, tables, off, beliefs, logs):
-                return OUT_OF_RANGE, 0.0, 0.0
-    scaled = exponents * LN2
-    carry += simd_math.lost_in_sum(total, scaled)
-    return DONE, total + scaled + carry, terms + abs(scaled)
+                return OUT_OF_RANGE
+    return DONE
 
 
 @kernel

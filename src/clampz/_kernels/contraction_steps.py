@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clampz._kernels import simd_math
-from clampz._kernels.contraction_packed import DEPTH, LISTED, inner_axes, multiply_blocks, offsets_along
+from clampz._kernels.contraction_packed import DEPTH, LISTED, inner_axes, multiply_blocks, offsets_along, range_of_share
 from clampz._kernels.elimination_steps import BELOW_ZERO, LOG_ZERO
 from clampz._kernels.jit import inline, kernel, part
 
@@ -273,8 +273,9 @@ def _logarithms(arena, out, first, second, size, run, in_first, in_second, row):
 
 
 @kernel
-def step(plan, k, num_states, arena, scale, lists, blocks, logs, flag):
-    """Step k.  Returns how many additions any of the terms of an entry goes through."""
+def step(plan, k, num_states, arena, scale, lists, blocks, share, logs, flag):
+    """Step k, or share[0] of share[1] of it, which write to different entries and the same whoever has the others.
+    Returns how many additions any of the terms of an entry goes through."""
     now = plan.steps[k]
     factor = scale[now.first] * scale[now.second]
     _fill_strides(plan, k, num_states, lists)
@@ -292,7 +293,7 @@ def step(plan, k, num_states, arena, scale, lists, blocks, logs, flag):
                     lists.walk[1, q], lists.walk[2, q] = lists.walk[2, q], lists.walk[1, q]
                 count[1], count[2] = count[2], count[1]
             num_blocks = multiply_blocks(
-                lists.walk, count, num_states, lists.stride, now, turned, factor, arena, blocks, flag
+                lists.walk, count, num_states, lists.stride, now, turned, factor, arena, blocks, share, flag
             )
             return float(min(entries[3], DEPTH) + num_blocks)
         _fill_strides(plan, k, num_states, lists)
@@ -310,21 +311,19 @@ def step(plan, k, num_states, arena, scale, lists, blocks, logs, flag):
     summed = offsets_along(lists.walk[2], 0, inner, num_states, stride)
     parts = offsets_along(lists.walk[2], inner, num_summed, num_states, stride)
     in_first, in_second = summed[one], summed[two]
-    if kind == GATHER:
-        begin, end = axes_of(plan, now, 0)
-        num_entries = 1
-        for p in range(begin, end):
-            num_entries *= num_states[plan.axes[p]]
-        for i in range(out_at, out_at + num_entries):
-            arena[i] = LOG_ZERO if logs is not None else 0.0
+    mine, others = range_of_share(share, blocks_of_outer.shape[1] * outer.shape[1])
     for q in range(parts.shape[1]):
         for h in range(blocks_of_outer.shape[1]):
-            for i in range(outer.shape[1]):
+            before = h * outer.shape[1]
+            for i in range(max(0, mine - before), min(outer.shape[1], others - before)):
                 if flag[0] != 0:
                     return 0.0
                 out = out_at + np.int64(blocks_of_outer[0, h] + outer[0, i])
                 first = first_at + np.int64(blocks_of_outer[one, h] + outer[one, i] + parts[one, q])
                 second = second_at + np.int64(blocks_of_outer[two, h] + outer[two, i] + parts[two, q])
+                if kind == GATHER and q == 0:
+                    for r in range(size):
+                        arena[out + np.int64(run[0, r])] = LOG_ZERO if logs is not None else 0.0
                 if logs is not None:
                     _logarithms(arena, out, first, second, size, run, in_first, in_second, lists.row)
                 elif kind == ROW:

@@ -8,6 +8,8 @@ and made again where they do not.  The kernels are in `_kernels.contraction_*`.
 """
 
 import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,15 +19,26 @@ from numpy.typing import NDArray
 
 from clampz._kernels import contraction_plan as plans
 from clampz._kernels import contraction_tree as trees
-from clampz._kernels.contraction_packed import Blocks
-from clampz._kernels.contraction_passes import Arena, Factors, contract, fill_marginals
-from clampz._kernels.contraction_steps import Lists
-from clampz._kernels.elimination_forwards import DONE, OUT_OF_RANGE
+from clampz._kernels.contraction_packed import COLUMNS, DEPTH, WIDE, Blocks, make_blocks
+from clampz._kernels.contraction_passes import (
+    CARRY,
+    EXPONENTS,
+    TERMS,
+    TOTAL,
+    Arena,
+    Factors,
+    begin,
+    fill_marginals,
+    go_on,
+    measure,
+)
+from clampz._kernels.contraction_steps import Lists, make_lists, step
+from clampz._kernels.elimination_forwards import DONE, EMPTY, OUT_OF_RANGE
 from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
-from clampz.elimination.orders import Order
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
 from clampz.watch import Flag, Watch, run_on
+from clampz.workers import Workers
 
 # A tree is made better for this share of the time that the sum is expected to take, a subtree taking so many seconds; a
 # few are looked at whatever that is, and none of a node that takes less than a share of the whole.
@@ -38,8 +51,22 @@ TABLE_SHARE = 1 / 3
 BEYOND_ALL = 2.0**50
 # Cuts of the way forwards that are tried where tables do not fit until they are used on the way back.
 MOST_SEGMENTS = 256
-# Words of eight bytes that a sum takes beside its arena, for each step and for each variable.
-STEP_WORDS, VARIABLE_WORDS = 12, 12
+# Words of eight bytes that a sum takes beside its arena, for each step and for each variable, and for blocks.
+STEP_WORDS, VARIABLE_WORDS, BLOCK_WORDS = 12, 12, (DEPTH + COLUMNS) * WIDE + COLUMNS * DEPTH
+# Seconds from which a step is worth several threads; what each of them needs for itself is at most this share of the
+# tables.
+SHARED_SECONDS, LITTLE = 5e-3, 1 / 16
+
+
+class Room(NamedTuple):
+    """Working memory of one thread."""
+
+    lists: Lists
+    blocks: Blocks
+
+    @classmethod
+    def of(cls, num_variables: int) -> "Room":
+        return cls(make_lists(num_variables), make_blocks(num_variables > 0))
 
 
 class Schedule(NamedTuple):
@@ -74,12 +101,12 @@ class Contraction:
     wanted: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, factors: Factors, order: Order, memory: int, watch: Watch | None = None) -> "Contraction":
-        """A tree that follows the order, made better for a share of the time that the sum takes, if the watch allows;
-        tables that do not fit into `memory` bytes are avoided."""
-        log_states = np.log2(factors.num_states)
-        tree = trees.tree_of_order(order.variables, log_states, factors.start, factors.variables)
-        tree, seconds = improved(tree, log_states, TABLE_SHARE * memory / 8, watch)
+    def of(
+        cls, factors: Factors, tree: trees.Tree, memory: int, watch: Watch | None = None, num_sums: int = 1
+    ) -> "Contraction":
+        """A tree made better for a share of the time that so many sums take, if the watch allows; tables that do not
+        fit into `memory` bytes are avoided."""
+        tree, seconds = improved(tree, np.log2(factors.num_states), TABLE_SHARE * memory / 8, watch, num_sums)
         return cls(factors, tree, seconds, memory)
 
     @cached_property
@@ -154,46 +181,130 @@ class Contraction:
         """What a thread needs for itself."""
         beside = STEP_WORDS * len(self.program(marginals).steps.steps) + VARIABLE_WORDS * len(self.factors.num_states)
         beliefs = int(self.factors.table[-1]) if marginals else 0
-        return 8 * (self.program(marginals).entries + beliefs + beside)
+        return 8 * (self.program(marginals).entries + beliefs + beside + BLOCK_WORDS)
 
     @cached_property
     def _lone(self) -> float:
         """log of the states of the variables that no factor has."""
         return float(np.log(self.factors.num_states[self.home < 0]).sum())
 
+    def _step_seconds(self, marginals: bool) -> Floats:
+        """Of each step."""
+        own = trees.measure(self.tree, np.log2(self.factors.num_states), np.inf)[1]
+        out, num_nodes = self.program(marginals).steps.steps["out"], len(self.sizes)
+        # what a node receives on the way back takes as long as it took to make its parent
+        seconds: Floats = own[np.where(out < num_nodes, out, self.tree.parent[out - num_nodes])]
+        return seconds
+
+    def shared_steps(self, marginals: bool) -> Integers:
+        """Steps that are long enough for several threads; none where what these need for themselves is not little
+        beside the tables."""
+        if VARIABLE_WORDS * len(self.factors.num_states) > LITTLE * self.program(marginals).entries:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(self._step_seconds(marginals) >= SHARED_SECONDS)
+
+    def speed_up(self, marginals: bool, num_threads: int) -> float:
+        """How many times as fast it is by so many threads."""
+        if num_threads == 1:
+            return 1.0
+        seconds = self._step_seconds(marginals)
+        shared = seconds[self.shared_steps(marginals)].sum()
+        return float(seconds.sum() / (seconds.sum() - shared * (1 - 1 / num_threads)))
+
     def run(
         self,
         values: Floats,
         arena: Arena,
-        lists: Lists,
-        blocks: Blocks,
+        rooms: Sequence[Room],
         beliefs: Floats,
         marginals: Floats,
         log_domain: bool,
         flag: Flag,
     ) -> tuple[int, float, float]:
         """A status, log Z and the sum of absolute terms that bounds its rounding error, of the log tables `values`;
-        with logarithms if need be.  Fills `marginals` unless it is empty, and `beliefs` with those of the factors."""
+        with logarithms if need be.  Fills `marginals` unless it is empty, and `beliefs` with those of the factors.
+        Long steps are shared by as many threads as there are rooms."""
         wanted = marginals.size > 0
         beliefs = beliefs[: len(values) if wanted else 0]
-        fixed = (self.program(wanted).steps, self.factors, values, self.sizes, arena, lists, blocks, beliefs)
         status, log_z, terms = OUT_OF_RANGE, 0.0, 0.0
-        if not log_domain:
-            status, log_z, terms = contract(*fixed, SCALED, flag)
-        if status == OUT_OF_RANGE:
-            status, log_z, terms = contract(*fixed, LOGARITHMS, flag)
+        for logs in (LOGARITHMS,) if log_domain else (SCALED, LOGARITHMS):
+            if status == OUT_OF_RANGE:
+                status, log_z, terms = self.attempt(values, arena, rooms, beliefs, logs, flag)
         if status == DONE and wanted:
             fill_marginals(self.factors, self.home, beliefs, offsets(self.factors.num_states), marginals)
         return status, log_z + self._lone, terms + self._lone
 
+    def attempt(
+        self, values: Floats, arena: Arena, rooms: Sequence[Room], beliefs: Floats, logs: bool | None, flag: Flag
+    ) -> tuple[int, float, float]:
+        """The same with one kind of numbers, but for the marginals of variables."""
+        program, ledger, made = self.program(beliefs.size > 0).steps, np.zeros(4), np.empty(0)
+        for room in rooms:
+            room.lists.seen[:] = -1  # by steps of another run
+        status = begin(program, self.factors, values, arena, beliefs, ledger, logs, flag)
+        shared = self.shared_steps(beliefs.size > 0).tolist() if len(rooms) > 1 else []
+        with Workers(len(rooms) if len(shared) else 1) as team:
+            for first, last in itertools.pairwise([0, *shared, len(program.steps)]):
+                if status == DONE:
+                    status = go_on(
+                        program,
+                        self.factors,
+                        self.sizes,
+                        arena,
+                        *rooms[0],
+                        beliefs,
+                        ledger,
+                        first,
+                        last,
+                        made,
+                        logs,
+                        flag,
+                    )
+                if status == DONE and last < len(program.steps):
+                    made = self._made(program, last, arena, rooms, team, logs, flag)
+        if status != DONE:
+            return status, -np.inf if status == EMPTY else 0.0, 0.0
+        scaled = ledger[EXPONENTS] * math.log(2)
+        return DONE, math.fsum([ledger[TOTAL], ledger[CARRY], scaled]), ledger[TERMS] + abs(scaled)
 
-def improved(tree: trees.Tree, log_states: Floats, limit: float, watch: Watch | None) -> tuple[trees.Tree, float]:
-    """The best tree found in the time for it, and the seconds that the sum is expected to take by it.
+    def _made(
+        self,
+        program: plans.StepList,
+        k: int,
+        arena: Arena,
+        rooms: Sequence[Room],
+        team: Workers,
+        logs: bool | None,
+        flag: Flag,
+    ) -> Floats:
+        """A step that all threads share: its additions, and the largest and smallest entry of its table."""
+        now, num_nodes = program.steps[k], program.num_nodes
+        table = arena.tables[now["out_at"] :][: self.sizes[now["out"] % num_nodes]]
+
+        def share(t: int) -> float:
+            mine = (t, len(rooms))
+            added: float = step(program, k, self.factors.num_states, *arena[:2], *rooms[t], mine, logs, flag)
+            return added
+
+        def ends(piece: Floats) -> tuple[float, float]:
+            high, low = measure(piece, logs, flag)
+            return high, low
+
+        added = team.map(share, list(range(len(rooms))))
+        high, low = zip(*team.map(ends, np.array_split(table, len(rooms))), strict=True)
+        return np.array([max(added), max(high), min(low)])
+
+
+def improved(
+    tree: trees.Tree, log_states: Floats, limit: float, watch: Watch | None, num_sums: int = 1
+) -> tuple[trees.Tree, float]:
+    """The best tree found in the time for it, if so many sums are taken by it, and the seconds that each is expected to
+    take.
 
     Where nothing gets better any more, large tables are made dear for a while, which leads to other trees: from the
     best one, and from the first.  On pedigrees these took a sixth of the time.
     """
-    planning = Planning(log_states, watch)
+    planning = Planning(log_states, watch, num_sums)
     best = planning.best(_copy(tree), limit)
     again = True
     while again:
@@ -226,13 +337,14 @@ class Improved(NamedTuple):
 class Planning:
     """Puts subtrees of trees together anew, and counts how many it looked at."""
 
-    def __init__(self, log_states: Floats, watch: Watch | None) -> None:
+    def __init__(self, log_states: Floats, watch: Watch | None, num_sums: int) -> None:
         self.log_states, self.watch, self.looked = log_states, watch, 0
+        self.share = TREE_SHARE * num_sums
 
     def over(self, seconds: float) -> bool:
         """Whether no more time is to be spent on a sum of so many seconds."""
         stopped = self.watch is not None and self.watch.must_stop()
-        return stopped or self.looked * SECONDS_PER_LOOK > TREE_SHARE * seconds
+        return stopped or self.looked * SECONDS_PER_LOOK > self.share * seconds
 
     def best(self, tree: trees.Tree, limit: float) -> Improved:
         """Round after round until nothing gets better or the time for it is over.
@@ -243,7 +355,7 @@ class Planning:
         size, own = trees.measure(tree, self.log_states, limit)
         better = True
         while better and not (self.watch is not None and self.watch.must_stop()):
-            allowed = max(FIRST_LOOKS, TREE_SHARE * own.sum() / SECONDS_PER_LOOK) - self.looked
+            allowed = max(FIRST_LOOKS, self.share * own.sum() / SECONDS_PER_LOOK) - self.looked
             if len(own) <= allowed:
                 nodes = trees.from_leaves(tree.left, tree.right, tree.parent)
             else:

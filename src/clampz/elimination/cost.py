@@ -1,7 +1,7 @@
 """What exact sums cost: the one model of their time, for whoever has to choose.
 
 Time goes by the table entries that the pass forwards visits (`Elimination.visits`; a contraction is expected to take as
-long as a sweep over so many).  Measured with one thread on a machine
+long as a sweep over so many, and is better known).  Measured with one thread on a machine
 that others used too, on binary tori of 81 and 144 variables, complete graphs, and tori of three and five labels:
 forwards an entry takes 0.5 to 4 ns, and both passes together 2 to 15 ns, mostly 2.4 to 4 times as long as the one.
 Earlier, both passes took 1.1 to 1.4 ns a byte on binary grids and 2.9 with five labels, which is about 10 ns an entry
@@ -17,6 +17,8 @@ from clampz.elimination.plans import Elimination
 # Table entries of a sum that stays in a processor's cache, and seconds per entry there and beyond twice as many.
 CACHED_ENTRIES = 2.0**20
 SECONDS_PER_ENTRY, SECONDS_BEYOND = 6e-9, 10e-9
+# Of contractions, per visit: twice what they are expected to take.
+SECONDS_CONTRACTED = 4e-9
 # Both passes take so many times as long as the one forwards.
 WITH_MARGINALS = 3.0
 # Of a sum of whatever size, and of each variable however small its tables.
@@ -30,24 +32,30 @@ NEWS = 0.3
 LOWEST, HIGHEST = 1 / 3, 10.0
 
 
+RATES = (SECONDS_PER_ENTRY, SECONDS_BEYOND, SECONDS_CONTRACTED)
+
+
 class Speed:
-    """Seconds per entry on the machine at hand, in and out of its cache: as a running mean of what sums took."""
+    """Seconds per entry on the machine at hand, in and out of its cache and by contractions: as a running mean of what
+    sums took."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rates = [SECONDS_PER_ENTRY, SECONDS_BEYOND]
+        self._rates = list(RATES)
 
-    def rate(self, at_once: float) -> float:
+    def rate(self, at_once: float, *, contracted: bool = False) -> float:
         """Of a sum with so many entries: no less for more."""
-        cached, beyond = self._rates
+        cached, beyond, by_contraction = self._rates
+        if contracted:
+            return by_contraction
         return cached if at_once <= 2 * CACHED_ENTRIES else max(cached, beyond)
 
-    def learn(self, entries: float, variables: int, took: float, *, marginals: bool) -> None:
+    def learn(self, entries: float, variables: int, took: float, *, marginals: bool, contracted: bool = False) -> None:
         """From a sum that was done."""
         if entries < max(TELLING_ENTRIES, TELLING_PER_VARIABLE * variables):
             return
-        which = int(entries > 2 * CACHED_ENTRIES)
-        begun = (SECONDS_PER_ENTRY, SECONDS_BEYOND)[which]
+        which = 2 if contracted else int(entries > 2 * CACHED_ENTRIES)
+        begun = RATES[which]
         seen = took / entries / (WITH_MARGINALS if marginals else 1.0)
         with self._lock:
             rate = (1 - NEWS) * self._rates[which] + NEWS * seen
@@ -63,13 +71,15 @@ def seconds(
     marginals: bool = False,
     at_once: float | None = None,
     variables: int = 0,
+    contracted: bool = False,
     speed: Speed = SPEED,
 ) -> float:
     """What a sum takes that visits so many table entries forwards; or several sums, of so many entries `at_once`."""
-    visits = entries * speed.rate(at_once or entries) + variables * SECONDS_PER_VARIABLE
+    visits = entries * speed.rate(at_once or entries, contracted=contracted) + variables * SECONDS_PER_VARIABLE
     return SECONDS_PER_SUM + visits * (WITH_MARGINALS if marginals else 1.0)
 
 
 def elimination_seconds(elimination: Elimination, *, marginals: bool) -> float:
     """What a sum by this plan takes."""
-    return seconds(elimination.visits, marginals=marginals, variables=len(elimination.order.variables))
+    variables, contracted = len(elimination.order.variables), elimination.is_contracted
+    return seconds(elimination.visits, marginals=marginals, variables=variables, contracted=contracted)

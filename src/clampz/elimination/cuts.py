@@ -1,4 +1,5 @@
-"""Which variables to fix so that a sum falls into slices: those that make its tables smaller along a given order.
+"""Which variables to fix so that a sum falls into slices: those that make its tables smaller along a given order, or in
+a given tree of contractions.
 
 A variable that is in all large tables costs nothing: its slices together have as many entries as the whole.  Of one
 that is in a share q of the entries, fixing its s states leaves 1 - q (1 - 1/s) of them in each slice, which is s times
@@ -7,8 +8,10 @@ that in all.
 
 import numpy as np
 
+from clampz._kernels import contraction_tree as trees
 from clampz._kernels import elimination_order, graph
 from clampz.elimination.orders import Order
+from clampz.model.tables import ranges
 from clampz.numerics import Floats, Integers
 
 # Variables of all tables together beyond which nobody looks.
@@ -75,3 +78,59 @@ class Cuts:
         self.fixed += chosen
         self._lay_out(variables)
         return chosen
+
+
+class TreeCuts:
+    """A tree of contractions, as more and more variables are fixed.
+
+    Attributes
+    ----------
+    num_states
+        Those that are left, one of each that was fixed.
+    fixed
+        The variables that were.
+    seconds
+        What each slice is expected to take.
+    """
+
+    def __init__(self, tree: trees.Tree, num_states: Integers) -> None:
+        self.tree, self.num_states, self.fixed = tree, num_states.copy(), list[int]()
+        made = np.flatnonzero(tree.left >= 0)
+        both = [(made, tree.left[made]), (made[tree.right[made] >= 0], tree.right[made[tree.right[made] >= 0]])]
+        nodes = np.concatenate([np.repeat(node, tree.count[part]) for node, part in both])
+        variables = np.concatenate([self._variables(part) for _, part in both])
+        # a contraction goes over what either of its tables has
+        self._visits = np.divmod(np.unique(nodes * len(num_states) + variables), len(num_states))
+        of_tables = np.arange(len(tree.left))
+        self._members = np.repeat(of_tables, tree.count), self._variables(of_tables)
+        self._measure()
+
+    def _variables(self, nodes: Integers) -> Integers:
+        variables: Integers = self.tree.pool[ranges(self.tree.begin[nodes], self.tree.count[nodes])]
+        return variables
+
+    def _measure(self) -> None:
+        self._size, self._own = trees.measure(self.tree, np.log2(self.num_states), np.inf)
+        self.seconds = float(self._own.sum())
+
+    def _shares(self, of_nodes: Floats, pairs: tuple[Integers, Integers]) -> Floats:
+        """(n,) of what the nodes have together, what those have that a variable is in."""
+        nodes, variables = pairs
+        shares: Floats = np.bincount(variables, of_nodes[nodes], minlength=len(self.num_states)) / of_nodes.sum()
+        return shares
+
+    def fix_one(self) -> int | None:
+        """Fix the variable that adds least to the time of all slices for what it takes from the largest tables of each;
+        None where there is none."""
+        states = self.num_states
+        time, room = self._shares(self._own, self._visits), self._shares(self._size**2, self._members)
+        some = np.flatnonzero((states > 1) & (room > LEAST_SHARE))
+        if not some.size:
+            return None
+        less = 1 - 1 / states[some]
+        added = np.log(states[some]) + np.log1p(-np.minimum(time[some], 1.0) * less)
+        best = int(some[np.argmin(np.maximum(added, 0.0) / -np.log1p(-np.minimum(room[some], 1.0) * less))])
+        self.num_states[best] = 1
+        self.fixed.append(best)
+        self._measure()
+        return best

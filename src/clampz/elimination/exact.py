@@ -1,6 +1,7 @@
 """Exact inference: log Z and all marginals by variable elimination, for models narrow enough.
 
-One order and one plan serve every lane of a batch; lanes run on as many threads as there are and memory allows.
+One order and one plan serve every lane of a batch; lanes run on as many threads as there are and memory allows, and the
+threads that are left share the long steps of a lane.
 """
 
 from collections.abc import Callable, Sequence
@@ -195,7 +196,8 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
     log_z, error = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
 
     def solve(some: range) -> None:
-        workspace = Workspace.of(lanes.elimination, marginals=options.marginals)
+        for_each = options.num_threads // threads
+        workspace = Workspace.of(lanes.elimination, marginals=options.marginals, num_threads=for_each)
         for b in some:
             if b > 0 and watch.must_stop():
                 unary[b] = tables[b] = np.nan

@@ -34,10 +34,7 @@ def tree_of(elimination: Elimination) -> trees.Tree:
     """The tree of a plan; where it is swept, that of its order."""
     if isinstance(elimination.plan, Contraction):
         return elimination.plan.tree
-    scopes = elimination.scopes
-    log_states = np.log2(scopes.num_states)
-    found: trees.Tree = trees.tree_of_order(elimination.order.variables, log_states, scopes.start, scopes.variables)
-    return found
+    return elimination.scopes.tree(elimination.order)
 
 
 def grown(
@@ -89,9 +86,8 @@ def grown(
         if len(there) == before or seconds > at_first + ENOUGH * more:
             break
     tables = _chosen(scopes, there)
-    factors = Factors(tables.num_states, tables.start, tables.variables, tables.table_start)
     left = max(0, memory_allowed(memory) - tables.num_bytes)
-    plan = Contraction(factors, tree, seconds, left, None if all_marginals else wanted[there])
+    plan = Contraction(Factors(*tables), tree, seconds, left, None if all_marginals else wanted[there])
     return Grown(replace(base, scopes=tables, plan=plan, sizes=NO_SIZES), there)
 
 

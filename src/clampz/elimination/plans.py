@@ -17,7 +17,7 @@ from clampz._kernels import elimination_order as orders
 from clampz._kernels import elimination_plan as plans
 from clampz._kernels import graph
 from clampz._kernels.contraction_passes import Factors
-from clampz._kernels.contraction_tree import SECONDS_PER_STEP
+from clampz._kernels.contraction_tree import SECONDS_PER_STEP, Tree, tree_of_order
 from clampz.elimination.contraction import Contraction
 from clampz.elimination.orders import CONTRACTED_ENTRIES, Order, find_order
 from clampz.errors import TooWideError
@@ -112,6 +112,11 @@ class Scopes(NamedTuple):
         """The best order found; the search for it may take a second, or what the watch leaves of it."""
         return find_order(self.num_states, *self.neighbours(), watch)
 
+    def tree(self, order: Order) -> Tree:
+        """The tree of contractions that follows an order."""
+        found: Tree = tree_of_order(order.variables, np.log2(self.num_states), self.start, self.variables)
+        return found
+
 
 class Restriction(NamedTuple):
     """Factors cut down to the states that are still possible, and variables with one state dropped from the scopes:
@@ -180,11 +185,14 @@ class Elimination:
         *,
         marginals: bool = True,
         order: Order | None = None,
+        tree: Tree | None = None,
+        num_sums: int = 1,
         watch: Watch | None = None,
     ) -> "Elimination":
-        """Lay out an order, one found before for the same scopes or else the best that is found now; TooWideError where
-        a run would need more than `memory` bytes (None: half of what is free), Overdue where the watch is over before
-        there is an order, or a large plan of it."""
+        """Lay out an order, one found before for the same scopes or else the best that is found now, or, of a tree of
+        contractions that was found before, that; for so many sums.  TooWideError where a run would need more than
+        `memory` bytes (None: half of what is free), Overdue where the watch is over before there is an order, or a
+        large plan of it."""
         widest = int(np.diff(scopes.start).max(initial=1))
         _check_memory(widest - 1, scopes.num_bytes, memory, "at least ")
         start, neighbour = scopes.neighbours()
@@ -199,7 +207,7 @@ class Elimination:
             raise _too_wide(width, 8 * entries, memory_allowed(memory), "at least ")
         buckets = orders.bucket_scopes(order.variables, start, neighbour)
         width = int(np.diff(buckets[0]).max(initial=0))
-        contraction = _contraction(scopes, order, memory, watch)
+        contraction = _contraction(scopes, order, tree, memory, num_sums, watch)
         if contraction is None:
             plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
             found = cls(scopes, order, plan, width, sizes)
@@ -209,6 +217,10 @@ class Elimination:
             found = cls(scopes, order, contraction, width, NO_SIZES)
         _check_memory(found.width, found.num_bytes(marginals), memory)
         return found
+
+    @property
+    def is_contracted(self) -> bool:
+        return isinstance(self.plan, Contraction)
 
     def within(self, memory: int | str | None) -> "Elimination":
         """The same sum, in so many bytes if that can be done by making tables again."""
@@ -237,6 +249,10 @@ class Elimination:
     def visits(self) -> float:
         """Table entries that the pass forwards visits, or that a sweep would visit in the time that it takes."""
         return self.plan.seconds / SECONDS_PER_VISIT if isinstance(self.plan, Contraction) else self.order.total
+
+    def speed_up(self, marginals: bool, num_threads: int) -> float:
+        """How many times as fast a sum is that so many threads share."""
+        return self.plan.speed_up(marginals, num_threads) if isinstance(self.plan, Contraction) else 1.0
 
     @cached_property
     def state_start(self) -> Integers:
@@ -299,13 +315,15 @@ class ExactPlan(NamedTuple):
         *,
         marginals: bool = True,
         order: Order | None = None,
+        tree: Tree | None = None,
+        num_sums: int = 1,
         fixed: Sequence[int] = (),
         restricted: Restriction | None = None,
         watch: Watch | None = None,
     ) -> "ExactPlan":
-        """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before is
-        one for what is left then.  Every lane has one state of each variable that is `fixed`; where there is none,
-        what is left may be known.  Raises what `Elimination.of` does."""
+        """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before, or
+        a tree, is one for what is left then.  Every lane has one state of each variable that is `fixed`; where there
+        is none, what is left may be known.  Raises what `Elimination.of` does."""
         moves = None
         if fixed:
             scopes, possible = Scopes.of(batch.model), np.logical_or.reduce(batch.possible, axis=1)
@@ -318,7 +336,9 @@ class ExactPlan(NamedTuple):
         restricted = restricted or Restriction.of_lanes(batch)
         if watch is not None:
             watch.check_overdue()
-        elimination = Elimination.of(restricted.scopes, memory, marginals=marginals, order=order, watch=watch)
+        elimination = Elimination.of(
+            restricted.scopes, memory, marginals=marginals, order=order, tree=tree, num_sums=num_sums, watch=watch
+        )
         return cls(restricted, elimination, moves)
 
     def entries(self, lane: int, fixed: Integers) -> Integers:
@@ -333,15 +353,17 @@ class ExactPlan(NamedTuple):
         return np.stack(states, axis=1) if states else np.empty((batch.num_lanes, 0), dtype=np.int64)
 
 
-def _contraction(scopes: Scopes, order: Order, memory: int | str | None, watch: Watch | None) -> Contraction | None:
-    """A tree of contractions where that is quicker than to sweep over buckets."""
-    to_sweep = SECONDS_PER_VISIT * order.total
-    if order.total < CONTRACTED_ENTRIES or scopes.num_factors * SECONDS_PER_STEP > to_sweep:
+def _contraction(
+    scopes: Scopes, order: Order, tree: Tree | None, memory: int | str | None, num_sums: int, watch: Watch | None
+) -> Contraction | None:
+    """A tree of contractions, along another one or else where that is quicker than to sweep over buckets."""
+    to_sweep = math.inf if tree is not None else SECONDS_PER_VISIT * order.total
+    if tree is None and (order.total < CONTRACTED_ENTRIES or scopes.num_factors * SECONDS_PER_STEP > to_sweep):
         return None
     allowed = memory_allowed(None)
     allowed = allowed if memory is None else min(allowed, memory_allowed(memory))
-    factors = Factors(scopes.num_states, scopes.start, scopes.variables, scopes.table_start)
-    found = Contraction.of(factors, order, max(0, allowed - scopes.num_bytes), watch)
+    tree = scopes.tree(order) if tree is None else tree
+    found = Contraction.of(Factors(*scopes), tree, max(0, allowed - scopes.num_bytes), watch, num_sums)
     return found if found.seconds < to_sweep else None
 
 

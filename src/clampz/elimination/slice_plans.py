@@ -8,8 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from clampz._kernels.contraction_tree import Tree
 from clampz.elimination import cost
-from clampz.elimination.cuts import Cuts
+from clampz.elimination.contraction import Contraction
+from clampz.elimination.cuts import Cuts, TreeCuts
 from clampz.elimination.orders import Order, quick_order
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
 from clampz.errors import TooWideError
@@ -46,13 +48,15 @@ class SlicedPlan:
         Table entries of each sum then, along its order.
     num_sums
         How many there are.
-    order
-        Of each, where one was looked for.
+    order, tree
+        Of each, where one was looked for; a tree of contractions is what the order was laid out as.
     num_workers
         How many may do one at a time.
     pace, bytes_per_entry
         How long a sum takes, for a sweep over the entries of its order, and how much memory: less of both, if the plan
         that is made of the order has a better way.
+    speed_up
+        How many times as fast a sum is by the threads that share it.
     memory
         For each worker, in bytes.
     how
@@ -66,8 +70,10 @@ class SlicedPlan:
     num_workers: int = 1
     pace: float = 1.0
     bytes_per_entry: float = 8.0
+    speed_up: float = 1.0
     memory: float = math.inf
     how: ExactPlan | None = None
+    tree: Tree | None = None
 
     @property
     def seconds(self) -> float:
@@ -77,12 +83,25 @@ class SlicedPlan:
     @property
     def slice_seconds(self) -> float:
         """What each sum takes."""
-        return self.pace * cost.seconds(self.entries)
+        return self.pace * cost.seconds(self.entries, contracted=self.tree is not None)
 
     @property
     def duration(self) -> float:
         """Seconds until all workers are done."""
-        return math.ceil(self.num_sums / self.num_workers) * self.slice_seconds
+        return math.ceil(self.num_sums / self.num_workers) * self.slice_seconds / self.speed_up
+
+    @property
+    def num_bytes(self) -> float:
+        """Of the tables of each sum."""
+        return self.bytes_per_entry * self.entries
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there is nothing to gain from smaller sums but for memory: tables are in the cache, or the blocks
+        that contractions cut them into."""
+        if self.tree is not None:
+            return self.slice_seconds < QUICK_SECONDS
+        return self.entries <= cost.CACHED_ENTRIES / 8
 
     @property
     def num_at_once(self) -> int:
@@ -94,10 +113,7 @@ class SlicedPlan:
         """Whether it keeps to so many seconds and bytes, with what each worker takes beside its tables, and its lanes
         of so many states."""
         lanes = LANE_ARRAYS * 8 * num_states * self.num_at_once if self.fixed else 0
-        return (
-            self.num_workers * (self.bytes_per_entry * self.entries + beside + lanes) <= memory
-            and self.duration <= most_seconds
-        )
+        return self.num_workers * (self.num_bytes + beside + lanes) <= memory and self.duration <= most_seconds
 
 
 class Slicer:
@@ -125,10 +141,12 @@ class Slicer:
         how: ExactPlan | None = None,
         marginals: bool = False,
         num_workers: int = 1,
+        sharing: bool = False,
         watch: Watch | None = None,
     ) -> SlicedPlan | None:
         """The quickest way found to sum the lane with these unary potentials (S,) exactly, with or without marginals,
-        within so many seconds and bytes, by so many workers; None if there is none, or the watch was over first.
+        within so many seconds and bytes, by so many workers, who may be `sharing` a sum as threads; None if there is
+        none, or the watch was over first.
 
         `thorough` spends up to a second on finding a narrow order, which the plan then carries; `how` is a plan made
         before.
@@ -146,8 +164,10 @@ class Slicer:
         if direct.entries <= cost.CACHED_ENTRIES or (direct.seconds < QUICK_SECONDS and fits(direct)):
             return direct if fits(direct) else None
         planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
-        enough = min(cost.CACHED_ENTRIES / 8, memory / (2 * direct.bytes_per_entry * num_workers))
-        sliced = list(self._sliced(left, direct, enough, most_seconds * num_workers, planning))
+        if sharing and direct.how is not None:
+            direct = replace(direct, speed_up=direct.how.elimination.speed_up(marginals, num_workers))
+        most_bytes = memory / (2 * num_workers)
+        sliced = list(self._sliced(left, direct, most_bytes, most_seconds * num_workers, marginals, planning))
         while True:
             among = [replace(plan, num_workers=min(num_workers, plan.num_sums)) for plan in sliced]
             found = _that_moves([plan for plan in (direct, *among) if fits(plan)])
@@ -157,7 +177,8 @@ class Slicer:
         if found is None:
             return None
         found = replace(found, memory=memory / found.num_workers)
-        if not found.fixed or (direct.order is not None and found.seconds < THOROUGH_SECONDS):
+        known = found.tree is not None or (direct.order is not None and found.seconds < THOROUGH_SECONDS)
+        if not found.fixed or known:
             return found
         return self._with_order(unary, found, watch)
 
@@ -192,23 +213,51 @@ class Slicer:
         )
 
     def _sliced(
-        self, left: Integers, direct: SlicedPlan, enough: float, most_seconds: float, watch: Watch
+        self, left: Integers, direct: SlicedPlan, most_bytes: float, most_seconds: float, marginals: bool, watch: Watch
     ) -> Iterator[SlicedPlan]:
         """Plans that fix one variable more each time, until the tables of a slice are small enough."""
         if len(left) > MOST_VARIABLES:
             return
+        contraction = None if direct.how is None else direct.how.elimination.plan
+        plans = (
+            self._along_tree(contraction, direct, marginals)
+            if isinstance(contraction, Contraction)
+            else self._along_order(left, direct, watch)
+        )
+        num_sums = 1
+        for plan in plans:
+            num_sums *= int(left[plan.fixed[-1]])
+            if num_sums > MOST_SLICES or num_sums * cost.SECONDS_PER_SUM > most_seconds:
+                return
+            yield replace(plan, num_sums=num_sums, speed_up=1.0)
+            if (plan.is_small and plan.num_bytes <= most_bytes) or watch.must_stop():
+                return
+
+    def _along_order(self, left: Integers, direct: SlicedPlan, watch: Watch) -> Iterator[SlicedPlan]:
         known = direct.order is not None and direct.order.total < math.inf
         order = direct.order if known else self._quick_order(left, math.inf, watch)
         if order is None or math.isinf(order.total) or watch.must_stop():
             return
         cuts = Cuts(order, left, self.edges)
-        num_sums = 1
-        while cuts.order.total > enough and not watch.must_stop() and (variable := cuts.fix_one()) is not None:
-            num_sums *= int(left[variable])
-            if num_sums > MOST_SLICES or num_sums * cost.SECONDS_PER_SUM > most_seconds:
-                return
-            fixed, order = tuple(cuts.fixed), cuts.order
-            yield replace(direct, fixed=fixed, entries=order.total, num_sums=num_sums, order=order, how=None)
+        while cuts.fix_one() is not None:
+            yield replace(direct, fixed=tuple(cuts.fixed), entries=cuts.order.total, order=cuts.order, how=None)
+
+    def _along_tree(self, contraction: Contraction, direct: SlicedPlan, marginals: bool) -> Iterator[SlicedPlan]:
+        assert direct.how is not None
+        cuts = TreeCuts(contraction.tree, contraction.factors.num_states)
+        visits = direct.how.elimination.visits / cuts.seconds
+        while cuts.fix_one() is not None:
+            entries = visits * cuts.seconds
+            own = replace(contraction, factors=contraction.factors._replace(num_states=cuts.num_states))
+            yield replace(
+                direct,
+                fixed=tuple(cuts.fixed),
+                entries=entries,
+                pace=1.0,
+                bytes_per_entry=own.num_bytes(marginals) / entries,
+                tree=contraction.tree,
+                how=None,
+            )
 
     def _with_order(self, unary: Floats, plan: SlicedPlan, watch: Watch | None) -> SlicedPlan:
         """The same with a better order for its slices, if one is found."""

@@ -138,7 +138,16 @@ class Slices:
 def _laid_out(batch: Batch, plan: SlicedPlan, marginals: bool, watch: Watch | None) -> ExactPlan:
     """The plan that the slices of a sum share, of which this is one; raises what `ExactPlan.of` does."""
     memory = int(min(plan.memory, NO_LIMIT))
-    return ExactPlan.of(batch, memory, marginals=marginals, order=plan.order, fixed=plan.fixed, watch=watch)
+    return ExactPlan.of(
+        batch,
+        memory,
+        marginals=marginals,
+        order=plan.order,
+        tree=plan.tree,
+        num_sums=plan.num_sums,
+        fixed=plan.fixed,
+        watch=watch,
+    )
 
 
 def sum_slices(

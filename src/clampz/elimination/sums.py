@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz._kernels import elimination_steps as steps
-from clampz._kernels.contraction_packed import Blocks, make_blocks
 from clampz._kernels.contraction_passes import Arena
-from clampz._kernels.contraction_steps import Lists, make_lists
 from clampz._kernels.elimination_backwards import backwards
 from clampz._kernels.elimination_forwards import (
     DONE,
@@ -22,7 +20,7 @@ from clampz._kernels.elimination_forwards import (
 )
 from clampz._kernels.elimination_plan import Scratch, make_scratch
 from clampz._kernels.jit import compiling
-from clampz.elimination.contraction import Contraction
+from clampz.elimination.contraction import Contraction, Room
 from clampz.elimination.cost import SPEED, elimination_seconds
 from clampz.elimination.plans import Elimination
 from clampz.numerics import EPS, Floats
@@ -41,19 +39,19 @@ STOPPED_SUM = LogSum(math.nan, math.inf)
 
 
 class Workspace(NamedTuple):
-    """Working memory for one thread at a time, to be used again for the next lane; after a run `beliefs` begins with
-    the marginals of the factors, laid out as their tables."""
+    """Working memory for one sum at a time, to be used again for the next lane, with a room for each of the threads
+    that share its long steps; after a run `beliefs` begins with the marginals of the factors, laid out as their
+    tables."""
 
     store: Floats
     beliefs: Floats
     spread: Floats
     scale: Floats
     scratch: Scratch
-    lists: Lists
-    blocks: Blocks
+    rooms: tuple[Room, ...]
 
     @classmethod
-    def of(cls, *eliminations: Elimination, marginals: bool = True) -> "Workspace":
+    def of(cls, *eliminations: Elimination, marginals: bool = True, num_threads: int = 1) -> "Workspace":
         """What any of these plans needs, with or without marginals."""
         stored = beliefs = num_tables = num_contracted = 0
         for elimination in eliminations:
@@ -68,11 +66,9 @@ class Workspace(NamedTuple):
                 beliefs = max(beliefs, size)
                 num_tables = max(num_tables, scopes.num_factors + len(scopes.num_states))
         scratch = make_scratch(np.max([plan.sizes for plan in eliminations], axis=0))
-        lists, blocks = make_lists(num_contracted), make_blocks(num_contracted > 0)
+        rooms = tuple(Room.of(num_contracted) for _ in range(num_threads if num_contracted else 1))
         beliefs = beliefs if marginals else 0
-        return cls(
-            np.empty(stored), np.empty(beliefs), np.empty(num_tables), np.empty(num_tables), scratch, lists, blocks
-        )
+        return cls(np.empty(stored), np.empty(beliefs), np.empty(num_tables), np.empty(num_tables), scratch, rooms)
 
 
 def sum_out(
@@ -97,7 +93,8 @@ def sum_out(
     found = run_on(watch, expected, _passes, elimination, values, workspace, marginals, logs)
     if math.isfinite(found.log_z) and compiling.seconds == compiled:
         took, variables = perf_counter() - began, len(elimination.order.variables)
-        SPEED.learn(elimination.visits, variables, took, marginals=wanted)
+        took *= elimination.speed_up(wanted, len(workspace.rooms))
+        SPEED.learn(elimination.visits, variables, took, marginals=wanted, contracted=elimination.is_contracted)
     return found
 
 
@@ -105,11 +102,11 @@ def _passes(
     elimination: Elimination, values: Floats, workspace: Workspace, marginals: Floats, logs: bool | None, flag: Flag
 ) -> LogSum:
     """Forwards, with logarithms if need be, and back if wanted."""
-    store, beliefs, spread, scale, scratch, lists, blocks = workspace
+    store, beliefs, spread, scale, scratch, rooms = workspace
     plan = elimination.plan
     if isinstance(plan, Contraction):
         arena = Arena(store, scale[: plan.num_tables], spread[: plan.num_tables], np.empty(plan.num_tables))
-        status, log_z, terms = plan.run(values, arena, lists, blocks, beliefs, marginals, logs is not None, flag)
+        status, log_z, terms = plan.run(values, arena, rooms, beliefs, marginals, logs is not None, flag)
         return _log_sum(status, log_z, terms)
     status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, flag)
     if status == OUT_OF_RANGE:

@@ -1,5 +1,6 @@
 """The method `exact`: log Z and all marginals, of models that some way to sum them is quick enough for."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,16 +8,22 @@ import numpy as np
 
 from clampz.counting import MISSING, count, is_available
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached
-from clampz.errors import OptionError
+from clampz.elimination.plans import NO_LIMIT, Scopes
+from clampz.elimination.slice_plans import SlicedPlan
+from clampz.errors import OptionError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.model.starts import Start
+from clampz.options import fits_into
 from clampz.signature import approximation
 from clampz.simplifying import simplify
 from clampz.summing import joints as joints  # (which results find by the name of this method)
 from clampz.summing.plans import SumPlan
 from clampz.watch import Overdue, Watch
 
+# What a sum in slices, of what does not fit into memory at once, may take where no time is given; it is tried where it
+# is expected to take so many times as long, as what is expected has room to spare.
+UNASKED_SECONDS, TO_SPARE = 60.0, 3.0
 COUNTED = "counted: right with high probability, not proven"
 
 
@@ -24,9 +31,10 @@ COUNTED = "counted: right with high probability, not proven"
 def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
     """log Z and all marginals, exactly: the model is simplified, and what is left summed over.
 
-    Cost and memory are exponential in the width of the model, but for planar graphs without fields: TooWideError says,
-    before anything is allocated, how wide it is and what it would take. `lower` and `upper` enclose log Z and differ by
-    a bound on the rounding error only.
+    Cost and memory are exponential in the width of the model, but for planar graphs without fields.  What does not fit
+    into memory is summed in slices, if that takes a minute at most, or the `time` that is given; else TooWideError
+    says, before anything is allocated, how wide it is and what it would take.  `lower` and `upper` enclose log Z and
+    differ by a bound on the rounding error only.
 
     >>> from clampz.model import Model
     >>> print(f"{exact(Model.from_binary([0.0, 0.0], [2.0], [(0, 1)])).log_z:.6f}")
@@ -40,15 +48,47 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
 
 def _summed(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     try:
-        memory = options.memory
-        plan = SumPlan.of(batch, memory, marginals=options.marginals, engine=options.engine, room=memory, watch=watch)
+        plan, sliced = _planned(batch, options, watch)
     except Overdue:
         return not_reached(batch, options, watch)
-    found = plan.run(options, watch)
+    found = plan.run(options, watch, sliced)
     if batch.num_lanes == 1 and found.log_z[0] == -np.inf:
         why = simplify(batch.lane(0), marginals=False, memory=options.memory, watch=watch).contradiction
         return replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
     return found
+
+
+def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> tuple[SumPlan, SlicedPlan | None]:
+    """How to sum the lanes: a single one in slices if that is quicker, or if it is too wide for the memory and the time
+    allows that."""
+
+    def plan(memory: int | str | None) -> SumPlan:
+        return SumPlan.of(
+            batch, memory, marginals=options.marginals, engine=options.engine, room=options.memory, watch=watch
+        )
+
+    try:
+        found = plan(options.memory)
+        return found, found.in_slices(options, math.inf, watch) if batch.num_lanes == 1 else None
+    except TooWideError as error:
+        too_wide = error
+    may = batch.num_lanes == 1 and fits_into(options.memory, Scopes.of(batch.model).num_bytes)
+    try:
+        at_once = plan(NO_LIMIT) if may else None
+    except TooWideError:
+        at_once = None
+    sliced = None if at_once is None else at_once.in_slices(options, math.inf, watch)
+    if at_once is None or sliced is None:
+        raise too_wide
+    left, seconds = watch.left(), at_once.duration_in_slices(sliced)
+    if seconds > TO_SPARE * (left if math.isfinite(left) else UNASKED_SECONDS):
+        raise TooWideError(
+            f"{too_wide}; it fits in {sliced.num_sums:,} slices, which may take {math.ceil(seconds):,} seconds: allow "
+            "that with time=",
+            width=too_wide.width,
+            num_bytes=too_wide.num_bytes,
+        )
+    return at_once, sliced
 
 
 def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.elimination.cost import elimination_seconds, seconds
+from clampz.elimination.cost import WITH_MARGINALS, elimination_seconds, seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction
-from clampz.elimination.slice_plans import SlicedPlan
+from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.elimination.slices import sum_in_slices
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
@@ -36,6 +36,8 @@ WORTHWHILE_ENTRIES = 2.0**23
 # Marginals that take longer than this many seconds, and so many times as long as log Z alone, are looked for a few at a
 # time.
 LONG_SECONDS, MUCH = 0.1, 4.0
+# Seconds beyond which a sum is taken in slices, if that is quicker.
+SLICED_SECONDS = 1.0
 # Seconds of a sum for log Z from which what it leaves out comes back into it; to sum the little that is around a few
 # variables anew is quicker where log Z takes less.
 LONG_ENOUGH = 2e-3
@@ -161,6 +163,12 @@ class SumPlan:
             return self.how.seconds(marginals=self.marginals)
         return self.batch.num_lanes * elimination_seconds(self.how.elimination, marginals=self._at_once)
 
+    def speed_up(self, num_threads: int) -> float:
+        """How many times as fast a single lane is summed that so many threads share."""
+        if isinstance(self.how, PlanarPlan):
+            return 1.0
+        return self.how.elimination.speed_up(self._at_once, num_threads)
+
     @property
     def _at_once(self) -> bool:
         """Whether marginals come with log Z."""
@@ -191,6 +199,29 @@ class SumPlan:
         left, all_of_them = self.summed.model.num_variables, counted(self.batch.model.num_variables, "variable")
         parts = " Marginals are summed a few at a time, as all at once are too wide." if self.in_parts else ""
         return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}{parts}"
+
+    def in_slices(self, options: ExactOptions, most_seconds: float, watch: Watch | None) -> SlicedPlan | None:
+        """How to sum a single lane in slices, on all threads, within the memory that is allowed and so many seconds;
+        None where there is no such way, none that is quicker, or no need of one."""
+        allowed, num_threads = memory_allowed(options.memory), options.num_threads
+        is_short = self.num_bytes <= allowed and self.seconds <= SLICED_SECONDS * self.speed_up(num_threads)
+        if not isinstance(self.how, ExactPlan) or is_short:
+            return None
+        found = Slicer(self.summed.model).plan(
+            self.summed.unary[:, 0],
+            most_seconds,
+            allowed,
+            how=self.how,
+            marginals=self._at_once,
+            num_workers=num_threads,
+            sharing=True,
+            watch=watch,
+        )
+        return found if found is not None and found.fixed else None
+
+    def duration_in_slices(self, sliced: SlicedPlan) -> float:
+        """Seconds until all workers are done."""
+        return sliced.duration * (WITH_MARGINALS if self._at_once else 1.0)
 
     def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
