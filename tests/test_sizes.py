@@ -35,6 +35,7 @@ NO_SIZES = {
     "mini_buckets.tables:PIECE": "entries between two looks at Ctrl-C",
     "_kernels.jit:KEPT_STATES": "folders on disk",
     "_kernels.contraction_passes:MOST_LOST": "tests/elimination/test_contraction.py",
+    "elimination.contraction:BLOCK_WORDS": "what blocks take",
     "_kernels.elimination_forwards:OUT_OF_RANGE": "a status",
     "_kernels.simd_math:EXP_LIMIT": "tests/kernels/test_simd_math.py",
     "_kernels.simplifying_pools:ENTRIES": "a place in an array",

@@ -18,7 +18,8 @@ from clampz.model.fixing import without_known
 from clampz.options import bytes_in_words
 from clampz.summing import blocks
 from clampz.summing import exact as engines
-from clampz.summing.plans import ExactCost, SumPlan, exact_cost
+from clampz.summing.costs import ExactCost, exact_cost
+from clampz.summing.plans import SumPlan
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.

@@ -23,7 +23,7 @@ from clampz.elimination.orders import CONTRACTED_ENTRIES
 from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan, Scopes
 from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
 from clampz.model.batch import Batch
-from clampz.summing.plans import exact_cost
+from clampz.summing.costs import exact_cost
 from clampz.watch import NEVER, Watch
 
 EXACT = 1e-10

@@ -9,7 +9,7 @@ import clampz as cz
 from clampz.elimination import cost
 from clampz.elimination.cost import Speed, seconds
 from clampz.elimination.slice_plans import SlicedPlan
-from clampz.summing.plans import exact_cost
+from clampz.summing.costs import exact_cost
 
 
 def test_more_entries_take_longer():

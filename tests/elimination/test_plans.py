@@ -21,7 +21,7 @@ from clampz.errors import ModelError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.tables import offsets
 from clampz.options import memory_allowed
-from clampz.summing.plans import exact_cost
+from clampz.summing.costs import exact_cost
 from naive import enumerate_factors
 
 EXACT = 1e-10

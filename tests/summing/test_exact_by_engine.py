@@ -13,8 +13,9 @@ from clampz.planar import plans as planar_plans
 from clampz.simplifying import call
 from clampz.summing import exact as engines
 from clampz.summing import lanes, plans
+from clampz.summing.costs import exact_cost
 from clampz.summing.lanes import SimplerLanes
-from clampz.summing.plans import SumPlan, exact_cost
+from clampz.summing.plans import SumPlan
 from clampz.watch import Watch
 from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model

@@ -9,6 +9,7 @@ import clampz as cz
 from clampz.elimination import contraction, growth
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.plans import ExactPlan
+from clampz.elimination.slice_plans import SlicedPlan
 from clampz.model.batch import Batch
 from clampz.simplifying.simplified import way_back
 from clampz.summing import plans, returning
@@ -122,7 +123,7 @@ def test_nor_where_memory_is_too_short_for_some(always_in_rounds, wide, monkeypa
 
     def fits_into(memory, num_bytes):
         sizes.append(num_bytes)
-        return len(sizes) != 2
+        return len(sizes) < 2 or num_bytes != sizes[1]
 
     monkeypatch.setattr(returning, "fits_into", fits_into)
     found = cz.exact(model, memory="100MB")
@@ -138,3 +139,32 @@ def test_nor_where_some_are_beyond_all_memory(always_in_rounds, wide, monkeypatc
     found = cz.exact(model, memory="100MB")
     assert found.bound == "exact" and found.note == returning.TOO_WIDE
     assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("seed", [1, 4, 21, 22, 23, 24])
+def test_where_rounds_do_not_fit_all_marginals_come_in_slices(always_in_rounds, monkeypatch, seed, fits):
+    """Joint beliefs that do not fit at once, of a model whose log Z does; and what there is, where slices do not fit
+    either."""
+    model, _ = gates(np.random.default_rng(seed), 6, 5)
+    truth, taken = Enumerated(model), []
+    plan = SumPlan.of(Batch.of(model))
+    assert plan.in_parts
+    joint = plan.joint.how.elimination
+    monkeypatch.setattr(SumPlan, "num_bytes", property(lambda self: 0 if self.in_parts else 2**60))
+
+    def in_slices(self, options, most_seconds, watch):
+        if self.in_parts:
+            return None
+        taken.append(self)
+        num_sums = int(np.prod(self.summed.model.num_states[:2]))
+        tree, memory = joint.scopes.tree(joint.order), math.inf if fits else 1.0
+        return SlicedPlan((0, 1), 1.0, num_sums, joint.order, tree=tree, memory=memory)
+
+    monkeypatch.setattr(SumPlan, "in_slices", in_slices)
+    monkeypatch.setattr(returning.ReturningSum, "fits_into", lambda self, memory: False)
+    found = plan.run(ExactOptions(), Watch())[0]
+    assert len(taken) == 1 and found.log_z == pytest.approx(truth.log_z, abs=CLOSE)
+    there = ~np.isnan(found.marginals.flat)
+    assert there.all() == fits and bool(found.note) != fits
+    assert np.allclose(found.marginals.flat[there], np.concatenate(truth.unary)[there], atol=CLOSE)

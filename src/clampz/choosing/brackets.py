@@ -21,7 +21,7 @@ from clampz.model import Model
 from clampz.model.results import Estimate
 from clampz.signature import is_small
 from clampz.solution import Found, Solution
-from clampz.summing.plans import ExactCost
+from clampz.summing.costs import ExactCost
 from clampz.wording import counted
 
 # Shares of the time left for Bethe without clamps, for the bracket, and for TRW where that is needed; Bethe with clamps

@@ -23,8 +23,8 @@ from clampz.model.evidence_forms import as_sets, several_sets
 from clampz.model.fixing import given
 from clampz.options import Options, check_flag, check_name, check_option, is_whole, knows_its_options, memory_allowed
 from clampz.solution import Found, Solution
+from clampz.summing.costs import exact_cost
 from clampz.summing.exact import exact
-from clampz.summing.plans import exact_cost
 from clampz.telling import Listener, heard
 from clampz.watch import Progress, Watch
 

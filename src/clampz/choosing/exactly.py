@@ -9,7 +9,7 @@ from clampz.elimination.exact import ExactOptions
 from clampz.model import Model
 from clampz.model.results import Estimate
 from clampz.options import bytes_in_words, memory_allowed
-from clampz.summing.plans import ExactCost
+from clampz.summing.costs import ExactCost
 from clampz.watch import Watch
 
 # The share of the time that looking for an order of exact inference may take, and for slices.

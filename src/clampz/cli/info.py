@@ -15,7 +15,7 @@ from clampz.model import Model
 from clampz.model.description import describe, in_words, num_entries
 from clampz.options import bytes_in_words, memory_allowed
 from clampz.simplifying import simplify
-from clampz.summing.plans import ExactCost, exact_cost
+from clampz.summing.costs import ExactCost, exact_cost
 from clampz.wording import counted, title
 
 ROWS = (

@@ -1,19 +1,18 @@
 """SumPlan: how to sum over the lanes of a batch, what that takes, and the sum."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
-from clampz.elimination.cost import WITH_MARGINALS, elimination_seconds, seconds
+from clampz.elimination.cost import WITH_MARGINALS, elimination_seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction
 from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.elimination.slices import sum_in_slices
 from clampz.errors import OptionError, TooWideError
-from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import Floats
@@ -117,6 +116,10 @@ class SumPlan:
                 too_wide = error
             if marginals and not hopeless and (not ways or ways[0].seconds > LONG_SECONDS):
                 ways = cls._in_parts(simpler, ways, memory, room, watch)
+                if too_wide is not None and ways:  # in slices all at once may fit, and may be quicker
+                    with suppress(TooWideError):
+                        how = ExactPlan.of(simpler.batch, NO_LIMIT, marginals=True, restricted=restricted, watch=watch)
+                        ways = [replace(ways[0], joint=cls(batch, simpler, how, marginals))]
         if planar is not None:
             ways.append(planar)
         if not ways:
@@ -223,6 +226,10 @@ class SumPlan:
         """Seconds until all workers are done."""
         return sliced.duration * (WITH_MARGINALS if self._at_once else 1.0)
 
+    def work(self, sliced: SlicedPlan | None) -> float:
+        """Seconds of all workers together, in slices or at once."""
+        return self.seconds if sliced is None else sliced.num_workers * self.duration_in_slices(sliced)
+
     def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
         """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
         return replace(self._run(options, watch, sliced), batch=self.batch)
@@ -244,15 +251,20 @@ class SumPlan:
     def _with_marginals(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
         """The same lanes with marginals, as far as time and memory suffice; or all of them at once, if that is
         quicker."""
-        joint = self.joint
+        joint, sliced = self.joint, None
         if joint is not None and joint.num_bytes > memory_allowed(options.memory):
-            joint = None
+            sliced = joint.in_slices(options, watch.left(), watch) if self.batch.num_lanes == 1 else None
+            joint = None if sliced is None else joint
         lanes = np.flatnonzero(np.isfinite(found.log_z)).tolist()
         few_at_a_time = self._in_rounds if self.seconds >= LONG_ENOUGH else self._block_by_block
-        parts = few_at_a_time(joint, lanes, options, watch)
+        parts = few_at_a_time(joint, sliced, lanes, options, watch)
         if parts is None:
             assert joint is not None
-            return joint.run(options, watch)
+            at_once = joint.run(options, watch, sliced)
+            if sliced is None or at_once.converged.all():
+                return at_once
+            parts = few_at_a_time(None, None, lanes, options, watch)
+            assert parts is not None
         flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
         for lane, (marginals, why_none) in zip(lanes, parts, strict=True):
             flat[:, lane], notes[lane] = marginals, why_none or notes[lane]
@@ -260,14 +272,19 @@ class SumPlan:
         return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
 
     def _in_rounds(
-        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
+        self,
+        joint: "SumPlan | None",
+        sliced: SlicedPlan | None,
+        lanes: list[int],
+        options: ExactOptions,
+        watch: Watch,
     ) -> list[BlockBeliefs] | None:
         """Marginals of lanes: what is missing comes back into the sum for log Z, round by round.  None where all at
-        once is quicker."""
+        once is quicker, or there is not memory enough for rounds."""
         assert isinstance(self.how, ExactPlan) and self.simpler is not None
         lost, start = way_back(self.simpler.simplified).lost.tolist(), self.batch.model.unary.start
         returning = Returning(self.simpler, self.how, [(v,) for v in lost], options.memory, watch)
-        if joint is not None and joint.seconds < returning.seconds:
+        if joint is not None and (returning.why_none or joint.work(sliced) < returning.seconds):
             return None
         found = []
         for lane in lanes:
@@ -279,7 +296,12 @@ class SumPlan:
         return found
 
     def _block_by_block(
-        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
+        self,
+        joint: "SumPlan | None",
+        sliced: SlicedPlan | None,
+        lanes: list[int],
+        options: ExactOptions,
+        watch: Watch,
     ) -> list[BlockBeliefs] | None:
         """The same where log Z takes next to nothing: what is missing is summed anew, a few at a time."""
         known, found = self._known_marginals(options, watch), []
@@ -288,7 +310,7 @@ class SumPlan:
         for lane in lanes:
             model, flat = self.batch.lane(lane), known[:, lane].copy()
             asked = Asked.of_variables(model, np.flatnonzero(np.isnan(flat[model.unary.start[:-1]])))
-            visits = math.inf if joint is None else joint.visits
+            visits = math.inf if joint is None else joint.visits * joint.work(sliced) / joint.seconds
             beliefs = beliefs_in_blocks(model, asked, options.memory, watch, visits, alone)
             if beliefs is None:
                 return None
@@ -323,41 +345,6 @@ class SumPlan:
         except (TooWideError, Overdue):
             return found
         return plan.run(options, watch)
-
-
-class ExactCost(NamedTuple):
-    """What exact inference on a model takes, and the plan that takes it; where no order was completed there is none,
-    and it takes `at_least` that."""
-
-    width: int
-    num_bytes: int
-    seconds: float
-    plan: SumPlan | None
-
-    @property
-    def at_least(self) -> bool:
-        return self.plan is None
-
-
-def exact_cost(
-    model: Model, *, marginals: bool = True, memory: int | str | None = None, watch: Watch | None = None
-) -> ExactCost:
-    """What the best way found to solve a model exactly takes, in so many bytes if that can be done; nothing is run.
-    Where a watch is over before there is any, all that is known is that it takes longer.
-
-    >>> from clampz import generators
-    >>> exact_cost(generators.cycle(100, rng=0)).width
-    2
-    """
-    try:
-        plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, watch=watch, needed=False)
-    except TooWideError as error:
-        return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
-    except Overdue:
-        return ExactCost(0, 0, math.inf, None)
-    if isinstance(plan.how, ExactPlan):
-        plan = replace(plan, how=plan.how._replace(elimination=plan.how.elimination.within(memory)))
-    return ExactCost(plan.width, plan.num_bytes, plan.seconds, plan)
 
 
 def _is_quick(restricted: Restriction, num_lanes: int, watch: Watch | None) -> bool:

@@ -26,8 +26,8 @@ from clampz.model.temperatures import as_betas
 from clampz.numerics import Floats
 from clampz.options import Options, bytes_in_words, knows_its_options, memory_allowed
 from clampz.signature import Approximation, bytes_per_lane
+from clampz.summing.costs import ExactCost, exact_cost
 from clampz.summing.exact import exact
-from clampz.summing.plans import ExactCost, exact_cost
 from clampz.sweeping.result import Sweep
 from clampz.telling import Listener, heard
 from clampz.watch import GRACE, Progress, Watch
