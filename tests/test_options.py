@@ -169,5 +169,21 @@ def test_an_option_that_is_guessed_leads_to_the_right_one(call, message):
         call()
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: cz.solve(HARD, 10), "solve: expected model without a name, found 2 arguments; .* as in time=10$"),
+        (lambda: cz.bound(HARD, 10), "bound: expected model without a name, found 2 arguments"),
+        (lambda: cz.bound_marginals(HARD, [0], 10), "bound_marginals: expected model and variables without a name"),
+        (lambda: cz.clamp(HARD, "trw", 2), "clamp: expected model and method without a name, found 3 arguments"),
+        (lambda: cz.generators.grid(3, 3, False), "grid: expected rows and cols without a name, found 3 arguments"),
+        (lambda: cz.trw(HARD, 10), "trw: expected the model alone without a name, found 2 arguments"),
+    ],
+)
+def test_options_are_named(call, message):
+    with pytest.raises(cz.OptionError, match=f"^{message}"):
+        call()
+
+
 def test_what_a_call_needs_can_be_named_too():
     assert len(cz.sample(num_samples=3, model=HARD, rng=0).states) == 3

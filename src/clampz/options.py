@@ -102,7 +102,8 @@ class Options(Changeable):
 
 
 def knows_its_options(call: Callable[P, R]) -> Callable[P, R]:
-    """A call that refuses an option it does not have, and says which it has: Python's own error names none of them."""
+    """A call that refuses an option it does not have, or one without a name, and says which it has: Python's own error
+    names none of them."""
     parameters = inspect.signature(call).parameters.values()
     known = [each.name for each in parameters if each.default is not each.empty]
     taken = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
@@ -111,12 +112,30 @@ def knows_its_options(call: Callable[P, R]) -> Callable[P, R]:
             (listed,) = get_args(each.annotation)
             known += listed.__annotations__
     taken |= set(known)
+    named = takes_names(call)
 
     @wraps(call)
     def checked(*args: P.args, **options: P.kwargs) -> R:
         for name in options:
             if name not in taken:
                 raise unknown_name("option", name, known, most=1)
+        return named(*args, **options)
+
+    return checked
+
+
+def takes_names(call: Callable[P, R]) -> Callable[P, R]:
+    """A call that says what may be given without a name, and how the others are."""
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    unnamed = [each.name for each in inspect.signature(call).parameters.values() if each.kind in kinds]
+
+    @wraps(call)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        if len(args) > len(unnamed):
+            raise OptionError(
+                f"{call.__name__}: expected {' and '.join(unnamed)} without a name, found {len(args)} arguments; the "
+                "others are named, as in time=10"
+            )
         return call(*args, **options)
 
     return checked

@@ -36,6 +36,7 @@ from clampz.model import Evidence, Model, Variable
 from clampz.model.fixing import given, keep_only
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
+from clampz.options import takes_names
 from clampz.signature import bytes_per_lane
 from clampz.telling import Listener, heard
 from clampz.watch import Overdue, Watch
@@ -56,6 +57,7 @@ SECONDS_PER_ENTRY = 2e-7
 PROBABILITY_ROUNDING = 1e-12
 
 
+@takes_names
 def bound_marginals(
     model: Model,
     variables: Sequence[Variable] | None = None,

@@ -14,12 +14,13 @@ from clampz.errors import OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.fixing import given
-from clampz.options import check_callable
+from clampz.options import check_callable, takes_names
 from clampz.telling import Listener, heard
 from clampz.watch import Watch
 from clampz.workers import Crew
 
 
+@takes_names
 def bound(
     model: Model,
     *,
@@ -87,6 +88,7 @@ def bound(
     return last
 
 
+@takes_names
 def bounds(
     model: Model,
     *,

@@ -20,7 +20,7 @@ from clampz.model import Evidence, Model, Variable
 from clampz.model.asked import check_model
 from clampz.model.fixing import given
 from clampz.model.results import Estimate
-from clampz.options import Options, check_flag, check_name, check_option, is_one_of, is_whole
+from clampz.options import Options, check_flag, check_name, check_option, is_one_of, is_whole, takes_names
 from clampz.telling import Listener, heard
 from clampz.watch import Progress, Watch
 
@@ -35,6 +35,7 @@ META_SELECTORS = {
 TRW_DEFAULTS = {"edge_weights": "optimized", "num_steps": 10}
 
 
+@takes_names
 def clamp(
     model: Model,
     method: str = "trw",
