@@ -1,6 +1,7 @@
 """What was left out of a sum comes back into it: marginals in rounds, against enumeration."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,7 +160,7 @@ def test_where_rounds_do_not_fit_all_marginals_come_in_slices(always_in_rounds, 
         taken.append(self)
         num_sums = int(np.prod(self.summed.model.num_states[:2]))
         tree, memory = joint.scopes.tree(joint.order), math.inf if fits else 1.0
-        return SlicedPlan((0, 1), 1.0, num_sums, joint.order, tree=tree, memory=memory)
+        return replace(self, sliced=SlicedPlan((0, 1), 1.0, num_sums, joint.order, tree=tree, memory=memory))
 
     monkeypatch.setattr(SumPlan, "in_slices", in_slices)
     monkeypatch.setattr(returning.ReturningSum, "fits_into", lambda self, memory: False)

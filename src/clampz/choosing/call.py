@@ -186,8 +186,8 @@ def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, se
             return solution if has_all(count, run) else with_other_marginals(solution, run.limited(rest))
     most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
     found, why = exactly(model, cost, run, cost.seconds, most)
-    if found is not None and cost.plan is not None:
-        solution = run.solution(found, cost.plan.words(why))
+    if found is not None:
+        solution = run.solution(found, why)
         return solution if has_all(found, run) else with_other_marginals(solution, run.limited(rest))
     run = run.limited(rest)
     if k is not None:

@@ -205,11 +205,10 @@ class Contraction:
 
     def speed_up(self, marginals: bool, num_threads: int) -> float:
         """How many times as fast it is by so many threads."""
-        if num_threads == 1:
+        steps, seconds = self.shared_steps(marginals), self._step_seconds(marginals)
+        if not steps.size:
             return 1.0
-        seconds = self._step_seconds(marginals)
-        shared = seconds[self.shared_steps(marginals)].sum()
-        return float(seconds.sum() / (seconds.sum() - shared * (1 - 1 / num_threads)))
+        return float(seconds.sum() / (seconds.sum() - seconds[steps].sum() * (1 - 1 / num_threads)))
 
     def run(
         self,
@@ -243,23 +242,11 @@ class Contraction:
             room.lists.seen[:] = -1  # by steps of another run
         status = begin(program, self.factors, values, arena, beliefs, ledger, logs, flag)
         shared = self.shared_steps(beliefs.size > 0).tolist() if len(rooms) > 1 else []
-        with Workers(len(rooms) if len(shared) else 1) as team:
+        fixed = (program, self.factors, self.sizes, arena, *rooms[0], beliefs, ledger)
+        with Workers(len(rooms) if shared else 1) as team:
             for first, last in itertools.pairwise([0, *shared, len(program.steps)]):
                 if status == DONE:
-                    status = go_on(
-                        program,
-                        self.factors,
-                        self.sizes,
-                        arena,
-                        *rooms[0],
-                        beliefs,
-                        ledger,
-                        first,
-                        last,
-                        made,
-                        logs,
-                        flag,
-                    )
+                    status = go_on(*fixed, first, last, made, logs, flag)
                 if status == DONE and last < len(program.steps):
                     made = self._made(program, last, arena, rooms, team, logs, flag)
         if status != DONE:

@@ -9,7 +9,6 @@ import numpy as np
 from clampz.counting import MISSING, count, is_available
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached
 from clampz.elimination.plans import NO_LIMIT, Scopes
-from clampz.elimination.slice_plans import SlicedPlan
 from clampz.errors import OptionError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
@@ -48,17 +47,17 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
 
 def _summed(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     try:
-        plan, sliced = _planned(batch, options, watch)
+        plan = _planned(batch, options, watch)
     except Overdue:
         return not_reached(batch, options, watch)
-    found = plan.run(options, watch, sliced)
+    found = plan.run(options, watch)
     if batch.num_lanes == 1 and found.log_z[0] == -np.inf:
         why = simplify(batch.lane(0), marginals=False, memory=options.memory, watch=watch).contradiction
         return replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
     return found
 
 
-def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> tuple[SumPlan, SlicedPlan | None]:
+def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> SumPlan:
     """How to sum the lanes: a single one in slices if that is quicker, or if it is too wide for the memory and the time
     allows that."""
 
@@ -69,7 +68,7 @@ def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> tuple[SumPlan
 
     try:
         found = plan(options.memory)
-        return found, found.in_slices(options, math.inf, watch) if batch.num_lanes == 1 else None
+        return (found.in_slices(options, math.inf, watch) if batch.num_lanes == 1 else None) or found
     except TooWideError as error:
         too_wide = error
     may = batch.num_lanes == 1 and fits_into(options.memory, Scopes.of(batch.model).num_bytes)
@@ -77,18 +76,18 @@ def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> tuple[SumPlan
         at_once = plan(NO_LIMIT) if may else None
     except TooWideError:
         at_once = None
-    sliced = None if at_once is None else at_once.in_slices(options, math.inf, watch)
-    if at_once is None or sliced is None:
+    in_slices = None if at_once is None else at_once.in_slices(options, math.inf, watch)
+    if in_slices is None or in_slices.sliced is None:
         raise too_wide
-    left, seconds = watch.left(), at_once.duration_in_slices(sliced)
+    left, seconds = watch.left(), in_slices.duration(options.num_threads)
     if seconds > TO_SPARE * (left if math.isfinite(left) else UNASKED_SECONDS):
         raise TooWideError(
-            f"{too_wide}; it fits in {sliced.num_sums:,} slices, which may take {math.ceil(seconds):,} seconds: allow "
-            "that with time=",
+            f"{too_wide}; it fits in {in_slices.sliced.num_sums:,} slices, which may take {math.ceil(seconds):,} "
+            "seconds: allow that with time=",
             width=too_wide.width,
             num_bytes=too_wide.num_bytes,
         )
-    return at_once, sliced
+    return in_slices
 
 
 def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:

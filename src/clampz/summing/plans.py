@@ -58,6 +58,8 @@ class SumPlan:
         Whether that is for log Z alone, and marginals are found a few at a time.
     joint
         Then, how all of them could be found at once, if in any way.
+    sliced
+        How a single lane is summed in slices, if it is.
     """
 
     batch: Batch
@@ -66,6 +68,7 @@ class SumPlan:
     marginals: bool
     in_parts: bool = False
     joint: "SumPlan | None" = None
+    sliced: SlicedPlan | None = None
 
     @classmethod
     def of(
@@ -162,15 +165,20 @@ class SumPlan:
 
     @property
     def seconds(self) -> float:
+        """Of one thread, whoever helps it."""
         if isinstance(self.how, PlanarPlan):
             return self.how.seconds(marginals=self.marginals)
+        if self.sliced is not None:
+            return self.sliced.seconds * (WITH_MARGINALS if self._at_once else 1.0)
         return self.batch.num_lanes * elimination_seconds(self.how.elimination, marginals=self._at_once)
 
-    def speed_up(self, num_threads: int) -> float:
-        """How many times as fast a single lane is summed that so many threads share."""
+    def duration(self, num_threads: int) -> float:
+        """Seconds until so many threads are done with a single lane, whose long steps they share."""
         if isinstance(self.how, PlanarPlan):
-            return 1.0
-        return self.how.elimination.speed_up(self._at_once, num_threads)
+            return self.seconds
+        if self.sliced is not None:
+            return self.seconds * self.sliced.duration / self.sliced.seconds
+        return self.seconds / self.how.elimination.speed_up(self._at_once, num_threads)
 
     @property
     def _at_once(self) -> bool:
@@ -180,7 +188,9 @@ class SumPlan:
     @property
     def visits(self) -> float:
         """Table entries that the pass forwards visits, or would in the time that the sum takes."""
-        return math.inf if isinstance(self.how, PlanarPlan) else self.how.elimination.visits
+        if isinstance(self.how, PlanarPlan):
+            return math.inf
+        return self.how.elimination.visits if self.sliced is None else self.sliced.num_sums * self.sliced.entries
 
     @property
     def num_bytes(self) -> int:
@@ -192,22 +202,25 @@ class SumPlan:
     def width(self) -> int:
         return 0 if isinstance(self.how, PlanarPlan) else self.how.elimination.width
 
-    def words(self, way: str = "") -> str:
+    def words(self) -> str:
         """Why the sum can be taken, and in which way, as a sentence."""
         if isinstance(self.how, PlanarPlan):
             return "The model is a planar graph, which is solved exactly however wide."
-        needs = f"narrow enough to be solved exactly{way}: width {self.width}, {bytes_in_words(self.num_bytes)}."
+        way = f"width {self.width}, {bytes_in_words(self.num_bytes)}"
+        if self.sliced is not None:
+            way = f"in {self.sliced.num_sums:,} slices of {bytes_in_words(int(self.sliced.num_bytes))} (at once: {way})"
+        needs = f"narrow enough to be solved exactly{': ' if self.sliced is None else ' '}{way}."
         if self.simpler is None:
             return f"The model is {needs}"
         left, all_of_them = self.summed.model.num_variables, counted(self.batch.model.num_variables, "variable")
         parts = " Marginals are summed a few at a time, as all at once are too wide." if self.in_parts else ""
         return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}{parts}"
 
-    def in_slices(self, options: ExactOptions, most_seconds: float, watch: Watch | None) -> SlicedPlan | None:
-        """How to sum a single lane in slices, on all threads, within the memory that is allowed and so many seconds;
+    def in_slices(self, options: ExactOptions, most_seconds: float, watch: Watch | None) -> "SumPlan | None":
+        """The sum of a single lane in slices, on all threads, within the memory that is allowed and so many seconds;
         None where there is no such way, none that is quicker, or no need of one."""
         allowed, num_threads = memory_allowed(options.memory), options.num_threads
-        is_short = self.num_bytes <= allowed and self.seconds <= SLICED_SECONDS * self.speed_up(num_threads)
+        is_short = self.num_bytes <= allowed and self.duration(num_threads) <= SLICED_SECONDS
         if not isinstance(self.how, ExactPlan) or is_short:
             return None
         found = Slicer(self.summed.model).plan(
@@ -220,50 +233,41 @@ class SumPlan:
             sharing=True,
             watch=watch,
         )
-        return found if found is not None and found.fixed else None
+        return replace(self, sliced=found) if found is not None and found.fixed else None
 
-    def duration_in_slices(self, sliced: SlicedPlan) -> float:
-        """Seconds until all workers are done."""
-        return sliced.duration * (WITH_MARGINALS if self._at_once else 1.0)
+    def run(self, options: ExactOptions, watch: Watch) -> Estimates:
+        """The sums, with marginals if these were planned for."""
+        return replace(self._run(options, watch), batch=self.batch)
 
-    def work(self, sliced: SlicedPlan | None) -> float:
-        """Seconds of all workers together, in slices or at once."""
-        return self.seconds if sliced is None else sliced.num_workers * self.duration_in_slices(sliced)
-
-    def run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None = None) -> Estimates:
-        """The sums, with marginals if these were planned for; of a single lane perhaps in slices."""
-        return replace(self._run(options, watch, sliced), batch=self.batch)
-
-    def _run(self, options: ExactOptions, watch: Watch, sliced: SlicedPlan | None) -> Estimates:
+    def _run(self, options: ExactOptions, watch: Watch) -> Estimates:
         if isinstance(self.how, PlanarPlan):
             found = _planar(self.batch, self.how, options, watch)
             if found.converged[0] or options.engine == "planar":
                 return found
             return self._else_by_elimination(found, options, watch)
         once = replace(options, marginals=False) if self.in_parts else options
-        if sliced is None:
+        if self.sliced is None:
             found = run_exact(self.summed, once, watch, self.how)
         else:
-            found = sum_in_slices(self.summed.lane(0), sliced, once, watch)
+            found = sum_in_slices(self.summed.lane(0), self.sliced, once, watch)
         found = found if self.simpler is None else _back(self.simpler, found, self._at_once)
         return self._with_marginals(found, options, watch) if self.in_parts else found
 
     def _with_marginals(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
         """The same lanes with marginals, as far as time and memory suffice; or all of them at once, if that is
         quicker."""
-        joint, sliced = self.joint, None
+        joint = self.joint
         if joint is not None and joint.num_bytes > memory_allowed(options.memory):
-            sliced = joint.in_slices(options, watch.left(), watch) if self.batch.num_lanes == 1 else None
-            joint = None if sliced is None else joint
+            joint = joint.in_slices(options, watch.left(), watch) if self.batch.num_lanes == 1 else None
         lanes = np.flatnonzero(np.isfinite(found.log_z)).tolist()
         few_at_a_time = self._in_rounds if self.seconds >= LONG_ENOUGH else self._block_by_block
-        parts = few_at_a_time(joint, sliced, lanes, options, watch)
+        parts = few_at_a_time(joint, lanes, options, watch)
         if parts is None:
             assert joint is not None
-            at_once = joint.run(options, watch, sliced)
-            if sliced is None or at_once.converged.all():
+            at_once = joint.run(options, watch)
+            if joint.sliced is None or at_once.converged.all():
                 return at_once
-            parts = few_at_a_time(None, None, lanes, options, watch)
+            parts = few_at_a_time(None, lanes, options, watch)
             assert parts is not None
         flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
         for lane, (marginals, why_none) in zip(lanes, parts, strict=True):
@@ -272,19 +276,14 @@ class SumPlan:
         return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
 
     def _in_rounds(
-        self,
-        joint: "SumPlan | None",
-        sliced: SlicedPlan | None,
-        lanes: list[int],
-        options: ExactOptions,
-        watch: Watch,
+        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
     ) -> list[BlockBeliefs] | None:
         """Marginals of lanes: what is missing comes back into the sum for log Z, round by round.  None where all at
         once is quicker, or there is not memory enough for rounds."""
         assert isinstance(self.how, ExactPlan) and self.simpler is not None
         lost, start = way_back(self.simpler.simplified).lost.tolist(), self.batch.model.unary.start
         returning = Returning(self.simpler, self.how, [(v,) for v in lost], options.memory, watch)
-        if joint is not None and (returning.why_none or joint.work(sliced) < returning.seconds):
+        if joint is not None and (returning.why_none or joint.seconds < returning.seconds):
             return None
         found = []
         for lane in lanes:
@@ -296,12 +295,7 @@ class SumPlan:
         return found
 
     def _block_by_block(
-        self,
-        joint: "SumPlan | None",
-        sliced: SlicedPlan | None,
-        lanes: list[int],
-        options: ExactOptions,
-        watch: Watch,
+        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
     ) -> list[BlockBeliefs] | None:
         """The same where log Z takes next to nothing: what is missing is summed anew, a few at a time."""
         known, found = self._known_marginals(options, watch), []
@@ -310,7 +304,7 @@ class SumPlan:
         for lane in lanes:
             model, flat = self.batch.lane(lane), known[:, lane].copy()
             asked = Asked.of_variables(model, np.flatnonzero(np.isnan(flat[model.unary.start[:-1]])))
-            visits = math.inf if joint is None else joint.visits * joint.work(sliced) / joint.seconds
+            visits = math.inf if joint is None else joint.visits
             beliefs = beliefs_in_blocks(model, asked, options.memory, watch, visits, alone)
             if beliefs is None:
                 return None
