@@ -60,7 +60,7 @@ class SlicedPlan:
     memory
         For each worker, in bytes.
     how
-        The plan of the one sum, where nothing is fixed and it has been made.
+        The plan of each sum, where it has been made.
     """
 
     fixed: tuple[int, ...]
@@ -245,6 +245,8 @@ class Slicer:
     def _along_tree(self, contraction: Contraction, direct: SlicedPlan, marginals: bool) -> Iterator[SlicedPlan]:
         assert direct.how is not None
         cuts = TreeCuts(contraction.tree, contraction.factors.num_states)
+        if not cuts.seconds:  # there is nothing to contract
+            return
         visits = direct.how.elimination.visits / cuts.seconds
         while cuts.fix_one() is not None:
             entries = visits * cuts.seconds

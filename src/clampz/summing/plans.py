@@ -11,7 +11,7 @@ from clampz.elimination.cost import WITH_MARGINALS, elimination_seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction
 from clampz.elimination.slice_plans import SlicedPlan, Slicer
-from clampz.elimination.slices import sum_in_slices
+from clampz.elimination.slices import Slices, sum_in_slices
 from clampz.errors import OptionError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
@@ -233,7 +233,13 @@ class SumPlan:
             sharing=True,
             watch=watch,
         )
-        return replace(self, sliced=found) if found is not None and found.fixed else None
+        if found is None or not found.fixed:
+            return None
+        slices = Slices(self.summed.model, self.summed.unary[:, 0], found, marginals=self._at_once)
+        with suppress(Overdue, TooWideError):
+            slices.begin(watch)
+            return replace(self, sliced=replace(found, how=slices.how))
+        return None
 
     def run(self, options: ExactOptions, watch: Watch) -> Estimates:
         """The sums, with marginals if these were planned for."""
