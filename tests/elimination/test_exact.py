@@ -229,7 +229,7 @@ def test_too_wide_names_what_it_takes():
     model = Model.from_binary(
         np.zeros(n), np.ones(n * (n - 1) // 2), [(i, j) for i in range(n) for j in range(i + 1, n)]
     )
-    with pytest.raises(TooWideError, match=r"width 19.*1,000,000 are allowed.*clamp.*trw.*memory=") as caught:
+    with pytest.raises(TooWideError, match=r"width 19.*1,000,000 are allowed: bound.*clamping.*memory=") as caught:
         exact(model, evidence=[{}, {0: 0}], memory=1_000_000)
     assert caught.value.width == 19
     # in thirds, each pair of which is a matrix: three of 2^13 entries at least

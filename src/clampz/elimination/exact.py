@@ -42,8 +42,9 @@ class ExactOptions(Options):
     Attributes
     ----------
     memory
-        What it may use, in bytes or as text such as "2GB"; None for half of what is free.  TooWideError where that is
-        not enough, before anything is allocated.
+        What it may use, in bytes or as text such as "2GB"; None for half of what is free.  A single lane that does not
+        fit is summed in slices, if that takes a minute at most or the `time` that is given; else TooWideError, before
+        anything is allocated.
     marginals
         False computes log Z only, in half the memory and a third of the time: unary marginals are nan, and those of
         edges and factors refused.

@@ -374,8 +374,8 @@ def _check_memory(width: int, needed: int, memory: int | str | None, more: str =
 
 def _too_wide(width: int, num_bytes: int, allowed: int, more: str = "") -> TooWideError:
     return TooWideError(
-        f"exact inference needs {more}{num_bytes:,} bytes (width {more}{width}), and {allowed:,} are allowed: clamp or "
-        "condition on some variables, use the bounds of trw and mean_field instead, or allow more with memory=",
+        f"exact inference needs {more}{num_bytes:,} bytes (width {more}{width}), and {allowed:,} are allowed: bound "
+        "and solve bracket log Z without it, clamping or evidence makes it narrower, or allow more with memory=",
         width=width,
         num_bytes=num_bytes,
     )
