@@ -186,14 +186,14 @@ class Returning:
         tables = list[Floats | None]([None] * len(self.asked))
         known = list[Floats]()
         needed = max(each.plan.elimination.thread_bytes() for each in self.rounds) if self.rounds else 1
-        threads = min(num_threads, len(self.rounds), memory_allowed(self.memory) // needed)
+        threads = max(1, min(num_threads, len(self.rounds), memory_allowed(self.memory) // needed))
 
         def work(number: int) -> None:
             if number > 0 and watch.must_stop():
                 return
             once, elimination = self.rounds[number], self.rounds[number].plan.elimination
             entries, values = lanes.values_of(lane)
-            workspace = Workspace.of(elimination)
+            workspace = Workspace.of(elimination, num_threads=num_threads // threads)
             marginals = np.empty(int(elimination.scopes.num_states.sum()))
             values = np.concatenate([values, self._fill, once.values])
             if np.isnan(sum_out(elimination, values, workspace, marginals, watch=watch).log_z):
@@ -205,7 +205,7 @@ class Returning:
                 rest = lanes.beliefs(entries, marginals, workspace.beliefs)
                 known.append(self.simpler.simplified.marginals(np.concatenate(rest), known=True))
 
-        with Workers(max(1, threads)) as pool:
+        with Workers(threads) as pool:
             pool.map(work, list(range(len(self.rounds))))
         flat = known[0] if known else np.full(len(self.simpler.original.unary), np.nan)
         return flat, tables
