@@ -11,9 +11,12 @@ import pytest
 
 import clampz as cz
 from clampz.approximations.region_state import RegionLayout
+from clampz.mini_buckets import tables
+from clampz.mini_buckets.descent import State
 from clampz.mini_buckets.structure import Structure
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING
+from clampz.watch import Overdue, Watch
 from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
 from watches import Asked
@@ -331,3 +334,22 @@ def test_potentials_of_any_size(size):
     for limit in (9, 27, 81):
         found = cz.regions(model, limit=limit)
         assert found.lower <= cz.exact(model).upper and cz.exact(model).lower <= found.upper < np.inf
+
+
+def test_laying_out_ends_with_the_time(monkeypatch):
+    """Tables that take long are not laid out to the end of them after the run's."""
+    model = cz.generators.complete(12, weights=(-3, 3), rng=0)
+    layout = cz.regions(model, limit=2**6).state.lanes[0].layout
+    begin = np.zeros(layout.tables_below.num_shift_entries + layout.below.num_cliques)
+    over = Watch(0.0)
+    assert over.must_stop()
+    for side in (State.upper, State.lower):
+        assert len(side(layout.tables_below, model.unary.flat, begin, watch=over).theta)  # which takes no time
+    monkeypatch.setattr(tables, "SECONDS_PER_ENTRY", 1.0)  # as if it did
+    for side in (State.upper, State.lower):
+        with pytest.raises(Overdue):
+            side(layout.tables_below, model.unary.flat, begin, watch=over)
+    monkeypatch.setattr("clampz.approximations.region_state.KEPT_ENTRIES", 0)
+    with pytest.raises(Overdue):
+        RegionLayout(model, layout.limit, layout.above, layout.below).lay_out(over)
+    assert cz.regions(model, limit=2**6, time=0.0).stopped_by == "time"

@@ -261,3 +261,9 @@ def test_nothing_and_next_to_nothing():
     pairs = itertools.combinations(range(4), 2)
     single = cz.Model([[0.0]] * 4, {pair: [[1.0]] for pair in pairs})
     check(Structure.of(single, 2), single, 2)
+
+
+def test_a_model_too_large_for_the_memory_is_refused_before_its_scopes_are_laid_out(monkeypatch):
+    monkeypatch.setattr(structure_module, "_scopes", lambda _: pytest.fail("work"))
+    with pytest.raises(cz.TooWideError, match=r"need at least 0\.036 MB, and 0\.03 MB are allowed"):
+        Structure.of(cz.generators.grid(10, 10, rng=0), most_bytes=30_000)

@@ -246,3 +246,19 @@ def test_dense_models_have_smaller_cliques_where_tables_would_take_too_long(monk
     monkeypatch.setattr(proposing, "LAYING_SECONDS", 1e6)
     with pytest.raises(Overdue):
         entries(100.0)
+
+
+@pytest.mark.parametrize("error", [Overdue(), cz.TooWideError("", width=1, num_bytes=1)])
+def test_other_structures_that_do_not_fit_lose_nothing(error, monkeypatch):
+    """A bound is there to draw from: what would be better is done without."""
+    real = proposing.Structure.of
+
+    def of(*args, seed=0, **options):
+        if seed:
+            raise error
+        return real(*args, seed=seed, **options)
+
+    monkeypatch.setattr(proposing.Structure, "of", of)
+    monkeypatch.setattr(proposing, "_exact_structure", lambda *_, **__: None)
+    model = cz.generators.grid(7, 7, weights=(-2, 2), rng=0)
+    assert len(cz.sample(model, 20, limit=16, time=60.0, method="weighted")) == 20

@@ -12,10 +12,11 @@ import numpy as np
 from clampz.mini_buckets import beliefs as region_beliefs
 from clampz.mini_buckets.beliefs import Beliefs
 from clampz.mini_buckets.descent import State, optimise
-from clampz.mini_buckets.structure import Structure
+from clampz.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.mini_buckets.tables import Tables, has_zeros
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
+from clampz.watch import Watch
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,13 @@ class RegionLayout:
     def tables_below(self) -> Tables:
         assert self.below is not None
         return self.tables_above if self.below is self.above else Tables.of(self.model, self.below)
+
+    def lay_out(self, watch: Watch) -> None:
+        """The tables of both, before threads ask for them; of large ones Overdue where the watch is over first."""
+        for name, structure in zip(("tables_above", "tables_below"), self.structures, strict=False):
+            if name not in vars(self) and structure.num_entries > KEPT_ENTRIES:
+                vars(self)[name] = Tables.of(self.model, structure, watch)
+        _ = self.tables_above, self.below and self.tables_below
 
     def of_model(self, model: Model) -> "RegionLayout | None":
         """The same for a model with tables over the same variables; None if this has others, or is not whole."""

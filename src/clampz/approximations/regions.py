@@ -161,12 +161,13 @@ def _best(
 ) -> tuple[Structure, Floats]:
     """By successive halving, on the model itself; as many as there is memory and time for."""
     share = watch.share(CHOICE_SHARE)
-    taken, states = first.num_bytes(), [State.upper(Tables.of(model, first), model.unary.flat)]
+    taken, states = first.num_bytes(), [State.upper(Tables.of(model, first, watch), model.unary.flat, watch=watch)]
     while not share.must_stop() and (other := next(others, None)) is not None:
         taken += other.num_bytes()
         if taken > allowed:
             break
-        states.append(State.upper(Tables.of(model, other), model.unary.flat))
+        with suppress(Overdue):
+            states.append(State.upper(Tables.of(model, other, share), model.unary.flat, watch=share))
     num_evaluations = FIRST_EVALUATIONS
     while len(states) > 1:
         optimise_lanes(states, num_evaluations, share, pool)
@@ -248,10 +249,7 @@ def _both_ends(
     layout, num_lanes = lanes[0].layout, len(lanes)
     tell = _Telling(watch, num_lanes)
     whole = watch if layout.is_exact else watch.share(1.0 - MEAN_FIELD_SHARE)
-    # laid out before threads ask for them
-    _ = layout.tables_above
-    watch.check_overdue()
-    _ = layout.below and layout.tables_below
+    layout.lay_out(watch)
 
     def cut(structure: Structure) -> list[list[Lane]]:
         size = together if pays(structure, together) else 1
@@ -262,17 +260,20 @@ def _both_ends(
 
     def work(k: int) -> list[_End]:
         is_above, block = k < len(above), (*above, *below)[k]
+        nothing = [_End(math.inf if is_above else -math.inf)] * len(block)
         if whole.overdue():
-            return [_End(math.inf if is_above else -math.inf)] * len(block)
+            return nothing
         share = whole.share(min(1.0, pool.num_threads * len(block) / num_left[k]))
-        return _upper(block, options, share, tell) if is_above else _lower(block, options, share)
+        with suppress(Overdue):
+            return _upper(block, options, share, tell) if is_above else _lower(block, options, share)
+        return nothing
 
     ends = list(chain.from_iterable(pool.map(work, list(range(len(num_left))))))
     return list(zip(ends[:num_lanes], ends[num_lanes:] or [_End(-math.inf)] * num_lanes, strict=True))
 
 
 def _upper(lanes: list[Lane], options: RegionsOptions, watch: Watch, tell: _Telling) -> list[_End]:
-    states = [State.upper(lane.layout.tables_above, lane.unary, lane.above) for lane in lanes]
+    states = [State.upper(lane.layout.tables_above, lane.unary, lane.above, watch) for lane in lanes]
     began = watch.used
     optimise_together(states, 1, watch, tell=tell)
     for state in states:
@@ -303,11 +304,11 @@ def _upper_end(state: State, options: RegionsOptions, watch: Watch, tell: _Telli
 
 def _lower(lanes: list[Lane], options: RegionsOptions, watch: Watch) -> list[_End]:
     tables = lanes[0].layout.tables_below
-    new = {k: State.upper(tables, lane.unary) for k, lane in enumerate(lanes) if lane.below is None}
+    new = {k: State.upper(tables, lane.unary, watch=watch) for k, lane in enumerate(lanes) if lane.below is None}
     if not lanes[0].layout.is_exact:
         optimise_together(list(new.values()), options.max_iter, watch.share(BEGINNING_SHARE), tol=options.tol)
     starts = [new[k].x if lane.below is None else lane.below for k, lane in enumerate(lanes)]
-    states = [State.lower(tables, lane.unary, x, lane.main) for lane, x in zip(lanes, starts, strict=True)]
+    states = [State.lower(tables, lane.unary, x, lane.main, watch) for lane, x in zip(lanes, starts, strict=True)]
     optimise_together(states, options.max_iter, watch, tol=options.tol)
     return [_End(state.bound, x=state.x, main=state.main) for state in states]
 

@@ -38,7 +38,7 @@ class Origin(NamedTuple):
             tables = self.regions.tables_above(bounding)
             if tables.structure.num_entries > most_entries:
                 return None
-            state = State.upper(tables, unary, self.x)
+            state = State.upper(tables, unary, self.x, bounding)
             optimise(state, self.num_evaluations, bounding)
             found = Proposal.of(state, unary, watch)
         except (Overdue, TooWideError):

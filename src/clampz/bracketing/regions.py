@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -174,16 +175,17 @@ class Regions:
         below = dict.fromkeys(range(len(lanes)), -math.inf)
         states = dict(enumerate(state for _, state in above))
         if ends != "upper" and possible:
-            found = self._lower([lanes[k] for k in possible], [states[k] for k in possible], num_evaluations, watch)
-            for k, (lower, state) in zip(possible, found, strict=True):
-                below[k], states[k] = lower, state
+            with suppress(Overdue) if ends == "both" else nullcontext():  # an upper bound alone is better than none
+                found = self._lower([lanes[k] for k in possible], [states[k] for k in possible], num_evaluations, watch)
+                for k, (lower, state) in zip(possible, found, strict=True):
+                    below[k], states[k] = lower, state
         return [LeafBound(below[k], upper, states[k]) for k, (upper, _) in enumerate(above)]
 
     def _upper(
         self, lanes: list[Floats], start: LeafState, num_evaluations: int, watch: Watch, *, beliefs: bool
     ) -> list[tuple[float, LeafState]]:
         tables = self.tables_above(watch)
-        states = [State.upper(tables, unary, _fitting(start.above, tables)) for unary in lanes]
+        states = [State.upper(tables, unary, _fitting(start.above, tables), watch) for unary in lanes]
         optimise_together(states, num_evaluations, watch)
         return [(found.bound, _got_to(found, start, watch, beliefs=beliefs)) for found in states]
 
@@ -197,12 +199,14 @@ class Regions:
         tables = self.tables_below(watch)
         x, begin = _fitting(starts[0].below, tables), tables.structure.bucket_start
         if x is None or len(self.main) != len(begin) - 1 or not _within(self.main, begin):
-            above = [State.upper(tables, unary) for unary in lanes]
+            above = [State.upper(tables, unary, watch=watch) for unary in lanes]
             optimise_together(above, num_evaluations, watch)
-            states = [State.lower(tables, unary, state.x) for unary, state in zip(lanes, above, strict=True)]
+            states = [
+                State.lower(tables, unary, state.x, watch=watch) for unary, state in zip(lanes, above, strict=True)
+            ]
             self.main = states[-1].main
         else:
-            states = [State.lower(tables, unary, x, self.main) for unary in lanes]
+            states = [State.lower(tables, unary, x, self.main, watch) for unary in lanes]
         optimise_together(states, num_evaluations, watch)
         return [
             (found.bound, start if found.gradient is None else replace(start, below=found.x))

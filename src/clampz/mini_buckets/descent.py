@@ -83,16 +83,18 @@ class State:
         return cls(tables, "upper", theta, size, begin, main, matching, math.inf)
 
     @classmethod
-    def lower(cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None) -> "State":
+    def lower(
+        cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, watch: Watch = UNLIMITED
+    ) -> "State":
         """A lower bound, from the shifts and weights of another one with these main cliques; or of an upper one, whose
-        heaviest cliques stay positive."""
+        heaviest cliques stay positive.  Overdue where the watch is over before it is laid out."""
         begin, is_new = x.copy(), main is None
         if main is None:
             v, first = begin[tables.num_shift_entries :], tables.layout.bucket_start
             bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
             main = np.lexsort((-v, bucket))[first[:-1]]  # the first of a bucket is its heaviest
             v[:] = FIRST_V
-        theta, size = tables.lane(unary, main)
+        theta, size = tables.lane(unary, main, watch)
         matching = MATCHED if is_new and not _has_zeros(theta) else AS_THEY_ARE
         return cls(tables, "lower", theta, size, begin, main, matching, -math.inf)
 

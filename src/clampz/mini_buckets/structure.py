@@ -147,6 +147,8 @@ class Structure:
         check_option(inside, "last", f"variables from 0 to {n - 1}", last)
         late[list(last)] = 1.0
         chance = noise * np.random.default_rng(seed).random(n) if noise else np.zeros(n)
+        num_places = 2 * model.num_edges + len(model.factors.variables)
+        _check_bytes(kernels.PER_PLACE * num_places + kernels.PER_VARIABLE * n, allowed, limit, "at least ")
         start, variables = _scopes(model)
         states = model.num_states.astype(np.float64)
         expected = SECONDS_PER_FUNCTION * (n + len(start)) + SECONDS_PER_LOOK * min(len(variables) ** 2, 2**30)

@@ -18,8 +18,9 @@ from clampz.watch import UNLIMITED, Overdue, Watch, run_on
 BLOCK = 256
 # Entries that are copied between two looks at the clock.
 PIECE = 2**20
-# Seconds that adding a table of the model's takes, or a link; more where tables are large.
-SECONDS_PER_TABLE = 1e-7
+# Seconds that adding a table of the model's takes, or a link; and an entry of the cliques' tables, in memory that is
+# touched for the first time.
+SECONDS_PER_TABLE, SECONDS_PER_ENTRY = 1e-7, 1e-9
 # Roundings of a clique's table beside one for each table that is added up in it.
 MORE_ROUNDINGS = 8.0
 
@@ -90,7 +91,7 @@ class Tables:
         """Tables of the model to those of the cliques."""
         done = run_on(
             watch,
-            SECONDS_PER_TABLE * len(clique),
+            SECONDS_PER_TABLE * len(clique) + SECONDS_PER_ENTRY * len(theta),
             mini_buckets_setup.add_tables,
             clique,
             _closed(scope_start),

@@ -177,11 +177,14 @@ def _optimised(
     possible, building = int(worth / evaluation), building_seconds(model) / evaluation
     states, taken = [first], structure.num_bytes()
     while len(states) < NUM_STRUCTURES and (len(states) + 1) * (FIRST_EVALUATIONS + building) < possible / 2:
-        other = Structure.of(model, limit, seed=len(states), most_bytes=allowed, watch=watch)
-        taken += other.num_bytes()
-        if taken > allowed:
+        try:
+            other = Structure.of(model, limit, seed=len(states), most_bytes=allowed, watch=watch)
+            taken += other.num_bytes()
+            if taken > allowed:
+                break
+            states.append(State.upper(Tables.of(model, other, watch), model.unary.flat, watch=watch))
+        except (Overdue, TooWideError):  # those that there are will do
             break
-        states.append(State.upper(Tables.of(model, other), model.unary.flat))
     spent = len(states) * FIRST_EVALUATIONS if len(states) > 1 else 0
     if spent:
         optimise_lanes(states, FIRST_EVALUATIONS, watch, workers)
