@@ -242,3 +242,19 @@ def test_wrong_starts_and_options_are_refused():
     for changes in ({"num_starts": -1}, {"num_starts": 1.5}):
         with pytest.raises(cz.OptionError, match="num_starts"):
             cz.mean_field(model, **changes)
+
+
+def test_factors_without_hard_zeros_need_no_equivalent(monkeypatch):
+    """It is many times as large as the model, and says nothing more."""
+    rng = np.random.default_rng(0)
+    model = cz.Model.from_factors(
+        [2] * 6, [((0, 1, 2), rng.normal(size=(2,) * 3)), ((2, 3, 4, 5), np.eye(4).reshape((2,) * 4))]
+    )
+    lanes = cz.Batch.from_evidence(model, [{}, {0: 1}, {3: 0, 5: 1}])
+    monkeypatch.setattr("clampz.model.equivalent.Equivalent.of", lambda *_: pytest.fail("work"))
+    found = cz.mean_field(lanes)
+    monkeypatch.undo()
+    truth = cz.exact(lanes).log_z
+    assert (found.lower <= truth).all() and (truth - found.lower < 0.5).all()
+    impossible = cz.mean_field(cz.Batch(model, np.where(np.arange(12)[:, None] < 2, -np.inf, 0.0)))
+    assert impossible.upper[0] == -np.inf

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.approximations import edge_weights, iteration
+from clampz.approximations import edge_weights, iteration, layouts
 from clampz.approximations.edge_weights import forest_excess, sampled_weights, uniform_weights
 from clampz.approximations.layouts import TableLayout
 from clampz.approximations.messages import BinaryLanes
@@ -251,3 +251,22 @@ def test_ctrl_c_at_any_moment_returns_what_there_is(method):
             found = cz.methods()[method](fresh, tol=0.0, max_iter=10**9)
         thread.join()
         assert found.stopped_by == "interrupt" and not found.converged
+
+
+def test_tables_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
+    model = cz.generators.grid(4, 4, labels=3, potentials="table", rng=0)
+    batch, whole = cz.Batch.of(model), TableLayout.from_batch(cz.Batch.of(model)).table
+    monkeypatch.setattr(layouts, "PIECE", 40)
+    assert np.array_equal(TableLayout.from_batch(batch).table, whole)
+    real, pieces, watch = layouts.fill_tables, [], Watch()
+
+    def fill(*args):
+        pieces.append(real(*args))
+        if len(pieces) == 2:
+            watch.stop("interrupt")
+            watch._over = -1.0  # long ago
+
+    monkeypatch.setattr(layouts, "fill_tables", fill)
+    with pytest.raises(Overdue):
+        TableLayout.from_batch(batch, watch)
+    assert len(pieces) == 2

@@ -109,7 +109,8 @@ def _resistances(which: Integers, i: Integers, j: Integers, count: int, size: in
     diagonal = np.arange(size)
     laplacian[:, diagonal, diagonal] = -laplacian.sum(axis=2)
     # The Laplacian is singular in the constant vector only: adding it leaves resistances as they are.
-    inverse = np.linalg.inv(laplacian + 1 / size)
+    laplacian += 1 / size
+    inverse = np.linalg.inv(laplacian)
     own = inverse[:, diagonal, diagonal]
     rho = np.clip(own[which, i] + own[which, j] - 2 * inverse[which, i, j], 0.0, 1.0)
     # Foster: the resistances of a graph add up to its variables less one.  What is missing from that measures the error

@@ -21,9 +21,17 @@ from clampz.model.tables import lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
 from clampz.watch import UNLIMITED, Watch
+from clampz.workers import cut
 
 # Seconds, at least, that it takes to write an entry of a table to where a message finds it.
 SECONDS_PER_ENTRY = 1e-8
+# Entries that are written between two looks at the clock.
+PIECE = 2**22
+
+
+def has_hard_zeros(table: Floats) -> bool:
+    """(By the smallest entry: tables may be too large for one more array of truth values.)"""
+    return bool(table.min(initial=0.0) == -np.inf)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -193,15 +201,19 @@ class TableLayout(BatchLayout):
         rows = ranges(model.unary.start[:-1][topology.variable_of], num_states)
         watch.check_overdue(SECONDS_PER_ENTRY * int(graph.table_start[-1]))
         table = np.empty(graph.table_start[-1])
-        fill_tables(model.pairwise.flat, model.pairwise.start, graph, table)
+        for first, last in cut(0, model.num_edges, 1 + len(table) // PIECE):
+            watch.check_overdue()
+            some = graph._replace(message_of_edge=graph.message_of_edge[first:last])
+            fill_tables(model.pairwise.flat, model.pairwise.start[first:last], some, table)
         theta = batch.unary[rows]
         possible = theta > -np.inf
         watch.check_overdue()
-        hard, forwards = bool(np.isinf(table).any()), True
+        hard, forwards = has_hard_zeros(table), True
         while hard and remove_unsupported(possible, graph, table, forwards):
             watch.check_overdue()
             forwards = not forwards  # what follows from what along a path takes two passes, whichever way it runs
         empty = (states_left(possible, graph.state_start) == 0).any(axis=0)
+        watch.check_overdue()
         return cls(
             model=model,
             graph=graph,
@@ -230,23 +242,27 @@ class FactorLayout(BatchLayout):
     Attributes
     ----------
     pairwise
-        The equivalent, of all lanes that there were.
+        The equivalent, of all lanes that there were; None without hard zeros, from which alone more states follow that
+        cannot be: it is many times as large as the model.
     graph, table
         Edges and larger factors alike, as `_kernels.mean_field_factors` has them.
     theta
         (S, B) log unary potentials in variable order; -inf where the state is ruled out.
     """
 
-    pairwise: TableLayout
+    pairwise: TableLayout | None
     graph: FactorGraph
     table: Floats
 
     @classmethod
     def from_batch(cls, batch: Batch, watch: Watch = UNLIMITED) -> Self:
         model, larger = batch.model, batch.model.factors
-        equivalent = Equivalent.of(model, watch).batch(batch)
         watch.check_overdue()
-        pairwise = TableLayout.from_batch(equivalent, watch)
+        pairwise, theta, table = None, batch.unary, np.concatenate([model.pairwise.flat, larger.flat])
+        constant = np.where((batch.num_possible == 0).any(axis=0), -np.inf, model.constant)
+        if has_hard_zeros(table):
+            pairwise = TableLayout.from_batch(Equivalent.of(model, watch).batch(batch), watch)
+            theta, constant = pairwise.in_variable_order(pairwise.theta)[: len(theta)], pairwise.constant
         watch.check_overdue()
         m = model.num_edges
         variables = np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int64)
@@ -262,9 +278,7 @@ class FactorLayout(BatchLayout):
             factor=factor[order],
             place=(np.arange(len(variables)) - scope_start[factor])[order],
         )
-        theta = pairwise.in_variable_order(pairwise.theta)[: len(batch.unary)]
-        table = np.concatenate([model.pairwise.flat, larger.flat])
-        return cls(pairwise=pairwise, graph=graph, table=table, theta=theta, constant=pairwise.constant)
+        return cls(pairwise=pairwise, graph=graph, table=table, theta=theta, constant=constant)
 
     @property
     def rows(self) -> Integers:

@@ -23,7 +23,7 @@ from clampz.approximations.iteration import (
     iterate,
     solve_in_blocks,
 )
-from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, layout_of
+from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, has_hard_zeros, layout_of
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import FactorRows
@@ -296,8 +296,8 @@ def _starts(
     if start is not None:
         given = start_marginals(batch, start)
         starts.append(lambda: _as_point(layout, given))
-    if not isinstance(layout, BinaryLayout) and np.isinf(layout.table).any():
-        tables = layout.pairwise if isinstance(layout, FactorLayout) else layout
+    tables = layout.pairwise if isinstance(layout, FactorLayout) else layout
+    if isinstance(tables, TableLayout) and has_hard_zeros(tables.table):
         starts.append(lambda: _as_point(layout, _feasible_starts(tables, watch)[: len(batch.unary)]))
     rng = np.random.default_rng(options.seed)
     begin, sizes = batch.model.unary.start[:-1], batch.model.num_states
