@@ -12,6 +12,7 @@ import pytest
 import clampz as cz
 from clampz.maximising import call, parts, searching
 from clampz.simplifying.simplified import unchanged
+from clampz.watch import Watch
 from mini_buckets.random_factors import random_factors
 from watches import Asked
 
@@ -319,3 +320,23 @@ def test_all_of_the_best_have_names():
     found = cz.mode(model, num_best=2)
     assert found.configurations == [{"a": "yes", "b": "off"}, {"a": "yes", "b": "on"}]
     assert found.configurations[0] == found.configuration
+
+
+def test_components_are_not_taken_apart_where_time_or_memory_are_over(monkeypatch, small_tables):
+    model = cz.Model.from_binary(np.ones(40), np.full(20, -1.0), np.arange(40).reshape(20, 2))
+    monkeypatch.setattr(parts.Part, "try_exactly", lambda *_: None)
+    monkeypatch.setattr(call, "simplify", lambda model, **_: unchanged(model, "max"))
+    real, made = call.component, []
+
+    def component(whole, variables):
+        made.append(variables)
+        monkeypatch.setattr(Watch, "must_stop", lambda _: True)
+        return real(whole, variables)
+
+    monkeypatch.setattr(call, "component", component)
+    best = cz.mode(model, time=20.0)
+    assert len(made) == 1 and best.score <= best.upper
+    monkeypatch.undo()
+    monkeypatch.setattr(call, "BYTES_PER_ENTRY", 1e15)
+    monkeypatch.setattr(call, "component", lambda *_: pytest.fail("work"))
+    assert cz.mode(model, time=20.0).is_optimal

@@ -44,6 +44,8 @@ FIRST_KICKS, MOST_FIRST_KICKS = 4, 2_000
 
 # Bytes that scores take for each table of a model, and that nobody counts.
 BYTES_PER_TABLE, SPARE_BYTES = 64, 50_000_000
+# Bytes for each table entry of components, which are models of their own.
+BYTES_PER_ENTRY = 12
 # Seconds between two words to the callback.
 BETWEEN_WORDS = 0.1
 
@@ -243,7 +245,11 @@ class Ascent:
         return simplify(self.model, operation="max", memory=int(self.limits.num_bytes), watch=share)
 
     def _split(self, whole: Part) -> None:
-        """Components one by one; what was found of the whole is found of each."""
+        """Components one by one, if there are time and memory for that; what was found of the whole is found of
+        each."""
+        model = whole.model
+        if BYTES_PER_ENTRY * (len(model.pairwise.flat) + len(model.factors.flat)) > self.limits.num_bytes:
+            return
         labels = component_labels(whole.model)
         num_labels = int(labels.max(initial=-1)) + 1
         if num_labels < 2:
@@ -256,6 +262,8 @@ class Ascent:
         n = whole.model.num_variables
         parts = []
         for variables in members:
+            if self.watch.must_stop():
+                return
             limits = self.limits._replace(num_bytes=self.limits.num_bytes * len(variables) / n)
             part = Part.of(component(whole.model, variables), variables, limits)
             if whole.found:
