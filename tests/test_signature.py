@@ -4,9 +4,11 @@ import inspect
 import pydoc
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 import clampz as cz
+from clampz.signature import PER_ENTRY, bytes_of_lanes, lanes_that_fit
 
 METHODS = cz.methods()
 
@@ -48,3 +50,26 @@ def test_edge_weights_are_no_option():
     weights = cz.signature.ForestWeights(cz.trw(model).state.rho)
     with pytest.raises(cz.OptionError, match="edge_weights"):
         cz.trw(model, edge_weights=weights)
+
+
+def test_as_many_lanes_fit_as_are_charged_for():
+    rng = np.random.default_rng(0)
+    larger = cz.Model.from_factors([2, 3, 2, 2], [((0, 1, 2), rng.normal(size=(2, 3, 2))), ((2, 3), np.eye(2))])
+    for model in (cz.generators.grid(5, 5, rng=0), cz.generators.grid(5, 5, labels=3, rng=0), larger):
+        for room in (10**5, 10**6, 10**7):
+            count = lanes_that_fit(model, room)
+            assert bytes_of_lanes(model, count) <= room < bytes_of_lanes(model, count + 1)
+            assert cz.bethe.fits(model, room, count) and not cz.bethe.fits(model, room, count + 1)
+        assert lanes_that_fit(model, 0) == 0
+
+
+def test_tables_are_charged_for_once_and_factors_as_they_are_unless_they_have_zeros():
+    labels = cz.generators.grid(5, 5, labels=9, rng=0)
+    assert bytes_of_lanes(labels, 2) < 2 * bytes_of_lanes(labels)
+    assert bytes_of_lanes(labels) > 8 * PER_ENTRY * len(labels.pairwise.flat)
+    soft = np.random.default_rng(0).normal(size=(2,) * 6)
+    hard = np.where(np.arange(64).reshape(soft.shape) == 5, -np.inf, soft)
+    one, other = (cz.Model.from_factors([2] * 6, [(tuple(range(6)), table)]) for table in (soft, hard))
+    assert bytes_of_lanes(one) == bytes_of_lanes(other)
+    soft_alone, hard_alone = bytes_of_lanes(one, as_factors=True), bytes_of_lanes(other, as_factors=True)
+    assert 5 * soft_alone < hard_alone < bytes_of_lanes(one)

@@ -2,6 +2,7 @@
 
 A run ends because it is done ("tol"), or at an iteration limit ("max_iter"), a time limit ("time"), on Ctrl-C
 ("interrupt") or because the progress callback raised StopIteration ("callback").  In every case it returns what it has.
+A method that was left out because there was not memory enough for it ended before it began ("memory").
 Compiling kernels takes no time on its clock.
 """
 
@@ -33,7 +34,7 @@ GRACE = 0.1
 # A flag that nobody raises.
 NEVER: Flag = np.zeros(1, dtype=np.uint8)
 
-StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback"]
+StoppedBy = Literal["tol", "max_iter", "time", "interrupt", "callback", "memory"]
 
 
 class Overdue(Exception):  # noqa: N818 (no error, and seen by nobody outside)

@@ -1,14 +1,15 @@
 """Work on leaves: what is asked for and what comes back."""
 
+import math
 import pickle
 
 import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.leaves import LeafWork, by_fields, solve_leaves
-from clampz.bracketing.regions import Regions, Shape
-from clampz.watch import Watch
+from clampz.bracketing.leaves import LeafWork, by_both, by_fields, by_trees, solve_leaves
+from clampz.bracketing.regions import LeafState, Regions, Shape
+from clampz.watch import Overdue, Watch
 from random_models import frustrated, random_of_any_kind
 
 
@@ -78,3 +79,27 @@ def test_fields_of_balanced_models_gain_by_bethe_and_are_lower_bounds(seed):
 def test_fields_of_mixed_models_are_those_of_mean_field():
     model = frustrated(2)
     assert by_fields(model, None, cz.BoundOptions(), 30.0)[0] == cz.mean_field(model, seed=0).lower
+
+
+def test_one_after_the_other_is_as_good_as_both_at_once():
+    model = cz.generators.grid(6, 6, weights=(-2, 2), rng=0)
+    options = cz.BoundOptions()
+    lower, upper = by_both(model, None, options, 20.0)
+    assert lower <= cz.exact(model).log_z <= upper
+    assert lower == pytest.approx(by_fields(model, None, options, 20.0)[0], abs=1e-6)
+    assert upper == pytest.approx(by_trees(model, options, 20.0)[1], abs=1e-6)
+    assert by_both(model, None, options, 0.0, Watch(0.0))[1] == math.inf
+
+
+def test_an_upper_bound_is_kept_where_time_is_over_before_the_lower_one(monkeypatch):
+    model = frustrated(6, 12)
+
+    def overdue(*_):
+        raise Overdue
+
+    monkeypatch.setattr(Regions, "_lower", overdue)
+    regions = regions_of(model, 16)
+    found = regions.bounds(model.unary.flat, LeafState.even(model), 5)
+    assert found.lower == -math.inf and cz.exact(model).log_z <= found.upper < math.inf
+    with pytest.raises(Overdue):
+        regions.bounds(model.unary.flat, LeafState.even(model), 5, "lower")

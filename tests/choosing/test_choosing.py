@@ -505,3 +505,28 @@ def test_a_count_that_is_not_proven_is_the_estimate(counts):
     found = solve(model, time=1, memory="1MB")
     assert (found.log_z, found.kind) == (20.0, "counted")
     assert found.lower <= 20.0 <= found.upper and found.marginals_by != "exact"
+
+
+def test_methods_that_do_not_fit_into_the_memory_are_left_out(monkeypatch):
+    """Mean field takes larger factors as they are, which Bethe and TRW do not."""
+    rng = np.random.default_rng(0)
+    scopes = (sorted(rng.choice(900, size=7, replace=False).tolist()) for _ in range(900))
+    model = cz.Model.from_factors([2] * 900, [(tuple(scope), rng.normal(size=(2,) * 7)) for scope in scopes])
+    monkeypatch.setattr("clampz.model.equivalent.Equivalent.of", lambda *_: pytest.fail("work"))
+    found = solve(model, time=1.0, memory="15MB")
+    assert found.method == "mean_field" and "there was not memory enough for Bethe" in found.reason
+    assert -math.inf < found.lower < found.upper < math.inf
+    assert solve(model, method="mf", time=1.0, memory="15MB").lower > -math.inf
+    with pytest.raises(cz.OptionError, match="memory: expected at least"):
+        solve(model, method="bethe", time=1.0, memory="15MB")
+    with pytest.raises(cz.OptionError, match="branches, which need about"):
+        solve(model, k=2, time=1.0, memory="15MB")
+
+
+def test_where_no_method_fits_the_ends_at_sight_are_the_answer():
+    model = generators.grid(170, 170, rng=0)
+    found = solve(model, time=1.0, memory="20MB")
+    assert "the lower bound is also the estimate, as there was not memory enough for Bethe" in found.reason
+    assert -math.inf < found.lower == found.log_z < found.upper < math.inf and found.bound == "lower"
+    with pytest.raises(cz.OptionError, match=r"memory: expected at least 11,560,000 bytes .* found 1,000,000"):
+        solve(model, time=1.0, memory="1MB")

@@ -33,3 +33,10 @@ def test_clamps_fit_in_memory(monkeypatch):
     found = cz.bethe(MODEL)
     monkeypatch.setattr("clampz.clamping.branches.memory_allowed", lambda limit: 0)
     assert affordable(found, 1e3) == 0
+
+
+def test_what_a_sweep_takes_is_not_asked_where_no_clamp_fits(monkeypatch):
+    """With larger factors it is asked of an equivalent that is many times as large as the model."""
+    found = cz.mean_field(MODEL)
+    monkeypatch.setattr("clampz.clamping.cost.seconds_per_sweep", lambda _: pytest.fail("work"))
+    assert affordable(found, 1e3, memory=100) == affordable(found, 1e3, "1KB", tries=8) == 0

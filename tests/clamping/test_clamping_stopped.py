@@ -15,7 +15,7 @@ from clampz._kernels import cycles
 from clampz.clamping import call, growth
 from clampz.clamping.selectors import scores_of_all
 from clampz.model.equivalent import Equivalent
-from clampz.signature import bytes_per_lane
+from clampz.signature import PER_MESSAGE, PER_STATE, bytes_of_lanes
 from clampz.watch import Overdue, Watch
 from watches import Asked
 
@@ -103,11 +103,14 @@ def test_memory_is_checked_before_any_work(monkeypatch):
             cz.clamp(model, k=8, select="Mpower")
 
 
-def test_a_lane_of_factors_is_charged_as_its_equivalent():
+def test_a_lane_of_factors_is_charged_as_its_equivalent_but_for_starts():
     model = cz.Model.from_factors(
         [2, 3, 2, 2], [((0, 1, 2), np.random.default_rng(0).normal(size=(2, 3, 2))), ((2, 3), np.ones((2, 2)))]
     )
-    assert bytes_per_lane(model) == bytes_per_lane(Equivalent.of(model).model)
+    states = Equivalent.of(model).model.num_states[model.num_variables :].sum()
+    starts = 8 * (PER_STATE - PER_MESSAGE) * states
+    assert bytes_of_lanes(model) == bytes_of_lanes(Equivalent.of(model).model) - starts
+    assert cz.mean_field.fits(model, bytes_of_lanes(model) / 3)  # which takes factors as they are
 
 
 def test_scores_hear_the_watch():

@@ -203,7 +203,7 @@ def test_ctrl_c_gives_the_bracket_the_checkpoint_and_the_plot(folder, capsys):
 def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_the_bracket_before(folder, capsys, monkeypatch):
     def endless(search: Search, crew: Any, watch: Any) -> Any:
         search.watch = watch
-        search._quick_bounds(1.0)
+        search._quick_bounds(1.0, None)
         yield search._bracket("left")
         time.sleep(3)
         yield search._bracket("exact")

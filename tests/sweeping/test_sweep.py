@@ -125,7 +125,7 @@ def test_models_too_large_for_regions_have_the_bound_of_trees(monkeypatch):
 def test_where_memory_is_too_short_for_methods_there_are_ends_alone(monkeypatch):
     model = torus(6, 6, 0.44)
     monkeypatch.setattr(call, "EXACT_SHARE", 0.0)
-    monkeypatch.setattr(call, "bytes_per_lane", lambda _: math.inf)
+    monkeypatch.setattr(call.bethe, "fits", lambda *_: False)
     for least in (call.LEAST_LIMIT, 2**20):
         monkeypatch.setattr(call, "LEAST_LIMIT", least)
         found = cz.sweep(model, [0.3], time=5.0)
@@ -256,3 +256,14 @@ def test_what_there_is_no_time_to_begin_is_not_begun(monkeypatch):
     found = cz.sweep(cz.generators.grid(3, 3, rng=0), [0.5, 1.0], time=5.0)
     assert np.isnan(found.log_z).all()
     assert (found.lower == -np.inf).all() and (found.upper == np.inf).all()
+
+
+def test_ctrl_c_is_heard_from_the_first_line_on(monkeypatch):
+    real = call.given
+
+    def pressed(*args):
+        signal.raise_signal(signal.SIGINT)
+        return real(*args)
+
+    monkeypatch.setattr(call, "given", pressed)
+    assert cz.sweep(cz.generators.grid(3, 3, rng=0), [0.5, 1.0]).stopped_by == "interrupt"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from clampz.asking.sides import AskedStop, Interval, Side, close_both, telling
+from clampz.bracketing.frontier import check_room
 from clampz.bracketing.options import BoundOptions
 from clampz.errors import EvidenceError
 from clampz.generators import Seed, with_rng
@@ -160,6 +161,7 @@ def probability(
     watch = Watch(options.time)
     with heard(progress, "asking") as listener, watch.interruptible():
         base = given(model, evidence)
+        check_room(base, options.num_bytes)
         states = as_event(base, event)
         inside, other, is_outside = _both(base, states)
         shared = _with_unary(base, base.unary.flat)

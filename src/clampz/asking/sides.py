@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from clampz.bracketing.bracket import NEAR
+from clampz.bracketing.frontier import check_room
 from clampz.bracketing.marginals import bound_lanes
 from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.search import Search
@@ -150,6 +151,8 @@ def close_both(
 
     `base` is the model that both are, but for states ruled out, if there is one; `tell` is called as they close.
     """
+    for side in sides:
+        check_room(side.model, options.num_bytes)
     reason: AskedStop = "time"
     if not _sum_both(sides, options, watch) and not enough():
         with Crew(None, options.num_threads) as crew:

@@ -18,7 +18,7 @@ from clampz.counting import Counted, worth_counting
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import Floats
-from clampz.signature import bytes_per_lane, is_small
+from clampz.signature import is_small
 from clampz.summing.whole import WholeSum, count_on, plan_whole
 from clampz.watch import Watch
 from clampz.workers import Crew, Job, finished
@@ -40,6 +40,7 @@ MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.
 BETHE_SELECT = "maxW+TRE"
 # Seconds for each edge that it takes to begin, about: where there are no more, Bethe is not asked.
 BETHE_SECONDS_PER_EDGE = 2e-6
+NO_MEMORY_FOR_BETHE = "There was not memory enough for Bethe."
 # Seconds after which a limit is noticed while workers are busy.
 PATIENCE = 0.05
 
@@ -58,12 +59,6 @@ def bethe_leads(model: Model) -> bool:
     """Whether Bethe's lower bound is better than that of regions: where it is one, and edges are so many that regions
     are small."""
     return model.is_balanced and model.num_edges > MANY_EDGES
-
-
-def takes_methods(model: Model, options: BoundOptions) -> bool:
-    """Whether there is memory for mean field, Bethe and TRW: on larger factors they work on an equivalent several
-    times as large, which regions do without."""
-    return not model.factors or bytes_per_lane(model) <= options.num_bytes
 
 
 def begin_plan(
@@ -106,10 +101,12 @@ def wait_for(job: Job[Any], waiting: Watch) -> None:
         finished([job], min(PATIENCE, waiting.left()))
 
 
-def quick_bounds(model: Model, options: BoundOptions, watch: Watch, most: float) -> QuickBounds | None:
+def quick_bounds(
+    model: Model, options: BoundOptions, watch: Watch, most: float, num_bytes: float
+) -> QuickBounds | None:
     """Mean field and TRW, for a moment each, so many seconds at most; None where there is no time even for their first
-    sweeps, or no memory."""
-    if not takes_methods(model, options) or (watch.must_stop() and not is_small(model)):
+    sweeps, or no memory.  (On larger factors TRW works on an equivalent many times as large.)"""
+    if not mean_field.fits(model, num_bytes) or (watch.must_stop() and not is_small(model)):
         return None
     batch = Batch.of(model)
     share = QUICK_SHARE if is_small(model) else LARGE_SHARE
@@ -119,7 +116,7 @@ def quick_bounds(model: Model, options: BoundOptions, watch: Watch, most: float)
         return {"max_iter": options.max_iter, "threads": options.threads, "time": seconds, **more}
 
     fields = mean_field.solve(batch, mean_field.options(None, limits(seed=options.seed)), within=watch)
-    if watch.must_stop() and not is_small(model):
+    if not trw.fits(model, num_bytes) or (watch.must_stop() and not is_small(model)):
         marginals = fields.marginals_flat[:, 0]
         return QuickBounds(float(fields.lower[0]), math.inf, marginals, marginals, bool(fields.converged[0]))
     trees = trw.solve(batch, trw.options(None, limits()), within=watch)
@@ -127,23 +124,22 @@ def quick_bounds(model: Model, options: BoundOptions, watch: Watch, most: float)
     return QuickBounds(*ends, fields.marginals_flat[:, 0], trees.marginals_flat[:, 0], bool(fields.converged[0]))
 
 
-def bethe_guess(model: Model, options: BoundOptions, watch: Watch, most: float = math.inf) -> tuple[Guess, float]:
+def bethe_guess(
+    model: Model, options: BoundOptions, watch: Watch, most: float, num_bytes: float
+) -> tuple[Guess, float]:
     """Bethe's value with a few variables clamped, if it settles in a small share of the time and in so many seconds at
-    most; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
+    most, and there is memory for it; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
     seconds = min(BETHE_SECONDS, watch.left(BETHE_SHARE), most)
-    no_memory = Guess(None, "There was not memory enough for Bethe."), -math.inf
     if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges:
         return Guess(None, "There was no time for Bethe."), -math.inf
-    if not takes_methods(model, options):
-        return no_memory
     largest = np.sort(model.num_states)[::-1][:MOST_BETHE_CLAMPS].astype(np.float64)
     wanted = int(np.count_nonzero(np.cumprod(largest) <= MOST_BETHE_BRANCHES))
-    num_clamps = clamps_that_fit(model, wanted, limit=options.num_bytes)
+    num_clamps = clamps_that_fit(model, wanted, limit=int(num_bytes))
     if num_clamps < 0:
-        return no_memory
+        return Guess(None, NO_MEMORY_FOR_BETHE), -math.inf
     limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": options.threads}
     first = bethe.solve(Batch.of(model), bethe.options(None, limits), within=watch)[0]
-    found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=watch, **limits)
+    found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=watch, memory=int(num_bytes), **limits)
     settled = [step.log_z for step in found.steps if step.converged]
     guess = Guess(settled[-1]) if settled else Guess(None, "Bethe did not settle in its share of the time.")
     return guess, found.lower if found.bound == "lower" else -math.inf

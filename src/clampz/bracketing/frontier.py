@@ -14,6 +14,7 @@ from clampz.bracketing.ladder import Try
 from clampz.bracketing.leaves import LeafWork, Solved
 from clampz.bracketing.options import TREE_MEMORY, BoundOptions
 from clampz.bracketing.tree import Node, Submodel
+from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.fixing import adding_error, components, num_components, too_large, without_fixed
 from clampz.numerics import EPS
@@ -26,8 +27,8 @@ MANY_VARIABLES = 10_000
 # Components of at most so many joint states (as a power of two) are summed together; a model that falls into many is
 # split into so many at a time.
 SMALL_COMPONENT, MOST_COMPONENTS = 16.0, 8
-# Bytes of a node.
-NODE_BYTES = 1200
+# Bytes of a node, and for each table entry of a model that is cut out.
+NODE_BYTES, BYTES_PER_ENTRY = 1200, 20
 
 
 class Refine(NamedTuple):
@@ -71,6 +72,7 @@ class Frontier:
         self.promised = 0  # leaves more that work under way will make
         self.pruned = False
         self._num_states, self._state_bytes = 0, 1  # that leaves keep, about, and the largest of them
+        self._submodel_bytes = 0  # of all that was cut out
         self._heap: list[tuple[float, int, Node]] = []
         self._counter = 0
 
@@ -81,6 +83,8 @@ class Frontier:
         self.num_leaves = sum(not node.children for node in nodes) - constants
         sizes = [node.state.num_bytes for node in nodes if node.state is not None]
         self._num_states, self._state_bytes = len(sizes), max(sizes, default=1)
+        cut_out = {id(node.submodel): node.submodel.model for node in nodes if node.submodel is not nodes[0].submodel}
+        self._submodel_bytes = BYTES_PER_ENTRY * sum(map(num_entries, cut_out.values()))
         for node in nodes:
             self.push(node)
 
@@ -153,7 +157,8 @@ class Frontier:
         is."""
         whole = child.submodel.model
         far = len(child.clamps) >= CLAMPS_BEFORE_CUT
-        if (not far and (len(child.clamps) % 2 or whole.num_variables > MANY_VARIABLES)) or too_large(whole):
+        not_yet = not far and (len(child.clamps) % 2 or whole.num_variables > MANY_VARIABLES)
+        if not_yet or too_large(whole) or not self._has_room(whole):
             self.push(child)
             return
         model, error = self._cut_out(child)
@@ -183,9 +188,13 @@ class Frontier:
         return without_fixed(whole, unary), adding_error(whole, unary)
 
     def may_split(self, model: Model) -> bool:
-        """Whether the components of a model are not too many leaves."""
+        """Whether the components of a model are not too many leaves, and there is memory for them."""
         more = min(num_components(model), MOST_COMPONENTS + 1) - 1
-        return self.num_leaves + self.promised + more <= (self.options.leaves or math.inf)
+        return self._has_room(model) and self.num_leaves + self.promised + more <= (self.options.leaves or math.inf)
+
+    def _has_room(self, model: Model) -> bool:
+        """Whether there is memory to cut so much out of a model."""
+        return self._submodel_bytes + BYTES_PER_ENTRY * num_entries(model) <= TREE_MEMORY * self.options.num_bytes
 
     def split(self, node: Node, model: Model, error: float) -> None:
         """Make a node the sum of the components of a model that is the same but for this error, and of what is
@@ -206,6 +215,7 @@ class Frontier:
         ]
         self.num_nodes += len(children) + 1
         self.num_leaves += len(children) - 1
+        self._submodel_bytes += BYTES_PER_ENTRY * num_entries(model)
         if len(children) == 1:
             children[0].lower, children[0].upper = node.lower - rest.upper, node.upper - rest.lower
         node.children = [*children, rest]
@@ -239,6 +249,18 @@ class Frontier:
             self.pruned = True
 
 
+def check_room(model: Model, allowed: int) -> None:
+    """Refuse a model that no search fits into the memory for."""
+    needed = bytes_needed(model)
+    if allowed < needed:
+        raise OptionError(f"memory: expected at least {needed:,} bytes for a model of this size, found {allowed:,}")
+
+
 def bytes_needed(model: Model) -> int:
     """The least memory that a search over a model takes."""
-    return 40 * (len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat))
+    return 40 * num_entries(model)
+
+
+def num_entries(model: Model) -> int:
+    """Of all tables."""
+    return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)

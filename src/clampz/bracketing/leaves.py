@@ -86,7 +86,12 @@ def solve_leaves(work: LeafWork, within: Watch | None = None) -> Solved:
             done[lane] = bool(upper[lane] < np.inf)
     left = np.flatnonzero(~np.array(done))
     regions, begin = work.regions, work.start or LeafState.even(work.model)
-    if regions is None and left.size and not watch.must_stop():
+    if (
+        regions is None
+        and left.size
+        and not watch.must_stop()
+        and trw.fits(work.model, options.worker_bytes, left.size)
+    ):
         found = solve_by_methods(work.model, work.unary[:, left], options, watch.left(METHOD_SHARE), 1, watch)
         lower[left], upper[left] = found.lower, found.upper
         for lane, state in zip(left.tolist(), found.states, strict=True):
@@ -127,6 +132,16 @@ def by_fields(
         settled = bethe.solve(batch, bethe.options(None, limits), found.marginals_flat[:, 0], within=watch)
         lower = max(lower, float(settled.lower[0]))
     return lower, upper
+
+
+def by_both(
+    model: Model, start: Floats | None, options: BoundOptions, seconds: float, within: Watch | None = None
+) -> tuple[float, float]:
+    """Ends of log Z by one after the other, each in half of the time: where memory is too short for both at once."""
+    watch = Watch(seconds, within=within)
+    lower, upper = by_fields(model, start, options, watch.left(0.5), watch)
+    by_then = by_trees(model, options, watch.left(), watch) if watch.left() else (-math.inf, math.inf)
+    return max(lower, by_then[0]), min(upper, by_then[1])
 
 
 def by_trees(model: Model, options: BoundOptions, seconds: float, within: Watch | None = None) -> tuple[float, float]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from clampz.bracketing.beginning import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS
 from clampz.bracketing.bracket import Bracket
-from clampz.bracketing.frontier import bytes_needed
+from clampz.bracketing.frontier import bytes_needed, check_room
 from clampz.bracketing.intervals import ByVariable, MarginalBounds
 from clampz.bracketing.ladder import fitting_limit
 from clampz.bracketing.leaves import LeafWork, Solved, solve_leaves
@@ -37,7 +37,7 @@ from clampz.model.fixing import given, keep_only
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.options import takes_names
-from clampz.signature import bytes_per_lane
+from clampz.signature import lanes_that_fit
 from clampz.telling import Listener, heard
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
@@ -104,6 +104,7 @@ def bound_marginals(
     watch = Watch(chosen.time)
     with heard(progress, "bounding marginals") as listener, watch.interruptible():
         model = given(model, evidence)
+        check_room(model, chosen.num_bytes)
         asked = np.arange(model.num_variables)
         if variables is not None:
             asked = np.array(checked_variables(model, variables), dtype=np.int64)
@@ -199,7 +200,7 @@ def bound_lanes(
     """Bounds on lanes of a model that rule out states of it, `lanes_of` some rows (S, B), a block of rows at a time, as
     far as time goes; `learn` is told of each row."""
     regions, state = _shared(base, len(rows), options, watch)
-    room = int(options.worker_bytes / bytes_per_lane(base))
+    room = lanes_that_fit(base, options.worker_bytes)
     size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
     blocks = (rows[begin : begin + size] for begin in range(0, len(rows), size))
     block = next(blocks, None)

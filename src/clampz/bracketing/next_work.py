@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from clampz.approximations.trw import trw
 from clampz.bracketing.frontier import Expand, Frontier, Refine, work_on
 from clampz.bracketing.leaves import FINISH_SECONDS
 from clampz.bracketing.options import CUTS, BoundOptions
@@ -14,6 +15,8 @@ from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.entropy import entropies
 from clampz.clamping.selectors.registry import TRE
 from clampz.clamping.selectors.strength import at_variables
+from clampz.elimination.plans import least_bytes
+from clampz.model import Model
 from clampz.model.fixing import num_components, states_left
 from clampz.watch import Watch
 
@@ -42,11 +45,19 @@ def next_work(frontier: Frontier, watch: Watch, num_threads: int) -> Refine | Ex
                 continue  # it comes back when that is done
             if ladder.has_more:
                 frontier.push(node)  # for the other workers
+        if found is None and ladder.regions is None and not _has_room(model, options):
+            frontier.pruned = True  # it stays as it is
+            continue
         found = found or _clamp(node, options, watch)
         if found is not None:
             return found
         frontier.finish(node)
     return None
+
+
+def _has_room(model: Model, options: BoundOptions) -> bool:
+    """Whether there is memory for bounds on branches of a model, or for sums over them."""
+    return trw.fits(model, options.worker_bytes) or (options.exact and least_bytes(model) <= options.worker_bytes)
 
 
 def _first(node: Node, options: BoundOptions, watch: Watch) -> Refine | None:

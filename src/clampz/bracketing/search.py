@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from clampz.approximations.mean_field import mean_field
+from clampz.approximations.trw import trw
 from clampz.bracketing.beginning import (
     MANY_EDGES,
+    NO_MEMORY_FOR_BETHE,
     PATIENCE,
     PLANNING_SHARE,
     QuickBounds,
@@ -19,15 +22,14 @@ from clampz.bracketing.beginning import (
     bethe_guess,
     bethe_leads,
     quick_bounds,
-    takes_methods,
     wait_for,
     wait_for_count,
 )
 from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, Guess, Point
 from clampz.bracketing.estimating import Estimator
-from clampz.bracketing.frontier import Expand, Frontier, Refine, bytes_needed
+from clampz.bracketing.frontier import Expand, Frontier, Refine, check_room
 from clampz.bracketing.ladder import Ladder, may_begin
-from clampz.bracketing.leaves import FINISH_SECONDS, by_fields, by_trees, solve_leaves
+from clampz.bracketing.leaves import FINISH_SECONDS, by_both, by_fields, by_trees, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.regions import LeafState
@@ -37,7 +39,7 @@ from clampz.bracketing.under_way import DRAWS, SETS, Asked, UnderWay
 from clampz.bracketing.whole import WholeWork
 from clampz.clamping.selectors.registry import check_defined
 from clampz.counting import Counted, worth_counting
-from clampz.errors import OptionError, TooWideError
+from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.simplifying import simplify
 from clampz.summing.whole import WholeSum, quick_sum
@@ -94,11 +96,6 @@ class Search:
         if self._frontier is None:
             if self.options.select != CUTS:
                 check_defined(self.rest, self.options.select)
-            needed, allowed = bytes_needed(self.rest), self.options.num_bytes
-            if allowed < needed:
-                raise OptionError(
-                    f"memory: expected at least {needed:,} bytes for a model of this size, found {allowed:,}"
-                )
             self._frontier = Frontier(self.rest, self.options)
             self._frontier.root.tighten(self.lower, self.upper)
             if self._summed:
@@ -140,12 +137,13 @@ class Search:
 
     def run(self, crew: Crew, watch: Watch) -> Generator[Bracket]:
         """Work until a limit is reached; yields a bracket whenever it has changed."""
+        check_room(self.user_model, self.options.num_bytes)
         self.watch = watch.share()
         pending = UnderWay(self.options.in_order)
         if self.trace:  # resumed
             self._learn(self.trace[-1].lower - self.error, self.trace[-1].upper + self.error)
             if self._reason() is None:
-                self._ask_bethe(math.inf)
+                self._ask_bethe(math.inf, self.options.num_bytes)
             yield self._bracket("left")
         else:
             yield from self._begin(crew)
@@ -310,7 +308,7 @@ class Search:
             whole = planned.result()
             if whole is not None and whole.seconds <= FINISH_SECONDS and self._sum_at_once(whole):
                 return
-        quick = self._quick_bounds(math.inf if whole is None else SUM_SHARE * whole.duration)
+        quick = self._quick_bounds(math.inf if whole is None else SUM_SHARE * whole.duration, planned)
         yield self._bracket("left")
         if planned is not None:
             self.whole.add(lambda: planned, "plan")
@@ -329,15 +327,17 @@ class Search:
         def seconds_of(share: float) -> float:
             return max(0.0, min(watch.left(share), watch.left() - last_look))
 
-        balanced = self.rest.is_balanced
-        if quick is not None and (not quick.settled or balanced):
-            start = None if np.isnan(quick.marginals).any() else quick.marginals
+        balanced, room = self.rest.is_balanced, options.worker_bytes
+        start = None if quick is None or np.isnan(quick.marginals).any() else quick.marginals
+        if not by_regions and not trw.fits(self.rest, room) and trw.fits(self.rest, options.num_threads * room):
+            self.whole.add(lambda: crew.submit(by_both, self.rest, start, options, seconds_of(longest), here=(watch,)))
+        elif quick is not None and (not quick.settled or balanced) and mean_field.fits(self.rest, room):
             share = LONGEST_SHARE if bethe_leads(self.rest) else longest
             share *= 0.5 if alone and share == LONGEST_SHARE else 1.0
             self.whole.add(lambda: crew.submit(by_fields, self.rest, start, options, seconds_of(share), here=(watch,)))
         # where edges are many, TRW's share of the time is as good as lost: it goes to regions
         by_trees_too = not by_regions or self.rest.num_edges <= MANY_EDGES
-        if by_trees_too and takes_methods(self.rest, options) and not watch.must_stop():
+        if by_trees_too and trw.fits(self.rest, room) and not watch.must_stop():
             self.whole.add(lambda: crew.submit(by_trees, self.rest, options, seconds_of(longest), here=(watch,)))
         self.frontier.push(self.frontier.root)
 
@@ -346,8 +346,8 @@ class Search:
         for where they could not begin without."""
         frontier = self.frontier
         if not frontier.options.in_order:
-            more, left = self.options.without_whole(), self.watch.left()
-            if planned is not None and may_begin(self.rest, more, left) > may_begin(self.rest, self.options, left):
+            more, ever = self.options.without_whole(), math.inf
+            if planned is not None and may_begin(self.rest, more, ever) > may_begin(self.rest, self.options, ever):
                 wait_for(planned, self.watch.share(PLANNING_SHARE))
             if planned is None or (planned.done() and planned.result() is None):
                 frontier.options = more
@@ -379,19 +379,27 @@ class Search:
         self._learn(*ends)
         return False
 
-    def _quick_bounds(self, most: float) -> QuickBounds | None:
-        """Mean field, TRW and Bethe's estimate, for a moment each, so many seconds at most."""
-        root = self.frontier.root
-        found = quick_bounds(self.rest, self.options, self.watch, most)
+    def _quick_bounds(self, most: float, planned: Job[WholeSum | None] | None) -> QuickBounds | None:
+        """Mean field, TRW and Bethe's estimate, for a moment each, so many seconds at most; in the memory that a plan
+        of the whole leaves, which is waited for where that is too little."""
+        root, num_bytes = self.frontier.root, float(self.options.num_bytes)
+        beside = (1.0 - WHOLE_MEMORY) * num_bytes
+        if planned is not None:
+            if not mean_field.fits(self.rest, beside) and mean_field.fits(self.rest, num_bytes):
+                wait_for(planned, self.watch.share(PLANNING_SHARE))
+            num_bytes = num_bytes if planned.done() and planned.result() is None else beside
+        found = quick_bounds(self.rest, self.options, self.watch, most, num_bytes)
         if found is not None:
             self._learn(found.lower, found.upper)
             root.state = LeafState.at(found.marginals, found.beliefs)
-            self._ask_bethe(most)
+            self._ask_bethe(most, num_bytes)
+        elif not mean_field.fits(self.rest, num_bytes):
+            self.guess = Guess(None, NO_MEMORY_FOR_BETHE)
         return found
 
-    def _ask_bethe(self, most: float) -> None:
-        """Bethe's estimate, in so many seconds at most."""
-        self.guess, lower = bethe_guess(self.rest, self.options, self.watch, most)
+    def _ask_bethe(self, most: float, num_bytes: float) -> None:
+        """Bethe's estimate, in so many seconds and bytes at most."""
+        self.guess, lower = bethe_guess(self.rest, self.options, self.watch, most, num_bytes)
         self._learn(lower, math.inf)
 
     def _bracket(self, reason: BracketStop) -> Bracket:

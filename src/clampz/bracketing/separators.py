@@ -20,7 +20,7 @@ from clampz.bracketing.origins import Origin
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.elimination.orders import Order, quick_order
-from clampz.elimination.plans import NO_LIMIT, ExactPlan, Scopes
+from clampz.elimination.plans import NO_LIMIT, ExactPlan, Scopes, least_bytes
 from clampz.elimination.slice_plans import MOST_VARIABLES
 from clampz.errors import TooWideError
 from clampz.mini_buckets.proposals import Draws, States
@@ -166,7 +166,7 @@ class Separated:
         most_entries = KEPT_SHARE * self.memory / KEPT_BYTES
         drawing = watch.share(DRAWS_SHARE)
         proposal = self._origin.proposal(watch, watch, most_entries)
-        too_large = self.model.num_variables > MOST_VARIABLES or 2 * Scopes.of(self.model).num_bytes > self.memory
+        too_large = self.model.num_variables > MOST_VARIABLES or 2 * least_bytes(self.model) > self.memory
         if proposal is None or too_large:
             self.is_over = True
             return

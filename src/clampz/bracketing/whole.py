@@ -10,7 +10,7 @@ from clampz.elimination.slices import Slices, SliceSums, sum_slices
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.planar.plans import PlanarPlan
-from clampz.signature import bytes_per_lane
+from clampz.signature import lanes_that_fit
 from clampz.summing.whole import WholeSum
 from clampz.watch import Watch
 from clampz.workers import Crew, Job
@@ -76,7 +76,7 @@ class WholeWork:
         share = WHOLE_TIME_ALONE if crew.num_threads == 1 else WHOLE_TIME if soon else 1.0
         self._until = watch.share(share)
         some = slices.waiting
-        if 1 < len(some) <= min(MOST_BOUNDED, options.worker_bytes / bytes_per_lane(slices.model)):
+        if 1 < len(some) <= min(MOST_BOUNDED, lanes_that_fit(slices.model, options.worker_bytes)):
             seconds = BOUNDS_SHARE * min(watch.left(), slices.plan.duration)
             work = (slices.model, slices.lanes(some), options, seconds, some)
             self.add(lambda: crew.submit(bound_slices, *work, here=(watch,)), "bounds")

@@ -9,6 +9,6 @@ mean field and TRW with these clamps are the bracket.
 May import: what `solve` found, bracketing, and everything below them.
 """
 
-from clampz.choosing.call import solve
+from clampz.choosing.call import solve, solve_in_a_moment
 
-__all__ = ["solve"]
+__all__ = ["solve", "solve_in_a_moment"]

@@ -10,6 +10,7 @@ from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bracketing import Bracket, bound
 from clampz.bracketing.bracket import ROUNDING
+from clampz.bracketing.frontier import bytes_needed, check_room
 from clampz.choosing.clamps import NARROW, clamped, clamps_in_words
 from clampz.choosing.estimates import MEAN_FIELD_SHARE, drawn_marginals, estimate_from, gone_on, named, unless_outside
 from clampz.choosing.exactly import exactly, has_all
@@ -19,6 +20,7 @@ from clampz.elimination.cost import WITH_MARGINALS
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.results import Estimate
+from clampz.options import memory_allowed
 from clampz.signature import is_small
 from clampz.solution import Found, Solution
 from clampz.summing.costs import ExactCost
@@ -34,9 +36,11 @@ def bracketed(
 ) -> Solution:
     """The bracket, and an estimate inside it, the count if there is one; what is quick comes first, so that a run that
     is stopped has an estimate."""
+    if bytes_needed(model) > run.room:
+        check_room(model, memory_allowed(run.memory))
     strong = dense_and_strong(model)
-    below = run.by(mean_field, model, MEAN_FIELD_SHARE)
-    first = None if strong else run.by(bethe, model, BETHE_SHARE, tol=BETHE_TOL)
+    below = run.by_if_it_fits(mean_field, model, MEAN_FIELD_SHARE)
+    first = None if strong else run.by_if_it_fits(bethe, model, BETHE_SHARE, tol=BETHE_TOL)
     bracket = _closing(model, run, min(run.watch.left(BRACKET_SHARE), most))
     lower, upper = max(below.lower, bracket.lower), bracket.upper
     if count is not None and lower <= count.log_z <= upper:
@@ -48,7 +52,7 @@ def bracketed(
         return _closed(model, cost, f"{why}, so clamping closes the bracket ({leaves})", run, below, first, bracket)
     above = None
     wanted = -math.inf in (below.lower, upper) or (bracket.num_leaves == 1 and upper - lower > NARROW)
-    if wanted and (is_small(model) or run.watch.left()):
+    if wanted and trw.fits(model, run.room) and (is_small(model) or run.watch.left()):
         # a model too large to be clamped in this time: optimized edge weights are the better upper bound
         above = run.by(trw, model, TRW_SHARE, edge_weights="optimized")
         upper = min(upper, above.upper)
@@ -99,13 +103,10 @@ def _closed(
 
 def _closing(model: Model, run: Run, seconds: float) -> Bracket:
     """The bracket that `bound` reaches in this time; without exact sums where memory is too short for any."""
-    options: dict[str, Any] = {"gap": NARROW, **run.options(), "time": seconds}
-    options["stop"] = lambda: run.interrupted
+    options: dict[str, Any] = {"gap": NARROW, **run.options(), "time": seconds, "stop": lambda: run.interrupted}
     try:
-        found = bound(model, memory=run.memory, **options)
+        found = bound(model, **options | {"memory": run.memory})
     except OptionError:  # there was not memory enough to begin
-        if run.memory is None:
-            raise
         found = bound(model, exact=False, **options)
     if found.stopped_by in ("interrupt", "callback"):
         run.watch.stop(found.stopped_by)

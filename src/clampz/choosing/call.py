@@ -98,7 +98,8 @@ def solve(
         Seconds at most: what there is of them goes to the bracket until it is closed.  By default 10, of which the
         bracket has 4, or 60 where the model can be solved exactly in that.
     memory
-        Bytes that exact sums may use, or text such as "2GB"; None for half of what is free.
+        Bytes that it may use beyond the model itself, or text such as "2GB"; None for half of what is free.  A method
+        for which that is not enough is left out.
     marginals
         False if only log Z matters: exact inference is quicker without.  Otherwise they are exact where there is time
         for that, and `Solution.marginals_by` says whose they are.
@@ -129,7 +130,7 @@ def solve(
     --------
     >>> from clampz import generators
     >>> solve(generators.grid(4, 4, rng=0)).reason
-    'The model is narrow enough to be solved exactly: width 6, 0.029 MB.'
+    'The model is narrow enough to be solved exactly: width 6, 0.03 MB.'
     """
     check_model(model)
     check_flag("marginals", marginals)
@@ -160,6 +161,13 @@ def solve(
             solved(known, None if time is None else whole.left(1 / share))
             for known, share in zip(sets, shares, strict=True)
         ]
+
+
+def solve_in_a_moment(model: Model, seconds: float, memory: int | str | None = None, rng: Seed = None) -> Solution:
+    """Mean field, TRW and Bethe as they are, and nothing that may take longer: for who was interrupted."""
+    watch = Watch(seconds)
+    with watch.interruptible():
+        return clamped_as_asked(model, "", Run(watch, watch, None, memory, True, None, as_seed(rng)), 0, None)
 
 
 def _check_sets(model: Model, sets: Sequence[Evidence]) -> None:
@@ -200,6 +208,6 @@ def _by_one(model: Model, name: str, run: Run, k: int | None, select: str) -> So
     method = method_named(name, "auto")
     own: dict[str, Any] = {"memory": run.memory, "marginals": run.marginals} if method in (exact, regions) else {}
     found: Found = (
-        run.heard(clamp(model, name, k=k, select=select, **run.options(), **own)) if k else run.by(method, model, **own)
+        run.heard(clamp(model, name, k=k, select=select, **run.options() | own)) if k else run.by(method, model, **own)
     )
     return run.solution(found, f"{named(method.name)} was asked for.")

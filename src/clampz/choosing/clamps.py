@@ -33,9 +33,10 @@ def clamped_as_asked(model: Model, why: str, run: Run, k: int, select: str | Non
     enough = ENOUGH_FOR_BETHE * model.num_variables
     dense = dense_and_strong(model)
     strong = dense and k < enough
-    first = None if strong else run.by(bethe, model, 0.4, tol=BETHE_TOL)
+    first = None if strong else run.by_if_it_fits(bethe, model, 0.4, tol=BETHE_TOL)
     ends = run if strong else run.share(0.6)
-    fields, trees = ends.by(mean_field, model, 0.25), ends.by(trw, model, 0.5, edge_weights="optimized")
+    fields = ends.by_if_it_fits(mean_field, model, 0.25)
+    trees = ends.by_if_it_fits(trw, model, 0.5, edge_weights="optimized")
     below: Found = fields
     above: Found = trees
     if fields.lower < trees.upper - NARROW:
@@ -68,16 +69,16 @@ def clamped(
     seconds = run.watch.left(share)
     if k is None and not seconds:
         return found
-    patient = affordable(found, seconds, tries=len(selectors()))
+    patient = affordable(found, seconds, run.room, tries=len(selectors()))
     enough = patient >= (PATIENT_CLAMPS if k is None else k)
     chosen = select or (PATIENT if enough else QUICK)
-    count = (patient if chosen == PATIENT else affordable(found, seconds)) if k is None else k
+    count = (patient if chosen == PATIENT else affordable(found, seconds, run.room)) if k is None else k
     variables = None
     if isinstance(guide, Clamped) and guide.variables:
         mixed = found.method == "bethe" and not found.model.is_balanced
         if guide.select in selectors() or mixed or not (enough or select):
             chosen = guide.select
-            count = min(affordable(found, seconds, given=True) if k is None else k, len(guide.variables))
+            count = min(affordable(found, seconds, run.room, given=True) if k is None else k, len(guide.variables))
             variables = guide.variables[:count]
     if not count or run.interrupted:
         return found

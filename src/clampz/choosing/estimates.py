@@ -27,8 +27,8 @@ def with_other_marginals(solution: Solution, run: Run) -> Solution:
     ones."""
     model = solution.model
     drawn, strong = drawn_marginals(model, run), dense_and_strong(model)
-    below = run.by(mean_field, model, MEAN_FIELD_SHARE)
-    first = None if strong else run.by(bethe, model, tol=BETHE_TOL)
+    below = run.by_if_it_fits(mean_field, model, MEAN_FIELD_SHARE)
+    first = None if strong else run.by_if_it_fits(bethe, model, tol=BETHE_TOL)
     found, _ = estimate_from(solution.upper, below, None, first, strong)
     whose = f"{named(found.method)} is" if drawn is None else "Draws are"
     reason = f"{solution.reason} {whose} for the marginals, as there was no time for exact ones."
@@ -48,7 +48,7 @@ def gone_on(first: Estimate | None, run: Run) -> Estimate | None:
     """Bethe's result, gone on with where it has not settled and there is time."""
     if first is None or is_settled(first) or not run.watch.left():
         return first
-    return run.by(bethe, first.model, start=first, tol=BETHE_TOL, num_starts=0, from_mean_field=False)
+    return run.by_if_it_fits(bethe, first.model, start=first, tol=BETHE_TOL, num_starts=0, from_mean_field=False)
 
 
 def estimate_from(
@@ -62,9 +62,11 @@ def estimate_from(
     also = "bound is also the estimate, as"
     if strong:
         return below, f"the lower {also} the model is dense, mixed and strong, where Bethe is far off"
+    unfit = first is not None and first.stopped_by == "memory"
+    no_bethe = "there was not memory enough for Bethe" if unfit else "Bethe did not converge in time"
     if below.lower > -math.inf or above is None:
-        return below, f"the lower {also} Bethe did not converge in time"
-    return above, f"the upper {also} Bethe did not converge in time and mean field found no possible configuration"
+        return below, f"the lower {also} {no_bethe}"
+    return above, f"the upper {also} {no_bethe} and mean field found no possible configuration"
 
 
 def unless_outside(found: Found, choice: str, lower: float, upper: float) -> str:

@@ -8,13 +8,17 @@ from clampz.bracketing import Bracket
 from clampz.clamping.branches import Clamped
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimate
+from clampz.model.results import Estimate, nothing
+from clampz.options import memory_allowed
 from clampz.signature import Approximation
 from clampz.solution import Found, Solution
 from clampz.watch import Progress, Watch
 
 # Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
 DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
+
+# Bytes that all but exact sums may take in any case: fewer than kernels and threads do by themselves.
+LITTLE = 10**7
 
 FoundT = TypeVar("FoundT", Estimate, Clamped)
 
@@ -40,8 +44,14 @@ class Run:
         """The same with so many seconds at most."""
         return replace(self, watch=Watch(min(seconds, self.watch.left()), within=self.watch))
 
+    @property
+    def room(self) -> int:
+        """Bytes for all that is not exact."""
+        return max(memory_allowed(self.memory), LITTLE)
+
     def options(self, share: float = 1.0) -> dict[str, Any]:
-        return {"time": self.watch.left(share), "threads": self.threads, "progress": self.tell, "rng": self.seed}
+        limits = {"time": self.watch.left(share), "threads": self.threads, "memory": self.room}
+        return {**limits, "progress": self.tell, "rng": self.seed}
 
     def tell(self, progress: Progress | Bracket) -> None:
         """Tell the callback, and whoever is at work whether to stop: Ctrl-C is heard by the run as a whole."""
@@ -51,12 +61,18 @@ class Run:
             self.progress(progress)
 
     def by(self, method: Approximation[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
-        """What a method makes of a model in a share of the time left."""
+        """What a method makes of a model in a share of the time left; OptionError where there is no memory for it."""
         start, limits = own.pop("start", None), self.options(share)
         progress, rng = limits.pop("progress"), limits.pop("rng")
         options = method.options(None, method.with_rng(limits | own, rng))
         found = method.solve(Batch.of(model), options, start, progress, within=self.watch)
         return self.heard(found[0])
+
+    def by_if_it_fits(self, method: Approximation[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
+        """The same, and nothing where there is no memory for it."""
+        if method.fits(model, self.room):
+            return self.by(method, model, share, **own)
+        return nothing(method.name, model, 1, method.options(None, {}), "memory")[0]
 
     def heard(self, found: FoundT) -> FoundT:
         """The same result; if somebody stopped it, the rest stops too."""

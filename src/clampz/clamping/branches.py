@@ -28,7 +28,7 @@ from clampz.model.tables import PairTables, UnaryTables, columns
 from clampz.numerics import Floats, Integers
 from clampz.options import Options, memory_allowed
 from clampz.showing import MOST_ROWS, Card, Shown
-from clampz.signature import bytes_per_lane
+from clampz.signature import bytes_of_lanes, lanes_that_fit
 from clampz.watch import StoppedBy
 from clampz.wording import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, valued
 
@@ -102,17 +102,17 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
     return chosen
 
 
-def clamps_that_fit(model: Model, most: int, *, tries: int = 1, limit: int | None = None) -> int:
+def clamps_that_fit(model: Model, most: int, *, tries: int = 1, limit: int | str | None = None) -> int:
     """How many variables, `most` at the most, can be clamped in memory, whichever they are; -1 if not even the model
     itself can be solved in it."""
-    room = memory_allowed(limit) / max(1, tries * bytes_per_lane(model))
+    room = lanes_that_fit(model, memory_allowed(limit)) // tries
     branches = np.cumprod(np.append(1.0, np.sort(model.num_states)[::-1][:most]))
     return int(np.count_nonzero(branches <= room)) - 1
 
 
 def check_memory(model: Model, num_lanes: int, what: str, limit: int | str | None = None) -> None:
     """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
-    needed, allowed = num_lanes * bytes_per_lane(model), memory_allowed(limit)
+    needed, allowed = bytes_of_lanes(model, num_lanes), memory_allowed(limit)
     if needed > allowed:
         raise OptionError(
             f"{what} make {num_lanes:,} branches, which need about {needed:,} bytes, and {allowed:,} are allowed: "

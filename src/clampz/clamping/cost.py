@@ -12,10 +12,15 @@ from clampz.model.results import Estimate
 MAX_CLAMPS = 8
 
 
-def affordable(found: Estimate, seconds: float, *, tries: int = 1, given: bool = False) -> int:
-    """How many variables can be clamped in this time and in memory, going by the sweeps that the whole model took;
+def affordable(
+    found: Estimate, seconds: float, memory: int | str | None = None, *, tries: int = 1, given: bool = False
+) -> int:
+    """How many variables can be clamped in this time and memory, going by the sweeps that the whole model took;
     with so many `tries` for each, or `given` which ones."""
     model = found.model
+    most = clamps_that_fit(model, MAX_CLAMPS, tries=tries, limit=memory)
+    if most <= 0:  # what a sweep takes is asked of an equivalent that there may be no memory for
+        return 0
     states = float(np.median(model.num_states)) if model.num_variables else 2.0
     sweeps = max(found.num_iter, 1) * BRANCH_SWEEPS[found.method]
     if found.method != "trw" and not given:  # TRW is run for its entropies, to choose variables by
@@ -23,6 +28,5 @@ def affordable(found: Estimate, seconds: float, *, tries: int = 1, given: bool =
     per_lane = sweeps * max(seconds_per_sweep(model), 1e-9)
     # every step solves `tries` times as many branches as there will be, and the last step as many as all before
     lanes = seconds / per_lane / tries / 2
-    most = min(MAX_CLAMPS, model.num_variables if model.factors else model.topology.num_core)
-    count = min(most, int(math.log(max(lanes, 1.0)) / math.log(max(states, 2.0))))
-    return max(0, clamps_that_fit(model, count, tries=tries))
+    most = min(most, model.num_variables if model.factors else model.topology.num_core)
+    return min(most, int(math.log(max(lanes, 1.0)) / math.log(max(states, 2.0))))

@@ -150,7 +150,7 @@ def add(commands: Any) -> None:
         help="write a page for a browser, .html: what the model is, what was done and why, the bracket over time, the "
         "marginals and the graph",
     )
-    add_memory(parser, "memory that exact sums may use")
+    add_memory(parser, "memory that it may use beyond the model")
     add_threads(parser)
     add_seed(parser)
     add_json(parser)
@@ -207,7 +207,7 @@ def run(args: argparse.Namespace) -> int:
     except GivenUpError:
         if args.method != "auto":
             raise
-        solution = in_a_moment(model, listener.bracket, args.seed)
+        solution = in_a_moment(model, listener.bracket, args.memory, args.seed)
         solution = replace(solution, seconds=time.perf_counter() - began)
         interrupted = True
     data = solution_data(solution, args.model, args.task)
@@ -240,10 +240,10 @@ def save_report(solution: Solution, path: Path, title: str) -> None:
     completed(lambda: solution.report(path, title), "writing the report")
 
 
-def in_a_moment(model: Model, bracket: Bracket | None, seed: int = 0) -> Solution:
+def in_a_moment(model: Model, bracket: Bracket | None, memory: int | None, seed: int) -> Solution:
     """Bounds and an estimate after Ctrl-C in the middle of what cannot be stopped, as one exact sum; the bracket that
     there was still holds."""
-    found = choosing.solve(model, k=0, time=LAST_MOMENT, memory=0, rng=seed)
+    found = choosing.solve_in_a_moment(model, LAST_MOMENT, memory, seed)
     estimate = title(found.method)
     if bracket is None:
         reason = f"Exact inference was stopped, so mean field and TRW bracket log Z, and {estimate} is the estimate."

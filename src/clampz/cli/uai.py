@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
     parser.add_argument("evidence", type=Path, metavar="EVIDENCE", help="a file, or - for none")
     parser.add_argument("query", type=Path, metavar="QUERY", help="a file, or -: not looked at, as no task has a query")
     parser.add_argument("task", metavar="TASK", choices=TASKS, help="PR, MAR or MPE; MAP is MPE")
-    add_memory(parser, "memory that exact sums may use, whatever INF_MEMORY says")
+    add_memory(parser, "memory that it may use beyond the model, whatever INF_MEMORY says")
 
 
 def run(args: argparse.Namespace) -> int:

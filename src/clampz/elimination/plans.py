@@ -31,8 +31,9 @@ from clampz.watch import Watch
 
 # Words of eight bytes that a sum takes beside its messages and scratch, for plan, values and results: per variable,
 # factor, variable of a factor and entry of the factors' tables.  Measured as peaks of resident memory on a chain of a
-# million variables and on 3,000 components, where they are nearly all and an eighth of it: right to 1% on both.
-WORDS = np.array([19, 8, 6, 5])
+# million variables and on 3,000 components, where they are nearly all and an eighth of it, and of entries on a chain of
+# fifty labels and on a table of 2^20.
+WORDS = np.array([19, 8, 6, 6])
 # log2 of the entries up to which a table that fits no machine is counted: more digits help nobody, and fit no float.
 MOST_COUNTED = 100
 # For plans that are held to a limit elsewhere, or only counted.
@@ -81,7 +82,7 @@ class Scopes(NamedTuple):
     @property
     def num_bytes(self) -> int:
         """Memory that a sum over these factors takes whatever the order."""
-        return int(8 * WORDS @ [len(self.num_states), self.num_factors, len(self.variables), self.table_start[-1]])
+        return _num_bytes(len(self.num_states), self.num_factors, len(self.variables), int(self.table_start[-1]))
 
     def edges(self) -> Integers:
         """(m, 2) every pair of variables that share a factor, once."""
@@ -116,6 +117,18 @@ class Scopes(NamedTuple):
         """The tree of contractions that follows an order."""
         found: Tree = tree_of_order(order.variables, np.log2(self.num_states), self.start, self.variables)
         return found
+
+
+def least_bytes(model: Model) -> int:
+    """Memory that a sum over a model takes whatever the order, known before anything is laid out."""
+    n, m, larger = model.num_variables, model.num_edges, model.factors
+    entries = len(model.unary.flat) + len(model.pairwise.flat) + len(larger.flat)
+    return _num_bytes(n, n + m + len(larger), n + 2 * m + len(larger.variables), entries)
+
+
+def _num_bytes(*counts: int) -> int:
+    """Of variables, factors, variables of factors and entries of their tables."""
+    return int(8 * WORDS @ counts)
 
 
 class Restriction(NamedTuple):
@@ -370,6 +383,16 @@ def _contraction(
 def _check_memory(width: int, needed: int, memory: int | str | None, more: str = "") -> None:
     if not fits_into(memory, needed):
         raise _too_wide(width, needed, memory_allowed(memory), more)
+
+
+def too_large(batch: Batch, memory: int | str | None) -> TooWideError | None:
+    """Why no sum over a batch fits into the memory, whatever its order, seen before anything is laid out; None where it
+    may fit.  Lanes that rule states out may leave less to sum than that."""
+    model, least = batch.model, least_bytes(batch.model)
+    if fits_into(memory, least) or not batch.possible.all():
+        return None
+    widest = max(1, 2 if model.num_edges else 1, int(np.diff(model.factors.scope_start).max(initial=1)))
+    return _too_wide(widest - 1, least, memory_allowed(memory), "at least ")
 
 
 def _too_wide(width: int, num_bytes: int, allowed: int, more: str = "") -> TooWideError:

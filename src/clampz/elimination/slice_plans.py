@@ -13,7 +13,7 @@ from clampz.elimination import cost
 from clampz.elimination.contraction import Contraction
 from clampz.elimination.cuts import Cuts, TreeCuts
 from clampz.elimination.orders import Order, quick_order
-from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes
+from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes, least_bytes
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -151,6 +151,8 @@ class Slicer:
         `thorough` spends up to a second on finding a narrow order, which the plan then carries; `how` is a plan made
         before.
         """
+        if least_bytes(self.model) > memory:
+            return None
         most_seconds /= cost.WITH_MARGINALS if marginals else 1.0  # plans count what a sum takes without
         left = np.maximum(states_left(unary > -np.inf, self.model.unary.start), 1)
         try:

@@ -9,6 +9,7 @@ from clampz.elimination.plans import ExactPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.summing.lanes import check_room
 from clampz.summing.plans import SumPlan
 from clampz.watch import Overdue, Watch
 
@@ -38,6 +39,7 @@ def exact_cost(
     2
     """
     try:
+        check_room(Batch.of(model), memory)
         plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, watch=watch, needed=False)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)

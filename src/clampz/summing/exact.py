@@ -8,7 +8,7 @@ import numpy as np
 
 from clampz.counting import MISSING, count, is_available
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached
-from clampz.elimination.plans import NO_LIMIT, Scopes
+from clampz.elimination.plans import NO_LIMIT, least_bytes
 from clampz.errors import OptionError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
@@ -70,8 +70,8 @@ def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> SumPlan:
         found = plan(options.memory)
         return (found.in_slices(options, math.inf, watch) if batch.num_lanes == 1 else None) or found
     except TooWideError as error:
-        too_wide = error
-    may = batch.num_lanes == 1 and fits_into(options.memory, Scopes.of(batch.model).num_bytes)
+        too_wide = error.with_traceback(None)  # which would keep all that was laid out
+    may = batch.num_lanes == 1 and fits_into(options.memory, least_bytes(batch.model))
     try:
         at_once = plan(NO_LIMIT) if may else None
     except TooWideError:

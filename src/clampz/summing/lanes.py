@@ -6,13 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from clampz.elimination.exact import ExactOptions, run_exact
+from clampz.elimination.plans import too_large
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, largest_size
+from clampz.options import fits_into
 from clampz.simplifying import Simplified, simplify
+from clampz.simplifying.layout import num_bytes
 from clampz.simplifying.simplified import unchanged
 from clampz.simplifying.way_back import Scope
 from clampz.watch import Watch
@@ -92,3 +95,10 @@ def holding(model: Model, scopes: Sequence[Scope]) -> Model:
             factors=FactorTables.joined(num_states, [contents.factors, FactorTables.of(num_states, factors)]),
         )
     )
+
+
+def check_room(batch: Batch, memory: int | str | None) -> None:
+    """Refuse, before anything is laid out, what can neither be summed as it is nor simplified in this memory."""
+    too_wide = None if fits_into(memory, num_bytes(batch.model)) else too_large(batch, memory)
+    if too_wide is not None:
+        raise too_wide

@@ -9,7 +9,7 @@ import numpy as np
 
 from clampz.elimination.cost import WITH_MARGINALS, elimination_seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
-from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction
+from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, too_large
 from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.elimination.slices import Slices, sum_in_slices
 from clampz.errors import OptionError, TooWideError
@@ -22,7 +22,7 @@ from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.planar.sums import sum_by_plan
 from clampz.simplifying.simplified import way_back
 from clampz.summing.blocks import Asked, BlockBeliefs, beliefs_in_blocks, quick_entries, sum_entries
-from clampz.summing.lanes import SimplerLanes
+from clampz.summing.lanes import SimplerLanes, check_room
 from clampz.summing.returning import OUT_OF_TIME, Returning
 from clampz.watch import Overdue, Watch
 from clampz.wording import counted
@@ -86,8 +86,9 @@ class SumPlan:
         a single lane that is a planar graph is summed as one where that is quicker.  Raises what `ExactPlan.of`
         does, and Overdue as soon as the watch is over where a plan is not `needed` for an answer."""
         check, share = (_check_overdue, SHARE_IF_NEEDED) if needed else (_check_stop, SIMPLIFYING_SHARE)
-        restricted = Restriction.of_lanes(batch)
-        if _is_quick(restricted, batch.num_lanes, watch) and engine != "planar":
+        check_room(batch, memory)
+        restricted = _quick_restriction(batch, watch) if too_large(batch, memory) is None else None
+        if restricted is not None and engine != "planar":
             how = ExactPlan.of(batch, memory, marginals=marginals, restricted=restricted, watch=watch)
             return cls(batch, None, how, marginals)
         check(watch)
@@ -106,17 +107,21 @@ class SumPlan:
             return planar
         simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch, share))
         check(watch)
-        restricted = Restriction.of_lanes(simpler.batch)
-        hopeless = marginals and math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES, watch))
+        restricted, too_wide = None, too_large(simpler.batch, memory)
+        if too_wide is None:
+            restricted = Restriction.of_lanes(simpler.batch)
+        hopeless = marginals and (
+            restricted is None or math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES, watch))
+        )
         check(watch)
-        ways, too_wide = cls._in_parts(simpler, [], memory, room, watch) if hopeless else [], None
-        if not ways:
+        ways = cls._in_parts(simpler, [], memory, room, watch) if hopeless else []
+        if not ways and restricted is not None:
             check(watch)
             try:
                 how = ExactPlan.of(simpler.batch, memory, marginals=marginals, restricted=restricted, watch=watch)
                 ways = [cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)]
             except TooWideError as error:
-                too_wide = error
+                too_wide = error.with_traceback(None)  # which would keep all that was laid out
             if marginals and not hopeless and (not ways or ways[0].seconds > LONG_SECONDS):
                 ways = cls._in_parts(simpler, ways, memory, room, watch)
                 if too_wide is not None and ways:  # in slices all at once may fit, and may be quicker
@@ -147,6 +152,8 @@ class SumPlan:
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
         _check_overdue(watch)
+        if too_large(alone.batch, memory) is not None:
+            return joint
         restricted = Restriction.of_lanes(alone.batch)
         if not joint and math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES / MUCH, watch)):
             return joint
@@ -345,6 +352,12 @@ class SumPlan:
         except (TooWideError, Overdue):
             return found
         return plan.run(options, watch)
+
+
+def _quick_restriction(batch: Batch, watch: Watch | None) -> Restriction | None:
+    """What the lanes leave to sum over, if that is quick."""
+    restricted = Restriction.of_lanes(batch)
+    return restricted if _is_quick(restricted, batch.num_lanes, watch) else None
 
 
 def _is_quick(restricted: Restriction, num_lanes: int, watch: Watch | None) -> bool:

@@ -25,7 +25,7 @@ from clampz.model.results import Estimate, heat_capacities
 from clampz.model.temperatures import as_betas
 from clampz.numerics import Floats
 from clampz.options import Options, bytes_in_words, knows_its_options, memory_allowed
-from clampz.signature import Approximation, bytes_per_lane
+from clampz.signature import Approximation
 from clampz.summing.costs import ExactCost, exact_cost
 from clampz.summing.exact import exact
 from clampz.sweeping.result import Sweep
@@ -129,18 +129,19 @@ def sweep(
     limits = Options(time=math.inf if time is None else time, threads=threads)
     watch = Watch(limits.time)
     chosen = None if str(method).lower() == "auto" else method_named(method, "auto")
-    model = given(model, evidence)
-    betas = np.atleast_1d(as_betas(beta, Batch.of(model).sizes))
-    own = 8 * _num_entries(model)
-    allowed = memory_allowed(memory) - own
-    if allowed <= 0:
-        raise TooWideError(
-            f"memory: a copy of the model takes {bytes_in_words(own)}, more than is allowed: allow more with memory=",
-            width=0,
-            num_bytes=own,
-        )
     seed = as_seed(rng)
     with heard(progress, "sweeping") as listener, watch.interruptible():
+        model = given(model, evidence)
+        betas = np.atleast_1d(as_betas(beta, Batch.of(model).sizes))
+        own = 8 * _num_entries(model)
+        allowed = memory_allowed(memory) - own
+        if allowed <= 0:
+            raise TooWideError(
+                f"memory: a copy of the model takes {bytes_in_words(own)}, more than is allowed: allow more with "
+                "memory=",
+                width=0,
+                num_bytes=own,
+            )
         run = _Sweeping(model, watch, allowed, threads, seed, listener, len(betas))
         if chosen is None:
             return run.by_what_suits(betas, time)
@@ -224,7 +225,7 @@ class _Sweeping:
         if self._too_late(self.watch):
             return _Point()
         share, found, lower, upper = self.watch.share(BRACKET_SHARE), None, -math.inf, math.inf
-        has_room = bytes_per_lane(self.model) <= self.memory
+        has_room = bethe.fits(self.model, self.memory)
         if has_room:
             found = self._solved(bethe, beta, self.watch.share(BETHE_SHARE), tol=BETHE_TOL)
             lower, upper = found.lower, found.upper
