@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.approximations import edge_weights, iteration, layouts
+from clampz.approximations import edge_weights, iteration, layouts, messages
 from clampz.approximations.edge_weights import forest_excess, sampled_weights, uniform_weights
 from clampz.approximations.layouts import TableLayout
 from clampz.approximations.messages import BinaryLanes
 from clampz.model.results import NOTHING
 from clampz.model.topology import Topology
 from clampz.watch import Overdue, Watch
+from clampz.workers import Workers
 from watches import Asked
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
@@ -270,3 +271,18 @@ def test_tables_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
     with pytest.raises(Overdue):
         TableLayout.from_batch(batch, watch)
     assert len(pieces) == 2
+
+
+def test_potentials_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
+    model = cz.generators.grid(4, 4, labels=3, potentials="table", rng=0)
+    layout, whole = TableLayout.from_batch(cz.Batch.of(model)), cz.trw(model)
+    with Workers(1) as pool:
+        together = messages.lanes_of(layout, pool).potentials
+        monkeypatch.setattr(messages, "PIECE", 40)
+        lanes = messages.lanes_of(layout, pool, watch=Watch())
+        assert all(np.array_equal(a, b) for a, b in zip(lanes.potentials, together, strict=True))
+        over = Watch(0.0)
+        over._over = -1.0  # long ago
+        with pytest.raises(Overdue):
+            messages.lanes_of(layout, pool, watch=over)
+    assert cz.trw(model).upper == whole.upper

@@ -107,7 +107,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     """
     topology = batch.model.topology
     with Workers(options.num_threads) as pool:
-        single = lanes_of(layout_of(batch, watch), pool)
+        single = lanes_of(layout_of(batch, watch), pool, watch=watch)
         balanced = isinstance(single.layout, BinaryLayout) and batch.model.is_balanced
         watch.check_overdue()
         ones, rho = single.rho, uniform_weights(topology, watch=watch.share(WEIGHTS_SHARE))

@@ -18,7 +18,7 @@ from clampz._kernels.pair_beliefs import mutual_information, pair_beliefs
 from clampz._kernels.simd_math import EXP_LIMIT
 from clampz._kernels.tables import Potentials, fill_factors
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings, Evaluation, Lanes
-from clampz.approximations.layouts import BinaryLayout, PairLayout, TableLayout
+from clampz.approximations.layouts import PIECE, BinaryLayout, PairLayout, TableLayout
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
 from clampz.model.starts import Start, check_same_graph, one_per_lane, start_marginals
@@ -28,7 +28,7 @@ from clampz.numerics import Floats, Integers
 from clampz.options import Options
 from clampz.watch import UNLIMITED, Watch
 from clampz.wording import Bound
-from clampz.workers import Workers, sum_blocks
+from clampz.workers import Workers, cut, sum_blocks
 
 # Probabilities are taken to be at least this when messages are made from them, so that their logarithms are finite.
 TINY = 1e-12
@@ -55,7 +55,10 @@ class MessageLanes(Lanes):
 
     potentials: Any
 
-    def __init__(self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None) -> None:
+    def __init__(
+        self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, watch: Watch = UNLIMITED
+    ) -> None:
+        """Overdue where the watch is over before the potentials are laid out."""
         self.layout = layout
         self.topology = layout.topology
         self.workers = workers
@@ -63,7 +66,7 @@ class MessageLanes(Lanes):
         self.total = layout.theta.copy()
         self.keep = np.ones(layout.num_lanes)
         self.counted: Floats | None = None
-        self.set_counting(np.ones((self.topology.num_edges, 1)) if rho is None else rho)
+        self.set_counting(np.ones((self.topology.num_edges, 1)) if rho is None else rho, watch=watch)
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         taken = super().take(lanes, workers)
@@ -93,11 +96,11 @@ class MessageLanes(Lanes):
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
-    def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
+    def set_counting(self, rho: Floats, inertia: Floats | None = None, watch: Watch = UNLIMITED) -> None:
         """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
         the messages anew."""
         if rho is not self.counted:
-            self.potentials = self._potentials(rho)
+            self.potentials = self._potentials(rho, watch)
         self.rho = self.counted = rho
         if inertia is None:
             self.inertia, gain = np.ones(self.topology.num_variables), self.potentials.rho
@@ -109,7 +112,7 @@ class MessageLanes(Lanes):
         self._along_pendants(self.topology.pendant_up)
 
     @abstractmethod
-    def _potentials(self, rho: Floats) -> Any:
+    def _potentials(self, rho: Floats, watch: Watch) -> Any:
         """The kernels' view of the edges, counted by rho (m, 1) or (m, B)."""
 
     # -- iterations ---------------------------------------------------------------------------------------------------
@@ -239,10 +242,12 @@ class BinaryLanes(MessageLanes):
     layout: BinaryLayout
     potentials: Weights
 
-    def __init__(self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None) -> None:
-        super().__init__(layout, 2 * layout.topology.num_edges, workers, rho)
+    def __init__(
+        self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None, watch: Watch = UNLIMITED
+    ) -> None:
+        super().__init__(layout, 2 * layout.topology.num_edges, workers, rho, watch)
 
-    def _potentials(self, rho: Floats) -> Weights:
+    def _potentials(self, rho: Floats, watch: Watch) -> Weights:
         edge = self.topology.edge_of_message
         rho = np.take(rho, edge, axis=0)
         return Weights(self.layout.W[edge, None] / (2 * rho), rho, rho, self.layout.free)
@@ -309,16 +314,18 @@ class GeneralLanes(MessageLanes):
     layout: TableLayout
     potentials: Potentials
 
-    def __init__(self, layout: TableLayout, workers: Workers, rho: Floats | None = None) -> None:
-        super().__init__(layout, int(layout.graph.entry_start[-1]), workers, rho)
+    def __init__(
+        self, layout: TableLayout, workers: Workers, rho: Floats | None = None, watch: Watch = UNLIMITED
+    ) -> None:
+        super().__init__(layout, int(layout.graph.entry_start[-1]), workers, rho, watch)
 
     @property
     def table_entries(self) -> int:
         return len(self.layout.table)
 
-    def set_counting(self, rho: Floats, inertia: Floats | None = None) -> None:
+    def set_counting(self, rho: Floats, inertia: Floats | None = None, watch: Watch = UNLIMITED) -> None:
         if rho.shape[1] == 1:
-            super().set_counting(rho, inertia)
+            super().set_counting(rho, inertia, watch)
             return
         self.rho = rho
         self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
@@ -329,11 +336,14 @@ class GeneralLanes(MessageLanes):
         lane.set_counting(lane.rho)
         return lane
 
-    def _potentials(self, rho: Floats) -> Potentials:
+    def _potentials(self, rho: Floats, watch: Watch) -> Potentials:
         rho = np.take(rho, self.topology.edge_of_message, axis=0)
-        table = self.layout.table
+        table, graph = self.layout.table, self.layout.graph
         factor, shift = np.empty_like(table), np.empty(len(rho))
-        fill_factors(rho, self.layout.graph, table, factor, shift)
+        for first, last in cut(0, len(rho), 1 + len(table) // PIECE):
+            watch.check_overdue()
+            some = graph._replace(table_start=graph.table_start[first : last + 1])
+            fill_factors(rho[first:last], some, table, factor, shift[first:last])
         return Potentials(table, factor, shift, rho, rho)
 
     def _take_potentials(self, lanes: Integers, layout: TableLayout) -> Potentials:
@@ -378,8 +388,9 @@ class GeneralLanes(MessageLanes):
         return out
 
 
-def lanes_of(layout: PairLayout, workers: Workers, rho: Floats | None = None) -> MessageLanes:
-    """Lanes that begin with uniform messages, and edges that count rho (m, 1) each, or once."""
+def lanes_of(layout: PairLayout, workers: Workers, rho: Floats | None = None, watch: Watch = UNLIMITED) -> MessageLanes:
+    """Lanes that begin with uniform messages, and edges that count rho (m, 1) each, or once.  Overdue where the watch
+    is over before they are laid out."""
     if isinstance(layout, BinaryLayout):
-        return BinaryLanes(layout, workers, rho)
-    return GeneralLanes(layout, workers, rho)
+        return BinaryLanes(layout, workers, rho, watch)
+    return GeneralLanes(layout, workers, rho, watch)

@@ -108,7 +108,7 @@ def trw(
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
-        lanes = lanes_of(layout, pool, rho if shared else None)
+        lanes = lanes_of(layout, pool, rho if shared else None, watch)
         watch.check_overdue()
         if start is not None:
             lanes.start_at(lanes.messages_of(batch, start))
