@@ -1,16 +1,21 @@
-"""Local search for a configuration of large score: one variable at a time, and kicks.
+"""Local search for a configuration of large score: one variable at a time, and kicks; and annealing.
 
 A variable takes its best state given the others, and those that share a table with it are looked at again, until none
 can be improved.  Then a few variables near each other are given states at random, and it begins anew there; what
-comes of that is taken back if it is worse.
+comes of that is taken back if it is worse.  Annealing draws states given the others, at ever larger inverse
+temperatures: where good configurations are many flips apart, as those of spin glasses are, kicks do not get there.
 
 x        (n,)      the configuration, improved in place
 start, flat        all tables end to end, hard zeros as large negative numbers
 scope_start, scope, strides    their variables, and how far apart two states of each are in the table
 at_start, tables_at            the tables of each variable, as places in `scope`; table_of: the table of such a place
 uniform  (R, 1 + 3 S)   numbers from [0, 1): for each kick, which variable, and S times a table of the last one, a
-                        variable of that, and its state
+                        variable of that, and its state; to anneal, (R, n): for each sweep and variable, its state
+betas    (R,)      the inverse temperature of each sweep
+stakes   (n,)      what the second best state of a variable would cost, given the others
 """
+
+import math
 
 import numpy as np
 
@@ -60,6 +65,49 @@ def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_sta
             for back in range(num_trail - 1, -1, -1):
                 x[trail[back, 0]] = trail[back, 1]
     return grown
+
+
+@kernel
+def fill_stakes(num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, x, stakes):
+    """What is at stake at each variable of a configuration; 0 where there is no choice."""
+    n = num_states.size
+    gain = np.empty(num_states.max() if n else 0)
+    tables = (num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at)
+    for i in range(n):
+        fill_gain(tables, x, i, gain)
+        best, second = -np.inf, -np.inf
+        for k in range(num_states[i]):
+            if gain[k] > best:
+                best, second = gain[k], best
+            elif gain[k] > second:
+                second = gain[k]
+        stakes[i] = best - second if num_states[i] > 1 else 0.0
+
+
+@kernel
+def anneal(
+    num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, betas, uniform, x, flag
+):
+    """A sweep at each inverse temperature, p(x_i) ~ exp(beta gain); returns how many were made."""
+    n = num_states.size
+    gain = np.empty(num_states.max() if n else 0)
+    tables = (num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at)
+    for sweep in range(betas.size):
+        if flag[0]:
+            return sweep
+        for i in range(n):
+            K = num_states[i]
+            fill_gain(tables, x, i, gain)
+            top, total = gain[:K].max(), 0.0
+            for k in range(K):
+                gain[k] = math.exp(betas[sweep] * (gain[k] - top))
+                total += gain[k]
+            left, state = uniform[sweep, i] * total, 0
+            while state < K - 1 and left >= gain[state]:
+                left -= gain[state]
+                state += 1
+            x[i] = state
+    return betas.size
 
 
 @part

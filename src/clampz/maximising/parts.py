@@ -33,6 +33,9 @@ BUILDING_SHARE, TERMS_SHARE, BOUNDS_SHARE, EXACT_SHARE = 0.25, 0.5, 0.3, 0.05
 TERMS_MEMORY, TABLES_MEMORY, NODES_MEMORY = 0.5, 0.5, 0.25
 # Seconds of a node of a search; nodes after each limit at least, and at a time.
 NODE_SECONDS, LEAST_NODES, NODES_AT_A_TIME = 5e-7, 2**12, 2**15
+# Sweeps of the first annealing, and of each after it twice as many, so many times; and the share of the time left that
+# one may take.
+FIRST_SWEEPS, NUM_DOUBLINGS, ANNEALING_SHARE = 100, 5, 0.1
 # Kicks for each variable after a limit, and at most; those of one turn beside a search, every so many turns of it.
 KICKS_PER_VARIABLE, MOST_KICKS, KICKS_OF_A_TURN, CLIMBS_EVERY = 20, 10_000, 1_000, 4
 
@@ -105,14 +108,19 @@ class Part:
             pass  # buckets will be split
 
     def climb(self, watch: Watch, num_kicks: int) -> None:
-        """Local search from the best so far."""
+        """Local search from the best so far, and from where annealing leads."""
         if self.is_done or not self._has_terms(watch):
             return
-        assert self._terms is not None
+        terms = self._terms
+        assert terms is not None
         begin = self.found[0][1] if self.found else first_states(self.model)
         rng = np.random.default_rng([self.limits.seed, self._num_climbs])
+        num_sweeps = FIRST_SWEEPS * 2 ** min(self._num_climbs, NUM_DOUBLINGS)
+        num_sweeps = int(min(num_sweeps, watch.left(ANNEALING_SHARE) / terms.sweep_seconds))
         self._num_climbs += 1
-        self.take(self._terms.climb(begin, num_kicks, rng, watch))
+        self.take(terms.climb(begin, num_kicks, rng, watch))
+        if num_sweeps >= FIRST_SWEEPS and not watch.must_stop():
+            self.take(terms.anneal(begin, num_sweeps, rng, watch))
 
     def bound(self, watch: Watch, workers: Workers, tell: Callable[[], object]) -> None:
         """Bounds of one limit after another, each with a search of about as long, as far as time and memory allow; none

@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,11 @@ KICKED = 4
 PENALTY = 4.0
 # Kicks between two looks at the clock, and more of them for so many variables: each begins with a look at all.
 KICKS, VARIABLES_PER_KICK = 256, 64
+# Inverse temperatures at which annealing begins and ends, in units of what is at stake at a variable, and numbers that
+# are drawn for it at a time.
+HOT, COLD, DRAWN_AT_A_TIME = 3.0, 20.0, 2**20
+# Seconds that a sweep of it takes for each state of each variable of a table, about.
+SWEEP_SECONDS = 4e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,27 +77,49 @@ class Terms:
 
     def climb(self, states: States, num_kicks: int, rng: np.random.Generator, watch: Watch) -> States:
         """A configuration that is no worse, after so many kicks or until the watch says stop."""
-        x, num_states = states.copy(), np.array(self.model.num_states)
+        x = states.copy()
         at_a_time = max(KICKS, len(x) // VARIABLES_PER_KICK)
         for first in range(0, max(num_kicks, 1), at_a_time):
             uniform = rng.random((min(at_a_time, num_kicks - first), 1 + 3 * KICKED))
-            watch.run(
-                climbs.climb,
-                num_states,
-                self.scope_start,
-                self.scope,
-                self.strides,
-                self.start,
-                self.flat,
-                self.table_of,
-                self.at_start,
-                self.tables_at,
-                uniform,
-                x,
-            )
+            watch.run(climbs.climb, *self._arrays, uniform, x)
             if watch.must_stop():
                 break
         return x
+
+    def anneal(self, states: States, num_sweeps: int, rng: np.random.Generator, watch: Watch) -> States:
+        """A configuration after so many sweeps, cooling down, begun at a settled one for the sake of its scale; as it
+        is where there is nothing at stake, or no time for all of them."""
+        stakes = np.empty(len(states))
+        climbs.fill_stakes(*self._arrays, states, stakes)
+        at_stake = stakes[stakes > 0.0]
+        if not len(at_stake) or num_sweeps * self.sweep_seconds > watch.left():
+            return states
+        x, betas = states.copy(), np.geomspace(HOT, COLD, num_sweeps) / np.median(at_stake)
+        for some in np.array_split(betas, max(1, len(x) * num_sweeps // DRAWN_AT_A_TIME)):
+            watch.run(climbs.anneal, *self._arrays, some, rng.random((len(some), len(x))), x)
+            if watch.must_stop():
+                break
+        return self.climb(x, 0, rng, watch)
+
+    @cached_property
+    def sweep_seconds(self) -> float:
+        """What a sweep of annealing takes, about."""
+        return SWEEP_SECONDS * float(self.model.num_states[self.scope].sum())
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        """As kernels take them."""
+        return (
+            np.array(self.model.num_states),
+            self.scope_start,
+            self.scope,
+            self.strides,
+            self.start,
+            self.flat,
+            self.table_of,
+            self.at_start,
+            self.tables_at,
+        )
 
 
 def first_states(model: Model) -> States:
