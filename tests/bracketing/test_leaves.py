@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.leaves import LeafWork, by_both, by_fields, by_trees, solve_leaves
+from clampz.bracketing.leaves import LeafWork, by_best, by_both, by_fields, by_trees, solve_leaves
 from clampz.bracketing.regions import LeafState, Regions, Shape
+from clampz.maximising import call
 from clampz.watch import Overdue, Watch
+from mini_buckets.random_factors import random_factors
 from random_models import frustrated, random_of_any_kind
 
 
@@ -103,3 +105,20 @@ def test_an_upper_bound_is_kept_where_time_is_over_before_the_lower_one(monkeypa
     assert found.lower == -math.inf and cz.exact(model).log_z <= found.upper < math.inf
     with pytest.raises(Overdue):
         regions.bounds(model.unary.flat, LeafState.even(model), 5, "lower")
+
+
+@pytest.mark.parametrize("methods", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_the_best_configuration_is_a_lower_bound_and_mean_field_raises_it(seed, methods):
+    model = random_factors(np.random.default_rng(seed))
+    lower, upper = by_best(model, cz.BoundOptions(), methods, 30.0)
+    truth, best = cz.exact(model), cz.mode(model)
+    assert lower <= truth.upper and truth.lower <= upper
+    assert lower >= best.score - 1e-9 * max(1.0, abs(best.score)) or best.states is None
+    assert (upper == -np.inf) == (truth.log_z == -np.inf)
+
+
+def test_the_best_configuration_is_not_looked_for_without_memory(monkeypatch):
+    monkeypatch.setattr(call, "SPARE_BYTES", 0)
+    model = cz.generators.grid(300, 300, rng=0)
+    assert by_best(model, cz.BoundOptions(memory=1_000_000), True, 30.0) == (-np.inf, np.inf)

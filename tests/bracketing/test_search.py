@@ -264,3 +264,17 @@ def test_regions_leave_the_lower_bound_to_bethe_where_that_leads(monkeypatch):
             asked.add(step.ends)
             ladder.take(step, (0.0, 1.0), step.state, step.regions, 1e-3)
         assert asked == ends
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_bracket_is_not_below_the_best_configuration(exact):
+    """Of which there is next to nothing but one, where mean field finds another; parity checks have hard zeros."""
+    rng = np.random.default_rng(0)
+    n, parity = 48, np.where(np.indices([2] * 6).sum(axis=0) % 2, -np.inf, 0.0)
+    checks = [(tuple(rng.choice(n, 6, replace=False).tolist()), parity) for _ in range(24)]
+    code = cz.Model.from_factors([2] * n, [*checks, *(((i,), [0.0, -3.0 + 5.0 * (i % 8 == 0)]) for i in range(n))])
+    glass = cz.generators.grid(9, 9, theta=0.0, weights=(-60, 60), rng=0)
+    for model in (code, glass):
+        best = cz.mode(model, time=20)
+        found = cz.bound(model, exact=exact, time=2, gap=0.0, limit=8)
+        assert best.is_optimal and found.lower >= best.score - 1e-9 * abs(best.score)

@@ -15,15 +15,18 @@ from clampz.bracketing.regions import Ends, LeafState, Regions
 from clampz.elimination.slice_plans import Slicer
 from clampz.elimination.slices import sum_lane
 from clampz.errors import TooWideError
+from clampz.maximising import best_found
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.numerics import Floats
+from clampz.numerics import EPS, Floats
 from clampz.watch import Overdue, Watch
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
 # Share of the time that mean field and TRW may each take.
 METHOD_SHARE = 0.25
+# Share of the time that the best configuration is looked for, where mean field goes on from it.
+BEST_SHARE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,6 +145,29 @@ def by_both(
     lower, upper = by_fields(model, start, options, watch.left(0.5), watch)
     by_then = by_trees(model, options, watch.left(), watch) if watch.left() else (-math.inf, math.inf)
     return max(lower, by_then[0]), min(upper, by_then[1])
+
+
+def by_best(
+    model: Model, options: BoundOptions, methods: bool, seconds: float, within: Watch | None = None
+) -> tuple[float, float]:
+    """Ends of log Z by the best configuration that is found, which is one term of Z, and where `methods` may be used,
+    by mean field on from it: of a model that is all but certain that is nearly all there is.  Where no configuration is
+    possible, Z = 0."""
+    watch = Watch(seconds, within=within)
+    try:
+        found = best_found(model, options.worker_bytes, 1 + options.seed, watch.share(BEST_SHARE if methods else 1.0))
+    except TooWideError:
+        return -math.inf, math.inf
+    if found.states is None:
+        return -math.inf, -math.inf if found.upper == -math.inf else math.inf
+    lower = found.score - EPS * abs(found.score)
+    if methods and not watch.must_stop():
+        start = np.zeros(len(model.unary.flat))
+        start[model.unary.start[:-1] + found.states] = 1.0
+        limits = {"threads": 1, "num_starts": 0, "time": watch.left()}
+        fields = mean_field.solve(Batch.of(model), mean_field.options(None, limits), start, within=watch)
+        lower = max(lower, float(fields.lower[0]))
+    return lower, math.inf
 
 
 def by_trees(model: Model, options: BoundOptions, seconds: float, within: Watch | None = None) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from clampz.bracketing.bracket import Bracket, BracketStop, ContradictionError, 
 from clampz.bracketing.estimating import Estimator
 from clampz.bracketing.frontier import Expand, Frontier, Refine, check_room
 from clampz.bracketing.ladder import Ladder, may_begin
-from clampz.bracketing.leaves import FINISH_SECONDS, by_both, by_fields, by_trees, solve_leaves
+from clampz.bracketing.leaves import FINISH_SECONDS, by_best, by_both, by_fields, by_trees, solve_leaves
 from clampz.bracketing.next_work import next_work
 from clampz.bracketing.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bracketing.regions import LeafState
@@ -335,6 +335,10 @@ class Search:
             share = LONGEST_SHARE if bethe_leads(self.rest) else longest
             share *= 0.5 if alone and share == LONGEST_SHARE else 1.0
             self.whole.add(lambda: crew.submit(by_fields, self.rest, start, options, seconds_of(share), here=(watch,)))
+        methods = mean_field.fits(self.rest, room)
+        if not options.in_order and not bethe_leads(self.rest):
+            work = self.rest, options, methods, seconds_of(longest)
+            self.whole.add(lambda: crew.submit(by_best, *work, here=(watch,)))
         # where edges are many, TRW's share of the time is as good as lost: it goes to regions
         by_trees_too = not by_regions or self.rest.num_edges <= MANY_EDGES
         if by_trees_too and trw.fits(self.rest, room) and not watch.must_stop():

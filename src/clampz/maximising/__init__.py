@@ -3,7 +3,7 @@
 May import: sampling, and what is below it.
 """
 
-from clampz.maximising.call import mode
+from clampz.maximising.call import best_found, mode
 from clampz.maximising.results import Mode, Moment
 
-__all__ = ["Mode", "Moment", "mode"]
+__all__ = ["Mode", "Moment", "best_found", "mode"]

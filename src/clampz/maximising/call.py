@@ -129,6 +129,16 @@ def mode(
     return run.result()
 
 
+def best_found(model: Model, num_bytes: float, seed: int, watch: Watch) -> Mode:
+    """What `mode` finds in the time of a watch and so many bytes, on one thread.  TooWideError where these do not
+    suffice for any answer."""
+    _check_memory(model, 1, int(num_bytes))
+    run = Ascent(model, Limits(GAP, 1, num_bytes, seed), watch, Teller(None))
+    with Workers(1) as workers:
+        run.go(workers)
+    return run.result()
+
+
 def _check_memory(model: Model, num_best: int, num_bytes: int) -> None:
     """Refuse what even the least answer would take too much for."""
     num_tables = model.num_variables + model.num_edges + len(model.factors)
