@@ -164,11 +164,11 @@ def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, 
     model, asked = MODELS["grid"], []
     real = brackets.exactly
 
-    def second_time(model: cz.Model, cost: Any, run: Any, expected: float, most: float) -> Any:
+    def second_time(cost: Any, run: Any, expected: float, most: float) -> Any:
         asked.append(expected)
         if len(asked) == 1:
             return None, "Nothing was tried"
-        return real(model, cost, run, expected, left * cost.seconds)
+        return real(cost, run, expected, left * cost.seconds)
 
     for place in (call, brackets):
         monkeypatch.setattr(place, "exactly", second_time)

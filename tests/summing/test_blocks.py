@@ -11,6 +11,7 @@ from clampz.elimination.plans import ExactPlan
 from clampz.model.batch import Batch
 from clampz.summing import blocks, plans
 from clampz.summing.blocks import Asked
+from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
 from clampz.watch import Watch
 from simplifiable import Enumerated, cone_marginal, gates, random_model
@@ -129,3 +130,21 @@ def test_halves_without_gain_are_looked_at_for_a_while_only(wide, monkeypatch):
     monkeypatch.setattr(blocks.Block, "halves", halves)
     assert blocks._quickest(block, math.inf, Watch(), blocks.PATIENCE) == (1e6, [block])
     assert len(looked) <= 2**blocks.PATIENCE
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tables_that_fell_apart_come_a_few_at_a_time_where_all_are_too_wide(monkeypatch, seed):
+    """Findings of a diagnosis leave one table for each cause; held together they are as wide as all causes are."""
+    model = random_model(seed)
+    truth = Enumerated(model)
+    if truth.log_z == -math.inf:
+        return
+
+    def too_wide(*asked):
+        raise cz.TooWideError("too wide", width=60, num_bytes=2**60)
+
+    monkeypatch.setattr(plans, "_is_quick", lambda *asked: False)
+    monkeypatch.setattr(SimplerLanes, "tables", too_wide)
+    found = cz.exact(model)
+    tables = np.concatenate([found.pairwise_marginals.flat, found.factor_marginals.flat])
+    assert np.allclose(tables, truth.beliefs[len(model.unary.flat) :], atol=1e-9)

@@ -185,3 +185,13 @@ def test_a_cost_is_not_looked_for_longer_than_its_share_of_the_time():
     found = exact_cost(wide, watch=over)
     assert found.plan is None and found.seconds == math.inf and found.num_bytes == 0
     assert exact_cost(wide).num_bytes > 0 and exact_cost(cz.generators.cycle(9, rng=0), watch=over).plan is not None
+
+
+@pytest.mark.skipif(not is_available(), reason="no program that counts")
+def test_a_count_says_why_it_has_no_tables():
+    clause = np.zeros((2, 2, 2))
+    clause[0, 1, 0] = -np.inf
+    found = cz.exact(cz.Model.from_factors([2, 2, 2], [((0, 1, 2), clause)]), engine="counting")
+    assert found.marginals[0] == pytest.approx([3 / 7, 4 / 7])
+    with pytest.raises(cz.OptionError, match="a count has those of the variables alone"):
+        found.factor_marginals  # noqa: B018 (refuses)

@@ -87,7 +87,7 @@ def _closed(
     the method that suits the model."""
     # a bracket of one leaf is one sum, and how long that took on this machine is known
     expected = min(cost.seconds, WITH_MARGINALS * bracket.seconds) if bracket.num_leaves == 1 else cost.seconds
-    found = exactly(model, cost, run, expected, run.watch.left())[0] if run.marginals else None
+    found = exactly(cost, run, expected, run.watch.left())[0] if run.marginals else None
     drawn = None
     if found is not None and has_all(found, run):
         choice = "there was time left for exact marginals"

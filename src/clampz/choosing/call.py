@@ -10,7 +10,7 @@ from clampz.bracketing import Bracket
 from clampz.choosing.brackets import bracketed
 from clampz.choosing.clamps import QUICK, clamped_as_asked
 from clampz.choosing.estimates import named, with_other_marginals
-from clampz.choosing.exactly import PLANNING_SHARE, exactly, has_all
+from clampz.choosing.exactly import exactly, has_all
 from clampz.choosing.run import BRACKET_TIME, DEFAULT_TIME, EXACT_TIME, Run
 from clampz.clamping.call import META_SELECTORS, clamp
 from clampz.clamping.selectors import selectors
@@ -25,6 +25,7 @@ from clampz.options import Options, check_flag, check_name, check_option, is_who
 from clampz.solution import Found, Solution
 from clampz.summing.costs import exact_cost
 from clampz.summing.exact import exact
+from clampz.summing.within import PLANNING_SHARE
 from clampz.telling import Listener, heard
 from clampz.watch import Progress, Watch
 
@@ -193,7 +194,7 @@ def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, se
             solution = run.solution(count, "Nearly all tables have zeros, so it was counted, and the count is proven.")
             return solution if has_all(count, run) else with_other_marginals(solution, run.limited(rest))
     most = EXACT_TIME if time is None else run.watch.left(EXACT_SHARE)
-    found, why = exactly(model, cost, run, cost.seconds, most)
+    found, why = exactly(cost, run, cost.seconds, most)
     if found is not None:
         solution = run.solution(found, why)
         return solution if has_all(found, run) else with_other_marginals(solution, run.limited(rest))

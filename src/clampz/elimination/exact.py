@@ -135,11 +135,12 @@ def _normalised(tables: Floats, start: Integers) -> Floats:
 @dataclass(frozen=True)
 class ExactState:
     """What `exact` ends with: the marginals of the tables (B, entries), those of edges in `num_pairs` entries and then
-    those of factors; or None and the means to compute a lane's again."""
+    those of factors; or None and the means to compute a lane's again; or None for these too, and why there are none."""
 
     tables: Floats | None
     again: Callable[[int], Floats] | None
     num_pairs: int
+    why_none: str = "this run was asked for log Z only (marginals=False)"
     rho: ClassVar[None] = None
 
     def take(self, lanes: Integers) -> "ExactState":
@@ -149,12 +150,14 @@ class ExactState:
             None if self.tables is None else self.tables[lanes],
             None if again is None else lambda lane: again(int(lanes[lane])),
             self.num_pairs,
+            self.why_none,
         )
 
     def join(self, others: Sequence["ExactState"]) -> "ExactState":
         """The states of these lanes followed by those of others."""
         tables = [state.tables for state in (self, *others) if state.tables is not None]
-        return ExactState(np.concatenate(tables) if len(tables) == 1 + len(others) else None, None, self.num_pairs)
+        joined = np.concatenate(tables) if len(tables) == 1 + len(others) else None
+        return ExactState(joined, None, self.num_pairs, self.why_none)
 
     def pairwise(self, lane: int) -> Floats:
         return self._of_lane("pairwise", lane)[: self.num_pairs].copy()
@@ -171,7 +174,7 @@ class ExactState:
             tables: Floats = self.tables[lane]
             return tables
         if self.again is None:
-            raise OptionError(f"{what} marginals: this run was asked for log Z only (marginals=False)")
+            raise OptionError(f"{what} marginals: {self.why_none}")
         return self.again(lane)
 
 

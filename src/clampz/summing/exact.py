@@ -24,6 +24,7 @@ from clampz.watch import Overdue, Watch
 # is expected to take so many times as long, as what is expected has room to spare.
 UNASKED_SECONDS, TO_SPARE = 60.0, 3.0
 COUNTED = "counted: right with high probability, not proven"
+ALONE = 'a count has those of the variables alone; engine="elimination" has all, where it is narrow enough'
 
 
 @approximation("exact", ExactOptions, takes_factors=True, plans_memory=True)
@@ -99,7 +100,8 @@ def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
     if found.log_z is None:
         return replace(not_reached(batch, options, watch), notes=[f"there is no count: {found.why_none}"])
     marginals = np.full(len(batch.unary), np.nan) if found.marginals is None else found.marginals
-    state = ExactState(None, None, len(model.pairwise.flat))
+    num_pairs = len(model.pairwise.flat)
+    state = ExactState(None, None, num_pairs, *([ALONE] if options.marginals else []))
     ends = np.array([found.log_z]), np.array([found.error])
     estimates = exact_estimates(batch, options, watch, *ends, marginals[:, None], state)
     if found.is_proven:

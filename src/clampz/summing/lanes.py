@@ -67,13 +67,13 @@ class SimplerLanes:
         """(S,) those of the original's variables in a lane, from those of the rest; or all that are known."""
         return self.simplified.marginals(_beliefs(found, lane), watch, known=known)
 
-    def tables(self, found: Estimates, lane: int) -> Floats:
+    def tables(self, found: Estimates, lane: int, memory: int | str | None = None) -> Floats:
         """Marginals of the original's edges and then of its larger factors in a lane, from those of the rest; what fell
-        apart in simplifying is summed once more, held together."""
+        apart in simplifying is summed once more, held together.  TooWideError where that does not fit."""
         simplified, again = self.simplified, found[lane]
         if simplified.scopes:
             held = holding(simplified.model, simplified.scopes)
-            again = run_exact(Batch(held, self.batch.unary[:, [lane]]), ExactOptions())[0]
+            again = run_exact(Batch(held, self.batch.unary[:, [lane]]), ExactOptions(memory=memory))[0]
         return np.concatenate(simplified.factor_marginals(_beliefs(found, lane), again.marginal))
 
 

@@ -263,7 +263,7 @@ class SumPlan:
             found = run_exact(self.summed, once, watch, self.how)
         else:
             found = sum_in_slices(self.summed.lane(0), self.sliced, once, watch)
-        found = found if self.simpler is None else _back(self.simpler, found, self._at_once)
+        found = found if self.simpler is None else self._back(self.simpler, found, options.memory)
         return self._with_marginals(found, options, watch) if self.in_parts else found
 
     def _with_marginals(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
@@ -335,6 +335,32 @@ class SumPlan:
                 flat[:, lane] = self.simpler.marginals(found, lane, known=True)
         return flat
 
+    def _back(self, simpler: SimplerLanes, found: Estimates, memory: int | str | None) -> Estimates:
+        """Of the original's lanes, from those of the rest."""
+        batch, log_z = simpler.original, found.log_z
+        possible = log_z > -np.inf
+        flat = np.full(batch.unary.shape, np.nan)
+        if self._at_once:
+            for lane in np.flatnonzero(np.isfinite(log_z)).tolist():
+                flat[:, lane] = simpler.marginals(found, lane)
+        again = partial(self._tables_back, simpler, found, memory) if self._at_once else None
+        return replace(
+            found,
+            model=batch.model,
+            lower=np.where(possible, found.lower - simpler.error, found.lower),
+            upper=np.where(possible, found.upper + simpler.error, found.upper),
+            marginals_flat=flat,
+            state=ExactState(None, again, len(batch.model.pairwise.flat)),
+        )
+
+    def _tables_back(self, simpler: SimplerLanes, found: Estimates, memory: int | str | None, lane: int) -> Floats:
+        """Marginals of the edges and larger factors of a lane; a few at a time where all that fell apart is too wide
+        together."""
+        try:
+            return simpler.tables(found, lane, memory)
+        except TooWideError:
+            return self._tables(memory, lane)
+
     def _tables(self, memory: int | str | None, lane: int) -> Floats:
         """Marginals of the edges and larger factors of a lane."""
         model = self.batch.lane(lane)
@@ -397,23 +423,3 @@ def _planar(batch: Batch, plan: PlanarPlan, options: ExactOptions, watch: Watch)
     state = ExactState(found.pairwise[None] if options.marginals else None, None, len(model.pairwise.flat))
     ends = np.array([found.log_z]), np.array([found.error])
     return replace(exact_estimates(batch, options, watch, *ends, unary[:, None], state), model=batch.model)
-
-
-def _back(simpler: SimplerLanes, found: Estimates, marginals: bool) -> Estimates:
-    """Of the original's lanes, from those of the rest."""
-    batch = simpler.original
-    model, log_z = batch.model, found.log_z
-    possible = log_z > -np.inf
-    flat = np.full(batch.unary.shape, np.nan)
-    if marginals:
-        for lane in np.flatnonzero(np.isfinite(log_z)).tolist():
-            flat[:, lane] = simpler.marginals(found, lane)
-    state = ExactState(None, partial(simpler.tables, found) if marginals else None, len(model.pairwise.flat))
-    return replace(
-        found,
-        model=model,
-        lower=np.where(possible, found.lower - simpler.error, found.lower),
-        upper=np.where(possible, found.upper + simpler.error, found.upper),
-        marginals_flat=flat,
-        state=state,
-    )
