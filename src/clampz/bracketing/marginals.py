@@ -8,7 +8,6 @@ All states of all variables are lanes of one model: they share its regions, and 
 ended.  What time is left goes to the variable whose intervals are widest.
 """
 
-import math
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from clampz.bracketing.beginning import PATIENCE, PLANNING_SHARE, THOROUGH_SECONDS
+from clampz.bracketing.around import PROBABILITY_ROUNDING, Around, Known, known_exactly
+from clampz.bracketing.beginning import PATIENCE
 from clampz.bracketing.bracket import Bracket
 from clampz.bracketing.frontier import bytes_needed, check_room
 from clampz.bracketing.intervals import ByVariable, MarginalBounds
@@ -27,14 +27,11 @@ from clampz.bracketing.options import BoundOptions
 from clampz.bracketing.regions import LeafState, Regions, Shape
 from clampz.bracketing.search import Search
 from clampz.clamping.branches import checked_variables
-from clampz.elimination.exact import ExactOptions
-from clampz.elimination.slice_plans import Slicer
-from clampz.elimination.slices import sum_in_slices
 from clampz.errors import TooWideError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.fixing import given, keep_only
-from clampz.model.tables import offsets, piece_of, ranges
+from clampz.model.tables import offsets, piece_of
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.options import takes_names
 from clampz.signature import lanes_that_fit
@@ -42,8 +39,6 @@ from clampz.telling import Listener, heard
 from clampz.watch import Overdue, Watch
 from clampz.workers import Crew, Job, finished
 
-# Share of the time that exact inference may take.
-EXACT_SHARE = 0.7
 # The share of the time for bounds on all lanes at once, in so many blocks for each thread, and evaluations of each.
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
 # Evaluations of the bounds of the model itself, the share of the lanes' time that they may take, and table entries of
@@ -53,8 +48,6 @@ SHARED_EVALUATIONS, SHARED_TIME, LARGEST_SHARED = 40, 0.3, 2**14
 MOST_SEARCHES = 64
 # Seconds that a search takes to begin, for each table entry of the model.
 SECONDS_PER_ENTRY = 2e-7
-# Beyond the rounding of log Z, what a computed probability may be off by.
-PROBABILITY_ROUNDING = 1e-12
 
 
 @takes_names
@@ -108,39 +101,18 @@ def bound_marginals(
         asked = np.arange(model.num_variables)
         if variables is not None:
             asked = np.array(checked_variables(model, variables), dtype=np.int64)
-        found = _exactly(model, asked, chosen, watch) if chosen.exact else None
-        if found is not None:
-            return found
+        around = Around.of(model, asked, chosen, watch)
+        if around.is_impossible:
+            nothing = np.full(int(model.num_states[asked].sum()), np.nan)
+            return _marginal_bounds(model, asked, nothing, nothing, "exact", watch)
+        known = known_exactly(around, chosen, watch) if chosen.exact else Known.nothing(around)
+        if known.of_all:
+            return _marginal_bounds(model, asked, known.lower, known.upper, "exact", watch)
         with Crew(executor, chosen.num_threads) as crew:
             try:
-                return _by_bounds(model, asked, chosen, watch, crew, listener)
+                return _by_bounds(around, known, chosen, watch, crew, listener)
             finally:
                 watch.end()
-
-
-def _exactly(model: Model, asked: Integers, options: BoundOptions, watch: Watch) -> MarginalBounds | None:
-    """By exact inference, where it fits in the time and memory given."""
-    plan = Slicer(model).plan(
-        model.unary.flat,
-        watch.left(EXACT_SHARE),
-        options.num_bytes / 2,
-        thorough=watch.left() > THOROUGH_SECONDS,
-        marginals=True,
-        num_workers=options.num_threads,
-        watch=watch.share(PLANNING_SHARE),
-    )
-    if plan is None:
-        return None
-    found = sum_in_slices(model, plan, ExactOptions(threads=options.threads), watch.share(EXACT_SHARE))[0]
-    if found.bound is None:
-        return None  # time was too short after all
-    off = PROBABILITY_ROUNDING + 4 * (found.upper - found.lower) if found.log_z > -math.inf else math.nan
-    rows = ranges(model.unary.start[asked], model.num_states[asked])
-    marginals = found.marginals.flat[rows]
-    lower, upper = np.maximum(marginals - off, 0.0), np.minimum(marginals + off, 1.0)
-    if found.log_z > -math.inf:  # of a state that large potentials leave nothing of, nothing is known
-        lower, upper = np.nan_to_num(lower, nan=0.0), np.nan_to_num(upper, nan=1.0)
-    return _marginal_bounds(model, asked, lower, upper, "exact", watch)
 
 
 def _marginal_bounds(
@@ -157,35 +129,42 @@ def _marginal_bounds(
 
 
 def _by_bounds(
-    model: Model,
-    asked: Integers,
+    around: Around,
+    known: Known,
     options: BoundOptions,
     watch: Watch,
     crew: Crew,
     progress: Callable[[MarginalBounds], object] | None,
 ) -> MarginalBounds:
+    """Of those that are not known yet."""
+    model, error = around.rest, around.error
+    sizes = model.num_states[around.within]
+    unknown = np.logical_or.reduceat(np.isnan(known.lower), offsets(sizes)[:-1])
+    asked, is_left = around.within[unknown], np.repeat(unknown, sizes)
+    rows = around.rows[is_left]
     possible = model.unary.flat > -np.inf
     low, high = np.full(len(possible), -np.inf), np.where(possible, np.inf, -np.inf)
 
     def learn(row: int, lower: float, upper: float) -> None:
-        low[row], high[row] = max(low[row], lower), min(high[row], upper)
+        low[row], high[row] = max(low[row], lower - error), min(high[row], upper + error)
 
-    start = model.unary.start
-    rows = ranges(start[asked], model.num_states[asked])
-    lanes_of = partial(_lanes, model)
-    bound_lanes(model, rows[possible[rows]], lanes_of, options, watch.share(LANES_SHARE), crew, learn)
+    bound_lanes(model, rows[possible[rows]], partial(_lanes, model), options, watch.share(LANES_SHARE), crew, learn)
     ends = _Intervals(model.num_states[asked], rows)
+
+    def found(reason: str) -> MarginalBounds:
+        lower, upper = known.lower.copy(), known.upper.copy()
+        lower[is_left], upper[is_left] = ends.of(low, high)
+        return _marginal_bounds(around.model, around.asked, lower, upper, reason, watch)
 
     def tell() -> None:
         if progress is not None:
             try:
-                progress(_marginal_bounds(model, asked, *ends.of(low, high), "left", watch))
+                progress(found("left"))
             except StopIteration:
                 watch.stop("callback")
 
     tell()
-    reason = _widest_first(model, asked, options, watch, crew, (low, high), ends, learn, tell)
-    return _marginal_bounds(model, asked, *ends.of(low, high), reason, watch)
+    return found(_widest_first(model, asked, options, watch, crew, (low, high), ends, learn, tell))
 
 
 def bound_lanes(
