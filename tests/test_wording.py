@@ -28,3 +28,13 @@ def test_what_ends_prove():
     assert proven(1.2345678, 1.2345679) == "1.234567 <= log Z <= 1.234568"
     assert proven(-math.inf, 2.0, "P") == "P <= 2.000000" and proven(1.0, math.inf) == "1.000000 <= log Z"
     assert proven(-math.inf, -math.inf) == "log Z = -inf" and proven(-math.inf, math.inf).startswith("nothing")
+
+
+def test_nothing_has_no_sign():
+    assert (
+        round_outward(-1e-16, None, 6)
+        == round_outward(-1e-16, "exact", 6)
+        == round_outward(-0.0, "upper", 6)
+        == "0.000000"
+    )
+    assert round_outward(-1e-16, "lower", 6) == "-0.000001"

@@ -169,7 +169,7 @@ class Solution(HasMarginals, Drawable, Reportable, Shown):
     @property
     def marginals_are(self) -> str:
         if not self.marginals_by:
-            return f"none: {'Z = 0' if self.upper == -math.inf else self._why_none}"
+            return "none: Z = 0" if self.upper == -math.inf else self._why_none
         if self.marginals_by == "exact":
             return "exact"
         if self.marginal_errors is not None:
@@ -183,9 +183,9 @@ class Solution(HasMarginals, Drawable, Reportable, Shown):
     def _why_none(self) -> str:
         options = self.estimate.options
         if isinstance(options, ExactOptions | RegionsOptions) and not options.marginals:
-            return "log Z alone was asked for"
-        some = not np.isnan(self.marginals.flat).all()
-        return f"{title(self.method)} was stopped before there were {'all' if some else 'any'}"
+            return "none: log Z alone was asked for"
+        some, all_of_them = ("none", "any") if np.isnan(self.marginals.flat).all() else ("some", "all")
+        return f"{some}: {title(self.method)} was stopped before there were {all_of_them}"
 
     def log_z_in_words(self, digits: int) -> tuple[str, str]:
         """The answer, to so many decimals or those that its error tells, and what it is."""

@@ -39,7 +39,7 @@ def round_outward(value: float, bound: Bound | None, digits: int) -> str:
     if math.isfinite(value) and bound in ("lower", "upper"):
         scaled = value * 10**digits
         value = (math.floor(scaled) if bound == "lower" else math.ceil(scaled)) / 10**digits
-    return f"{value:.{digits}f}"
+    return f"{value:z.{digits}f}"  # (z: nothing is less than nothing)
 
 
 def valued(value: float, bound: Bound | None) -> str:

@@ -13,13 +13,15 @@ from clampz import generators
 from clampz.choosing import brackets, call, clamps, estimates, solve
 from clampz.choosing.run import Run
 from clampz.counting import Counted
-from clampz.elimination.exact import run_exact
+from clampz.elimination.exact import ExactOptions, not_reached, run_exact
+from clampz.model.batch import Batch
 from clampz.model.fixing import without_known
 from clampz.options import bytes_in_words
 from clampz.summing import blocks
 from clampz.summing import exact as engines
 from clampz.summing.costs import ExactCost, exact_cost
 from clampz.summing.plans import SumPlan
+from clampz.watch import Watch
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
@@ -461,9 +463,37 @@ def test_log_z_stays_exact_without_time_for_all_exact_marginals(monkeypatch):
     found = solve(model, time=60, memory="500MB")
     assert (found.bound, found.method, found.marginals_by) == ("exact", "bethe", "bethe")
     assert found.log_z == pytest.approx(0.0, abs=EXACT) and found.lower <= 0.0 <= found.upper
-    assert "Bethe is for the marginals" in found.reason and repr(found).startswith("Solution(exact: ")
+    assert "Bethe is for the other marginals" in found.reason and repr(found).startswith("Solution(exact: ")
     alone = solve(model, method="exact", time=60, memory="500MB")
-    assert (alone.bound, alone.marginals_are) == ("exact", "none: exact was stopped before there were all")
+    assert (alone.bound, alone.marginals_are) == ("exact", "some: exact was stopped before there were all")
+
+
+@pytest.mark.parametrize("by", ["sampling", "bethe", ""])
+def test_exact_marginals_that_are_there_stay(by, monkeypatch):
+    """Others have those that are missing, or nobody."""
+    model = generators.grid(4, 4, weights=(-2, 2), rng=0)
+    exact = solve(model)
+    missing = np.arange(len(model.unary.flat)) >= 20
+    some = replace(exact, marginals=model.unary.with_flat(np.where(missing, np.nan, exact.marginals.flat)))
+    watch = Watch(20.0)
+    run = Run(watch, watch, None, None, True, None, 0)
+    if by != "sampling":
+        monkeypatch.setattr(estimates, "draw_marginals", lambda *args: None)
+    if not by:
+        nothing = not_reached(Batch.of(model), ExactOptions(), watch)[0]
+        monkeypatch.setattr(Run, "by", lambda *args, **own: nothing)
+    found = estimates.with_other_marginals(some, run)
+    assert (found.bound, found.log_z, found.marginals_by) == ("exact", exact.log_z, by)
+    assert (found.marginals.flat[~missing] == exact.marginals.flat[~missing]).all()
+    assert np.isnan(found.marginals.flat[missing]).all() == (not by)
+    if by:
+        assert found.reason.endswith("for the other marginals, as there was no time for exact ones.")
+    else:
+        assert found.reason.endswith("There was no time for the other marginals.")
+        assert found.marginals_are == "some: exact was stopped before there were all"
+    if by == "sampling":
+        errors = found.marginal_errors.flat
+        assert (errors[~missing] == 0.0).all() and (errors[missing] > 0.0).all()
 
 
 def constraints(num_variables: int = 60) -> cz.Model:

@@ -1,12 +1,14 @@
 """`clampz uai`: the competitions' calling convention."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from running import EXACT, run
 
 import clampz as cz
+from clampz import choosing
 from clampz.io import results
 
 
@@ -28,3 +30,21 @@ def test_the_competitions_calling_convention(folder, capsys, monkeypatch):
     monkeypatch.setenv("INF_TIME", "soon")
     assert run("uai", "nets/grid.uai", "-", "-", "PR") == 2
     assert "INF_TIME: expected seconds > 0" in capsys.readouterr().err
+
+
+def test_a_marginal_that_there_was_no_time_for_is_even(folder, capsys, monkeypatch):
+    """A result file has a number for every state, the possible ones alone."""
+    solve = choosing.solve
+
+    def most_of_it(model, **limits):
+        found = solve(model, **limits)
+        flat = found.marginals.flat.copy()
+        flat[:4] = np.nan
+        return replace(found, marginals=model.unary.with_flat(flat))
+
+    monkeypatch.setattr(choosing, "solve", most_of_it)
+    assert run("uai", "grid.uai", "some.evid", "-", "MAR") == 0
+    rows, truth = results.read_mar("grid.uai.MAR"), cz.exact(cz.read("grid.uai"), evidence={0: 1})
+    assert rows[0].tolist() == [0.0, 1.0] and rows[1].tolist() == [0.5, 0.5]
+    np.testing.assert_allclose(np.concatenate(rows[2:]), truth.marginals.flat[4:], atol=EXACT)
+    assert "marginals: some: exact was stopped before there were all" in capsys.readouterr().out

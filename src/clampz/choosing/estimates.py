@@ -4,6 +4,8 @@ import math
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
@@ -23,17 +25,30 @@ EndT = TypeVar("EndT", bound=Found)
 
 
 def with_other_marginals(solution: Solution, run: Run) -> Solution:
-    """The same log Z, with marginals by draws, or else of the method that suits the model: there was no time for exact
-    ones."""
-    model = solution.model
+    """The same log Z, with marginals by draws, or else of the method that suits the model, in place of exact ones that
+    there was no time for; with those that are there alone, where nothing has the others."""
+    model, exact = solution.model, solution.marginals.flat
     drawn, strong = drawn_marginals(model, run), dense_and_strong(model)
     below = run.by_if_it_fits(mean_field, model, MEAN_FIELD_SHARE)
     first = None if strong else run.by_if_it_fits(bethe, model, tol=BETHE_TOL)
     found, _ = estimate_from(solution.upper, below, None, first, strong)
+    missing = np.isnan(exact)
+    which = "the marginals" if missing.all() else "the other marginals"
     whose = f"{named(found.method)} is" if drawn is None else "Draws are"
-    reason = f"{solution.reason} {whose} for the marginals, as there was no time for exact ones."
+    reason = f"{solution.reason} {whose} for {which}, as there was no time for exact ones."
     other = run.solution(found, reason, lower=solution.lower, upper=solution.upper, drawn=drawn)
-    return replace(other, log_z=solution.log_z, bound=solution.bound)
+    flat = np.where(missing, other.marginals.flat, exact)
+    if np.isnan(flat).any() and not missing.all():
+        reason = f"{solution.reason} There was no time for {which}."
+        return replace(solution, reason=reason, seconds=other.seconds, interrupted=other.interrupted)
+    errors = other.marginal_errors
+    return replace(
+        other,
+        log_z=solution.log_z,
+        bound=solution.bound,
+        marginals=model.unary.with_flat(flat),
+        marginal_errors=None if errors is None else errors.with_flat(np.where(missing, errors.flat, 0.0)),
+    )
 
 
 def drawn_marginals(model: Model, run: Run) -> DrawnMarginals | None:

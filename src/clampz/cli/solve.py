@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from clampz import choosing
 from clampz.bracketing import Bracket
 from clampz.bracketing.bracket import statistical
@@ -260,12 +262,16 @@ def in_a_moment(model: Model, bracket: Bracket | None, memory: int | None, seed:
 
 
 def result_file(solution: Solution, task: str) -> bytes:
-    """A result file as the UAI competitions have them: log10 Z, or the marginals."""
+    """A result file as the UAI competitions have them: log10 Z, or the marginals, and where there was no time for some,
+    even odds: a file has a number for every state."""
     if task == "PR":
         return results.encode_pr(solution.log_z)
     if solution.log_z == -math.inf:
         raise EvidenceError("Z = 0: every configuration has probability zero, so there are no marginals")
-    return results.encode_mar(solution.marginals)
+    possible, marginals = (solution.model.unary.flat > -math.inf).astype(np.float64), solution.marginals
+    start, sizes = solution.model.unary.start, solution.model.num_states
+    even = possible / np.repeat(np.add.reduceat(possible, start[:-1]), sizes) if len(sizes) else possible
+    return results.encode_mar(marginals.with_flat(np.where(np.isnan(marginals.flat), even, marginals.flat)))
 
 
 def marginal_rows(solution: Solution) -> tuple[list[str], list[list[object]]]:
