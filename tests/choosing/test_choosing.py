@@ -184,6 +184,13 @@ def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, 
     assert asked[1] <= exact_cost(model).seconds
 
 
+def test_a_closed_bracket_has_exact_marginals_by_a_plan_that_there_was_no_time_for_before(monkeypatch):
+    monkeypatch.setattr(call, "exact_cost", lambda *args, **limits: ExactCost(0, 0, math.inf, None))
+    found, exact = solve(MODELS["grid"], time=20), cz.exact(MODELS["grid"])
+    assert (found.bound, found.marginals_by) == ("exact", "exact") and found.bracket is not None
+    assert np.allclose(found.marginals.flat, exact.marginals.flat, atol=EXACT)
+
+
 def test_marginals_by_draws_follow_rng(monkeypatch):
     for place in (call, brackets):
         monkeypatch.setattr(place, "exactly", lambda *args: (None, "Nothing was tried"))

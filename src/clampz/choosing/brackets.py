@@ -12,7 +12,15 @@ from clampz.bracketing import Bracket, bound
 from clampz.bracketing.bracket import ROUNDING
 from clampz.bracketing.frontier import bytes_needed, check_room
 from clampz.choosing.clamps import NARROW, clamped, clamps_in_words
-from clampz.choosing.estimates import MEAN_FIELD_SHARE, drawn_marginals, estimate_from, gone_on, named, unless_outside
+from clampz.choosing.estimates import (
+    MEAN_FIELD_SHARE,
+    drawn_marginals,
+    estimate_from,
+    gone_on,
+    named,
+    unless_outside,
+    with_other_marginals,
+)
 from clampz.choosing.exactly import exactly, has_all
 from clampz.choosing.run import Run
 from clampz.counting import MISSING, is_available, worth_counting
@@ -23,7 +31,8 @@ from clampz.model.results import Estimate
 from clampz.options import memory_allowed
 from clampz.signature import is_small
 from clampz.solution import Found, Solution
-from clampz.summing.costs import ExactCost
+from clampz.summing.costs import ExactCost, exact_cost
+from clampz.summing.within import PLANNING_SHARE
 from clampz.wording import counted
 
 # Shares of the time left for Bethe without clamps, for the bracket, and for TRW where that is needed; Bethe with clamps
@@ -85,19 +94,22 @@ def _closed(
 ) -> Solution:
     """A bracket that is log Z but for rounding, with exact marginals if there is time left for them, and else those of
     the method that suits the model."""
+    if run.marginals and cost.seconds > run.watch.left():  # there is more time to plan than there was
+        cost = exact_cost(model, memory=run.memory, watch=run.watch.share(PLANNING_SHARE))
     # a bracket of one leaf is one sum, and how long that took on this machine is known
     expected = min(cost.seconds, WITH_MARGINALS * bracket.seconds) if bracket.num_leaves == 1 else cost.seconds
     found = exactly(cost, run, expected, run.watch.left())[0] if run.marginals else None
-    drawn = None
-    if found is not None and has_all(found, run):
-        choice = "there was time left for exact marginals"
+    ends = {"lower": max(below.lower, bracket.lower), "upper": bracket.upper}
+    if found is not None:
+        choice = f"there was time left for {'' if has_all(found, run) else 'some '}exact marginals"
+        solution = run.solution(found, f"{start}; {choice}.", bracket=bracket, **ends)
+        solution = solution if has_all(found, run) else with_other_marginals(solution, run)
     else:
         drawn = drawn_marginals(model, run)
-        found, _ = estimate_from(bracket.upper, below, None, gone_on(first, run), first is None)
-        whose = f"{named(found.method)} is" if drawn is None else "draws are"
+        other, _ = estimate_from(bracket.upper, below, None, gone_on(first, run), first is None)
+        whose = f"{named(other.method)} is" if drawn is None else "draws are"
         choice = f"log Z is exact but for rounding, and {whose} for the marginals"
-    lower, upper = max(below.lower, bracket.lower), bracket.upper
-    solution = run.solution(found, f"{start}; {choice}.", lower=lower, upper=upper, bracket=bracket, drawn=drawn)
+        solution = run.solution(other, f"{start}; {choice}.", bracket=bracket, drawn=drawn, **ends)
     return replace(solution, log_z=solution.lower + (solution.upper - solution.lower) / 2, bound="exact")
 
 

@@ -36,7 +36,9 @@ def with_other_marginals(solution: Solution, run: Run) -> Solution:
     which = "the marginals" if missing.all() else "the other marginals"
     whose = f"{named(found.method)} is" if drawn is None else "Draws are"
     reason = f"{solution.reason} {whose} for {which}, as there was no time for exact ones."
-    other = run.solution(found, reason, lower=solution.lower, upper=solution.upper, drawn=drawn)
+    other = run.solution(
+        found, reason, lower=solution.lower, upper=solution.upper, bracket=solution.bracket, drawn=drawn
+    )
     flat = np.where(missing, other.marginals.flat, exact)
     if np.isnan(flat).any() and not missing.all():
         reason = f"{solution.reason} There was no time for {which}."
