@@ -278,3 +278,10 @@ def test_a_bracket_is_not_below_the_best_configuration(exact):
         best = cz.mode(model, time=20)
         found = cz.bound(model, exact=exact, time=2, gap=0.0, limit=8)
         assert best.is_optimal and found.lower >= best.score - 1e-9 * abs(best.score)
+
+
+def test_bethe_is_not_asked_where_its_tables_take_longer_than_it_has():
+    """However few edges there are."""
+    model = cz.generators.grid(12, 12, labels=60, rng=0)
+    guess, lower = beginning.bethe_guess(model, cz.BoundOptions(), Watch(0.5))
+    assert guess.value is None and guess.why_none == "There was no time for Bethe." and lower == -np.inf

@@ -262,3 +262,16 @@ def test_other_structures_that_do_not_fit_lose_nothing(error, monkeypatch):
     monkeypatch.setattr(proposing, "_exact_structure", lambda *_, **__: None)
     model = cz.generators.grid(7, 7, weights=(-2, 2), rng=0)
     assert len(cz.sample(model, 20, limit=16, time=60.0, method="weighted")) == 20
+
+
+def test_large_tables_take_less_for_each_entry():
+    """Millions of entries in a few hundred cliques are laid out in a moment."""
+
+    class Moment(Watch):
+        def left(self, share=1.0):
+            return 0.2 * share
+
+    stereo = cz.generators.grid(20, 20, toroidal=False, labels=60, rng=0)
+    with Workers(1) as workers:
+        found = propose(stereo, None, 10**9, 0.2, Moment(), workers)
+    assert found.tables.structure.num_entries > 2e6 and math.isfinite(found.bound)

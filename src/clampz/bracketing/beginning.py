@@ -38,8 +38,9 @@ QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
 # that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
 BETHE_SELECT = "maxW+TRE"
-# Seconds for each edge that it takes to begin, about: where there are no more, Bethe is not asked.
-BETHE_SECONDS_PER_EDGE = 2e-6
+# Seconds for each edge, and for each entry of its table, that it takes to begin, about: where there are no more, Bethe
+# is not asked.
+BETHE_SECONDS_PER_EDGE, BETHE_SECONDS_PER_ENTRY = 2e-6, 3e-8
 NO_MEMORY_FOR_BETHE = "There was not memory enough for Bethe."
 # Seconds after which a limit is noticed while workers are busy.
 PATIENCE = 0.05
@@ -130,7 +131,7 @@ def bethe_guess(
     """Bethe's value with a few variables clamped, if it settles in a small share of the time and in so many seconds at
     most, and there is memory for it; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
     seconds = min(BETHE_SECONDS, watch.left(BETHE_SHARE), most)
-    if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges:
+    if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges + BETHE_SECONDS_PER_ENTRY * len(model.pairwise.flat):
         return Guess(None, "There was no time for Bethe."), -math.inf
     largest = np.sort(model.num_states)[::-1][:MOST_BETHE_CLAMPS].astype(np.float64)
     wanted = int(np.count_nonzero(np.cumprod(largest) <= MOST_BETHE_BRANCHES))

@@ -42,6 +42,8 @@ def _with_zeros(flat: Floats, start: Integers, *, alike: bool) -> int:
     if len(start) < 2 or flat.min(initial=0.0) > -np.inf:  # most models have none: no array need be made
         return 0
     zero, begin = flat == -np.inf, start[:-1]
+    if not zero.any():  # as in most models, where there is nothing else to look at
+        return 0
     found = np.logical_or.reduceat(zero, begin)
     if alike:
         found &= np.minimum.reduceat(np.where(zero, np.inf, flat), begin) >= np.maximum.reduceat(flat, begin)

@@ -31,8 +31,8 @@ BOUND_SHARE, EXACT_SHARE, ORDER_SHARE = 0.3, 0.5, 0.1
 NUM_STRUCTURES, FIRST_EVALUATIONS, MOST_EVALUATIONS = 4, 15, 100
 # Passes over its tables that an exact proposal takes, laid out and all; bytes of a table entry, in all copies.
 EXACT_PASSES, ENTRY_BYTES = 6.0, 40
-# Seconds that a table entry of a structure takes until there is a bound by it: not to be left half way.
-LAYING_SECONDS = 1e-7
+# Seconds that a table entry of a structure, and a clique, take until there is a bound by it: not to be left half way.
+LAYING_SECONDS, LAYING_CLIQUE_SECONDS = 2.5e-8, 1e-6
 # Entries of a clique at least, and at most, where nobody says.
 SMALLEST_LIMIT, LARGEST_LIMIT = 2**3, 2**22
 # Numbers of a block of draws, whole configurations counted.
@@ -113,7 +113,7 @@ def propose(
                 raise
             chosen = max(chosen // 4, SMALLEST_LIMIT)
             continue
-        laying = LAYING_SECONDS * structure.num_entries
+        laying = LAYING_SECONDS * structure.num_entries + LAYING_CLIQUE_SECONDS * structure.num_cliques
         if limit is None and laying > worth and chosen > SMALLEST_LIMIT:  # dense models have many more than is usual
             chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_LIMIT)))
             structure = None
