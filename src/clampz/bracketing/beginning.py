@@ -34,6 +34,8 @@ THOROUGH_SECONDS = 2.0
 # The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
 # sweeps take long; and seconds that they have in any case, and at the most: who looks on wants to see something.
 QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0
+# Seconds for each entry of the edges' tables that either takes for its first sweep, about, but on binary models.
+SWEEP_SECONDS_PER_ENTRY = 3e-8
 # Variables that Bethe's estimate is clamped at, the branches they may make, and the seconds and the share of the time
 # that it may take.
 MOST_BETHE_CLAMPS, MOST_BETHE_BRANCHES, BETHE_SECONDS, BETHE_SHARE = 3, 64.0, 2.0, 0.05
@@ -111,6 +113,11 @@ def quick_bounds(
         return None
     batch = Batch.of(model)
     share = QUICK_SHARE if is_small(model) else LARGE_SHARE
+    sweep = (
+        0.0 if is_small(model) or model.pair_form is not None else SWEEP_SECONDS_PER_ENTRY * len(model.pairwise.flat)
+    )
+    if sweep > min(watch.left(share), LONGEST_QUICK):
+        return None
 
     def limits(**more: Any) -> dict[str, Any]:
         seconds = max(QUICK_SECONDS, min(watch.left(share), LONGEST_QUICK, most))
