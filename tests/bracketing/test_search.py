@@ -283,12 +283,12 @@ def test_a_bracket_is_not_below_the_best_configuration(exact):
 def test_bethe_is_not_asked_where_its_tables_take_longer_than_it_has():
     """However few edges there are."""
     model = cz.generators.grid(12, 12, labels=60, rng=0)
-    guess, lower = beginning.bethe_guess(model, cz.BoundOptions(), Watch(0.5))
+    guess, lower = beginning.bethe_guess(model, cz.BoundOptions(), Watch(0.5), math.inf, math.inf)
     assert guess.value is None and guess.why_none == "There was no time for Bethe." and lower == -np.inf
 
 
 def test_there_are_no_quick_bounds_where_the_first_sweep_takes_longer_than_they_have():
     model = cz.generators.grid(12, 12, labels=60, rng=0)
-    assert beginning.quick_bounds(model, cz.BoundOptions(), Watch(0.1), math.inf) is None
+    assert beginning.quick_bounds(model, cz.BoundOptions(), Watch(0.1), math.inf, math.inf) is None
     found = cz.bound(model, time=1)
     assert -math.inf < found.lower <= found.upper < math.inf
