@@ -30,7 +30,7 @@ PLANNING_SHARE, LONG_PLANNING_SHARE, MANY_EDGES = 0.15, 0.5, 20_000
 # bounds do not get far there.
 COUNTING_SHARE, LONGEST_COUNTING = 0.6, 30.0
 # Time beyond which the order of that is looked for thoroughly, in seconds.
-THOROUGH_SECONDS = 2.0
+THOROUGH_SECONDS = 0.3
 # The share of the time that mean field and TRW may each take at the start, on small models and on those whose first
 # sweeps take long; and seconds that they have in any case, and at the most: who looks on wants to see something.
 QUICK_SHARE, LARGE_SHARE, QUICK_SECONDS, LONGEST_QUICK = 1 / 8, 0.15, 0.01, 1.0

@@ -52,8 +52,9 @@ SUM_SHARE = 1 / 8
 # The share that mean field and TRW have to settle, where regions can do better than they, and where these cannot be
 # begun.
 LONG_SHARE, LONGEST_SHARE = 0.1, 0.95
-# The share in which the best configuration is looked for where none that is possible is known yet.
-POSSIBLE_SHARE = 0.4
+# The share in which the best configuration is looked for where none that is possible is known yet; and seconds that it
+# has at most where one is.
+POSSIBLE_SHARE, BEST_SECONDS = 0.4, 1.0
 # Seconds for each edge that the last look of such a method takes, about: it comes after its time.
 LOOK_SECONDS = 2.5e-7
 # Seconds in which methods on the whole that are stopped say what they have.
@@ -339,8 +340,9 @@ class Search:
             self.whole.add(lambda: crew.submit(by_fields, self.rest, start, options, seconds_of(share), here=(watch,)))
         methods = mean_field.fits(self.rest, room)
         if not options.in_order and not bethe_leads(self.rest):
-            share_of_best = longest if self.lower > -math.inf else max(longest, POSSIBLE_SHARE)
-            work = self.rest, options, methods, seconds_of(share_of_best)
+            known = self.lower > -math.inf
+            most = min(seconds_of(longest), BEST_SECONDS) if known else seconds_of(max(longest, POSSIBLE_SHARE))
+            work = self.rest, options, methods, most
             self.whole.add(lambda: crew.submit(by_best, *work, here=(watch,)))
         # where edges are many, TRW's share of the time is as good as lost: it goes to regions
         by_trees_too = not by_regions or self.rest.num_edges <= MANY_EDGES

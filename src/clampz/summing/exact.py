@@ -22,7 +22,7 @@ from clampz.watch import Overdue, Watch
 
 # What a sum in slices, of what does not fit into memory at once, may take where no time is given; it is tried where it
 # is expected to take so many times as long, as what is expected has room to spare.
-UNASKED_SECONDS, TO_SPARE = 60.0, 3.0
+UNASKED_SECONDS, TO_SPARE = 60.0, 2.0
 COUNTED = "counted: right with high probability, not proven"
 ALONE = 'a count has those of the variables alone; engine="elimination" has all, where it is narrow enough'
 
