@@ -11,7 +11,7 @@ import numpy as np
 from clampz._kernels import contraction_tree as trees
 from clampz._kernels import elimination_order, graph
 from clampz.elimination.orders import Order
-from clampz.model.tables import ranges
+from clampz.model.tables import distinct, ranges
 from clampz.numerics import Floats, Integers
 
 # Variables of all tables together beyond which nobody looks.
@@ -100,7 +100,7 @@ class TreeCuts:
         nodes = np.concatenate([np.repeat(node, tree.count[part]) for node, part in both])
         variables = np.concatenate([self._variables(part) for _, part in both])
         # a contraction goes over what either of its tables has
-        self._visits = np.divmod(np.unique(nodes * len(num_states) + variables), len(num_states))
+        self._visits = np.divmod(distinct(nodes * len(num_states) + variables), len(num_states))
         of_tables = np.arange(len(tree.left))
         self._members = np.repeat(of_tables, tree.count), self._variables(of_tables)
         self._measure()

@@ -24,7 +24,7 @@ from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.fixing import states_left
-from clampz.model.tables import offsets
+from clampz.model.tables import distinct, offsets
 from clampz.numerics import Integers
 from clampz.options import SMALL_BYTES, fits_into, memory_allowed
 from clampz.watch import Watch
@@ -100,8 +100,7 @@ class Scopes(NamedTuple):
         keys = found[:, 0] * n + found[:, 1]
         if (keys[1:] > keys[:-1]).all():
             return found
-        keys.sort()  # a hundred times as fast as np.unique, which puts large numbers into a table
-        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        keys = distinct(keys)
         return np.stack([keys // max(n, 1), keys % max(n, 1)], axis=1)
 
     def neighbours(self) -> tuple[Integers, NDArray[np.int32]]:
