@@ -11,7 +11,7 @@ costs shows there.
 from itertools import product
 
 import clampz as cz
-from clampz.model.fixing import without_known
+from clampz.model.conditioning import without_known
 from timing import Claim, alone, interleaved, print_table
 
 CLAMPED = (0, 13, 40, 56, 74)

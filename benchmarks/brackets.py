@@ -47,8 +47,8 @@ def soundness(num_models: int, seed: int) -> list[Claim]:
         truth = cz.exact(model)
         for exact in (False, True):
             leaves, max_iter = int(rng.integers(1, 40)), int(rng.choice([1, 2, 5, 300]))
-            before: cz.Bracket | None = None
-            for bracket in cz.bounds(
+            before: cz.results.Bracket | None = None
+            for bracket in cz.iter_bounds(
                 model, gap=1e-9, time=0.5, leaves=leaves, exact=exact, max_iter=max_iter, threads=1
             ):
                 brackets += 1

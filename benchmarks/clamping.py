@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import clampz as cz
-from clampz.clamping import growth
+from clampz.clamping import clamping
+from clampz.method import ForestWeights
 from clampz.numerics import log_sum_exp
-from clampz.signature import ForestWeights
 from timing import REFERENCE, Claim, alone, interleaved, print_table, worst
 
 NUM_CLAMPS = 5
@@ -51,7 +51,7 @@ def against_libdai(repeats: int) -> list[Claim]:
         found, seconds = {}, {}
         for name, model in models.items():
 
-            def run(model: cz.Model = model, ours: str = ours, options: dict[str, Any] = options) -> cz.Clamped:
+            def run(model: cz.Model = model, ours: str = ours, options: dict[str, Any] = options) -> cz.results.Clamped:
                 return cz.clamp(model, ours, k=NUM_CLAMPS, select="maxW", threads=1, **options)
 
             found[name] = run()
@@ -104,7 +104,7 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
             {
                 "clamp": lambda select=select, k=k: cz.clamp(model, "trw", k=k, select=select, edge_weights="uniform"),
                 "default": lambda select=select, k=k: cz.clamp(model, "trw", k=k, select=select),
-                "one batch": lambda lanes=lanes: cz.trw.solve(lanes, cz.TRWOptions(), weights=rho),
+                "one batch": lambda lanes=lanes: cz.trw.solve(lanes, cz.options.TRWOptions(), weights=rho),
             },
             repeats,
         )
@@ -129,17 +129,17 @@ def selecting(repeats: int, greedy_clamps: int) -> list[Claim]:
 def lanes_looked_at(model: cz.Model, select: str, k: int) -> tuple[cz.Batch, int]:
     """The distinct lanes that a clamping with TRW solves, as one batch; and how many it solves, repeats included."""
     seen: list[np.ndarray[Any, Any]] = []
-    run = growth.Growth._run
+    run = clamping.Clamping._run
 
     def watched(self: Any, method: Any, batch: cz.Batch, *rest: Any) -> Any:
         seen.append(batch.unary)
         return run(self, method, batch, *rest)
 
-    growth.Growth._run = watched  # type: ignore[method-assign]
+    clamping.Clamping._run = watched  # type: ignore[method-assign]
     try:
         cz.clamp(model, "trw", k=k, select=select, edge_weights="uniform")
     finally:
-        growth.Growth._run = run  # type: ignore[method-assign]
+        clamping.Clamping._run = run  # type: ignore[method-assign]
     every = np.concatenate(seen, axis=1)
     return cz.Batch(model, np.unique(every, axis=1)), every.shape[1]
 

@@ -20,7 +20,7 @@ from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import TableLayout, layout_of
 from clampz.approximations.mean_field import BinaryField, MeanFieldLanes, TableField
 from clampz.approximations.messages import BinaryLanes, GeneralLanes
-from clampz.workers import Workers
+from clampz.runtime.workers import Workers
 from timing import Claim, alone, interleaved, print_table, worst
 
 SIDE = 9

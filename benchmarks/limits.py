@@ -162,7 +162,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "trw": lambda cz, model, **limits: cz.trw(model, **limits),
     "trw optimized": lambda cz, model, **limits: cz.trw(model, edge_weights="optimized", **limits),
     "exact": lambda cz, model, **limits: cz.exact(model, **limits),
-    "regions": lambda cz, model, **limits: cz.regions(model, **limits),
+    "mini_buckets": lambda cz, model, **limits: cz.mini_buckets(model, **limits),
     "clamp": lambda cz, model, **limits: cz.clamp(model, "trw", k=2, **limits),
     "clamp greedy": lambda cz, model, **limits: cz.clamp(model, "mf", k=1, select="greedy", **limits),
     "bound": lambda cz, model, **limits: cz.bound(model, **limits),
@@ -205,7 +205,7 @@ def measure(case: Case) -> dict[str, Any]:
     call, shape = CALLS[case.call], SHAPES[case.shape]
     toy = shape.small()
     for more in ({}, {"exact": False}) if case.call.startswith("bound") else ({},):
-        with suppress(cz.ClampzError):  # data that the toy has no configuration for, say
+        with suppress(cz.errors.ClampzError):  # data that the toy has no configuration for, say
             call(cz, toy, time=5.0, **more)
     model = shape.large()
     forget_peak()
@@ -271,8 +271,8 @@ def main(quick: bool, only: str = "", seconds: float = 2.0) -> list[Claim]:
         if found["answer"].startswith(("CRASH", "MemoryError")):
             faults.append("CRASH")
         tried, missed = tried + 1, missed + bool(faults)
-        heard = "" if found["heard"] is None else f"{found['heard']:.2f} at {case.interrupt}"
-        took = (found["seconds"], found["cpu"], memory or "", found["megabytes"], heard)
+        as_callback = "" if found["heard"] is None else f"{found['as_callback']:.2f} at {case.interrupt}"
+        took = (found["seconds"], found["cpu"], memory or "", found["megabytes"], as_callback)
         name = f"{case.call}, {case.shape}"
         rows.append([name, case.limits["time"], *took, " ".join(faults), found["answer"][:70]])
         print(*rows[-1], sep=" | ", flush=True)

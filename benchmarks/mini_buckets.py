@@ -4,7 +4,7 @@
 
 A 20 x 20 torus of strong couplings.  The bare loop, one exponential and one logarithm for every two entries, takes
 turns with the passes: what they take beside it is additions, and memory.  Lanes of small tables are bounded one by one,
-and together.  Bounds are those of `cz.regions` with default options, and under limits of size and time, beside TRW's
+and together.  Bounds are those of `cz.mini_buckets` with default options, and under limits of size and time, beside TRW's
 with optimized weights and mean field's.
 """
 
@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 import clampz as cz
-from clampz._kernels import mini_buckets_passes as passes
 from clampz._kernels.jit import kernel
-from clampz._kernels.mini_buckets_layout import AS_THEY_ARE
+from clampz._kernels.mini_buckets import passes
+from clampz._kernels.mini_buckets.layout import AS_THEY_ARE
 from clampz._kernels.simd_math import exp, log
-from clampz.mini_buckets.descent import State, optimise
-from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
-from clampz.mini_buckets.together import optimise_together
-from clampz.watch import NEVER
+from clampz.approximations.mini_buckets.batched import optimise_together
+from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.tables import Tables
+from clampz.runtime.budget import NEVER
 from timing import Claim, alone, interleaved, print_table
 
 LIMITS = (2**11, 2**14)
@@ -97,7 +97,7 @@ def main(quick: bool) -> list[Claim]:
     for limit, seconds in itertools.product(LIMITS, (1.0,) if quick else (1.0, 10.0)):
         asked[f"regions of {limit:,}, {seconds:g} s"] = {"limit": limit, "time": seconds, "tol": 0.0, "max_iter": 10**6}
     for name, options in asked.items():
-        found = cz.regions(model, **options)
+        found = cz.mini_buckets(model, **options)
         rows.append([name, found.upper, found.lower])
         claims += [
             Claim(f"mini-buckets: {name}, nats, upper bound - TRW's", found.upper - trw.upper, "<=", 0.0),

@@ -21,7 +21,7 @@ from timing import REFERENCE, Claim, alone, interleaved, print_table, worst
 
 RANGES = ("W0_2", "W0_6", "Wm6_6", "Wm12_12")
 QUICK = ("K10", "er25", "grid49")
-METHODS: dict[str, Callable[[cz.Model], cz.Estimate]] = {
+METHODS: dict[str, Callable[[cz.Model], cz.results.Estimate]] = {
     "exact": cz.exact,
     "mean_field": cz.mean_field,
     "bethe": cz.bethe,
@@ -145,9 +145,9 @@ def times(models: dict[str, cz.Model], stored: dict[str, dict[str, float]], repe
     for theirs, method, target in RIVALS:
         what = f"reference: stored CPU seconds of libDAI's {theirs} / ours of {method}"
         both = {name: (stored[name][theirs], ours[name][method]) for name in models if theirs in stored[name]}
-        ratios.append({name: there / here for name, (there, here) in both.items()})
-        there, here = (sum(pair[side] for pair in both.values()) for side in (0, 1))
-        claims += [Claim(f"{what}, summed", there / here), *worst(what, ratios[-1], ">=", target)]
+        ratios.append({name: there / local_args for name, (there, local_args) in both.items()})
+        there, local_args = (sum(pair[side] for pair in both.values()) for side in (0, 1))
+        claims += [Claim(f"{what}, summed", there / local_args), *worst(what, ratios[-1], ">=", target)]
     print_table(
         "CPU milliseconds of clampz, default options, and libDAI's stored ones over them",
         ["model", *(f"{method} ms" for method in METHODS), *(f"{theirs} / {method}" for theirs, method, _ in RIVALS)],
@@ -159,7 +159,7 @@ def times(models: dict[str, cz.Model], stored: dict[str, dict[str, float]], repe
     return claims
 
 
-def _sweeps(estimates: list[cz.Estimate]) -> tuple[float, int]:
+def _sweeps(estimates: list[cz.results.Estimate]) -> tuple[float, int]:
     counts = [estimate.num_iter for estimate in estimates]
     return float(np.median(counts)), max(counts)
 

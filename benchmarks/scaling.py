@@ -35,7 +35,7 @@ def measure(method: str, side: int, repeats: int) -> dict[str, float]:
         return value
 
     def solve(model: cz.Model, threads: int) -> tuple[float, float]:
-        reports: list[cz.Progress] = []
+        reports: list[cz.results.Progress] = []
         getattr(cz, method)(model, tol=0, max_iter=NUM_SWEEPS, threads=threads, progress=reports.append)
         first, last = reports[0], reports[-1]
         return first.seconds, (last.seconds - first.seconds) / (last.num_iter - first.num_iter)

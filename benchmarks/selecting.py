@@ -30,7 +30,7 @@ def families(n: int) -> dict[str, Callable[[], cz.Model]]:
 
 
 def seconds_per_sweep(model: cz.Model) -> float:
-    reports: list[cz.Progress] = []
+    reports: list[cz.results.Progress] = []
     cz.trw(model, tol=0, max_iter=NUM_SWEEPS, threads=1, progress=reports.append)
     return (reports[-1].seconds - reports[0].seconds) / (reports[-1].num_iter - reports[0].num_iter)
 

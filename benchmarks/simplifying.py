@@ -14,9 +14,9 @@ from functools import partial
 from unittest.mock import patch
 
 import clampz as cz
-from clampz.bracketing import search
+from clampz.bounding.tree import branch_and_bound
 from clampz.paper.families import families
-from clampz.simplifying.simplified import unchanged
+from clampz.presolve.simplified import unchanged
 from clampz.summing import plans, whole
 from limits import SHAPES
 from timing import REFERENCE, Claim, alone, interleaved, print_table
@@ -47,11 +47,11 @@ def bracketed(model: cz.Model) -> Found:
 
 
 def bracketed_as_it_is(model: cz.Model) -> Found:
-    with patch.object(search, "simplify", nothing), patch.object(whole, "simplify", nothing):
+    with patch.object(branch_and_bound, "simplify", nothing), patch.object(whole, "simplify", nothing):
         return bracketed(model)
 
 
-def nothing(model: cz.Model, **options: object) -> cz.Simplified:
+def nothing(model: cz.Model, **options: object) -> cz.results.Simplified:
     return unchanged(model, "sum")
 
 

@@ -26,7 +26,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 import clampz as cz
-from soundness_models import KINDS, Drawn
+from soundness_models import KINDS, DrawsEstimate
 from soundness_questions import QUESTIONS, Claimed
 from soundness_truth import CONTEXT, OWN_ERROR, Truth
 
@@ -72,7 +72,7 @@ class Finding:
 
 
 def first_finding(
-    drawn: Drawn, seed: list[int], questions: list[str] | None = None, counts: Counter[str] | None = None
+    drawn: DrawsEstimate, seed: list[int], questions: list[str] | None = None, counts: Counter[str] | None = None
 ) -> Finding | None:
     """What is wrong about a model, None if nothing is: what is claimed does not hold, or there is an error."""
     question = "model"
@@ -88,7 +88,7 @@ def first_finding(
                 if not holds(claim, truth):
                     shown = f"[{claim.lower!r}, {claim.upper!r}] does not hold {_shown(claim, truth)}"
                     return Finding(question, claim.what, f"{claim.what}: {shown}")
-    except cz.ClampzError as error:
+    except cz.errors.ClampzError as error:
         return Finding(question, "refused", f"refused: {type(error).__name__}: {str(error)[:200]}")
     except Exception as error:
         return Finding(question, "crashed", f"crashed: {type(error).__name__}: {str(error)[:200]}")
@@ -107,7 +107,7 @@ def _shown(claim: Claimed, truth: Truth) -> str:
         return f"log Z = {'-inf' if log_z is None else f'{log_z:.25g}'}{given}"
 
 
-def shrunk(drawn: Drawn, seed: list[int], finding: Finding, seconds: float = 30.0) -> Drawn:
+def shrunk(drawn: DrawsEstimate, seed: list[int], finding: Finding, seconds: float = 30.0) -> DrawsEstimate:
     """A smaller model of which the same kind of thing is wrong: factors left out, states left out, entries rounded."""
     began = time.perf_counter()
     progress = True

@@ -198,7 +198,7 @@ def measure(call: str, seconds: float, threads: int | None, paths: list[str | No
     found = _called(call, model, seconds, threads)
     took = time.perf_counter() - began - (compiling.seconds - compiled)  # kernels that no toy has called
     columns = {"lower": found.lower, "upper": found.upper, "seconds": took, "megabytes": peak_megabytes() - held}
-    if isinstance(found, cz.Bracket):
+    if isinstance(found, cz.results.Bracket):
         return columns | {"estimate": found.estimate, "stopped_by": found.stopped_by}
     columns |= {"estimate": found.log_z, "marginals_by": found.marginals_by or "none", "stopped_by": found.method}
     return columns | ({} if mar is None else marginal_errors(found.marginals, mar))

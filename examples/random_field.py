@@ -88,11 +88,11 @@ def main(arguments=None):
     rows, inputs = pictures.reshape(len(pictures), -1), covariates(seen)
     known, held_out = slice(options.pictures), slice(options.pictures, None)
     grid = empty_grid()
-    tied, apart = (cz.tie(grid, variables="none", edges=edges) for edges in ("all", "none"))
+    tied, apart = (cz.tied_parameters(grid, variables="none", edges=edges) for edges in ("all", "none"))
     ways = [
         ("pixels alone", "exact", apart, "exact"),
         ("neighbours, exactly", "exact", tied, "exact"),
-        ("neighbours, by TRW's bound", "trw", tied, "regions"),
+        ("neighbours, by TRW's bound", "trw", tied, "mini_buckets"),
     ]
     reports = {}
     for name, method, parameters, bracketed_by in ways:
@@ -106,7 +106,7 @@ def main(arguments=None):
             max_iter=40,
             tol=1e-3,
         )
-        limits = cz.RegionsOptions(limit=2**3) if bracketed_by == "regions" else None
+        limits = cz.options.MiniBucketsOptions(limit=2**3) if bracketed_by == "mini_buckets" else None
         bracket = found.evaluate(rows[held_out], inputs=inputs[held_out], method=bracketed_by, options=limits)
         reports[name] = found, bracket
         print(f"{name}: {found.log_likelihood:.2f} nats a picture where it learned,", end=" ")

@@ -11,7 +11,7 @@ from numba import config, types
 from numba.np import arrayobj
 
 import clampz as cz
-from clampz.cli.warming import warm
+from clampz.cli.jit_warmup import warm
 
 settings.register_profile("clampz", deadline=None, derandomize=True)
 settings.load_profile("clampz")

@@ -102,7 +102,7 @@ def test_values_that_have_a_name_are_shown_as_what_they_are(monkeypatch):
     for call, value in (
         (cz.mode, "gap: float=1e-09"),
         (cz.generators.from_graph, "theta: Range=(-2.0, 2.0)"),
-        (cz.Solution.joint, "time: float=inf"),
+        (cz.results.Solution.joint, "time: float=inf"),
         (cz.sample, "num_samples: int=1000"),
     ):
         shown, _ = signatures.written("method" if "." in call.__qualname__ else "function", call)

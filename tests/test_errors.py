@@ -41,7 +41,9 @@ NOT_ASKED = {"methods", "selectors", "plot_model", "plot_clamped", "to_dimod_sam
 NOT_CHANGED = {"progress", "executor", "watch", "checkpoint", "changes"}
 # What some do not look at, whatever it is.
 NOT_LOOKED_AT = {("exact", "start"), ("scores", "entropy")}
-OPTIONS = dict.fromkeys(("bound", "bounds", "bound_marginals"), cz.BoundOptions) | {"clamp": cz.TRWOptions}
+OPTIONS = dict.fromkeys(("bound", "bounds", "bound_marginals"), cz.options.BoundOptions) | {
+    "clamp": cz.options.TRWOptions
+}
 
 
 def calls():
@@ -72,7 +74,7 @@ def ask(name, parameter, value):
         found = call(**arguments)
         if hasattr(found, "__next__"):
             next(found)
-    except cz.ClampzError as error:
+    except cz.errors.ClampzError as error:
         text = str(error)
         assert text and "\n" not in text and len(text) < 600, text
         return text
@@ -169,7 +171,7 @@ class Foreign:
         (lambda: cz.solve(MODEL, select="maxw"), r"^unknown selector 'maxw'; did you mean 'maxW"),
         (lambda: cz.solve(MODEL, marginals="no"), r"^marginals: expected True or False, found 'no'$"),
         (
-            lambda: cz.bound(MODEL, options=cz.TRWOptions()),
+            lambda: cz.bound(MODEL, options=cz.options.TRWOptions()),
             r"^options: expected None or BoundOptions, found TRWOptions",
         ),
         (
@@ -191,7 +193,7 @@ class Foreign:
 )
 def test_errors_say_what_to_do(ask, message, monkeypatch):
     monkeypatch.setattr(Foreign, "__module__", "networkx.classes")
-    with pytest.raises(cz.ClampzError, match=message):
+    with pytest.raises(cz.errors.ClampzError, match=message):
         ask()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from clampz import generators
 from clampz.errors import ClampzError, ModelError, OptionError
 from clampz.model import Model
-from clampz.model.fixing import without_known
+from clampz.model.conditioning import without_known
 from strategies import configurations, graphs
 
 pytestmark = pytest.mark.nojit

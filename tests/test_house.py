@@ -65,7 +65,7 @@ def asks_for_platform(node):
 def test_what_only_posix_has_is_imported_where_it_may_be_missing():
     only_posix = {"fcntl", "resource", "termios", "tty", "pty", "pwd", "grp", "posix", "readline", "syslog"}
     for path in FILES:
-        cautious = [each for each in NODES[path] if isinstance(each, ast.Try) or asks_for_platform(each)]
+        cautious = [each for each in NODES[path] if isinstance(each, ast.Trial) or asks_for_platform(each)]
         tried = {id(node) for each in cautious for node in ast.walk(each)}
         for node in NODES[path]:
             if isinstance(node, ast.Import | ast.ImportFrom):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.frontier import bytes_needed
+from clampz.bounding.tree.frontier import bytes_needed
 from clampz.elimination.plans import Scopes, least_bytes
 from clampz.model.equivalent import Equivalent
 
@@ -17,7 +17,7 @@ CALLS = {
     "solve": cz.solve,
     "bound": cz.bound,
     "exact": cz.exact,
-    "regions": cz.regions,
+    "mini_buckets": cz.mini_buckets,
     "bound_marginals": cz.bound_marginals,
     "mode": cz.mode,
     "probability": lambda model, **limits: cz.probability(model, {0: 0, 1: 0}, **limits),
@@ -48,7 +48,7 @@ def answered(call, model, memory) -> None:
     """A call within its limits, which may refuse the model."""
     try:
         CALLS[call](model, time=0.4, memory=memory)
-    except (cz.OptionError, cz.TooWideError) as error:
+    except (cz.errors.OptionError, cz.errors.TooWideError) as error:
         assert "at least" in str(error)
 
 
@@ -74,5 +74,5 @@ def test_what_does_not_fit_is_refused_before_anything_is_laid_out(call, monkeypa
     for laid_out in (Scopes, Equivalent):
         monkeypatch.setattr(laid_out, "of", lambda *_: pytest.fail("work"))
     least = least_bytes(model) if call == "exact" else bytes_needed(model)
-    with pytest.raises((cz.OptionError, cz.TooWideError), match=f"at least {least:,} bytes"):
+    with pytest.raises((cz.errors.OptionError, cz.errors.TooWideError), match=f"at least {least:,} bytes"):
         CALLS[call](model, memory=least // 2)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import BoundOptions
-from clampz.options import Options, as_bytes, memory_allowed
+from clampz.bounding.options import BoundOptions
+from clampz.runtime.options import Options, as_bytes, memory_allowed
 
 HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
 
@@ -33,7 +33,7 @@ HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
     ],
 )
 def test_option_errors_name_the_option(changes, message):
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         Options().with_changes(changes)
 
 
@@ -63,7 +63,7 @@ def test_options_are_changed_by_making_new_ones():
     ],
 )
 def test_options_out_of_range(method, changes, message):
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         cz.methods()[method](HARD, **changes)
 
 
@@ -86,7 +86,7 @@ def test_options_out_of_range(method, changes, message):
     ],
 )
 def test_options_of_each_method(method, changes, message):
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         cz.methods()[method](HARD, **changes)
 
 
@@ -94,7 +94,7 @@ def test_memory_is_bytes_or_text():
     assert cz.exact(HARD, memory="1GB").log_z == cz.exact(HARD, memory=10**9).log_z
     assert cz.exact(HARD, memory=np.int64(10**9)).options.memory == 10**9
     for memory in (1000, "1000", "1KB", "0.001 MB"):
-        with pytest.raises(cz.TooWideError, match="1,000 are allowed"):
+        with pytest.raises(cz.errors.TooWideError, match="1,000 are allowed"):
             cz.exact(HARD, memory=memory)
 
 
@@ -108,13 +108,13 @@ def test_bytes_are_read(text, number):
 
 @pytest.mark.parametrize("memory", ["", "GB", "2 XB", "nan", "inf", "-1", -1, True, 1j, None])
 def test_what_is_no_memory(memory):
-    with pytest.raises(cz.OptionError, match="memory: expected bytes"):
+    with pytest.raises(cz.errors.OptionError, match="memory: expected bytes"):
         as_bytes(memory)
 
 
 def test_options_of_a_search_are_changed_in_the_same_way():
     assert BoundOptions().with_changes({"gap": 0.5, "memory": "1GB"}) == BoundOptions(gap=0.5, memory="1GB")
-    with pytest.raises(cz.OptionError, match=r"unknown option 'gaps'; did you mean 'gap'"):
+    with pytest.raises(cz.errors.OptionError, match=r"unknown option 'gaps'; did you mean 'gap'"):
         BoundOptions().with_changes({"gaps": 1})
 
 
@@ -146,7 +146,7 @@ def test_calls_are_found():
 def test_every_call_says_which_options_it_has(name):
     parameters = inspect.signature(CALLS[name]).parameters.values()
     required = [HARD for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
-    with pytest.raises(cz.OptionError, match=r"^unknown option 'qwxyz'\. The options are \w+"):
+    with pytest.raises(cz.errors.OptionError, match=r"^unknown option 'qwxyz'\. The options are \w+"):
         CALLS[name](*required, qwxyz=1)
 
 
@@ -165,7 +165,7 @@ def test_every_call_says_which_options_it_has(name):
     ],
 )
 def test_an_option_that_is_guessed_leads_to_the_right_one(call, message):
-    with pytest.raises(cz.OptionError, match=f"^unknown option {message}"):
+    with pytest.raises(cz.errors.OptionError, match=f"^unknown option {message}"):
         call()
 
 
@@ -181,7 +181,7 @@ def test_an_option_that_is_guessed_leads_to_the_right_one(call, message):
     ],
 )
 def test_options_are_named(call, message):
-    with pytest.raises(cz.OptionError, match=f"^{message}"):
+    with pytest.raises(cz.errors.OptionError, match=f"^{message}"):
         call()
 
 

@@ -2,18 +2,18 @@
 
 import pytest
 
-from clampz import pages
+from clampz.display import html_page
 
 
 def test_texts_are_escaped_and_in_print():
-    assert pages.text('Bethe\'s <b> & "x"') == "Bethe’s &lt;b&gt; &amp; &quot;x&quot;"
-    assert pages.with_minus("-1.5 to -2 in [-6,6]") == "−1.5 to −2 in [-6,6]"
-    assert pages.sentence("mean field") == "Mean field"
-    assert pages.sentence("") == ""
+    assert html_page.text('Bethe\'s <b> & "x"') == "Bethe’s &lt;b&gt; &amp; &quot;x&quot;"
+    assert html_page.with_minus("-1.5 to -2 in [-6,6]") == "−1.5 to −2 in [-6,6]"
+    assert html_page.sentence("mean field") == "Mean field"
+    assert html_page.sentence("") == ""
 
 
 def test_pictures_are_inside():
-    assert pages.as_source(b"\x89PNG and so on").startswith("data:image/png;base64,")
-    assert pages.as_source(b"<?xml version='1.0'?>").startswith("data:image/svg+xml;base64,")
+    assert html_page.as_source(b"\x89PNG and so on").startswith("data:image/png;base64,")
+    assert html_page.as_source(b"<?xml version='1.0'?>").startswith("data:image/svg+xml;base64,")
     with pytest.raises(StopIteration):
-        pages.as_source(b"GIF89a")
+        html_page.as_source(b"GIF89a")

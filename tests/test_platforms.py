@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz import options
 from clampz.cli import streams
+from clampz.runtime import options
 
 PRETEND = """
 import asyncio, builtins, concurrent.futures.process, ctypes, gzip, io, json, multiprocessing.pool, os, pathlib, signal
@@ -61,7 +61,7 @@ os.chdir({folder!r})
 WORK = """
 import clampz as cz
 from clampz.cli import main
-from clampz.options import memory_allowed
+from clampz.runtime.options import memory_allowed
 
 assert memory_allowed(None) == 2**32
 model = cz.generators.cycle(4, rng=0)

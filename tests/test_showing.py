@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.showing import ACCENT, Card, and_more, as_html, between, shares
+from clampz.display.html_repr import ACCENT, HtmlCard, and_more, as_html, between, shares
 
 NAMED = cz.Model(
     [[0.0, -1.0], [0.0, 0.0], [0.0, 0.0, 0.0]],
@@ -127,7 +127,7 @@ def test_what_is_left_out_is_counted():
 
 
 def test_numbers_are_to_the_right_and_words_to_the_left():
-    html = as_html(Card(title="t", columns=("name", "n"), rows=[("a", "1,000"), ("2", "-inf")]))
+    html = as_html(HtmlCard(title="t", columns=("name", "n"), rows=[("a", "1,000"), ("2", "-inf")]))
     assert "<td class='l'>a</td><td>1,000</td>" in html and "<td class='l'>2</td><td>-inf</td>" in html
     assert "<th class='l'>name</th><th>n</th>" in html
 

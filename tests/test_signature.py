@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.signature import PER_ENTRY, bytes_of_lanes, lanes_that_fit
+from clampz.method import PER_ENTRY, bytes_of_lanes, lanes_that_fit
 
 METHODS = cz.methods()
 
@@ -48,7 +48,7 @@ def test_a_method_of_a_class_is_still_the_method():
 def test_edge_weights_are_no_option():
     model = cz.generators.cycle(4, rng=0)
     weights = cz.signature.ForestWeights(cz.trw(model).state.rho)
-    with pytest.raises(cz.OptionError, match="edge_weights"):
+    with pytest.raises(cz.errors.OptionError, match="edge_weights"):
         cz.trw(model, edge_weights=weights)
 
 

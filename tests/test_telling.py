@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz import telling
-from clampz.telling import heard
+from clampz.runtime import progress
+from clampz.runtime.progress import as_callback
 
 GRID = cz.generators.grid(4, 4, weights=(-6, 6), rng=0)
 WIDE = cz.generators.complete(40, weights=(-3, 3), rng=0)
@@ -21,7 +21,7 @@ CALLS = {
     "bethe": (lambda **how: cz.bethe(GRID, **how), "Bethe, "),
     "exact": (lambda **how: cz.exact(GRID, evidence=[{}, {0: 1}], **how), "of 2 lanes done"),
     "mean_field": (lambda **how: cz.mean_field(GRID, **how), "mean field, "),
-    "regions": (lambda **how: cz.regions(GRID, limit=4, **how), "regions, "),
+    "mini_buckets": (lambda **how: cz.mini_buckets(GRID, limit=4, **how), "regions, "),
     "trw": (lambda **how: cz.trw(GRID, **how), "nats left to settle"),
     "clamp": (lambda **how: cz.clamp(GRID, "bethe", k=1, **how), "Bethe, "),
     "scores": (lambda **how: cz.scores(GRID, "maxW+TRE", **how), "TRW, "),
@@ -48,20 +48,20 @@ def lines(monkeypatch):
         yield shown.append
         shown.append("the end")
 
-    monkeypatch.setattr(telling, "_line", line)
-    monkeypatch.setattr(telling, "PATIENCE", 0.0)
-    monkeypatch.setattr(telling, "LOOK", 0.001)
+    monkeypatch.setattr(progress, "_line", line)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "LOOK", 0.001)
     return shown
 
 
-class Step:
-    how_far = ("half of it", "<b>")
+class ClampStep:
+    progress_words = ("half of it", "<b>")
 
 
 def tell(shown, words):
     """Tell a line of a step, and wait until it is shown."""
-    with heard(True, "working") as listener:
-        listener(Step)
+    with as_callback(True, "working") as listener:
+        listener(ClampStep)
         for _ in range(1000):
             if any(words in text for text in shown()):
                 return
@@ -83,7 +83,7 @@ def test_every_call_that_takes_progress_is_tried():
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_that_takes_progress_takes_true(name, monkeypatch, lines):
     told = []
-    monkeypatch.setattr(telling._Live, "__call__", lambda self, each: told.append(" · ".join(each.how_far)))
+    monkeypatch.setattr(progress._Live, "__call__", lambda self, each: told.append(" · ".join(each.progress_words)))
     call, words = CALLS[name]
     call(progress=True)
     assert any(words in text for text in told), told
@@ -96,28 +96,28 @@ def test_a_line_says_what_is_done_and_how_far_it_is(lines):
 
 def test_quick_runs_show_nothing_and_others_only_if_asked(lines, monkeypatch):
     cz.exact(GRID, progress=False)
-    monkeypatch.setattr(telling, "PATIENCE", 60.0)
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)
     cz.exact(GRID, progress=True)
     assert lines == []
 
 
 def test_the_line_ends_where_the_run_does(lines):
-    with pytest.raises(ZeroDivisionError), heard(True, "working") as listener:
-        listener(Step)
+    with pytest.raises(ZeroDivisionError), as_callback(True, "working") as listener:
+        listener(ClampStep)
         raise ZeroDivisionError
     assert not [thread for thread in threading.enumerate() if "show_all" in repr(thread)]
 
 
 @pytest.mark.parametrize("wrong", [5, "yes"])
 def test_what_is_no_listener_is_refused(wrong):
-    with pytest.raises(cz.OptionError, match="progress: expected True, or a function"):
+    with pytest.raises(cz.errors.OptionError, match="progress: expected True, or a function"):
         cz.trw(GRID, progress=wrong)
 
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(telling, "PATIENCE", 0.0)
-    monkeypatch.setattr(telling, "LOOK", 0.001)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "LOOK", 0.001)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -154,7 +154,7 @@ def test_on_a_terminal_it_is_a_line_that_is_gone_in_the_end(rich, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     if not rich:
-        monkeypatch.setattr(telling, "find_spec", lambda name: None)
+        monkeypatch.setattr(progress, "find_spec", lambda name: None)
     tell(lambda: [terminal.getvalue()], "working · half of it · <b> · 0 s")
     assert terminal.getvalue().endswith("\x1b[2K" if rich else "\r\x1b[K")
 
@@ -163,8 +163,8 @@ def test_on_a_terminal_it_is_a_line_that_is_gone_in_the_end(rich, monkeypatch):
 def test_in_a_log_there_is_a_line_now_and_then(monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
-    with heard(True, "working") as listener:
-        listener(Step)
+    with as_callback(True, "working") as listener:
+        listener(ClampStep)
         threading.Event().wait(0.3)
     assert log.getvalue().count("\n") == 1 and log.getvalue().startswith("working · ")
 

@@ -115,28 +115,28 @@ def test_energy_and_heat_capacity_are_derivatives_of_the_method_s_own_value(name
     model = cz.generators.grid(3, 3, theta=(-1, 1), weights=(-1, 1), rng=3)
     method, beta, h = METHODS[name], 0.8, 1e-2
     fine = {"tol": 1e-18 if name == "mean_field" else 1e-10}
-    low, here, high = (method(model, beta=beta + d, **fine) for d in (-h, 0.0, h))
-    slope, bend = (high.value - low.value) / (2 * h), (high.value - 2 * here.value + low.value) / h**2
-    assert abs(here.energy + slope) < 1e-3
-    assert abs(here.heat_capacity - beta**2 * bend) < 1e-2 * (1 + abs(bend))
-    assert here.heat_capacity > 0.1
+    low, local_args, high = (method(model, beta=beta + d, **fine) for d in (-h, 0.0, h))
+    slope, bend = (high.value - low.value) / (2 * h), (high.value - 2 * local_args.value + low.value) / h**2
+    assert abs(local_args.energy + slope) < 1e-3
+    assert abs(local_args.heat_capacity - beta**2 * bend) < 1e-2 * (1 + abs(bend))
+    assert local_args.heat_capacity > 0.1
 
 
 def test_where_regions_are_exact_so_are_their_thermodynamics():
     model = MODELS["factors"]
-    found = cz.regions(model, beta=0.7)
+    found = cz.mini_buckets(model, beta=0.7)
     truth = thermodynamics(model, 0.7)
     assert np.allclose([found.log_z, found.energy, found.entropy], truth[:3], rtol=0, atol=EXACT)
     assert abs(found.heat_capacity - truth[3]) < 1e-4 * (1 + truth[3])
 
 
 def test_regions_of_many_betas_keep_no_tables():
-    found = cz.regions(MODELS["mixed"], beta=[0.3, 0.7], limit=8)
+    found = cz.mini_buckets(MODELS["mixed"], beta=[0.3, 0.7], limit=8)
     assert np.isfinite(found.energy).all()
     for k in range(2):
         state, lane = found.state.lanes[k]
         assert not {"tables_above", "tables_below"} & state.lanes[lane].layout.__dict__.keys()
-        assert abs(found.energy[k] - cz.regions(MODELS["mixed"], beta=found.beta[k], limit=8).energy) < EXACT
+        assert abs(found.energy[k] - cz.mini_buckets(MODELS["mixed"], beta=found.beta[k], limit=8).energy) < EXACT
 
 
 def test_evidence_and_betas_make_lanes_together():
@@ -151,8 +151,8 @@ def test_evidence_and_betas_make_lanes_together():
         assert np.allclose(found.log_z, [thermodynamics(model, 0.5, known)[0] for known in sets], rtol=0, atol=EXACT)
     one = cz.exact(model, evidence={0: 0}, beta=[0.5, 2.0])
     assert np.allclose(one.log_z, [thermodynamics(model, b, {0: 0})[0] for b in (0.5, 2.0)], rtol=0, atol=EXACT)
-    assert isinstance(cz.exact(model, evidence={0: 0}, beta=0.5), cz.Estimate)
-    assert isinstance(cz.exact(model, beta=[0.5]), cz.Estimates)
+    assert isinstance(cz.exact(model, evidence={0: 0}, beta=0.5), cz.results.Estimate)
+    assert isinstance(cz.exact(model, beta=[0.5]), cz.results.Estimates)
     with pytest.raises(OptionError, match="one for each of 3 lanes, found 2"):
         cz.exact(model, evidence=sets, beta=[0.5, 1.0])
 
@@ -183,7 +183,7 @@ def test_lanes_do_not_depend_on_each_other_nor_on_threads(name):
     assert joined.energy.tolist() == [*taken.energy, *many.energy]
 
 
-@pytest.mark.parametrize("name", ["mean_field", "bethe", "trw", "regions"])
+@pytest.mark.parametrize("name", ["mean_field", "bethe", "trw", "mini_buckets"])
 def test_starts_are_given_to_the_lanes_they_are_for(name):
     model, method = MODELS["mixed"], METHODS[name]
     first = method(model, beta=[0.5, 1.5])

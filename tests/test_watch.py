@@ -13,122 +13,125 @@ import pytest
 import clampz as cz
 from clampz._kernels.jit import compiling
 from clampz.approximations.trw import ROUGH
-from clampz.watch import UNLIMITED, Overdue, Progress, Watch, end_at_once, on_ctrl_c
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, Progress, end_at_once, on_ctrl_c
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 HARD = cz.generators.complete(12, weights=(-12, 12), rng=0)
 
 
 def test_a_watch_stops_on_time_and_on_the_callback():
-    watch = Watch(0.0)
-    assert watch.must_stop()
-    assert watch.stopped_by == "time"
+    budget = Budget(0.0)
+    assert budget.must_stop()
+    assert budget.stopped_by == "time"
 
     def stop(progress):
         raise StopIteration
 
-    watch = Watch(progress=stop)
-    assert not watch.must_stop()
-    watch.report(Progress(method="m", num_iter=1, residual=1.0, log_z=0.0, num_lanes=1, num_finished=0, seconds=0.0))
-    assert watch.must_stop()
-    assert watch.stopped_by == "callback"
+    budget = Budget(progress=stop)
+    assert not budget.must_stop()
+    budget.report(Progress(method="m", num_iter=1, residual=1.0, log_z=0.0, num_lanes=1, num_finished=0, seconds=0.0))
+    assert budget.must_stop()
+    assert budget.stopped_by == "callback"
 
 
 def test_the_first_interrupt_stops_a_run_and_the_second_is_as_usual():
-    watch = Watch()
-    with pytest.raises(KeyboardInterrupt), watch.interruptible():
+    budget = Budget()
+    with pytest.raises(KeyboardInterrupt), budget.interruptible():
         signal.raise_signal(signal.SIGINT)
-        assert watch.must_stop()
-        assert watch.stopped_by == "interrupt"
+        assert budget.must_stop()
+        assert budget.stopped_by == "interrupt"
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def until_raised(flag):
+def until_raised(cancel_flag):
     """Work that ends when it is told to."""
-    while not flag[0]:
+    while not cancel_flag[0]:
         time.sleep(0.001)
     return "ended"
 
 
 def test_work_that_takes_long_is_told_when_time_is_up_and_when_the_whole_is():
-    watch = Watch(0.05)
-    assert watch.run(until_raised) == "ended" and watch.stopped_by == "time"
-    whole = Watch(stop=lambda: True)
+    budget = Budget(0.05)
+    assert budget.run(until_raised) == "ended" and budget.stopped_by == "time"
+    whole = Budget(stop=lambda: True)
     share = whole.share()
     assert share.run(until_raised) == "ended" and share.stopped_by == "interrupt"
     with pytest.raises(ZeroDivisionError):
-        Watch().run(lambda flag: 1 / 0)
+        Budget().run(lambda cancel_flag: 1 / 0)
 
 
 def test_work_that_takes_long_hears_ctrl_c():
-    watch = Watch()
-    with watch.interruptible():
-        assert watch.run(lambda flag: (signal.raise_signal(signal.SIGINT), until_raised(flag))[1]) == "ended"
-    assert watch.stopped_by == "interrupt"
+    budget = Budget()
+    with budget.interruptible():
+        assert (
+            budget.run(lambda cancel_flag: (signal.raise_signal(signal.SIGINT), until_raised(cancel_flag))[1])
+            == "ended"
+        )
+    assert budget.stopped_by == "interrupt"
 
 
 def test_a_ctrl_c_that_interrupts_as_usual_ends_that_work_too():
     ended = []
 
-    def work(flag):
+    def work(cancel_flag):
         signal.raise_signal(signal.SIGINT)
-        ended.append(until_raised(flag))
+        ended.append(until_raised(cancel_flag))
 
     with pytest.raises(KeyboardInterrupt), on_ctrl_c(end_at_once):
-        Watch().run(work)
+        Budget().run(work)
     assert ended == ["ended"]
 
 
 def test_a_watch_can_be_used_again_after_an_interrupt():
     """One that many share, as `UNLIMITED` is, does not stay stopped."""
     with pytest.raises(KeyboardInterrupt), on_ctrl_c(end_at_once):
-        UNLIMITED.run(lambda flag: (signal.raise_signal(signal.SIGINT), until_raised(flag)))
-    assert not UNLIMITED.flag[0] and not UNLIMITED.must_stop()
+        UNLIMITED.run(lambda cancel_flag: (signal.raise_signal(signal.SIGINT), until_raised(cancel_flag)))
+    assert not UNLIMITED.cancel_flag[0] and not UNLIMITED.must_stop()
 
 
 def test_only_a_run_that_ended_a_while_ago_is_overdue():
-    watch = Watch(0.0, grace=0.05)
-    assert watch.must_stop() and not watch.overdue()
+    budget = Budget(0.0, grace=0.05)
+    assert budget.must_stop() and not budget.is_cancelled()
     time.sleep(0.06)
-    assert watch.overdue()
-    assert not Watch().overdue()
+    assert budget.is_cancelled()
+    assert not Budget().is_cancelled()
 
 
 def test_work_that_takes_longer_than_there_is_time_is_overdue_before_it_begins():
-    whole = Watch(100.0)
-    for watch in (whole, whole.share(0.0)):
-        assert not watch.overdue() and not watch.overdue(after=90.0)
-        assert watch.overdue(after=101.0)
-        with pytest.raises(Overdue):
-            watch.check_overdue(after=101.0)
-    assert not Watch().overdue(after=1e9)
+    whole = Budget(100.0)
+    for budget in (whole, whole.share(0.0)):
+        assert not budget.is_cancelled() and not budget.is_cancelled(after=90.0)
+        assert budget.is_cancelled(after=101.0)
+        with pytest.raises(Cancelled):
+            budget.check_cancelled(after=101.0)
+    assert not Budget().is_cancelled(after=1e9)
     whole.stop("interrupt")
-    assert whole.overdue(after=1.0)
+    assert whole.is_cancelled(after=1.0)
 
 
 def test_a_share_is_overdue_with_the_whole_of_it():
     over = []
-    whole = Watch(stop=lambda: bool(over), grace=0.0)
-    share = Watch(0.0, within=whole, grace=0.0)
+    whole = Budget(stop=lambda: bool(over), grace=0.0)
+    share = Budget(0.0, within=whole, grace=0.0)
     time.sleep(0.001)
-    assert share.must_stop() and not share.overdue()  # the whole has time for the least answer
+    assert share.must_stop() and not share.is_cancelled()  # the whole has time for the least answer
     over.append(True)
     assert whole.must_stop()
     time.sleep(0.001)
-    assert share.overdue() and whole.share().overdue()
-    assert not Watch(within=whole, grace=math.inf).overdue()
+    assert share.is_cancelled() and whole.share().is_cancelled()
+    assert not Budget(within=whole, grace=math.inf).is_cancelled()
 
 
 def test_compiling_takes_no_time_on_the_clock():
-    watch = Watch(0.05)
+    budget = Budget(0.05)
     compiling.on_start(None)
     time.sleep(0.1)
-    assert not watch.must_stop()  # still compiling
+    assert not budget.must_stop()  # still compiling
     compiling.on_end(None)
-    assert watch.left() > 0.0
+    assert budget.left() > 0.0
     time.sleep(0.06)
-    assert watch.must_stop()
+    assert budget.must_stop()
 
 
 @pytest.mark.parametrize("method", ITERATIVE)
@@ -172,7 +175,7 @@ def test_running_out_of_sweeps_is_data(method):
 def test_progress_grows(method):
     seen = []
     estimate = cz.methods()[method](HARD, tol=0.0, max_iter=60, threads=1, progress=seen.append)
-    assert all(isinstance(p, cz.Progress) and p.method == method for p in seen)
+    assert all(isinstance(p, cz.results.Progress) and p.method == method for p in seen)
     counts = [p.num_iter for p in seen]
     assert counts[0] == 1 and estimate.num_iter <= max(counts) <= 60
     assert max(counts) == 60 or method == "mean_field"  # which may stop gaining, to the last digit
@@ -266,15 +269,15 @@ def test_a_handler_of_the_programs_own_is_left_alone():
 
 
 def test_a_share_lasts_no_longer_than_the_whole():
-    whole = Watch(100.0)
+    whole = Budget(100.0)
     half = whole.share(0.5)
     assert 0.0 < half.left() <= 50.0 < whole.left() <= 100.0
     assert half.left(0.5) <= 25.0
-    assert Watch().left() == math.inf
+    assert Budget().left() == math.inf
 
 
 def test_a_share_stops_when_the_whole_does_and_not_the_other_way():
-    whole = Watch(100.0)
+    whole = Budget(100.0)
     share = whole.share()
     share.stopped_by = "callback"
     assert share.must_stop() and share.left() == 0.0 and not whole.must_stop()
@@ -284,14 +287,14 @@ def test_a_share_stops_when_the_whole_does_and_not_the_other_way():
 
 
 def test_no_time():
-    watch = Watch(0.0)
-    assert watch.must_stop() and watch.stopped_by == "time"
+    budget = Budget(0.0)
+    assert budget.must_stop() and budget.stopped_by == "time"
 
 
 def test_the_caller_is_asked():
     over = False
-    watch = Watch(stop=lambda: over)
-    share = watch.share()
+    budget = Budget(stop=lambda: over)
+    share = budget.share()
     assert not share.must_stop()
     over = True
-    assert share.must_stop() and share.stopped_by == "interrupt" and watch.stopped_by == "interrupt"
+    assert share.must_stop() and share.stopped_by == "interrupt" and budget.stopped_by == "interrupt"

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from clampz.wording import digits_between, proven, round_outward, rounded_up
+from clampz.display.formatting import digits_between, proven, round_outward, rounded_up
 
 
 def test_bounds_are_rounded_outward():

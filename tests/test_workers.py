@@ -16,7 +16,7 @@ from contextlib import suppress
 import pytest
 
 import clampz as cz
-from clampz.workers import Crew, finished
+from clampz.runtime.workers import Crew, finished
 from random_models import frustrated
 
 
@@ -123,11 +123,11 @@ def test_errors_of_the_work_itself_are_raised(pool):
 
 def test_more_arguments_in_this_process():
     with Crew(None, 1) as crew:
-        assert crew.submit(max, 1, 2, here=(3,)).result() == 3
+        assert crew.submit(max, 1, 2, local_args=(3,)).result() == 3
     with ProcessPoolExecutor(1) as pool, Crew(pool, 1) as crew:
-        assert crew.submit(max, 1, 2, here=(3,)).result() == 2
+        assert crew.submit(max, 1, 2, local_args=(3,)).result() == 2
     with dead_pool() as pool, Crew(pool, 1) as crew:
-        assert crew.submit(max, 1, 2, here=(3,)).result() == 3
+        assert crew.submit(max, 1, 2, local_args=(3,)).result() == 3
 
 
 def test_finished_jobs():
@@ -178,9 +178,9 @@ def test_intervals_survive_their_executor():
 @pytest.mark.parametrize("make", [dead_pool, lambda: Breaking(5)])
 def test_clamping_survives_its_executor(make):
     model = cz.generators.complete(8, weights=(-4, 4), rng=0)
-    here = cz.clamp(model, "trw", k=5, select="maxW", executor=ThreadPoolExecutor(1))
+    local_args = cz.clamp(model, "trw", k=5, select="maxW", executor=ThreadPoolExecutor(1))
     with make() as executor:
         elsewhere = cz.clamp(model, "trw", k=5, select="maxW", executor=executor)
-    assert elsewhere.variables == here.variables
-    assert (elsewhere.branches.upper == here.branches.upper).all()
-    assert [step.log_z for step in elsewhere.steps] == [step.log_z for step in here.steps]
+    assert elsewhere.variables == local_args.variables
+    assert (elsewhere.branches.upper == local_args.branches.upper).all()
+    assert [step.log_z for step in elsewhere.steps] == [step.log_z for step in local_args.steps]

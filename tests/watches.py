@@ -1,9 +1,9 @@
 """Watches that tests share."""
 
-from clampz.watch import Watch
+from clampz.runtime.budget import Budget
 
 
-class Asked(Watch):
+class Asked(Budget):
     """Says stop at question number `most`."""
 
     def __init__(self, most):

@@ -18,12 +18,12 @@ from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 
 import clampz as cz
-from clampz.signature import Approximation
+from clampz.method import Method
 
 
 def written(what: str, obj: Any) -> tuple[str, str | None] | None:
     """The parameters of something, in parentheses, and what it returns; None for what has no source of its own."""
-    if isinstance(obj, Approximation):
+    if isinstance(obj, Method):
         return _of_approximation(obj)
     if inspect.isclass(obj):
         return _of_class(obj)
@@ -100,8 +100,8 @@ def _fields(kind: type) -> Iterator[tuple[str, str]]:
                     yield ast.unparse(line.target), _unquoted(line.annotation) or ""
 
 
-def _of_approximation(method: Approximation[Any]) -> tuple[str, str]:
-    call = _function(Approximation.__call__).args
+def _of_approximation(method: Method[Any]) -> tuple[str, str]:
+    call = _function(Method.__call__).args
     types = {each.arg: _unquoted(each.annotation) or "" for each in [*call.args, *call.kwonlyargs]}
     types |= dict(_fields(method.options_type))
     types["options"] = f"{method.options_type.__name__} | None"

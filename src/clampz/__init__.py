@@ -6,20 +6,21 @@
 True
 """
 
-from clampz import _starting as _starting  # before all that takes time
 from clampz import generators, jax, torch
 from clampz import reporting as reporting  # results find their reports through it
 from clampz._version import __version__ as __version__
 from clampz.approximations.bethe import BetheOptions, bethe
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.regions import RegionsOptions, regions
+from clampz.approximations.mini_buckets.method import MiniBucketsOptions, mini_buckets
 from clampz.approximations.registry import methods
 from clampz.approximations.trw import TRWOptions, trw
-from clampz.asking import LogRatio, Probability, log_ratio, probability
-from clampz.bracketing import BoundOptions, Bracket, MarginalBounds, bound, bound_marginals, bounds
-from clampz.choosing import solve
-from clampz.clamping.branches import Clamped, Step, branches
-from clampz.clamping.call import clamp
+from clampz.bounding.bound import bound, bounds
+from clampz.bounding.bracket import Bracket
+from clampz.bounding.marginals.bound_marginals import bound_marginals
+from clampz.bounding.marginals.marginal_bounds import MarginalBounds
+from clampz.bounding.options import BoundOptions
+from clampz.clamping.branches import Clamped, ClampStep, branches
+from clampz.clamping.clamp import clamp
 from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import Scores, scores, selectors
 from clampz.elimination.exact import ExactOptions
@@ -37,20 +38,30 @@ from clampz.interop import (
     to_pyagrum,
 )
 from clampz.io import read, write
-from clampz.learning import Fit, FitStep, Likelihood, fit, tie
-from clampz.maximising import Mode, Moment, mode
+from clampz.learning.fit import Fit, fit
+from clampz.learning.parameters import tied_parameters
+from clampz.learning.results import FitStep, Likelihood
+from clampz.map_inference.mode import mode
+from clampz.map_inference.results import Mode, ModeTrace
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.results import Estimate, Estimates
 from clampz.model.topology import Topology
-from clampz.options import Options
 from clampz.plotting import plot_clamped, plot_model
-from clampz.sampling import Samples, sample, sample_blocks
-from clampz.simplifying import Simplified, simplify
-from clampz.solution import Solution
+from clampz.presolve.simplified import Simplified
+from clampz.presolve.simplify import simplify
+from clampz.queries.log_ratio import LogRatio, log_ratio
+from clampz.queries.probability import Probability, probability
+from clampz.runtime import startup  # before all that takes time
+from clampz.runtime.budget import Progress
+from clampz.runtime.options import Options
+from clampz.sampling.sample import sample, sample_blocks
+from clampz.sampling.samples import Samples
+from clampz.solving.solution import Solution
+from clampz.solving.solve import solve
 from clampz.summing.exact import exact
-from clampz.sweeping import Sweep, sweep
-from clampz.watch import Progress
+from clampz.temperature_sweep.result import Sweep
+from clampz.temperature_sweep.sweep import sweep
 
 __all__ = [  # noqa: RUF022 (grouped)
     # models
@@ -78,7 +89,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "exact",
     "mean_field",
     "methods",
-    "regions",
+    "mini_buckets",
     "trw",
     # simplifying
     "simplify",
@@ -121,14 +132,14 @@ __all__ = [  # noqa: RUF022 (grouped)
     "LogRatio",
     "MarginalBounds",
     "Mode",
-    "Moment",
+    "ModeTrace",
     "Probability",
     "Progress",
     "Samples",
     "Scores",
     "Simplified",
     "Solution",
-    "Step",
+    "ClampStep",
     "Sweep",
     # options
     "BetheOptions",
@@ -136,7 +147,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "ExactOptions",
     "MeanFieldOptions",
     "Options",
-    "RegionsOptions",
+    "MiniBucketsOptions",
     "TRWOptions",
     # errors
     "ClampzError",

@@ -24,7 +24,7 @@ from clampz.errors import OptionError, shown
 from clampz.model import Model
 from clampz.model.checks import as_edges
 from clampz.numerics import Floats, Integers
-from clampz.options import check_option, check_whole, is_number, is_one_of, is_whole, knows_its_options
+from clampz.runtime.options import check_option, check_whole, is_number, is_one_of, is_whole, knows_its_options
 
 __all__ = ["barbell", "complete", "cycle", "erdos_renyi", "from_graph", "grid", "lamp", "regular"]
 

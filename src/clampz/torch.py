@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from clampz.derivatives import LogZFunction
 from clampz.errors import ModelError, OptionError, library
+from clampz.interop.derivatives import LogZFunction
 from clampz.model import Model
 
 Tensor = Any

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz._kernels import tables
-from clampz._kernels.messages import FULL_LANES
+from clampz._kernels.approximations import tables
+from clampz._kernels.approximations.messages_binary import FULL_LANES
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import lanes_of
-from clampz.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
+from clampz.runtime.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
 from random_models import as_general, random_binary, random_edges, random_tables
 
 SAME = 1e-9

@@ -12,8 +12,8 @@ from clampz.approximations import bethe_bound
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import lanes_of
-from clampz.watch import Overdue
-from clampz.workers import Workers
+from clampz.runtime.budget import Cancelled
+from clampz.runtime.workers import Workers
 from naive import NaiveMessages, naive_bethe, naive_objective
 from random_models import as_general, random_binary, random_edges, random_tables
 
@@ -237,11 +237,11 @@ def test_starts_from_another_method(method):
 def test_wrong_starts_and_options_are_refused():
     model, other = cz.generators.cycle(4, rng=0), cz.generators.cycle(5, rng=0)
     with pytest.raises(
-        cz.OptionError, match=r"start: expected an estimate of a model with the same variables and edges"
+        cz.errors.OptionError, match=r"start: expected an estimate of a model with the same variables and edges"
     ):
         cz.bethe(model, start=cz.bethe(other))
     for changes in ({"num_starts": -1}, {"num_starts": 1.5}):
-        with pytest.raises(cz.OptionError, match="num_starts"):
+        with pytest.raises(cz.errors.OptionError, match="num_starts"):
             cz.bethe(model, **changes)
 
 
@@ -262,7 +262,7 @@ def test_the_lower_bound_is_given_up_where_there_is_no_time_for_it(monkeypatch):
     assert cut == pytest.approx(lower(layout, layout.theta), abs=1e-9)
 
     def no_time(*_):
-        raise Overdue
+        raise Cancelled
 
     monkeypatch.setattr("clampz.approximations.bethe.bethe_lower_bound", no_time)
     found = cz.bethe(model)

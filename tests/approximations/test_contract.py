@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.model.fixing import given
+from clampz.method import Method
+from clampz.model.conditioning import given
 from clampz.model.results import nothing
-from clampz.signature import Approximation
 
 BOUNDS = ("lower", "upper", "exact", None)
 REASONS = ("tol", "max_iter", "time", "interrupt", "callback")
@@ -58,16 +58,16 @@ def model(request):
 
 
 def test_the_method_describes_itself(method):
-    assert isinstance(method, Approximation)
+    assert isinstance(method, Method)
     assert cz.methods()[method.name] is method and getattr(cz, method.name) is method
     assert method.name in repr(method)
-    assert method.__doc__ and issubclass(method.options_type, cz.Options)
+    assert method.__doc__ and issubclass(method.options_type, cz.options.Options)
     assert method.options_type.__name__ in cz.__all__
 
 
 def test_fields_have_their_types(method, model):
     estimate = method(model)
-    assert isinstance(estimate, cz.Estimate) and estimate.method == method.name and estimate.model is model
+    assert isinstance(estimate, cz.results.Estimate) and estimate.method == method.name and estimate.model is model
     for name in ("log_z", "lower", "upper", "value", "residual"):
         assert type(getattr(estimate, name)) is float and not np.isnan(getattr(estimate, name))
     assert type(estimate.num_iter) is int and estimate.num_iter >= 1
@@ -125,11 +125,13 @@ def test_any_marginal_by_its_variables(method):
     np.testing.assert_array_equal(estimate.marginal([2]), estimate.marginals[2])
     np.testing.assert_array_equal(estimate.marginal(2), estimate.marginals[2])
     assert estimate.marginal(()) == 1.0
-    with pytest.raises(cz.EvidenceError, match=r"no edge or factor of the model holds variables \(0, 2\) together"):
+    with pytest.raises(
+        cz.errors.EvidenceError, match=r"no edge or factor of the model holds variables \(0, 2\) together"
+    ):
         estimate.marginal((2, 0))
-    with pytest.raises(cz.EvidenceError, match=r"expected distinct variables, found \(1, 1\)"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"expected distinct variables, found \(1, 1\)"):
         estimate.marginal((1, 1))
-    with pytest.raises(cz.EvidenceError, match="unknown variable 7"):
+    with pytest.raises(cz.errors.EvidenceError, match="unknown variable 7"):
         estimate.marginal((0, 7))
 
 
@@ -169,9 +171,9 @@ def test_options_are_stored(method):
 
 
 def test_unknown_and_bad_options_are_refused(method):
-    with pytest.raises(cz.OptionError, match=r"unknown option 'max_itr'; did you mean 'max_iter'\?"):
+    with pytest.raises(cz.errors.OptionError, match=r"unknown option 'max_itr'; did you mean 'max_iter'\?"):
         method(MODELS["grid"], max_itr=5)
-    with pytest.raises(cz.OptionError, match="tol"):
+    with pytest.raises(cz.errors.OptionError, match="tol"):
         method(MODELS["grid"], tol=-1.0)
 
 
@@ -217,7 +219,7 @@ def test_evidence_by_name(method):
     np.testing.assert_array_equal(estimate.marginal(("b", "a")), estimate.pairwise_marginals[1, 0])
     np.testing.assert_allclose(estimate.pairwise_marginals[0, 1][:, 1], estimate.marginal("a"), atol=1e-6)
     assert estimate.model is NAMED
-    with pytest.raises(cz.EvidenceError):
+    with pytest.raises(cz.errors.EvidenceError):
         estimate.marginal("z")
 
 
@@ -229,13 +231,13 @@ def test_all_variables_given(method):
 
 def test_no_evidence_is_empty_evidence(method):
     assert method(NAMED, evidence={}).log_z == method(NAMED).log_z
-    assert isinstance(method(NAMED, evidence={}), cz.Estimate)
+    assert isinstance(method(NAMED, evidence={}), cz.results.Estimate)
 
 
 def test_batches_are_accepted(method, model):
     batch = cz.Batch(model, np.random.default_rng(0).normal(size=(len(model.unary.flat), 3)))
     estimates = method(batch)
-    assert isinstance(estimates, cz.Estimates) and len(estimates) == 3
+    assert isinstance(estimates, cz.results.Estimates) and len(estimates) == 3
     for name in ("log_z", "lower", "upper", "value", "residual", "num_iter", "converged"):
         assert getattr(estimates, name).shape == (3,)
     assert len(estimates.stopped_by) == 3 and estimates.marginals_flat.shape == (len(model.unary.flat), 3)
@@ -247,7 +249,7 @@ def test_batches_are_accepted(method, model):
     )
     with pytest.raises(IndexError):
         estimates[3]
-    with pytest.raises(cz.OptionError, match="evidence goes with a model"):
+    with pytest.raises(cz.errors.OptionError, match="evidence goes with a model"):
         method(batch, evidence={0: 0})
 
 
@@ -264,12 +266,12 @@ def test_batches_are_accepted(method, model):
     ],
 )
 def test_bad_evidence_is_refused(method, evidence, message):
-    with pytest.raises(cz.EvidenceError, match=message):
+    with pytest.raises(cz.errors.EvidenceError, match=message):
         method(NAMED, evidence=evidence)
 
 
 def test_impossible_evidence_is_refused(method):
-    with pytest.raises(cz.EvidenceError, match="Z = 0"):
+    with pytest.raises(cz.errors.EvidenceError, match="Z = 0"):
         method(MODELS["hard"], evidence={0: 0, 1: 1})
 
 

@@ -14,7 +14,7 @@ from clampz.approximations.edge_weights import (
     uniform_weights,
 )
 from clampz.model.topology import Topology
-from clampz.watch import Watch
+from clampz.runtime.budget import Budget
 from naive import naive_forest_excess, spanning_trees
 from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
@@ -162,13 +162,13 @@ def test_heaviest_forests():
     topology = topology_of(grid_graph(2, 3))
     edges = topology.edges.tolist()
     weights = rng.random((topology.num_edges, 5))
-    found = heaviest_forests(topology, weights, Watch())
+    found = heaviest_forests(topology, weights, Budget())
     trees = spanning_trees(6, edges)
     for b in range(5):
         best = max(trees, key=lambda tree: sum(weights[list(tree), b]))
         assert sorted(np.flatnonzero(found[:, b]).tolist()) == sorted(best)
     asked = iter([False, False, True])
-    assert heaviest_forests(topology, weights, Watch(stop=lambda: next(asked))) is None  # after the second of five
+    assert heaviest_forests(topology, weights, Budget(stop=lambda: next(asked))) is None  # after the second of five
 
 
 # -- given by the user -----------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_heaviest_forests():
 )
 def test_weights_outside_are_refused(weights, message):
     topology = topology_of(nx.cycle_graph(3))
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         checked_weights(topology, np.array(weights), 1)
 
 
@@ -201,7 +201,7 @@ def test_weights_that_pass_are_inside_to_the_last_digit(n, too_much):
     topology = topology_of(nx.cycle_graph(n))
     try:
         rho = checked_weights(topology, np.full(n, (n - 1) / n + too_much), 1)
-    except cz.OptionError:
+    except cz.errors.OptionError:
         assert too_much > 0
     else:
         assert rho.sum() <= n - 1
@@ -210,7 +210,7 @@ def test_weights_that_pass_are_inside_to_the_last_digit(n, too_much):
 
 def test_bethe_weights_are_refused_by_trw():
     model = cz.generators.cycle(4, rng=0)
-    with pytest.raises(cz.OptionError, match="mixture of spanning forests"):
+    with pytest.raises(cz.errors.OptionError, match="mixture of spanning forests"):
         cz.trw(model, edge_weights=np.ones(4))
 
 
@@ -242,13 +242,13 @@ def test_weights_of_large_graphs_are_checked_against_the_uniform_ones_alone(monk
     one_more = np.full(1800, share)
     one_more[7] = 0.6
     with pytest.raises(
-        cz.OptionError, match=r"none above the uniform ones.*more than 500.*found 900 .*0\.6, not 0\.499"
+        cz.errors.OptionError, match=r"none above the uniform ones.*more than 500.*found 900 .*0\.6, not 0\.499"
     ):
         cz.trw(model, edge_weights=one_more)
 
 
 def test_weights_that_are_no_numbers():
-    with pytest.raises(cz.OptionError, match="expected a number per edge"):
+    with pytest.raises(cz.errors.OptionError, match="expected a number per edge"):
         cz.trw(cz.generators.cycle(4, rng=0), edge_weights=object())
 
 

@@ -18,7 +18,7 @@ OPTIONS = {
     "mean_field": {"tol": 1e-13},
     "bethe": {"tol": 1e-13},
     "trw": {"tol": 1e-12},
-    "regions": {"tol": 1e-13, "max_iter": 3000, "limit": 18},
+    "mini_buckets": {"tol": 1e-13, "max_iter": 3000, "limit": 18},
 }
 
 
@@ -84,4 +84,4 @@ def test_marginals_are_derivatives_of_what_a_method_converges_to(method):
     ours = [begin.marginals.flat, begin.pairwise_marginals.flat, begin.factor_marginals.flat]
     found = differences(model, lambda moved: solve(moved, start=begin, **OPTIONS[method]).value)
     for mine, difference in zip(ours, found, strict=True):
-        np.testing.assert_allclose(mine, difference, atol=CLOSE_IN_REGIONS if method == "regions" else CLOSE)
+        np.testing.assert_allclose(mine, difference, atol=CLOSE_IN_REGIONS if method == "mini_buckets" else CLOSE)

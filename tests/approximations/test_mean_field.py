@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.model.fixing import without_known
+from clampz.model.conditioning import without_known
 from naive import naive_mean_field, naive_mean_field_objective
 from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
@@ -231,16 +231,16 @@ def test_extreme_weights_stay_finite_and_hold(weight, general):
 def test_wrong_starts_and_options_are_refused():
     model, other = cz.generators.cycle(4, rng=0), cz.generators.cycle(5, rng=0)
     with pytest.raises(
-        cz.OptionError, match=r"start: expected an estimate of a model with the same variables and edges"
+        cz.errors.OptionError, match=r"start: expected an estimate of a model with the same variables and edges"
     ):
         cz.mean_field(model, start=cz.mean_field(other))
     for start in (np.ones(3), np.ones((8, 2)), -np.ones(8), np.full(8, np.nan)):
-        with pytest.raises(cz.OptionError, match="start"):
+        with pytest.raises(cz.errors.OptionError, match="start"):
             cz.mean_field(model, start=start)
-    with pytest.raises(cz.OptionError, match=r"num_starts: expected at least 1 where no `start` is given"):
+    with pytest.raises(cz.errors.OptionError, match=r"num_starts: expected at least 1 where no `start` is given"):
         cz.mean_field(model, num_starts=0)
     for changes in ({"num_starts": -1}, {"num_starts": 1.5}):
-        with pytest.raises(cz.OptionError, match="num_starts"):
+        with pytest.raises(cz.errors.OptionError, match="num_starts"):
             cz.mean_field(model, **changes)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.model.fixing import without_known
+from clampz.model.conditioning import without_known
 from naive import enumerate_model
 from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 

@@ -8,18 +8,18 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from budgets import Asked
 
 import clampz as cz
-from clampz.approximations.region_state import RegionLayout
-from clampz.mini_buckets import tables
-from clampz.mini_buckets.descent import State
-from clampz.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets import tables
+from clampz.approximations.mini_buckets.descent import State
+from clampz.approximations.mini_buckets.state import MiniBucketsLayout
+from clampz.approximations.mini_buckets.structure import Structure
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING
-from clampz.watch import Overdue, Watch
+from clampz.runtime.budget import Budget, Cancelled
 from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
-from watches import Asked
 
 EXACT = 1e-9
 # What the enumeration itself may be wrong by.
@@ -54,7 +54,7 @@ def test_both_bounds_hold_at_every_limit_and_iteration():
         log_z = np.array([Enumerated(batch.lane(b)).log_z for b in range(3)])
         start = None
         for max_iter, limit in zip(MAX_ITERS, (2, 4, 8, 8), strict=True):
-            found = cz.regions(batch, limit=limit, max_iter=max_iter, start=start, threads=1)
+            found = cz.mini_buckets(batch, limit=limit, max_iter=max_iter, start=start, threads=1)
             assert held(found, log_z), (seed, max_iter, found.lower, log_z, found.upper)
             assert (found.num_iter <= max_iter).all()
             start = found
@@ -72,13 +72,16 @@ def test_bounds_hold_where_a_run_is_stopped():
         batch = batch_of(seed)
         log_z = np.array([Enumerated(batch.lane(b)).log_z for b in range(3)])
         for most in (1, 4, 9):
-            assert held(cz.regions.solve(batch, cz.RegionsOptions(limit=4, threads=1), within=Asked(most)), log_z)
+            assert held(
+                cz.mini_buckets.solve(batch, cz.options.MiniBucketsOptions(limit=4, threads=1), within=Asked(most)),
+                log_z,
+            )
 
 
 def test_exact_where_the_limit_allows_it():
     for seed in range(25):
         model = random_model(seed, most=6)
-        found, truth = cz.regions(model, threads=1), Enumerated(model)
+        found, truth = cz.mini_buckets(model, threads=1), Enumerated(model)
         if truth.log_z == -np.inf:
             assert found.upper == found.lower == -np.inf
             continue
@@ -93,19 +96,19 @@ def test_exact_where_the_limit_allows_it():
 
 def test_a_larger_limit_more_evaluations_and_more_structures_are_tighter():
     log_z = cz.exact(TORUS).log_z
-    by_limit = [cz.regions(TORUS, limit=limit) for limit in (2**3, 2**5, 2**8)]
+    by_limit = [cz.mini_buckets(TORUS, limit=limit) for limit in (2**3, 2**5, 2**8)]
     assert all(a.upper > b.upper + 0.05 and a.lower < b.lower for a, b in itertools.pairwise(by_limit))
-    by_iteration = [cz.regions(TORUS, limit=2**4, max_iter=max_iter).upper for max_iter in (1, 10, 40)]
+    by_iteration = [cz.mini_buckets(TORUS, limit=2**4, max_iter=max_iter).upper for max_iter in (1, 10, 40)]
     assert sorted(by_iteration, reverse=True) == by_iteration and by_iteration[-1] < by_iteration[0] - 0.5
-    one, many = (cz.regions(TORUS, limit=2**4, num_structures=number).upper for number in (1, 5))
+    one, many = (cz.mini_buckets(TORUS, limit=2**4, num_structures=number).upper for number in (1, 5))
     assert log_z < many < one
-    assert cz.regions(TORUS, limit=2**4, seed=3).upper != one
+    assert cz.mini_buckets(TORUS, limit=2**4, seed=3).upper != one
     assert by_limit[1].upper < cz.trw(TORUS, edge_weights="optimized").upper
     assert by_limit[1].lower > cz.mean_field(TORUS).lower
 
 
 def test_beliefs_and_losses_are_those_of_the_bound():
-    found = cz.regions(TORUS, limit=2**5, max_iter=300)
+    found = cz.mini_buckets(TORUS, limit=2**5, max_iter=300)
     cliques = found.state.cliques()
     assert max(table.size for _, table in cliques) <= 2**5 and len(cliques) > TORUS.num_variables
     assert all(table.sum() == pytest.approx(1.0) and (table >= 0).all() for _, table in cliques)
@@ -123,7 +126,7 @@ def test_beliefs_that_are_computed_again_are_those_of_the_run():
     compared = 0
     for seed in range(120):
         model = batch_of(seed).model
-        found = cz.regions(model, limit=4, max_iter=20, threads=1)
+        found = cz.mini_buckets(model, limit=4, max_iter=20, threads=1)
         if found.state.lanes[0].layout.is_exact or found.upper == -np.inf:
             continue
         compared += 1
@@ -137,7 +140,7 @@ def test_beliefs_that_are_computed_again_are_those_of_the_run():
 def test_threads_change_no_bit(options):
     rng = np.random.default_rng(0)
     batch = Batch(TORUS, rng.normal(size=(50, 5)))
-    one, two = (cz.regions(batch, limit=2**4, threads=threads, **options) for threads in (1, 2))
+    one, two = (cz.mini_buckets(batch, limit=2**4, threads=threads, **options) for threads in (1, 2))
     for name in ("log_z", "lower", "upper", "value", "residual", "num_iter", "converged", "marginals_flat"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
@@ -145,9 +148,9 @@ def test_threads_change_no_bit(options):
 def test_lanes_are_what_they_are_alone():
     rng = np.random.default_rng(1)
     batch = Batch(TORUS, rng.normal(size=(50, 3)))
-    many = cz.regions(batch, limit=2**4, max_iter=20)
+    many = cz.mini_buckets(batch, limit=2**4, max_iter=20)
     for b in range(3):
-        alone = cz.regions(batch.take(np.array([b])), limit=2**4, max_iter=20)
+        alone = cz.mini_buckets(batch.take(np.array([b])), limit=2**4, max_iter=20)
         assert (alone.upper[0], alone.num_iter[0]) == (many.upper[b], many.num_iter[b])
         assert alone.lower[0] == pytest.approx(many.lower[b], abs=EXACT)
 
@@ -156,36 +159,38 @@ def test_lanes_are_what_they_are_alone():
 
 
 def test_an_earlier_run_is_gone_on_from(monkeypatch):
-    early = cz.regions(TORUS, limit=2**4, max_iter=20)
-    cold = cz.regions(TORUS, limit=2**4, max_iter=5, evidence=[{0: 0}, {0: 1}])
+    early = cz.mini_buckets(TORUS, limit=2**4, max_iter=20)
+    cold = cz.mini_buckets(TORUS, limit=2**4, max_iter=5, evidence=[{0: 0}, {0: 1}])
     monkeypatch.setattr(Structure, "of", None)  # not built again
-    late = cz.regions(TORUS, limit=2**4, max_iter=20, start=early)
+    late = cz.mini_buckets(TORUS, limit=2**4, max_iter=20, start=early)
     assert late.upper < early.upper and late.lower >= early.lower - EXACT
-    warm = cz.regions(TORUS, limit=2**4, max_iter=5, evidence=[{0: 0}, {0: 1}], start=pickle.loads(pickle.dumps(early)))
+    warm = cz.mini_buckets(
+        TORUS, limit=2**4, max_iter=5, evidence=[{0: 0}, {0: 1}], start=pickle.loads(pickle.dumps(early))
+    )
     assert (warm.upper < cold.upper).all() and (warm.lower > cold.lower).all()
 
 
 def test_other_starts_are_as_good_as_any():
-    for start in (cz.regions(TORUS, limit=2**5), cz.bethe(TORUS), np.full(50, 0.5)):
-        found = cz.regions(TORUS, limit=2**4, max_iter=9, start=start)
-        assert found.upper == cz.regions(TORUS, limit=2**4, max_iter=9).upper
-    with pytest.raises(cz.OptionError, match="same variables and edges"):
-        cz.regions(TORUS, start=cz.regions(cz.generators.cycle(3, rng=0)))
+    for start in (cz.mini_buckets(TORUS, limit=2**5), cz.bethe(TORUS), np.full(50, 0.5)):
+        found = cz.mini_buckets(TORUS, limit=2**4, max_iter=9, start=start)
+        assert found.upper == cz.mini_buckets(TORUS, limit=2**4, max_iter=9).upper
+    with pytest.raises(cz.errors.OptionError, match="same variables and edges"):
+        cz.mini_buckets(TORUS, start=cz.mini_buckets(cz.generators.cycle(3, rng=0)))
     # tables over other variables, though edges are the same
     factors = [
         cz.Model.from_factors([2] * 4, [(scope, np.eye(8).ravel()[:8].reshape(2, 2, 2))])
         for scope in ((0, 1, 2), (1, 2, 3))
     ]
-    assert cz.regions(factors[1], start=cz.regions(factors[0])).log_z == cz.regions(factors[1]).log_z
+    assert cz.mini_buckets(factors[1], start=cz.mini_buckets(factors[0])).log_z == cz.mini_buckets(factors[1]).log_z
 
 
 def test_lanes_of_other_processes_have_one_layout_again():
-    found = cz.regions(TORUS, limit=2**4, max_iter=3, evidence=[{0: 0}, {0: 1}])
+    found = cz.mini_buckets(TORUS, limit=2**4, max_iter=3, evidence=[{0: 0}, {0: 1}])
     other = pickle.loads(pickle.dumps(found))
     assert other.state.lanes[0].layout is not found.state.lanes[0].layout
     joined = found.join([other])
     assert len({id(lane.layout) for lane in joined.state.lanes}) == 1
-    assert isinstance(joined.state.lanes[3].layout, RegionLayout) and not joined.state.lanes[3].layout.is_exact
+    assert isinstance(joined.state.lanes[3].layout, MiniBucketsLayout) and not joined.state.lanes[3].layout.is_exact
 
 
 # -- clamping ----------------------------------------------------------------------------------------------------------
@@ -194,7 +199,7 @@ def test_lanes_of_other_processes_have_one_layout_again():
 @pytest.mark.parametrize("select", ["maxW+TRE", "pseudo-greedy"])
 def test_clamping_only_tightens(select):
     log_z = cz.exact(TORUS).log_z
-    found = cz.clamp(TORUS, "regions", k=3, select=select, limit=2**4, max_iter=20)
+    found = cz.clamp(TORUS, "mini_buckets", k=3, select=select, limit=2**4, max_iter=20)
     assert found.bound == "upper" and found.log_z == found.upper and len(found.branches) == 8
     for before, step in itertools.pairwise(found.steps):
         assert step.lower >= before.lower and step.upper <= before.upper and step.lower <= log_z <= step.upper
@@ -206,7 +211,9 @@ def test_clamping_never_loosens_on_random_models():
     for seed in range(25):
         model = batch_of(seed).model
         log_z = Enumerated(model).log_z
-        found = cz.clamp(model, "regions", variables=range(min(2, model.num_variables)), limit=4, max_iter=8, threads=1)
+        found = cz.clamp(
+            model, "mini_buckets", variables=range(min(2, model.num_variables)), limit=4, max_iter=8, threads=1
+        )
         for before, step in itertools.pairwise(found.steps):
             assert step.lower >= before.lower and step.upper <= before.upper
             assert step.lower <= log_z + EXACT and log_z - EXACT <= step.upper
@@ -218,7 +225,7 @@ def test_a_sum_over_branches_that_is_looser_is_not_taken():
     rng, (a, b, c) = np.random.default_rng(39), np.indices((2, 2, 2))
     tables = [np.where(a == b, 0.0, -6.0), np.where((a + b + c) % 2 == 0, 0.0, -6.0)] * 4
     model = cz.Model.from_factors([2] * 8, [(rng.choice(8, 3, replace=False).tolist(), table) for table in tables])
-    found = cz.clamp(model, "regions", variables=[4], limit=8, max_iter=60)
+    found = cz.clamp(model, "mini_buckets", variables=[4], limit=8, max_iter=60)
     before, step = found.steps
     assert step.raw_log_z > before.upper + 0.6
     assert found.upper == step.upper == before.upper >= cz.exact(model).log_z
@@ -227,15 +234,15 @@ def test_a_sum_over_branches_that_is_looser_is_not_taken():
 def test_greedy_makes_its_own_bound_best():
     model = cz.generators.grid(3, 3, weights=(-4, 4), rng=1)
     options = {"limit": 4, "max_iter": 15}
-    greedy = cz.clamp(model, "regions", k=1, select="greedy", **options).steps[1].raw_log_z
-    each = [cz.clamp(model, "regions", variables=[i], **options).steps[1].raw_log_z for i in range(9)]
+    greedy = cz.clamp(model, "mini_buckets", k=1, select="greedy", **options).steps[1].raw_log_z
+    each = [cz.clamp(model, "mini_buckets", variables=[i], **options).steps[1].raw_log_z for i in range(9)]
     assert greedy == pytest.approx(min(each), abs=EXACT)
 
 
 def test_an_executor_changes_nothing():
-    plain = cz.clamp(TORUS, "regions", k=2, select="maxW", limit=2**4, max_iter=6)
+    plain = cz.clamp(TORUS, "mini_buckets", k=2, select="maxW", limit=2**4, max_iter=6)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        elsewhere = cz.clamp(TORUS, "regions", k=2, select="maxW", limit=2**4, max_iter=6, executor=pool)
+        elsewhere = cz.clamp(TORUS, "mini_buckets", k=2, select="maxW", limit=2**4, max_iter=6, executor=pool)
     np.testing.assert_array_equal(plain.branches.upper, elsewhere.branches.upper)
     np.testing.assert_array_equal(plain.branches.marginals_flat, elsewhere.branches.marginals_flat)
 
@@ -247,21 +254,23 @@ def test_a_limit_below_the_largest_factor():
     model = cz.Model.from_factors(
         [3] * 5, [((0, 1, 2), np.random.default_rng(0).normal(size=(3, 3, 3))), ((2, 3), np.eye(3))]
     )
-    found = cz.regions(model, limit=4)
+    found = cz.mini_buckets(model, limit=4)
     assert found.note == "a factor of 27 entries is more than limit=4, and a clique of its own"
     assert found.lower - EXACT <= cz.exact(model).log_z <= found.upper + EXACT
-    assert cz.regions(model, limit=27).note == ""
+    assert cz.mini_buckets(model, limit=27).note == ""
 
 
 def test_a_limit_that_memory_cannot_hold():
     wide = cz.generators.complete(60, rng=0)
-    with pytest.raises(cz.TooWideError, match=r"regions of up to 1,048,576 entries need .*MB.*lower limit=") as refused:
-        cz.regions(wide, limit=2**20, memory="1MB")
+    with pytest.raises(
+        cz.errors.TooWideError, match=r"regions of up to 1,048,576 entries need .*MB.*lower limit="
+    ) as refused:
+        cz.mini_buckets(wide, limit=2**20, memory="1MB")
     assert refused.value.num_bytes > 10**6
     batch = Batch.from_evidence(TORUS, [{}] * 300)
-    with pytest.raises(cz.TooWideError, match=r"for 300 lanes, and 1 MB are allowed"):
-        cz.regions(batch, limit=2**5, memory="1MB")
-    assert cz.regions(TORUS, limit=2**5, memory="1MB", max_iter=2).num_iter == 2
+    with pytest.raises(cz.errors.TooWideError, match=r"for 300 lanes, and 1 MB are allowed"):
+        cz.mini_buckets(batch, limit=2**5, memory="1MB")
+    assert cz.mini_buckets(TORUS, limit=2**5, memory="1MB", max_iter=2).num_iter == 2
 
 
 @pytest.mark.parametrize(
@@ -275,36 +284,36 @@ def test_a_limit_that_memory_cannot_hold():
     ],
 )
 def test_options_out_of_range(changes, message):
-    with pytest.raises(cz.OptionError, match=message):
-        cz.regions(TORUS, **changes)
+    with pytest.raises(cz.errors.OptionError, match=message):
+        cz.mini_buckets(TORUS, **changes)
 
 
 def test_without_marginals_there_are_bounds_alone():
-    found, both = (cz.regions(TORUS, limit=2**4, max_iter=5, marginals=wanted) for wanted in (False, True))
+    found, both = (cz.mini_buckets(TORUS, limit=2**4, max_iter=5, marginals=wanted) for wanted in (False, True))
     assert found.upper == both.upper and np.isnan(found.marginals.flat).all()
-    solution = cz.solve(TORUS, method="regions", marginals=False)
+    solution = cz.solve(TORUS, method="mini_buckets", marginals=False)
     assert solution.marginals_are == "none: log Z alone was asked for"
-    assert cz.solve(TORUS, method="regions").marginals_are == "regions', converged"
+    assert cz.solve(TORUS, method="mini_buckets").marginals_are == "regions', converged"
 
 
 def test_no_time_at_all_still_gives_an_answer():
-    found = cz.regions(TORUS, limit=2**4, time=0.0)
+    found = cz.mini_buckets(TORUS, limit=2**4, time=0.0)
     assert (found.stopped_by, found.num_iter, found.converged) == ("time", 1, False)
     assert found.lower <= cz.exact(TORUS).log_z <= found.upper and not np.isnan(found.marginals.flat).any()
 
 
 def test_a_run_that_ended_long_ago_has_nothing_to_say(monkeypatch):
-    monkeypatch.setattr("clampz.signature.GRACE", -1.0)
-    monkeypatch.setattr("clampz.signature.SMALL_MODEL", 0)
-    found = cz.regions(TORUS, time=0.0)
+    monkeypatch.setattr("clampz.method.GRACE", -1.0)
+    monkeypatch.setattr("clampz.method.SMALL_MODEL", 0)
+    found = cz.mini_buckets(TORUS, time=0.0)
     assert np.isnan(found.log_z) and found.note == NOTHING and found.upper == np.inf
     monkeypatch.undo()
-    assert cz.regions(TORUS, start=found).converged
+    assert cz.mini_buckets(TORUS, start=found).converged
 
 
 def test_progress_is_told_and_can_stop():
     seen = []
-    found = cz.regions(TORUS, limit=2**4, tol=0.0, max_iter=30, threads=1, progress=seen.append)
+    found = cz.mini_buckets(TORUS, limit=2**4, tol=0.0, max_iter=30, threads=1, progress=seen.append)
     counts = [report.num_iter for report in seen]
     assert counts[0] == 1 and counts == sorted(counts) and counts[-1] == found.num_iter == 30
     assert found.stopped_by == "max_iter" and not found.converged and found.residual > 0
@@ -314,12 +323,12 @@ def test_progress_is_told_and_can_stop():
         if report.num_iter > 3:
             raise StopIteration
 
-    found = cz.regions(TORUS, limit=2**4, progress=stop)
+    found = cz.mini_buckets(TORUS, limit=2**4, progress=stop)
     assert found.stopped_by == "callback" and found.num_iter < 10 and found.upper >= cz.exact(TORUS).log_z
 
 
 def test_converged_within_the_tolerance():
-    rough, fine = (cz.regions(TORUS, limit=2**4, tol=tol, max_iter=2000) for tol in (0.1, 1e-4))
+    rough, fine = (cz.mini_buckets(TORUS, limit=2**4, tol=tol, max_iter=2000) for tol in (0.1, 1e-4))
     assert rough.converged and fine.converged and rough.num_iter < fine.num_iter
     assert rough.residual <= 0.1 and fine.residual <= 1e-4 and fine.upper < rough.upper
 
@@ -332,24 +341,24 @@ def test_potentials_of_any_size(size):
         {pair: size * rng.normal(size=(3, 3)) for pair in itertools.combinations(range(4), 2)},
     )
     for limit in (9, 27, 81):
-        found = cz.regions(model, limit=limit)
+        found = cz.mini_buckets(model, limit=limit)
         assert found.lower <= cz.exact(model).upper and cz.exact(model).lower <= found.upper < np.inf
 
 
 def test_laying_out_ends_with_the_time(monkeypatch):
     """Tables that take long are not laid out to the end of them after the run's."""
     model = cz.generators.complete(12, weights=(-3, 3), rng=0)
-    layout = cz.regions(model, limit=2**6).state.lanes[0].layout
+    layout = cz.mini_buckets(model, limit=2**6).state.lanes[0].layout
     begin = np.zeros(layout.tables_below.num_shift_entries + layout.below.num_cliques)
-    over = Watch(0.0)
+    over = Budget(0.0)
     assert over.must_stop()
     for side in (State.upper, State.lower):
-        assert len(side(layout.tables_below, model.unary.flat, begin, watch=over).theta)  # which takes no time
+        assert len(side(layout.tables_below, model.unary.flat, begin, budget=over).theta)  # which takes no time
     monkeypatch.setattr(tables, "SECONDS_PER_ENTRY", 1.0)  # as if it did
     for side in (State.upper, State.lower):
-        with pytest.raises(Overdue):
-            side(layout.tables_below, model.unary.flat, begin, watch=over)
-    monkeypatch.setattr("clampz.approximations.region_state.KEPT_ENTRIES", 0)
-    with pytest.raises(Overdue):
-        RegionLayout(model, layout.limit, layout.above, layout.below).lay_out(over)
-    assert cz.regions(model, limit=2**6, time=0.0).stopped_by == "time"
+        with pytest.raises(Cancelled):
+            side(layout.tables_below, model.unary.flat, begin, budget=over)
+    monkeypatch.setattr("clampz.approximations.mini_buckets.state.KEPT_ENTRIES", 0)
+    with pytest.raises(Cancelled):
+        MiniBucketsLayout(model, layout.limit, layout.above, layout.below).lay_out(over)
+    assert cz.mini_buckets(model, limit=2**6, time=0.0).stopped_by == "time"

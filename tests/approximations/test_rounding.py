@@ -117,15 +117,15 @@ def test_marginals_add_up_whatever_the_potentials():
 
 def test_potentials_beyond_all_reason_are_refused():
     with pytest.raises(
-        cz.ModelError, match=r"theta\[1\]: expected finite numbers, at most 1e\+20 in size, found 1e\+200"
+        cz.errors.ModelError, match=r"theta\[1\]: expected finite numbers, at most 1e\+20 in size, found 1e\+200"
     ):
         cz.Model.from_binary([0.0, 1e200], [1.0], [(0, 1)])
-    with pytest.raises(cz.ModelError, match="lane 0"):
+    with pytest.raises(cz.errors.ModelError, match="lane 0"):
         cz.Batch(cz.Model([[0.0, 1.0]]), [[0.0], [1e30]])
 
 
 def test_vanishing_edge_weights_are_refused():
-    with pytest.raises(cz.OptionError, match="1e-09 <= rho <= 1"):
+    with pytest.raises(cz.errors.OptionError, match="1e-09 <= rho <= 1"):
         cz.trw(cz.generators.cycle(3, rng=0), edge_weights=np.full(3, 1e-300))
 
 
@@ -144,7 +144,7 @@ def test_a_start_has_probabilities(method, bad):
     model = cz.generators.cycle(3, rng=0)
     start = np.full(6, 0.5)
     start[2] = bad
-    with pytest.raises(cz.OptionError, match=r"start\[2\]: expected a probability from 0 to 1, found"):
+    with pytest.raises(cz.errors.OptionError, match=r"start\[2\]: expected a probability from 0 to 1, found"):
         method(model, start=start)
-    with pytest.raises(cz.OptionError, match=r"start: expected an estimate, or an array of probabilities"):
+    with pytest.raises(cz.errors.OptionError, match=r"start: expected an estimate, or an array of probabilities"):
         method(model, start="uniform")

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from budgets import Asked
 
 import clampz as cz
 from clampz.approximations import edge_weights, iteration, layouts, messages
@@ -14,9 +15,8 @@ from clampz.approximations.layouts import TableLayout
 from clampz.approximations.messages import BinaryLanes
 from clampz.model.results import NOTHING
 from clampz.model.topology import Topology
-from clampz.watch import Overdue, Watch
-from clampz.workers import Workers
-from watches import Asked
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.workers import Workers
 
 ITERATIVE = ["mean_field", "bethe", "trw"]
 GRID = cz.generators.grid(12, 12, weights=(-3, 3), rng=0)
@@ -51,14 +51,14 @@ def test_large_models_give_what_small_ones_do(method, model, small_parts, monkey
 def test_a_sweep_over_a_large_model_is_stopped_in_the_midst(method, model, small_parts):
     exact = cz.exact(model)
     for most in (1, 3, 10):
-        watch = Asked(most)
+        budget = Asked(most)
         approximation = cz.methods()[method]
         [found] = approximation.solve(
-            cz.Batch.from_evidence(model, [{}]), approximation.options(None, {"threads": 1, "tol": 0.0}), within=watch
+            cz.Batch.from_evidence(model, [{}]), approximation.options(None, {"threads": 1, "tol": 0.0}), within=budget
         )
         assert found.stopped_by == "interrupt" and not found.converged
         assert found.lower <= exact.upper and found.upper >= exact.lower
-        assert watch.asked < most + 60  # each part of a sweep that is left would ask
+        assert budget.asked < most + 60  # each part of a sweep that is left would ask
 
 
 @pytest.mark.parametrize("larger", [False, True], ids=["pairs", "factors"])
@@ -82,7 +82,9 @@ def test_a_bound_holds_where_hard_zeros_were_not_yet_swept(max_search, larger, s
         model = cz.Model.from_factors(num_states, factors)
         log_z = cz.exact(model).upper
         for most in (0, 1, 2, 5):
-            [found] = cz.mean_field.solve(cz.Batch.of(model), cz.MeanFieldOptions(threads=1), within=Asked(most))
+            [found] = cz.mean_field.solve(
+                cz.Batch.of(model), cz.options.MeanFieldOptions(threads=1), within=Asked(most)
+            )
             assert found.lower <= log_z
             proven += found.lower > -np.inf
     assert proven
@@ -104,8 +106,8 @@ def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
 @pytest.mark.parametrize("model", [GRID, LABELS, FACTORS], ids=["grid", "labels", "factors"])
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_a_run_that_ended_long_ago_has_nothing_to_say(method, model, monkeypatch):
-    monkeypatch.setattr("clampz.signature.GRACE", -1.0)
-    monkeypatch.setattr("clampz.signature.SMALL_MODEL", 0)
+    monkeypatch.setattr("clampz.method.GRACE", -1.0)
+    monkeypatch.setattr("clampz.method.SMALL_MODEL", 0)
     found = cz.methods()[method](model, time=0.0)
     assert np.isnan(found.log_z) and np.isnan(found.value) and found.bound is None
     assert (found.lower, found.upper) == (-np.inf, np.inf)
@@ -117,7 +119,7 @@ def test_a_run_that_ended_long_ago_has_nothing_to_say(method, model, monkeypatch
 
 
 def test_nothing_is_said_of_lanes_that_there_was_no_time_for(monkeypatch):
-    monkeypatch.setattr(iteration.Lanes, "_terms", lambda *_, **__: (_ for _ in ()).throw(Overdue))
+    monkeypatch.setattr(iteration.Lanes, "_terms", lambda *_, **__: (_ for _ in ()).throw(Cancelled))
     for method in ITERATIVE:
         found = cz.methods()[method](GRID, evidence=[{0: 0}, {0: 1}], time=0.0)
         assert np.isnan(found.log_z).all() and (found.lower == -np.inf).all() and (found.upper == np.inf).all()
@@ -129,25 +131,25 @@ def test_nothing_is_said_of_lanes_that_there_was_no_time_for(monkeypatch):
 def test_a_slow_look_is_not_taken_again_when_a_run_is_stopped(monkeypatch):
     """What the last look showed holds, whatever the messages are now."""
     monkeypatch.setattr(iteration, "SLOW_LOOK", -1.0)
-    watch, looks, sweeps = Watch(), [], []
+    budget, looks, sweeps = Budget(), [], []
     sweep, evaluate = BinaryLanes.sweep, BinaryLanes.evaluate
 
     def stop_in_the_third(self, *args):
         sweep(self, *args)
         sweeps.append(len(looks))
         if len(sweeps) == 3:
-            watch.stop("interrupt")
+            budget.stop("interrupt")
 
     monkeypatch.setattr(BinaryLanes, "sweep", stop_in_the_third)
     monkeypatch.setattr(BinaryLanes, "evaluate", lambda *args: looks.append(1) or evaluate(*args))
-    [found] = cz.trw.solve(cz.Batch.from_evidence(GRID, [{}]), cz.TRWOptions(tol=0.0, threads=1), within=watch)
+    [found] = cz.trw.solve(cz.Batch.from_evidence(GRID, [{}]), cz.options.TRWOptions(tol=0.0, threads=1), within=budget)
     assert found.stopped_by == "interrupt" and len(looks) == sweeps[-1] > 0
     assert np.isfinite(found.residual) and found.upper >= cz.exact(GRID).lower
 
 
 def test_hard_zeros_are_followed_whichever_way_they_run(monkeypatch):
     """Along a chain: a pass over the slots for every variable of it would not end in time on a long one."""
-    from clampz._kernels import tables
+    from clampz._kernels.approximations import tables
 
     n, passes = 300, []
     step = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
@@ -166,9 +168,9 @@ def test_hard_zeros_are_followed_whichever_way_they_run(monkeypatch):
 
 
 def over():
-    watch = Watch(0.0)
-    assert watch.must_stop()
-    return watch
+    budget = Budget(0.0)
+    assert budget.must_stop()
+    return budget
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -177,7 +179,7 @@ def test_weights_for_which_there_is_no_time_are_a_mixture_of_forests(seed):
     n = 14
     pairs = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
     topology = Topology.from_edges(n, pairs[rng.random(len(pairs)) < 0.2 + 0.2 * seed])
-    rho = sampled_weights(topology, 1000, np.random.default_rng(0), watch=over())
+    rho = sampled_weights(topology, 1000, np.random.default_rng(0), budget=over())
     assert (rho > 0).all() and forest_excess(topology, rho) == 0.0
 
 
@@ -186,9 +188,9 @@ def test_weights_of_a_large_graph_stop_in_the_midst_of_a_tree(monkeypatch):
     monkeypatch.setattr(edge_weights, "LARGE_GRAPH", 10)
     topology = cz.generators.grid(12, 12, rng=0).topology
     for most in (2, 4, 8, 12):
-        watch = Asked(most)
-        rho = uniform_weights(topology, watch=watch)
-        assert (rho > 0).all() and forest_excess(topology, rho) <= 1e-12 and watch.must_stop()
+        budget = Asked(most)
+        rho = uniform_weights(topology, budget=budget)
+        assert (rho > 0).all() and forest_excess(topology, rho) <= 1e-12 and budget.must_stop()
     assert topology not in edge_weights._WHOLE_GRAPHS  # what was cut short is not kept
 
 
@@ -196,8 +198,8 @@ def test_a_spanning_forest_hears_the_flag():
     from clampz._kernels import graph
 
     topology = cz.generators.grid(200, 200, rng=0).topology
-    flag = np.ones(1, dtype=np.uint8)
-    assert not graph.spanning_forest(40_000, topology.edges, np.arange(len(topology.edges)), flag).any()
+    cancel_flag = np.ones(1, dtype=np.uint8)
+    assert not graph.spanning_forest(40_000, topology.edges, np.arange(len(topology.edges)), cancel_flag).any()
 
 
 def test_weights_of_the_users_that_there_is_no_time_to_check_are_lowered(monkeypatch):
@@ -214,9 +216,11 @@ def test_weights_of_the_users_that_there_is_no_time_to_check_are_lowered(monkeyp
 def test_optimized_weights_that_were_interrupted_say_so():
     model = cz.generators.complete(8, weights=(-6, 6), rng=0)
     for most in range(1, 200, 20):
-        watch = Asked(most)
+        budget = Asked(most)
         [found] = cz.trw.solve(
-            cz.Batch.from_evidence(model, [{}]), cz.TRWOptions(edge_weights="optimized", threads=1), within=watch
+            cz.Batch.from_evidence(model, [{}]),
+            cz.options.TRWOptions(edge_weights="optimized", threads=1),
+            within=budget,
         )
         assert found.stopped_by == "interrupt" and not found.converged
         assert found.upper >= cz.exact(model).lower
@@ -259,17 +263,17 @@ def test_tables_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
     batch, whole = cz.Batch.of(model), TableLayout.from_batch(cz.Batch.of(model)).table
     monkeypatch.setattr(layouts, "PIECE", 40)
     assert np.array_equal(TableLayout.from_batch(batch).table, whole)
-    real, pieces, watch = layouts.fill_tables, [], Watch()
+    real, pieces, budget = layouts.fill_tables, [], Budget()
 
     def fill(*args):
         pieces.append(real(*args))
         if len(pieces) == 2:
-            watch.stop("interrupt")
-            watch._over = -1.0  # long ago
+            budget.stop("interrupt")
+            budget._over = -1.0  # long ago
 
     monkeypatch.setattr(layouts, "fill_tables", fill)
-    with pytest.raises(Overdue):
-        TableLayout.from_batch(batch, watch)
+    with pytest.raises(Cancelled):
+        TableLayout.from_batch(batch, budget)
     assert len(pieces) == 2
 
 
@@ -279,10 +283,10 @@ def test_potentials_are_laid_out_in_pieces_that_end_with_the_run(monkeypatch):
     with Workers(1) as pool:
         together = messages.lanes_of(layout, pool).potentials
         monkeypatch.setattr(messages, "PIECE", 40)
-        lanes = messages.lanes_of(layout, pool, watch=Watch())
+        lanes = messages.lanes_of(layout, pool, budget=Budget())
         assert all(np.array_equal(a, b) for a, b in zip(lanes.potentials, together, strict=True))
-        over = Watch(0.0)
+        over = Budget(0.0)
         over._over = -1.0  # long ago
-        with pytest.raises(Overdue):
-            messages.lanes_of(layout, pool, watch=over)
+        with pytest.raises(Cancelled):
+            messages.lanes_of(layout, pool, budget=over)
     assert cz.trw(model).upper == whole.upper

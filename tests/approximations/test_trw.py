@@ -224,11 +224,11 @@ def test_starts_from_given_marginals(general):
 def test_wrong_starts_are_refused():
     model, other = cz.generators.cycle(4, rng=0), cz.generators.cycle(5, rng=0)
     with pytest.raises(
-        cz.OptionError, match=r"start: expected an estimate of a model with the same variables and edges"
+        cz.errors.OptionError, match=r"start: expected an estimate of a model with the same variables and edges"
     ):
         cz.trw(model, start=cz.trw(other))
     many = cz.trw(model, evidence=[{0: 0}, {0: 1}])
-    with pytest.raises(cz.OptionError, match=r"start: expected one for all lanes or one for each of 3, found 2"):
+    with pytest.raises(cz.errors.OptionError, match=r"start: expected one for all lanes or one for each of 3, found 2"):
         cz.trw(model, evidence=[{}] * 3, start=many)
 
 
@@ -251,7 +251,7 @@ def test_options_are_kept_and_checked():
         {"num_steps": 0},
         {"num_steps": "2"},
     ):
-        with pytest.raises(cz.OptionError, match=next(iter(changes))):
+        with pytest.raises(cz.errors.OptionError, match=next(iter(changes))):
             cz.trw(model, **changes)
     whole = dataclasses.replace(estimate.options, tol=1e-6)
     assert cz.trw(model, options=whole).residual <= 1e-6

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.asking import sides
-from clampz.asking.probability import as_event
+from clampz.queries import ratio_terms
+from clampz.queries.probability import as_event
 from enumerated import brute_force, log_sum, random_model
 
 EXACT = 1e-10
@@ -49,7 +49,7 @@ def test_narrow_models_have_exact_probabilities(seed):
     event, evidence = asked(rng, model)
     p, log_p = truth(model, event, evidence)
     if math.isnan(p):
-        with pytest.raises(cz.EvidenceError, match="impossible"):
+        with pytest.raises(cz.errors.EvidenceError, match="impossible"):
             cz.probability(model, event, evidence=evidence)
         return
     found = cz.probability(model, event, evidence=evidence)
@@ -62,7 +62,7 @@ def test_narrow_models_have_exact_probabilities(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_brackets_of_both_hold_the_probability(seed, monkeypatch):
     """Without exact sums of the two: in turn, and never outside."""
-    monkeypatch.setattr(sides, "_sum_both", lambda *_: False)
+    monkeypatch.setattr(ratio_terms, "_sum_both", lambda *_: False)
     rng = np.random.default_rng(1000 + seed)
     model = random_model(rng)
     event, evidence = asked(rng, model)
@@ -70,7 +70,7 @@ def test_brackets_of_both_hold_the_probability(seed, monkeypatch):
     seen = []
     try:
         found = cz.probability(model, event, evidence=evidence, gap=1e-3, time=5, threads=1, progress=seen.append)
-    except cz.EvidenceError as error:
+    except cz.errors.EvidenceError as error:
         assert math.isnan(p) and "impossible" in str(error)
         return
     check(found, p, log_p)
@@ -117,7 +117,7 @@ def test_certain_and_impossible_events():
     assert cz.probability(model, {"a": 1}, evidence={"a": 0}).upper == 0.0
     assert cz.probability(model, {"a": 1}, evidence={"a": 1}).lower == 1.0
     assert cz.probability(cz.Model([]), {}).lower == 1.0
-    with pytest.raises(cz.EvidenceError, match=r"impossible"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"impossible"):
         cz.probability(model, {"b": 0}, evidence={"a": 0, "b": 1})
 
 
@@ -125,12 +125,12 @@ def test_models_without_configurations_are_not_the_fault_of_evidence():
     """Hard zeros of three pairs leave a triangle no colouring, which no variable shows alone."""
     differ = [[-math.inf, 0.0], [0.0, -math.inf]]
     triangle = cz.Model([[0.0, 0.0]] * 3, {(0, 1): differ, (1, 2): differ, (0, 2): differ}, names=["a", "b", "c"])
-    with pytest.raises(cz.EvidenceError, match="Z = 0, every configuration being impossible"):
+    with pytest.raises(cz.errors.EvidenceError, match="Z = 0, every configuration being impossible"):
         cz.probability(triangle, {"a": 0})
-    with pytest.raises(cz.EvidenceError, match=r"evidence \{'b': 1\} is impossible"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"evidence \{'b': 1\} is impossible"):
         cz.probability(triangle, {"a": 0}, evidence={"b": 1})
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(cz.EvidenceError, match=r"evidence \{'b': 1\} is impossible"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"evidence \{'b': 1\} is impossible"):
         cz.probability(triangle, {"a": 0}, evidence=pandas.Series({"b": 1, "c": None}))
 
 
@@ -145,9 +145,9 @@ def test_nothing_is_certain_as_long_as_all_may_be_impossible(monkeypatch):
     for event, value in events:
         found = cz.probability(path, event)
         assert (found.lower, found.upper, found.stopped_by) == (value, value, "exact")
-    monkeypatch.setattr(sides, "_sum_both", lambda *args: False)
-    monkeypatch.setattr(sides, "_bound_as_lanes", lambda *args: None)
-    monkeypatch.setattr(sides, "SEARCH_SECONDS_PER_ENTRY", 1e6)
+    monkeypatch.setattr(ratio_terms, "_sum_both", lambda *args: False)
+    monkeypatch.setattr(ratio_terms, "_bound_as_lanes", lambda *args: None)
+    monkeypatch.setattr(ratio_terms, "SEARCH_SECONDS_PER_ENTRY", 1e6)
     for event, value in events:
         for model in (path, triangle):
             found = cz.probability(model, event)
@@ -183,7 +183,7 @@ def test_events_by_name_and_sets_of_states():
     assert "P(0 = 0 or 2)" in repr(cz.probability(cz.Model([[0.0, 1.0, 2.0]]), {0: [0, 2]}))
     assert as_event(model, {"colour": [0, 1], 0: [1, 2]}) == {0: (1,)}
     assert as_event(model, {"colour": np.int64(1), "wet": np.array(["yes"])}) == {0: (1,), 1: (1,)}
-    with pytest.raises(cz.EvidenceError, match=r"unknown state array\(1\) of variable 'colour'"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"unknown state array\(1\) of variable 'colour'"):
         as_event(model, {"colour": np.array(1)})
 
 
@@ -198,13 +198,13 @@ def test_events_by_name_and_sets_of_states():
     ],
 )
 def test_what_is_no_event_is_refused(event, message):
-    with pytest.raises(cz.EvidenceError, match=message):
+    with pytest.raises(cz.errors.EvidenceError, match=message):
         cz.probability(cz.Model([[0.0, 0.0]], names="a"), event)
 
 
 @pytest.mark.parametrize("limit", [{"gap": -1}, {"time": -1}, {"memory": "much"}, {"threads": 0}, {"rng": "x"}])
 def test_limits_are_checked(limit):
-    with pytest.raises(cz.OptionError, match=next(iter(limit))):
+    with pytest.raises(cz.errors.OptionError, match=next(iter(limit))):
         cz.probability(cz.Model([[0.0, 0.0]]), {0: 1}, **limit)
 
 
@@ -212,9 +212,9 @@ def test_a_search_that_there_is_no_time_to_begin_is_not_begun(monkeypatch):
     def begun(*args):
         raise AssertionError("begun")
 
-    monkeypatch.setattr(sides, "_sum_both", lambda *args: False)
-    monkeypatch.setattr(sides, "_bound_as_lanes", lambda *args: None)
-    monkeypatch.setattr(sides, "SEARCH_SECONDS_PER_ENTRY", 1e6)
-    monkeypatch.setattr(sides, "Search", begun)
+    monkeypatch.setattr(ratio_terms, "_sum_both", lambda *args: False)
+    monkeypatch.setattr(ratio_terms, "_bound_as_lanes", lambda *args: None)
+    monkeypatch.setattr(ratio_terms, "SEARCH_SECONDS_PER_ENTRY", 1e6)
+    monkeypatch.setattr(ratio_terms, "BranchAndBound", begun)
     found = cz.probability(cz.generators.grid(3, 3, rng=0), {0: 1}, time=5.0)
     assert (found.lower, found.upper, found.stopped_by) == (0.0, 1.0, "time")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.asking import sides
+from clampz.queries import ratio_terms
 from enumerated import brute_force, log_sum, random_model
 
 EXACT = 1e-10
@@ -20,10 +20,10 @@ def test_the_difference_is_inside(seed, monkeypatch):
     one = random_model(rng)
     other = random_model(rng) if seed % 3 else one.condition({0: rng.random(one.num_states[0]) + 0.1})
     if seed % 5 == 4:
-        monkeypatch.setattr(sides, "_sum_both", lambda *_: False)
+        monkeypatch.setattr(ratio_terms, "_sum_both", lambda *_: False)
     a, b = log_sum(brute_force(one)), log_sum(brute_force(other))
     if a == b == -math.inf:
-        with pytest.raises(cz.EvidenceError, match="there is no ratio"):
+        with pytest.raises(cz.errors.EvidenceError, match="there is no ratio"):
             cz.log_ratio(one, other)
         return
     found = cz.log_ratio(one, other, gap=1e-3, time=5, threads=1)
@@ -38,9 +38,9 @@ def test_the_difference_is_inside(seed, monkeypatch):
 
 def test_lanes_of_one_model_have_one_plan(monkeypatch):
     made = []
-    of = sides.SumPlan.of
+    of = ratio_terms.SumPlan.of
     monkeypatch.setattr(
-        sides.SumPlan, "of", lambda batch, *args, **more: made.append(batch) or of(batch, *args, **more)
+        ratio_terms.SumPlan, "of", lambda batch, *args, **more: made.append(batch) or of(batch, *args, **more)
     )
     model = cz.generators.grid(3, 3, rng=0)
     cz.log_ratio(model, model.condition({4: [0.5, 1.0]}))
@@ -69,11 +69,11 @@ def test_nothing_is_known_without_time():
 
 def test_an_estimate_that_the_ends_refute_is_given_up():
     """Bethe's value may be inside at first, and far outside later: then it is no estimate, let alone at an end."""
-    side = sides.Side(cz.Model([[0.0, 0.0]]), guess=311.0)
-    other = sides.Side(side.model, lower=100.0, upper=100.0, is_closed=True)
+    side = ratio_terms.RatioTerm(cz.Model([[0.0, 0.0]]), guess=311.0)
+    other = ratio_terms.RatioTerm(side.model, lower=100.0, upper=100.0, is_closed=True)
 
     def taken_for():
-        return sides.Interval.of_difference(side, other).estimate + 100.0
+        return ratio_terms.Interval.of_difference(side, other).estimate + 100.0
 
     side.learn(188.0, 427.0)
     assert taken_for() == 311.0
@@ -98,7 +98,9 @@ def test_an_estimate_that_the_ends_refute_is_given_up():
 def test_an_estimate_is_of_what_is_alike_on_both_sides(one, other, wanted):
     """Of Bethe's value for the one and the middle of far ends for the other, anything would come."""
     model = cz.Model([[0.0, 0.0]])
-    found = sides.Interval.of_difference(sides.Side(model, **one), sides.Side(model, **other))
+    found = ratio_terms.Interval.of_difference(
+        ratio_terms.RatioTerm(model, **one), ratio_terms.RatioTerm(model, **other)
+    )
     assert found.estimate == wanted or (math.isnan(wanted) and math.isnan(found.estimate))
 
 
@@ -110,7 +112,7 @@ def test_evidence_that_one_model_forbids_is_no_error():
     for evidence in ({"a": 0, "b": 0}, {"a": 0, "c": 1}):
         assert cz.log_ratio(strict, free, evidence=evidence).upper == -math.inf
         assert cz.log_ratio(free, strict, evidence=evidence).lower == math.inf
-        with pytest.raises(cz.EvidenceError, match="there is no ratio"):
+        with pytest.raises(cz.errors.EvidenceError, match="there is no ratio"):
             cz.log_ratio(strict, strict, evidence=evidence)
-    with pytest.raises(cz.EvidenceError, match="unknown variable 'd'"):
+    with pytest.raises(cz.errors.EvidenceError, match="unknown variable 'd'"):
         cz.log_ratio(strict, free, evidence={"d": 0})

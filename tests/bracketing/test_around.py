@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import around
-from clampz.bracketing.around import Around, Known, known_exactly
-from clampz.counting import is_available
+from clampz.bounding.marginals import relevant
+from clampz.bounding.marginals.relevant import Known, RelevantModel, known_exactly
+from clampz.model_counting.count import is_available
+from clampz.runtime.budget import Budget
 from clampz.summing import plans
-from clampz.watch import Watch
 from simplifiable import Enumerated, gates, random_model
 
 
@@ -33,9 +33,9 @@ def test_intervals_of_some_variables_are_those_of_the_whole(seed, monkeypatch):
 def test_no_more_is_looked_at_than_what_is_asked_for_depends_on():
     model, _ = gates(np.random.default_rng(1), 40, 60)
     asked = np.array([0, 50])
-    rest = Around.of(model, asked, cz.BoundOptions(), Watch())
+    rest = RelevantModel.of(model, asked, cz.options.BoundOptions(), Budget())
     assert rest.rest.num_variables < 20
-    as_it_is = Around.of(model, asked, cz.BoundOptions(exact=False), Watch())
+    as_it_is = RelevantModel.of(model, asked, cz.options.BoundOptions(exact=False), Budget())
     assert as_it_is.rest is model and as_it_is.within.tolist() == [0, 50]
 
 
@@ -64,8 +64,8 @@ def test_intervals_of_clauses_are_counted(monkeypatch):
         clauses.append((tuple(rng.choice(12, 3, replace=False).tolist()), table))
     model = cz.Model.from_factors([2] * 12, clauses)
     truth = cz.exact(model)
-    monkeypatch.setattr(around, "worth_counting", lambda *asked, first: True)
-    monkeypatch.setattr(around, "sum_within", lambda *asked: (None, "nothing else was tried"))
+    monkeypatch.setattr(relevant, "worth_counting", lambda *asked, first: True)
+    monkeypatch.setattr(relevant, "sum_within", lambda *asked: (None, "nothing else was tried"))
     found = cz.bound_marginals(model)
     assert found.stopped_by == "exact"
     assert (found.lower.flat <= truth.marginals.flat).all() and (truth.marginals.flat <= found.upper.flat).all()
@@ -80,7 +80,7 @@ def test_what_is_known_stays_and_the_others_are_bounded(monkeypatch):
         missing = np.arange(len(known.lower)) < 12
         return Known(np.where(missing, np.nan, known.lower), np.where(missing, np.nan, known.upper), False)
 
-    monkeypatch.setattr("clampz.bracketing.marginals.known_exactly", half)
+    monkeypatch.setattr("clampz.bounding.marginals.bound_marginals.known_exactly", half)
     seen = []
     found = cz.bound_marginals(model, time=20, gap=1e-3, progress=seen.append)
     assert found.stopped_by == "gap" and found.widest <= 1e-3
@@ -90,7 +90,7 @@ def test_what_is_known_stays_and_the_others_are_bounded(monkeypatch):
 
 
 def test_a_contradiction_is_found_before_anything_is_bounded(monkeypatch):
-    monkeypatch.setattr("clampz.bracketing.marginals.known_exactly", None)  # nobody asks it
+    monkeypatch.setattr("clampz.bounding.marginals.bound_marginals.known_exactly", None)  # nobody asks it
     never = np.full((2, 2), -np.inf)
     model = cz.Model(np.zeros((3, 2)), {(0, 1): never, (1, 2): np.eye(2)})
     found = cz.bound_marginals(model)

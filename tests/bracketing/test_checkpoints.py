@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import sealed
-from clampz.bracketing.bracket import Point
-from clampz.bracketing.checkpoints import LINE, TITLE, resumed, save
-from clampz.bracketing.kept import KINDS, Kept, digest, kept_of
-from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.regions import LeafState, Regions, Shape
-from clampz.bracketing.search import Search
-from clampz.bracketing.tree import Node
+from clampz.bounding.bracket import Point
+from clampz.bounding.checkpoints import file as sealed
+from clampz.bounding.checkpoints.checkpoint import LINE, TITLE, resumed, save
+from clampz.bounding.checkpoints.schema import KINDS, SavedSearch, digest, kept_of
+from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
+from clampz.bounding.options import BoundOptions
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.tree.nodes import Node
 from random_models import frustrated, random_edges, random_tables
 
 OPEN = {"gap": 0.0, "exact": False, "time": 60.0, "threads": 1, "limit": 4}
@@ -70,7 +70,7 @@ def left(model, path, leaves=25):
 
 def read(path):
     with path.open("rb") as file:
-        return Kept(*sealed.read(file, file.readline(), KINDS, 10**9))
+        return SavedSearch(*sealed.read(file, file.readline(), KINDS, 10**9))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def refused(base, tmp_path):
     def check(match="", **changes):
         path = tmp_path / "forged"
         sealed.write(path, LINE, base[0]._replace(**changes), KINDS)
-        with pytest.raises(cz.OptionError, match=rf"checkpoint .*forged: .*{match}.*; give another file, or"):
+        with pytest.raises(cz.errors.OptionError, match=rf"checkpoint .*forged: .*{match}.*; give another file, or"):
             cz.bound(frustrated(9), time=0.0, checkpoint=path)
 
     return check
@@ -97,7 +97,7 @@ def test_the_search_is_the_one_that_was_left(name, tmp_path):
     model, path = MODELS[name](), tmp_path / "tree"
     bracket, kept = left(model, path)
     search = resumed(model, BoundOptions(**OPEN), path)
-    for field, before, after in zip(Kept._fields, kept, kept_of(search), strict=True):
+    for field, before, after in zip(SavedSearch._fields, kept, kept_of(search), strict=True):
         if field == "other":  # below a split it is as when it was last asked for, and now as it is
             chosen = ~np.isin(kept.parent, np.flatnonzero(kept.is_and))
             before, after = before[chosen], after[chosen]
@@ -109,7 +109,7 @@ def test_the_search_is_the_one_that_was_left(name, tmp_path):
 
 def test_deep_trees(tmp_path):
     model, path = frustrated(), tmp_path / "deep"
-    search = Search(model, BoundOptions())
+    search = BranchAndBound(model, BoundOptions())
     node = search.frontier.root
     node.lower, node.upper = 0.0, 60.0
     for _ in range(10_000):
@@ -133,7 +133,7 @@ def test_one_bit_changes_everything(base, tmp_path):
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << int(place % 8)
         path.write_bytes(flipped)
-        with pytest.raises(cz.OptionError, match=r"flipped: expected .*delete this one to begin anew"):
+        with pytest.raises(cz.errors.OptionError, match=r"flipped: expected .*delete this one to begin anew"):
             resumed(model, options, path)
 
 
@@ -143,7 +143,7 @@ def test_truncated_files_and_garbage(base, tmp_path):
     garbage = [begins[k % len(begins)] + rng.bytes(rng.integers(1, 3000)) for k in range(200)]
     for data in [*(whole[:size] for size in range(0, len(whole), 23)), *garbage]:
         path.write_bytes(data)
-        with pytest.raises(cz.OptionError, match=r"cut: expected .*delete this one to begin anew"):
+        with pytest.raises(cz.errors.OptionError, match=r"cut: expected .*delete this one to begin anew"):
             resumed(model, options, path)
 
 
@@ -160,7 +160,9 @@ def test_nothing_in_a_file_is_run(tmp_path, protocol):
     path = tmp_path / "tree"
     path.write_bytes(pickle.dumps(Attack(tmp_path / "hacked"), protocol=protocol))
     what = "a pickle, as earlier versions left them" if protocol >= 2 else "something else"
-    with pytest.raises(cz.OptionError, match=rf"checkpoint .*tree: expected a file that bound\(\) left, found {what}"):
+    with pytest.raises(
+        cz.errors.OptionError, match=rf"checkpoint .*tree: expected a file that bound\(\) left, found {what}"
+    ):
         cz.bound(frustrated(), checkpoint=path)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -168,16 +170,16 @@ def test_nothing_in_a_file_is_run(tmp_path, protocol):
 def test_other_versions_are_refused_by_name(base, tmp_path):
     path = tmp_path / "tree"
     path.write_bytes(base[1].replace(LINE, TITLE + b"99.0\x1b[2J\n"))
-    with pytest.raises(cz.OptionError, match=r"expected one of version .*, found '99.0\\x1b\[2J'; give another"):
+    with pytest.raises(cz.errors.OptionError, match=r"expected one of version .*, found '99.0\\x1b\[2J'; give another"):
         cz.bound(frustrated(9), checkpoint=path)
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    with pytest.raises(cz.OptionError, match=r"found no file"):
+    with pytest.raises(cz.errors.OptionError, match=r"found no file"):
         cz.bound(frustrated(), checkpoint=tmp_path)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(cz.OptionError, match=r"found no file"):  # and nobody waits for someone to write to it
+    with pytest.raises(cz.errors.OptionError, match=r"found no file"):  # and nobody waits for someone to write to it
         cz.bound(frustrated(), checkpoint=pipe)
 
 
@@ -191,7 +193,9 @@ def test_more_than_memory_allows_is_refused(base, tmp_path):
     }
     path = tmp_path / "grown"
     sealed.write(path, LINE, base[0]._replace(**grown), KINDS)
-    with pytest.raises(cz.OptionError, match=r"expected a tree of at most 51,000,000 bytes, as memory= allows, found"):
+    with pytest.raises(
+        cz.errors.OptionError, match=r"expected a tree of at most 51,000,000 bytes, as memory= allows, found"
+    ):
         cz.bound(frustrated(9), time=0.0, memory="1MB", checkpoint=path)
 
 
@@ -199,7 +203,7 @@ def test_more_than_memory_allows_is_refused(base, tmp_path):
 
 
 def test_arrays_that_are_too_long_or_too_short(base, refused):
-    for field, array in zip(Kept._fields, base[0], strict=True):
+    for field, array in zip(SavedSearch._fields, base[0], strict=True):
         refused(**{field: np.append(array, array[:1] if len(array) else [0])})
         if len(array):
             refused(**{field: array[:-1]})
@@ -211,7 +215,7 @@ HARMLESS = {"below_seed", "main", "seed", "too_wide", "trace_leaves"}  # any num
 
 
 def test_numbers_out_of_range(base, refused):
-    for field, array in zip(Kept._fields, base[0], strict=True):
+    for field, array in zip(SavedSearch._fields, base[0], strict=True):
         worst = {"f": [np.nan], "u": [2, 255], "i": [-(2**63), -7, 2**63 - 1, 2**31]}[array.dtype.kind]
         for value in worst:
             if field == "model" or (field in HARMLESS and value > 0):
@@ -280,7 +284,7 @@ def test_states_of_clamps_out_of_order(tmp_path):
     begin = int(kept.clamp_size[:wide].sum())
     kept.clamp_states[begin : begin + 2] = kept.clamp_states[begin : begin + 2][::-1]
     sealed.write(path, LINE, kept, KINDS)
-    with pytest.raises(cz.OptionError, match="the states of a clamp in order"):
+    with pytest.raises(cz.errors.OptionError, match="the states of a clamp in order"):
         cz.bound(model, checkpoint=path)
 
 
@@ -297,7 +301,9 @@ def test_false_bounds_that_show_later_are_the_files(base, tmp_path):
     lower, upper = np.where(inner, kept.lower, -2e3), np.where(inner, kept.upper, -1e3)
     settled = np.where(inner, kept.settled, 0)
     sealed.write(path, LINE, kept._replace(lower=lower, upper=upper, settled=settled), KINDS)
-    with pytest.raises(cz.OptionError, match=r"checkpoint .*forged: expected bounds that hold, found false ones"):
+    with pytest.raises(
+        cz.errors.OptionError, match=r"checkpoint .*forged: expected bounds that hold, found false ones"
+    ):
         cz.bound(frustrated(9), checkpoint=path, leaves=60, **OPEN)
 
 
@@ -305,17 +311,17 @@ def test_parts_that_are_not_narrow_are_not_summed():
     """All of a model of 40 variables as one part: summing it would take a terabyte times eight."""
     edges = {pair: [[0, 1], [-np.inf, 0]] for pair in itertools.combinations(range(40), 2)}
     model = cz.Model(np.zeros((40, 2)), edges)
-    forged = Regions(model, Shape(100), Shape(100), 1e9, labels=np.zeros(40, dtype=np.int64))
-    assert forged.bounds(model.unary.flat, LeafState.even(model), 3, "lower").lower == -np.inf
+    forged = MiniBucketBounds(model, Shape(100), Shape(100), 1e9, labels=np.zeros(40, dtype=np.int64))
+    assert forged.bounds(model.unary.flat, WarmStart.even(model), 3, "lower").lower == -np.inf
 
 
 def test_main_cliques_that_are_none_are_chosen_again():
     model = frustrated(9)
-    regions = Regions(model, Shape(8), Shape(8), 1e9)
-    found = regions.bounds(model.unary.flat, LeafState.even(model), 5)
-    forged = Regions(model, Shape(8), Shape(8), 1e9, main=np.full(model.num_variables, 2**40))
+    mini_buckets = MiniBucketBounds(model, Shape(8), Shape(8), 1e9)
+    found = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5)
+    forged = MiniBucketBounds(model, Shape(8), Shape(8), 1e9, main=np.full(model.num_variables, 2**40))
     again = forged.bounds(model.unary.flat, found.state, 5)
-    assert again.lower <= cz.exact(model).upper and (forged.main == regions.main).all()
+    assert again.lower <= cz.exact(model).upper and (forged.main == mini_buckets.main).all()
 
 
 @pytest.mark.parametrize(
@@ -336,7 +342,7 @@ def test_nonsense_about_parts_and_factors(tmp_path, name, field, value, match):
     changed = getattr(kept, field).copy()
     changed[0] = value
     sealed.write(path, LINE, kept._replace(**{field: changed}), KINDS)
-    with pytest.raises(cz.OptionError, match=match):
+    with pytest.raises(cz.errors.OptionError, match=match):
         cz.bound(model, checkpoint=path)
 
 
@@ -346,7 +352,7 @@ def test_whatever_the_content_it_is_refused_or_gone_on_from(base, tmp_path):
     nasty = {"f": [np.nan, np.inf, -np.inf, 1e308, 0.0, -1.0], "i": [-(2**63), -1, 0, 1, 2, 2**62], "u": [0, 1, 2]}
     outcomes = set()
     for _ in range(60):
-        field = rng.choice([name for name in Kept._fields[1:] if len(getattr(base[0], name))])
+        field = rng.choice([name for name in SavedSearch._fields[1:] if len(getattr(base[0], name))])
         changed = getattr(base[0], field).copy()
         if rng.random() < 0.3:
             changed = rng.permutation(changed)
@@ -357,7 +363,7 @@ def test_whatever_the_content_it_is_refused_or_gone_on_from(base, tmp_path):
             bracket = cz.bound(model, leaves=28, checkpoint=path, **OPEN)
             assert bracket.lower <= bracket.upper
             outcomes.add("gone on")
-        except cz.OptionError:
+        except cz.errors.OptionError:
             outcomes.add("refused")
     assert outcomes == {"gone on", "refused"}
 
@@ -386,7 +392,7 @@ def test_equal_models_have_one_digest_and_others_have_not():
 def test_a_file_is_left_while_readers_look(tmp_path):
     """It is replaced whole: whoever reads it meanwhile has the one before or the one after."""
     model, path = frustrated(9), tmp_path / "tree"
-    search = Search(model, BoundOptions())
+    search = BranchAndBound(model, BoundOptions())
     search.trace.append(Point(0.0, -np.inf, np.inf, 1))
     save(search, path)
     done = threading.Event()
@@ -407,12 +413,18 @@ def test_a_file_is_left_while_readers_look(tmp_path):
 def test_regions_are_kept_once_they_have_come_to_their_end(tmp_path, finished):
     """A ladder that was left half way begins anew, and has the time that there is then."""
     model, path = frustrated(9), tmp_path / "tree"
-    search = Search(model, BoundOptions())
+    search = BranchAndBound(model, BoundOptions())
     search.trace.append(Point(0.0, -np.inf, np.inf, 1))
     ladder = search.frontier.root.submodel.ladder
-    ladder.regions, ladder.limit, ladder.finished = Regions(model, Shape(16, 3), Shape(8, 1), 1e9), 16, finished
+    ladder.mini_buckets, ladder.limit, ladder.finished = (
+        MiniBucketBounds(model, Shape(16, 3), Shape(8, 1), 1e9),
+        16,
+        finished,
+    )
     save(search, path)
     again = resumed(model, BoundOptions(), path).frontier.root.submodel.ladder
     assert again.finished == finished and again.limit == (16 if finished else 0)
-    assert (again.regions is not None and (*again.regions.above, *again.regions.below) == (16, 3, 8, 1)) == finished
+    assert (
+        again.mini_buckets is not None and (*again.mini_buckets.above, *again.mini_buckets.below) == (16, 3, 8, 1)
+    ) == finished
     assert (again.next(model, BoundOptions(), 10.0) is None) == finished

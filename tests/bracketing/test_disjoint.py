@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from clampz.bracketing.disjoint import DisjointSums, sum_sets
-from clampz.watch import Watch
+from clampz.bounding.strategies.conditioning import ConditionedSums, sum_sets
+from clampz.runtime.budget import Budget
 
 
 def test_they_add_up_to_the_safe_side():
-    sums = DisjointSums()
+    sums = ConditionedSums()
     assert sums.lower == -math.inf and sums.ends(complete=True) == (-math.inf, -math.inf)
     before = -math.inf
     for number in range(1, 6):
@@ -34,8 +34,8 @@ def test_sets_are_summed_until_none_is_left_or_time_is_up():
         def ends(self):
             return -float(self.left), math.inf
 
-        def go_on(self, watch):
+        def go_on(self, budget):
             self.left -= 1
 
-    assert sum_sets(Three(), 60.0, Watch()) == (0.0, math.inf)
-    assert sum_sets(Three(), 0.0, Watch()) == (-3.0, math.inf)
+    assert sum_sets(Three(), 60.0, Budget()) == (0.0, math.inf)
+    assert sum_sets(Three(), 0.0, Budget()) == (-3.0, math.inf)

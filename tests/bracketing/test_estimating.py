@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import estimating
-from clampz.bracketing.bracket import Bracket, Guess
-from clampz.bracketing.drawn_marginals import draw_marginals
-from clampz.bracketing.estimating import Drawn, Estimator
-from clampz.bracketing.ladder import Ladder, Try
-from clampz.bracketing.regions import LeafState, Regions, Shape
-from clampz.bracketing.search import Search
-from clampz.mini_buckets.descent import State
-from clampz.mini_buckets.proposals import Proposal
+from clampz.approximations.mini_buckets.descent import State
+from clampz.approximations.mini_buckets.proposals import Proposal
+from clampz.bounding.bracket import Bracket, PointEstimate
+from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
+from clampz.bounding.marginals.sampled import draw_marginals
+from clampz.bounding.strategies import draws
+from clampz.bounding.strategies.draws import DrawsEstimate, Estimator
+from clampz.bounding.strategies.successive_halving import SuccessiveHalving, Trial
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.runtime.budget import Budget
+from clampz.runtime.workers import Crew
 from clampz.sampling.statistics import Sampled, Tally
-from clampz.watch import Watch
-from clampz.workers import Crew
 from random_models import frustrated
 
 OPEN = {"gap": 0.0, "exact": False, "time": 30.0}
@@ -64,54 +64,54 @@ def test_where_the_plan_is_fixed_the_draws_are_too_and_nothing_proven_depends_on
 
 def ladder_at(model, limit):
     """One that has come to regions of a limit."""
-    regions, ladder = Regions(model, Shape(limit), Shape(limit), 1e9), Ladder()
-    found = regions.bounds(model.unary.flat, LeafState.even(model), 10, "upper")
-    asked = Try(regions, found.state, 10, "upper")
-    ladder.take(asked, (found.lower, found.upper), found.state, regions, 0.1)
+    mini_buckets, ladder = MiniBucketBounds(model, Shape(limit), Shape(limit), 1e9), SuccessiveHalving()
+    found = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 10, "upper")
+    asked = Trial(mini_buckets, found.state, 10, "upper")
+    ladder.take(asked, (found.lower, found.upper), found.state, mini_buckets, 0.1)
     return ladder
 
 
 def test_better_bounds_have_proposals_of_their_own(monkeypatch):
     model = frustrated(3, 12)
-    monkeypatch.setattr(estimating, "SHARE", math.inf)
-    estimator, watch = Estimator(model, cz.BoundOptions(), 0.0), Watch(30.0)
+    monkeypatch.setattr(draws, "SHARE", math.inf)
+    estimator, budget = Estimator(model, cz.options.BoundOptions(), 0.0), Budget(30.0)
     far, near = ladder_at(model, 8), ladder_at(model, 256)
     with Crew(None, 1) as crew:
-        assert estimator.next(Ladder(), crew, watch) is None  # nothing to draw from yet
+        assert estimator.next(SuccessiveHalving(), crew, budget) is None  # nothing to draw from yet
         for ladder, number in ((far, 1), (far, 1), (near, 2), (near, 2), (far, 2)):
-            estimator.take(estimator.next(ladder, crew, watch).result())
+            estimator.take(estimator.next(ladder, crew, budget).result())
             assert len(estimator.sampled) == number
-        job = estimator.next(near, crew, watch)
-        assert estimator.next(near, crew, watch) is None  # one piece after another
+        job = estimator.next(near, crew, budget)
+        assert estimator.next(near, crew, budget) is None  # one piece after another
         job.result()
-        monkeypatch.setattr(estimating, "SHARE", 0.0)
+        monkeypatch.setattr(draws, "SHARE", 0.0)
         estimator.take(job.result())
-        assert estimator.next(near, crew, watch) is None
+        assert estimator.next(near, crew, budget) is None
     first, second = estimator.sampled
     assert (first.bound, second.bound) == pytest.approx((far.upper, near.upper))
     assert estimator.num_doublings == len(first.doublings) + len(second.doublings)
     # the same numbers, and for each proposal its own
     proposal = Proposal.of(
-        State.upper(near.regions.tables_above(watch), model.unary.flat, near.state.above), model.unary.flat
+        State.upper(near.mini_buckets.tables_above(budget), model.unary.flat, near.state.above), model.unary.flat
     )
-    weights = proposal.draw(2 << estimating.SEED_BITS, 0).log_weights
+    weights = proposal.draw(2 << draws.SEED_BITS, 0).log_weights
     assert second.doublings[0] == Tally.of(weights - proposal.bound)
 
 
 def test_the_last_draws_come_to_an_end():
     """Where there are more than enough already, none are made."""
-    model, watch = frustrated(3, 8), Watch(30.0)
-    estimator, ladder = Estimator(model, cz.BoundOptions(), 0.0), ladder_at(model, 8)
+    model, budget = frustrated(3, 8), Budget(30.0)
+    estimator, ladder = Estimator(model, cz.options.BoundOptions(), 0.0), ladder_at(model, 8)
     with Crew(None, 1) as crew:
-        for number in (estimating.LAST_BLOCKS, estimating.LAST_BLOCKS, 100, 100):
+        for number in (draws.LAST_BLOCKS, draws.LAST_BLOCKS, 100, 100):
             if number == 100:
                 estimator.sampled[-1] = replace(estimator.sampled[-1], num_blocks=100)
-            estimator.take(estimator.last(ladder, crew, watch).result())
+            estimator.take(estimator.last(ladder, crew, budget).result())
             assert estimator.sampled[-1].num_blocks == number
 
 
 def test_draws_are_made_beside_the_search():
-    seen = [bracket.sampled for bracket in cz.bounds(frustrated(3, 30), exact=False, gap=0.0, time=1.5)]
+    seen = [bracket.sampled for bracket in cz.iter_bounds(frustrated(3, 30), exact=False, gap=0.0, time=1.5)]
     assert any(seen[:-1]) and seen[-1]
 
 
@@ -132,11 +132,11 @@ def test_a_search_that_is_gone_on_with_begins_its_draws_again(tmp_path):
 
 
 def search_with(guess, found):
-    search = Search(frustrated(0, 6), cz.BoundOptions())
-    search.watch, search.guess = Watch(), guess
+    search = BranchAndBound(frustrated(0, 6), cz.options.BoundOptions())
+    search.budget, search.guess = Budget(), guess
     search.lower, search.upper = 1.0, 3.0
     search._estimator = Estimator(search.rest, search.options, 0.0)
-    search._estimator.take(Drawn(None, None, 0.0))
+    search._estimator.take(DrawsEstimate(None, None, 0.0))
     search._estimator.sampled = [found]
     return search
 
@@ -147,29 +147,29 @@ def test_who_comes_first():
     few = Sampled(3.0).with_block(np.array([2.0] * 5 + [-np.inf] * 10))
     wild = Sampled(3.0).with_block(np.log(np.array([1.0] * 60 + [1e-9] * 1_200_000)))
     for guess, found, by in [
-        (Guess(1.5), good, "sampling"),
-        (Guess(None, "Bethe was not run."), good, "sampling"),
-        (Guess(1.5, by="counting"), good, "counting"),
-        (Guess(1.5), dead, "Bethe"),
-        (Guess(1.5), few, "Bethe"),
+        (PointEstimate(1.5), good, "sampling"),
+        (PointEstimate(None, "Bethe was not run."), good, "sampling"),
+        (PointEstimate(1.5, by="counting"), good, "counting"),
+        (PointEstimate(1.5), dead, "Bethe"),
+        (PointEstimate(1.5), few, "Bethe"),
     ]:
         bracket = search_with(guess, found)._bracket("time")
         assert bracket.estimate_by == by
         assert (bracket.standard_error is not None) == (by == "sampling")
         assert bracket.lower <= bracket.estimate <= bracket.upper
         assert bracket.sampled == (found,)
-    narrow = search_with(Guess(1.5), wild)
+    narrow = search_with(PointEstimate(1.5), wild)
     assert narrow._bracket("time").estimate_by == "sampling"
     narrow.upper = 1.0 + wild.standard_error  # a number from between the ends is nearer
     assert narrow._bracket("time").estimate_by == "Bethe"
-    closed = search_with(Guess(1.5), good)
+    closed = search_with(PointEstimate(1.5), good)
     closed.upper = 1.0
     assert closed._bracket("exact").estimate_by == "bounds"
 
 
 def test_draws_that_chance_led_outside_the_bracket():
     """Never outside in what is said: the estimate is held inside, and an interval that misses the bracket is none."""
-    bracket = search_with(Guess(None, ""), sampled(log_z=0.5))._bracket("time")
+    bracket = search_with(PointEstimate(None, ""), sampled(log_z=0.5))._bracket("time")
     assert (bracket.estimate, bracket.interval()) == (1.0, (1.0, 3.0))
     low, high = replace(bracket, sampled=(sampled(log_z=2.99, bound=3.5),)).interval()
     assert 1.0 < low < high == 3.0
@@ -177,18 +177,18 @@ def test_draws_that_chance_led_outside_the_bracket():
 
 def test_no_more_than_their_share_of_time_and_memory(monkeypatch):
     model = frustrated(0, 10)
-    monkeypatch.setattr(estimating, "KEPT_SHARE", 0.0)
+    monkeypatch.setattr(draws, "KEPT_SHARE", 0.0)
     assert cz.bound(model, leaves=3, limit=16, **OPEN).sampled == ()
-    monkeypatch.setattr(estimating, "KEPT_SHARE", 0.5)
-    monkeypatch.setattr("clampz.mini_buckets.proposals.SECONDS_PER_LOOK", 1.0)
+    monkeypatch.setattr(draws, "KEPT_SHARE", 0.5)
+    monkeypatch.setattr("clampz.approximations.mini_buckets.proposals.SECONDS_PER_LOOK", 1.0)
     assert cz.bound(model, leaves=3, limit=16, **OPEN).sampled == ()
 
 
 @pytest.mark.parametrize("confidence", [0, 1.5, "high"])
 def test_a_confidence_that_is_none_is_refused(confidence):
-    bracket = search_with(Guess(1.5), sampled())._bracket("time")
+    bracket = search_with(PointEstimate(1.5), sampled())._bracket("time")
     assert isinstance(bracket, Bracket)
-    with pytest.raises(cz.OptionError, match="confidence"):
+    with pytest.raises(cz.errors.OptionError, match="confidence"):
         bracket.interval(confidence)
 
 
@@ -200,7 +200,7 @@ def test_marginals_have_honest_errors():
         [[0.0, 0.5, -np.inf], [0.3, 0.0], [0.0], [0.1, 0.2, 0.3]],
         {(0, 1): np.eye(3, 2), (1, 3): [[1, 0, -np.inf], [0, 2, 0]]},
     )
-    found = draw_marginals(model, cz.BoundOptions(), Watch(20.0))
+    found = draw_marginals(model, cz.options.BoundOptions(), Budget(20.0))
     exact = cz.exact(model).marginals
     off = np.abs(found.marginals.flat - exact.flat)
     assert (off <= 5 * found.errors.flat + 1e-9).all() and found.errors.flat.max() <= 2e-3
@@ -208,16 +208,16 @@ def test_marginals_have_honest_errors():
 
 
 def test_without_time_or_worth_there_are_none(monkeypatch):
-    model, options = frustrated(0, 8), cz.BoundOptions()
-    assert draw_marginals(model, options, Watch(0.0)) is None
-    assert draw_marginals(cz.Model([], {}), options, Watch(1.0)) is None
-    monkeypatch.setattr("clampz.bracketing.drawn_marginals.LEAST_EFFECTIVE", math.inf)
-    assert draw_marginals(model, options, Watch(0.3)) is None
+    model, options = frustrated(0, 8), cz.options.BoundOptions()
+    assert draw_marginals(model, options, Budget(0.0)) is None
+    assert draw_marginals(cz.Model([], {}), options, Budget(1.0)) is None
+    monkeypatch.setattr("clampz.bounding.marginals.sampled.LEAST_EFFECTIVE", math.inf)
+    assert draw_marginals(model, options, Budget(0.3)) is None
 
 
 def test_z_of_zero_has_no_draws():
     model = cz.Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): np.full((2, 2), -np.inf)})
-    assert draw_marginals(model, cz.BoundOptions(), Watch(1.0)) is None
+    assert draw_marginals(model, cz.options.BoundOptions(), Budget(1.0)) is None
 
 
 def test_nothing_is_computed_before_there_are_draws(monkeypatch):
@@ -226,5 +226,5 @@ def test_nothing_is_computed_before_there_are_draws(monkeypatch):
     def computed(model):
         raise AssertionError("computed")
 
-    monkeypatch.setattr(estimating, "score_rounding", computed)
-    assert Estimator(cz.generators.grid(3, 3, rng=0), cz.BoundOptions(), 0.0).num_doublings == 0
+    monkeypatch.setattr(draws, "score_rounding", computed)
+    assert Estimator(cz.generators.grid(3, 3, rng=0), cz.options.BoundOptions(), 0.0).num_doublings == 0

@@ -3,10 +3,10 @@
 import numpy as np
 
 import clampz as cz
-from clampz.bracketing.frontier import bytes_needed
-from clampz.bracketing.search import Search
-from clampz.watch import Watch
-from clampz.workers import Crew
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.tree.frontier import bytes_needed
+from clampz.runtime.budget import Budget
+from clampz.runtime.workers import Crew
 from random_models import frustrated
 
 
@@ -21,9 +21,11 @@ def test_memory_prunes_the_frontier_and_loses_nothing():
 def test_a_branch_is_cut_out_only_where_there_is_memory_for_a_model_of_its_own():
     model = frustrated(5, 12)
     for memory, cut in (("10MB", True), (bytes_needed(model), False)):
-        search = Search(model, cz.BoundOptions(exact=False, gap=0.0, leaves=60, time=20.0, memory=memory, limit=4))
+        search = BranchAndBound(
+            model, cz.options.BoundOptions(exact=False, gap=0.0, leaves=60, time=20.0, memory=memory, limit=4)
+        )
         with Crew(None, 1) as crew:
-            *_, bracket = search.run(crew, Watch(20.0))
+            *_, bracket = search.run(crew, Budget(20.0))
         nodes, submodels = [search.frontier.root], set()
         while nodes:
             node = nodes.pop()

@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import ladder as ladders
-from clampz.bracketing.ladder import LIMIT_FOR_NOTHING, SMALLEST_LIMIT, Ladder, fitting_limit
-from clampz.bracketing.options import LARGEST_LIMIT
-from clampz.bracketing.regions import LeafState, Regions, Shape
-from clampz.mini_buckets.tables import has_zeros
+from clampz.approximations.mini_buckets.tables import has_zeros
+from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
+from clampz.bounding.options import LARGEST_LIMIT
+from clampz.bounding.strategies import successive_halving as ladders
+from clampz.bounding.strategies.successive_halving import (
+    LIMIT_FOR_NOTHING,
+    SMALLEST_LIMIT,
+    SuccessiveHalving,
+    fitting_limit,
+)
 from clampz.model.batch import Batch
-from clampz.watch import UNLIMITED, Watch
+from clampz.runtime.budget import UNLIMITED, Budget
 from random_models import frustrated, random_of_any_kind
 from simplifiable import Enumerated, random_model
 
@@ -37,10 +42,10 @@ def test_both_ends_of_every_lane_hold(seed):
     if not model.num_variables:
         return
     shapes = Shape((4, 16, 64)[seed % 3], seed % 4), Shape((16, 4, 64)[seed % 3], seed % 3)
-    regions, state = Regions(model, *shapes, MUCH), LeafState.even(model)
+    mini_buckets, state = MiniBucketBounds(model, *shapes, MUCH), WarmStart.even(model)
     for lane in lanes_of(model):
         truth = Enumerated(Batch(model, lane[:, None]).lane(0)).log_z
-        found = regions.bounds(lane, state, 5)
+        found = mini_buckets.bounds(lane, state, 5)
         slack = 1e-9 * max(1.0, abs(truth)) if truth > -math.inf else 0.0
         assert found.lower <= truth + slack and truth - slack <= found.upper
         state = found.state
@@ -49,25 +54,27 @@ def test_both_ends_of_every_lane_hold(seed):
 @pytest.mark.parametrize("ends", ["both", "upper", "lower"])
 def test_lanes_have_the_same_bounds_alone_and_together(ends):
     model = cz.generators.grid(5, 5, weights=(-4, 4), rng=0)
-    regions = Regions(model, Shape(16), Shape(8), MUCH)
-    whole = regions.bounds(model.unary.flat, LeafState.even(model), 20)
+    mini_buckets = MiniBucketBounds(model, Shape(16), Shape(8), MUCH)
+    whole = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 20)
     lanes = np.stack([*lanes_of(model)] * 6, axis=1)
-    one = [regions.bounds(lane, whole.state, 4, ends) for lane in lanes.T]
-    little = Regions(model, Shape(16), Shape(8), 1e-6 * MUCH, regions.main)
-    little._above, little._below = regions.tables_above(UNLIMITED), regions.tables_below(UNLIMITED)
-    assert regions._together(lanes.shape[1], ends, UNLIMITED) > 1 == little._together(lanes.shape[1], ends, UNLIMITED)
-    for each in (regions, little):
+    one = [mini_buckets.bounds(lane, whole.state, 4, ends) for lane in lanes.T]
+    little = MiniBucketBounds(model, Shape(16), Shape(8), 1e-6 * MUCH, mini_buckets.main)
+    little._above, little._below = mini_buckets.tables_above(UNLIMITED), mini_buckets.tables_below(UNLIMITED)
+    assert (
+        mini_buckets._together(lanes.shape[1], ends, UNLIMITED) > 1 == little._together(lanes.shape[1], ends, UNLIMITED)
+    )
+    for each in (mini_buckets, little):
         several = list(each.bounds_of_lanes(lanes, whole.state, 4, ends))
         for found, other in zip(several, one, strict=True):
             assert (found.lower, found.upper) == (other.lower, other.upper)
             for array, same in zip(found.state.arrays, other.state.arrays, strict=True):
                 np.testing.assert_array_equal(array, same)
-    unasked = list(regions.bounds_of_lanes(lanes, whole.state, 4, ends, beliefs=False))
+    unasked = list(mini_buckets.bounds_of_lanes(lanes, whole.state, 4, ends, beliefs=False))
     assert [(found.lower, found.upper) for found in unasked] == [(found.lower, found.upper) for found in one]
     assert all(found.state.loss is whole.state.loss for found in unasked)
-    watch = Watch()
-    watch.stop("time")
-    assert list(regions.bounds_of_lanes(lanes, whole.state, 4, ends, watch)) == []
+    budget = Budget()
+    budget.stop("time")
+    assert list(mini_buckets.bounds_of_lanes(lanes, whole.state, 4, ends, budget)) == []
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -75,11 +82,11 @@ def test_a_clamp_leaves_the_lower_bound_standing(seed):
     """States that are ruled out are hard zeros, but none that the lower bound minds."""
     model = cz.generators.grid(4, 4, weights=(-4, 4), labels=2 + seed % 2, rng=seed)
     assert not has_zeros(model)
-    regions = Regions(model, Shape(8), Shape(8), MUCH)
-    whole = regions.bounds(model.unary.flat, LeafState.even(model), 30)
+    mini_buckets = MiniBucketBounds(model, Shape(8), Shape(8), MUCH)
+    whole = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 30)
     lane = model.unary.flat.copy()
     lane[2 * (seed % 4)] = -np.inf
-    found = regions.bounds(lane, whole.state, 10)
+    found = mini_buckets.bounds(lane, whole.state, 10)
     truth = cz.exact(Batch(model, lane[:, None])).log_z[0]
     assert truth - 10.0 < found.lower <= truth + 1e-9 and truth - 1e-9 <= found.upper < truth + 10.0
 
@@ -88,7 +95,9 @@ def test_large_regions_are_tight():
     model = cz.generators.grid(6, 6, weights=(-6, 6), rng=0)
     gaps = []
     for limit in (8, 2**5, 2**14):
-        found = Regions(model, Shape(limit), Shape(limit), MUCH).bounds(model.unary.flat, LeafState.even(model), 60)
+        found = MiniBucketBounds(model, Shape(limit), Shape(limit), MUCH).bounds(
+            model.unary.flat, WarmStart.even(model), 60
+        )
         gaps.append(found.upper - found.lower)
     assert gaps[0] > gaps[1] > gaps[2]
     assert gaps[2] < 1e-6  # no bucket has more than one clique
@@ -96,11 +105,11 @@ def test_large_regions_are_tight():
 
 def test_regions_travel_without_their_tables():
     model = frustrated(3)
-    regions = Regions(model, Shape(16, 1), Shape(8, 2), MUCH)
-    here = regions.bounds(model.unary.flat, LeafState.even(model), 5)
-    sent = pickle.loads(pickle.dumps(regions))
-    there = sent.bounds(model.unary.flat, here.state, 5)
-    again = regions.bounds(model.unary.flat, here.state, 5)
+    mini_buckets = MiniBucketBounds(model, Shape(16, 1), Shape(8, 2), MUCH)
+    local_args = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5)
+    sent = pickle.loads(pickle.dumps(mini_buckets))
+    there = sent.bounds(model.unary.flat, local_args.state, 5)
+    again = mini_buckets.bounds(model.unary.flat, local_args.state, 5)
     assert (there.lower, there.upper) == (again.lower, again.upper)
 
 
@@ -109,95 +118,96 @@ def test_a_ladder_begins_many_and_ends_one(monkeypatch):
     better one, the best ones; and so on, while there is time."""
     monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
     monkeypatch.setattr(ladders, "LIMIT_FOR_LITTLE", 8)
-    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
-    ladder, asked = Ladder(), []
+    model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
+    ladder, asked = SuccessiveHalving(), []
     while (step := ladder.next(model, options, 1.0 if len(asked) < 9 else 0.0)) is not None:
         asked.append(step)
-        shape = step.regions.above if step.ends == "upper" else step.regions.below
+        shape = step.mini_buckets.above if step.ends == "upper" else step.mini_buckets.below
         tightness = shape.seed + step.num_evaluations / 100 + math.log2(shape.limit)
-        ladder.take(step, (tightness, 100.0 - tightness), step.state, step.regions, 1e-3)
+        ladder.take(step, (tightness, 100.0 - tightness), step.state, step.mini_buckets, 1e-3)
     assert ladder.finished and not ladder.is_busy
     first, second = asked[:2], asked[2:]
-    assert [(*step.regions.above, step.ends) for step in first] == [(8, 0, "upper"), (8, 0, "lower")]
-    assert len({step.regions.above.limit for step in second}) == 1 and second[0].regions.above.limit >= 16
-    assert [step.regions.above.seed for step in second if step.ends == "upper"] == [0, 1, 2, 3, 4, 5, 5, 4, 3, 5]
-    assert [step.regions.below.seed for step in second if step.ends == "lower"] == [0, 1, 1, 1]
-    limit = second[0].regions.above.limit
-    assert ladder.regions.above == (limit, 5) and ladder.regions.below == (limit, 1)
+    assert [(*step.mini_buckets.above, step.ends) for step in first] == [(8, 0, "upper"), (8, 0, "lower")]
+    assert len({step.mini_buckets.above.limit for step in second}) == 1 and second[0].mini_buckets.above.limit >= 16
+    assert [step.mini_buckets.above.seed for step in second if step.ends == "upper"] == [0, 1, 2, 3, 4, 5, 5, 4, 3, 5]
+    assert [step.mini_buckets.below.seed for step in second if step.ends == "lower"] == [0, 1, 1, 1]
+    limit = second[0].mini_buckets.above.limit
+    assert ladder.mini_buckets.above == (limit, 5) and ladder.mini_buckets.below == (limit, 1)
 
 
 def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
     monkeypatch.setattr(ladders, "LIMIT_FOR_NOTHING", 8)
     monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
     monkeypatch.setattr(ladders, "LIMIT_FOR_LITTLE", 8)
-    model, options, asked = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(), []
-    ladder = Ladder()
+    model, options, asked = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions(), []
+    ladder = SuccessiveHalving()
     while (step := ladder.next(model, options, 0.08)) is not None and len(asked) < 4:
         asked.append(step)
-        ladder.take(step, (0.0, 1.0), step.state, step.regions, 2e-3)
+        ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 2e-3)
     assert [step.ends for step in asked] == ["upper", "lower"] * 2
-    assert asked[2].regions.above.limit >= 16 and asked[2].num_evaluations == 40
+    assert asked[2].mini_buckets.above.limit >= 16 and asked[2].num_evaluations == 40
 
 
 def test_larger_tables_for_few_evaluations_come_after_few_or_where_they_are_much_larger(monkeypatch):
     """Where the last limit has had many, and is not one of those that are gone on with, that is all."""
     for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
         monkeypatch.setattr(ladders, name, 2**9)
-    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
+    model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
     few, many, none = [10, 10], [40, 40], list[int]()
     for first, then, wanted in ((0.012, 0.0, few), (0.05, 0.006, many), (0.05, 0.012, many + few), (0.001, 0.0, none)):
-        ladder, asked = Ladder(), []
+        ladder, asked = SuccessiveHalving(), []
         seconds = itertools.chain([0.08, 0.08, first, first, then], itertools.repeat(0.0))
         while (step := ladder.next(model, options, next(seconds))) is not None and len(asked) < 9:
             asked.append(step.num_evaluations)
-            ladder.take(step, (0.0, 1.0), step.state, step.regions, 2e-3)
+            ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 2e-3)
         assert asked[2:] == wanted and ladder.finished, (first, then)
 
 
 def test_a_limit_that_is_given_is_the_only_one():
-    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(limit=32)
-    ladder, limits = Ladder(), []
+    model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions(limit=32)
+    ladder, limits = SuccessiveHalving(), []
     while (step := ladder.next(model, options, 1e6)) is not None:
-        limits.append(step.regions.above.limit)
-        ladder.take(step, (0.0, 1.0), step.state, step.regions, 1e-3)
+        limits.append(step.mini_buckets.above.limit)
+        ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 1e-3)
     assert limits == [32] * 14
 
 
 def test_a_ladder_that_gets_nowhere_ends():
-    model, options = cz.generators.grid(4, 4, rng=0), cz.BoundOptions()
-    ladder = Ladder()
+    model, options = cz.generators.grid(4, 4, rng=0), cz.options.BoundOptions()
+    ladder = SuccessiveHalving()
     while (step := ladder.next(model, options, 1.0)) is not None:
         ladder.take(step, (-math.inf, math.inf), None, None, 0.0)
-    assert ladder.finished and ladder.regions is None
+    assert ladder.finished and ladder.mini_buckets is None
 
 
 def test_limits_are_those_that_time_allows():
-    options = cz.BoundOptions()
+    options = cz.options.BoundOptions()
     model = cz.generators.grid(10, 10, rng=0)
     found = [fitting_limit(model, options, seconds, LARGEST_LIMIT) for seconds in (0.0, 1e-4, 1e-2, math.inf)]
     assert found[0] == LIMIT_FOR_NOTHING and found == sorted(found) and found[-1] == LARGEST_LIMIT
-    assert fitting_limit(model, cz.BoundOptions(memory=10**4), 0.0, LARGEST_LIMIT) == SMALLEST_LIMIT
+    assert fitting_limit(model, cz.options.BoundOptions(memory=10**4), 0.0, LARGEST_LIMIT) == SMALLEST_LIMIT
     little = [
-        fitting_limit(model, cz.BoundOptions(memory=b, threads=1), math.inf, LARGEST_LIMIT) for b in (10**6, 10**7)
+        fitting_limit(model, cz.options.BoundOptions(memory=b, threads=1), math.inf, LARGEST_LIMIT)
+        for b in (10**6, 10**7)
     ]
     assert SMALLEST_LIMIT < little[0] < little[1] < LARGEST_LIMIT  # however much time there is
     small = cz.generators.grid(2, 3, rng=0)
-    assert fitting_limit(small, cz.BoundOptions(exact=False), math.inf, LARGEST_LIMIT) == 2**4
+    assert fitting_limit(small, cz.options.BoundOptions(exact=False), math.inf, LARGEST_LIMIT) == 2**4
 
 
 def test_the_last_limit_is_gone_on_with_while_that_gains_more_than_a_clamp(monkeypatch):
     monkeypatch.setattr(ladders, "LARGE_MODEL", 64)
-    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions(limit=8)
+    model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions(limit=8)
     loss = np.full(model.num_variables, 0.5)
-    ladder, upper, gains = Ladder(), 100.0, [5.0, 1.0, 0.75, 0.25, 9.0]
+    ladder, upper, gains = SuccessiveHalving(), 100.0, [5.0, 1.0, 0.75, 0.25, 9.0]
     last = ladders.ROUNDS[-1].evaluations
     num_tries = 0
     while (step := ladder.next(model, options, 1e6)) is not None:
         if step.num_evaluations in (last, ladders.ONWARDS_EVALUATIONS) and step.ends == "upper":
             upper -= gains[num_tries]
             num_tries += 1
-        state = LeafState(step.state.marginals, step.state.beliefs, loss=loss)
-        ladder.take(step, (0.0, upper), state, step.regions, 1e-3)
+        state = WarmStart(step.state.marginals, step.state.beliefs, loss=loss)
+        ladder.take(step, (0.0, upper), state, step.mini_buckets, 1e-3)
     assert ladder.finished and num_tries == 4  # which gained less than half a nat
 
 
@@ -206,14 +216,14 @@ def test_what_is_gone_on_with_is_the_best_of_whichever_limit(monkeypatch):
     monkeypatch.setattr(ladders, "LARGE_MODEL", 64)
     for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
         monkeypatch.setattr(ladders, name, 8)
-    model, options = cz.generators.grid(8, 8, rng=0), cz.BoundOptions()
+    model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
     loss = np.full(model.num_variables, 0.5)
-    ladder, asked = Ladder(), []
+    ladder, asked = SuccessiveHalving(), []
     seconds = itertools.chain([0.08] * 4, itertools.repeat(0.0))
     while (step := ladder.next(model, options, next(seconds))) is not None and len(asked) < 9:
         asked.append(step)
-        state = LeafState(step.state.marginals, step.state.beliefs, loss=loss)
-        ladder.take(step, (float(step.limit), 100.0 + step.limit), state, step.regions, 2e-3)
+        state = WarmStart(step.state.marginals, step.state.beliefs, loss=loss)
+        ladder.take(step, (float(step.limit), 100.0 + step.limit), state, step.mini_buckets, 2e-3)
     limits = [(step.ends, step.limit) for step in asked]
     assert limits[:2] == [("upper", 8), ("lower", 8)] and limits[2][1] == limits[3][1] > 8
     assert sorted(limits[4:]) == [("lower", limits[3][1]), ("upper", 8)] and ladder.finished
@@ -221,6 +231,6 @@ def test_what_is_gone_on_with_is_the_best_of_whichever_limit(monkeypatch):
 
 def test_regions_are_begun_where_time_and_memory_allow():
     model = cz.generators.grid(100, 100, rng=0)
-    assert not ladders.may_begin(model, cz.BoundOptions(), 1e-3)
-    assert ladders.may_begin(model, cz.BoundOptions(), 10.0)
-    assert not ladders.may_begin(model, cz.BoundOptions(memory="20MB"), 10.0)
+    assert not ladders.may_begin(model, cz.options.BoundOptions(), 1e-3)
+    assert ladders.may_begin(model, cz.options.BoundOptions(), 10.0)
+    assert not ladders.may_begin(model, cz.options.BoundOptions(memory="20MB"), 10.0)

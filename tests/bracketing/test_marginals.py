@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.marginals import intervals_of
+from clampz.bounding.marginals.bound_marginals import intervals_of
 from random_models import random_of_any_kind
 
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.partitions import parts_of, tie_strength
+from clampz.bounding.leaves.partitions import parts_of, tie_strength
 from clampz.elimination.orders import elimination_entries
-from clampz.watch import Watch
+from clampz.runtime.budget import Budget
 
 
 @pytest.mark.parametrize("limit", [8.0, 64.0, 1024.0])
 def test_parts_keep_to_the_limit(limit):
     model = cz.generators.grid(6, 6, rng=2)
-    labels = parts_of(model, limit, tie_strength(model), Watch())
+    labels = parts_of(model, limit, tie_strength(model), Budget())
     edges = model.edges.astype(np.int64)
     for number in range(labels.max() + 1):
         inside = edges[(labels[edges] == number).all(axis=1)]

@@ -64,7 +64,7 @@ def test_the_caller_is_asked_whether_to_stop():
 
 
 def test_a_loop_may_be_left():
-    for bracket in cz.bounds(frustrated(7, 10), exact=False, time=20):
+    for bracket in cz.iter_bounds(frustrated(7, 10), exact=False, time=20):
         if bracket.gap < 20:
             break
     assert bracket.stopped_by == "left"
@@ -111,7 +111,7 @@ def test_a_lost_worker_loses_only_work():
     ],
 )
 def test_refused_options(changes, message):
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         cz.bound(frustrated(), **changes)
 
 
@@ -126,12 +126,12 @@ def test_a_checkpoint_goes_on(tmp_path):
 def test_refused_checkpoints(tmp_path):
     path = tmp_path / "tree"
     cz.bound(frustrated(9), exact=False, leaves=3, checkpoint=path)
-    with pytest.raises(cz.OptionError, match=r"checkpoint .*tree: expected one of this model"):
+    with pytest.raises(cz.errors.OptionError, match=r"checkpoint .*tree: expected one of this model"):
         cz.bound(frustrated(8), checkpoint=path)
     path.write_bytes(b"something else")
-    with pytest.raises(cz.OptionError, match=r"expected a file that bound\(\) left"):
+    with pytest.raises(cz.errors.OptionError, match=r"expected a file that bound\(\) left"):
         cz.bound(frustrated(8), checkpoint=path)
-    with pytest.raises(cz.OptionError, match=r"expected a folder that exists"):
+    with pytest.raises(cz.errors.OptionError, match=r"expected a folder that exists"):
         cz.bound(frustrated(8), checkpoint=tmp_path / "no" / "tree")
 
 
@@ -139,8 +139,8 @@ def test_a_fixed_plan_has_one_tree():
     """Whoever does the work, and however many of it come back out of order."""
     model = cz.generators.complete(16, weights=(-6, 6), rng=0)
     plan = {"limit": 8, "leaves": 24, "exact": False, "gap": 0.0, "time": 120.0, "threads": 2}
-    here = cz.bound(model, **plan)
+    local_args = cz.bound(model, **plan)
     with ProcessPoolExecutor(2) as executor:
         there = cz.bound(model, executor=executor, **plan)
-    assert here.stopped_by == there.stopped_by == "leaves"
-    assert (here.lower, here.upper, here.num_leaves) == (there.lower, there.upper, there.num_leaves)
+    assert local_args.stopped_by == there.stopped_by == "leaves"
+    assert (local_args.lower, local_args.upper, local_args.num_leaves) == (there.lower, there.upper, there.num_leaves)

@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from clampz.bracketing import sealed
-from clampz.bracketing.sealed import BYTES, FLOATS, INTEGERS, UnsoundError
+from clampz.bounding.checkpoints import file as sealed
+from clampz.bounding.checkpoints.file import BYTES, FLOATS, INTEGERS, CorruptFileError
 
 LINE = b"a test\n"
 KINDS = [FLOATS, INTEGERS, BYTES, FLOATS]
@@ -40,7 +40,7 @@ def test_every_flipped_bit_is_seen(path):
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << place % 8
         path.write_bytes(flipped)
-        with pytest.raises(UnsoundError, match="damaged"):
+        with pytest.raises(CorruptFileError, match="damaged"):
             read(path)
 
 
@@ -48,7 +48,7 @@ def test_every_truncation_is_seen_and_every_addition(path):
     whole = path.read_bytes()
     for changed in [whole[:size] for size in range(len(whole))] + [whole + b"\0", whole + whole]:
         path.write_bytes(changed)
-        with pytest.raises(UnsoundError, match="damaged or incomplete"):
+        with pytest.raises(CorruptFileError, match="damaged or incomplete"):
             read(path)
 
 
@@ -56,7 +56,7 @@ def test_garbage_is_seen(path):
     rng = np.random.default_rng(0)
     for size in rng.integers(0, 500, 300):
         path.write_bytes(LINE + rng.bytes(size))
-        with pytest.raises(UnsoundError, match="damaged"):
+        with pytest.raises(CorruptFileError, match="damaged"):
             read(path)
 
 
@@ -64,7 +64,7 @@ def test_garbage_is_seen(path):
 def test_what_a_file_says_it_has_takes_no_memory(path, length):
     lengths = np.array([length, 0, 0, 0], dtype=INTEGERS)
     path.write_bytes(LINE + bytes(32) + lengths.tobytes() + bytes(64))
-    with pytest.raises(UnsoundError, match="as many bytes as it says it has"):
+    with pytest.raises(CorruptFileError, match="as many bytes as it says it has"):
         read(path)
 
 
@@ -73,7 +73,7 @@ def test_more_than_is_allowed_is_not_read(path):
     header = LINE + bytes(32) + np.array([2**37, 0, 0, 0], dtype=INTEGERS).tobytes()
     path.write_bytes(header)
     os.truncate(path, len(header) + 2**40)
-    with pytest.raises(UnsoundError, match=r"expected at most 1,000,000 bytes, as memory= allows, found 1,099,5"):
+    with pytest.raises(CorruptFileError, match=r"expected at most 1,000,000 bytes, as memory= allows, found 1,099,5"):
         read(path)
 
 

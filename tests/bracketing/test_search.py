@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import beginning, search
-from clampz.bracketing.frontier import Refine, work_on
-from clampz.bracketing.ladder import Ladder
-from clampz.bracketing.leaves import solve_leaves
-from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.search import Search
-from clampz.watch import Watch
-from clampz.workers import Crew
+from clampz.bounding.leaves.evaluate import solve_leaves
+from clampz.bounding.options import BoundOptions
+from clampz.bounding.strategies import initial_bounds
+from clampz.bounding.strategies.successive_halving import SuccessiveHalving
+from clampz.bounding.tree import branch_and_bound
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.tree.frontier import Refine, work_on
+from clampz.runtime.budget import Budget
+from clampz.runtime.workers import Crew
 from random_models import frustrated, random_of_any_kind
 
 
@@ -25,7 +26,7 @@ def test_every_bracket_holds_and_lies_within_the_one_before(seed, exact):
     truth = cz.exact(model)
     rng = np.random.default_rng(seed)
     before = None
-    for bracket in cz.bounds(
+    for bracket in cz.iter_bounds(
         model,
         gap=1e-9,
         time=5,
@@ -148,10 +149,10 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     large = 1e15 + rng.integers(0, 8, (2, 2, 2)) / 8
     edges = {(0, 1): 0.3 * rng.normal(size=(2, 2)), (1, 2): rng.normal(size=(2, 2)) - 1e15}
     model = cz.Model([[0, 0]] * 3, edges, factors=[((0, 1, 2), large)])
-    late = Search(model, BoundOptions())
-    late.watch = Watch()
-    asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.watch))
-    leaf = solve_leaves(asked.work, late.watch)
+    late = BranchAndBound(model, BoundOptions())
+    late.budget = Budget()
+    asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.budget))
+    leaf = solve_leaves(asked.work, late.budget)
     crew = Crew(None, 1)
     assert late._plan_of_whole(crew) is None and late.settled
     ends = late._ends()
@@ -161,16 +162,16 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     assert ends[0] <= truth.upper and truth.lower <= ends[1]
 
 
-def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float = 5.0) -> cz.Bracket:
+def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float = 5.0) -> cz.results.Bracket:
     """The bracket of a wide model of which Bethe says this, or does not settle."""
 
-    def said(first: cz.Estimate, **options: object) -> cz.Clamped:
+    def said(first: cz.results.Estimate, **options: object) -> cz.results.Clamped:
         found = cz.clamp(first.model, "bethe", k=0, max_iter=2)
         value = math.nan if log_z is None else log_z
         return replace(found, steps=(replace(found.steps[-1], log_z=value, converged=log_z is not None),))
 
-    monkeypatch.setattr(beginning, "clamp_on", said)
-    monkeypatch.setattr(search.Estimator, "guess", lambda *args: None)  # draws would be better
+    monkeypatch.setattr(initial_bounds, "clamp_on", said)
+    monkeypatch.setattr(branch_and_bound.Estimator, "guess", lambda *args: None)  # draws would be better
     return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, limit=8, time=time)
 
 
@@ -190,7 +191,7 @@ def test_without_an_estimate_the_bracket_says_why(monkeypatch, value, time, why)
 
 
 def test_a_bracket_gone_on_with_has_an_estimate_too(monkeypatch, tmp_path):
-    monkeypatch.setattr(search.Estimator, "guess", lambda *args: None)  # what Bethe says
+    monkeypatch.setattr(branch_and_bound.Estimator, "guess", lambda *args: None)  # what Bethe says
     model, path = cz.generators.grid(12, 12, weights=(-2, 2), rng=0), tmp_path / "tree"
     options = {"gap": 0.0, "exact": False, "max_iter": 20, "limit": 8, "time": 30.0, "checkpoint": path}
     first, again = (cz.bound(model, leaves=leaves, **options) for leaves in (1, 2))
@@ -203,9 +204,9 @@ def test_what_was_simplified_in_part_is_not_searched(monkeypatch):
     model = cz.generators.from_graph(12, [(i, (i + 1) % 10) for i in range(10)] + [(0, 10), (5, 11)], rng=0)
     for complete in (True, False):
         part = replace(cz.simplify(model, marginals=False, pairwise=True), is_complete=complete)
-        monkeypatch.setattr(search, "simplify", lambda *args, part=part, **options: part)
-        asked = Search(model, BoundOptions())
-        asked._simplify(Watch(1.0))
+        monkeypatch.setattr(branch_and_bound, "simplify", lambda *args, part=part, **options: part)
+        asked = BranchAndBound(model, BoundOptions())
+        asked._simplify(Budget(1.0))
         assert asked.simplified == complete
 
 
@@ -213,10 +214,10 @@ def test_a_model_is_simplified_if_there_is_memory_for_that():
     """A search that is gone on with is about what it was about before, whatever memory it has now."""
     model = cz.generators.cycle(12, rng=0)
     for memory, num_left in ((100, 12), ("1MB", 0)):
-        begun = Search(model, BoundOptions(memory=memory))
-        begun._simplify(Watch())
+        begun = BranchAndBound(model, BoundOptions(memory=memory))
+        begun._simplify(Budget())
         assert begun.rest.num_variables == num_left
-    assert Search(model, BoundOptions(memory=100), simplified=True).rest.num_variables == 0
+    assert BranchAndBound(model, BoundOptions(memory=100), simplified=True).rest.num_variables == 0
 
 
 def test_a_tree_that_is_clamped_to_its_end_is_closed():
@@ -240,14 +241,14 @@ def test_small_components_do_not_keep_the_large_one_waiting():
 def test_workers_have_the_memory_of_a_sum_that_is_not_made(summed):
     """Enough for regions that could not be begun with their own share, which a plan under way is waited for."""
     model, options = cz.generators.grid(100, 100, rng=0), BoundOptions(memory="60MB", threads=2, gap=0.5)
-    work = Search(model, options)
-    work.watch = Watch(100.0)
+    work = BranchAndBound(model, options)
+    work.budget = Budget(100.0)
     with Crew(None, 2) as crew:
         planned = crew.beside(lambda: "a plan" if summed else None)
         found = work._give_memory_to_workers(planned)
     assert found is work.frontier.options
     assert found.worker_bytes == pytest.approx((0.3 if summed else 0.8) * 60e6 / 2)
-    assert search.may_begin(model, found, 100.0) != summed
+    assert branch_and_bound.may_begin(model, found, 100.0) != summed
     assert found.num_bytes == options.num_bytes and found.gap == options.gap
     assert work._give_memory_to_workers(None).worker_bytes == pytest.approx(0.8 * 60e6 / 2)
 
@@ -255,14 +256,14 @@ def test_workers_have_the_memory_of_a_sum_that_is_not_made(summed):
 def test_regions_leave_the_lower_bound_to_bethe_where_that_leads(monkeypatch):
     model = cz.generators.grid(5, 5, weights=(0, 2), rng=0)
     mixed = cz.generators.grid(5, 5, weights=(-2, 2), rng=0)
-    assert not beginning.bethe_leads(model)
-    monkeypatch.setattr(beginning, "MANY_EDGES", 10)
-    assert beginning.bethe_leads(model) and not beginning.bethe_leads(mixed)
+    assert not initial_bounds.bethe_leads(model)
+    monkeypatch.setattr(initial_bounds, "MANY_EDGES", 10)
+    assert initial_bounds.bethe_leads(model) and not initial_bounds.bethe_leads(mixed)
     for each, ends in ((model, {"upper"}), (mixed, {"upper", "lower"})):
-        ladder, asked = Ladder(), set()
+        ladder, asked = SuccessiveHalving(), set()
         while (step := ladder.next(each, BoundOptions(limit=8), 1.0)) is not None:
             asked.add(step.ends)
-            ladder.take(step, (0.0, 1.0), step.state, step.regions, 1e-3)
+            ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 1e-3)
         assert asked == ends
 
 
@@ -283,12 +284,12 @@ def test_a_bracket_is_not_below_the_best_configuration(exact):
 def test_bethe_is_not_asked_where_its_tables_take_longer_than_it_has():
     """However few edges there are."""
     model = cz.generators.grid(12, 12, labels=60, rng=0)
-    guess, lower = beginning.bethe_guess(model, cz.BoundOptions(), Watch(0.5), math.inf, math.inf)
+    guess, lower = initial_bounds.bethe_estimate(model, cz.options.BoundOptions(), Budget(0.5), math.inf, math.inf)
     assert guess.value is None and guess.why_none == "There was no time for Bethe." and lower == -np.inf
 
 
 def test_there_are_no_quick_bounds_where_the_first_sweep_takes_longer_than_they_have():
     model = cz.generators.grid(12, 12, labels=60, rng=0)
-    assert beginning.quick_bounds(model, cz.BoundOptions(), Watch(0.1), math.inf, math.inf) is None
+    assert initial_bounds.initial_bounds(model, cz.options.BoundOptions(), Budget(0.1), math.inf, math.inf) is None
     found = cz.bound(model, time=1)
     assert -math.inf < found.lower <= found.upper < math.inf

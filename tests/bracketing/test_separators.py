@@ -5,17 +5,17 @@ import math
 
 import numpy as np
 import pytest
+from budgets import Asked
 
 import clampz as cz
-from clampz.bracketing import separators
-from clampz.bracketing.disjoint import sum_sets
-from clampz.bracketing.origins import Origin
-from clampz.bracketing.regions import Regions, Shape
-from clampz.bracketing.separators import Separated
-from clampz.watch import Watch
+from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
+from clampz.bounding.strategies import cutset
+from clampz.bounding.strategies.conditioning import sum_sets
+from clampz.bounding.strategies.cutset import CutsetSums
+from clampz.bounding.strategies.proposal_source import ProposalSource
+from clampz.runtime.budget import Budget
 from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
-from watches import Asked
 
 ROUNDING = 1e-9
 
@@ -23,23 +23,23 @@ ROUNDING = 1e-9
 @pytest.fixture
 def small_sums(monkeypatch):
     """Sums of a few entries, so that small models have separators, chosen by few draws."""
-    monkeypatch.setattr(separators, "LEAST_ENTRIES", 4.0)
-    monkeypatch.setattr(separators, "MOST_DRAWS", 1)
-    monkeypatch.setattr(separators, "MOST_ORDERS", 2)
+    monkeypatch.setattr(cutset, "LEAST_ENTRIES", 4.0)
+    monkeypatch.setattr(cutset, "MOST_DRAWS", 1)
+    monkeypatch.setattr(cutset, "MOST_ORDERS", 2)
 
 
 def separated(model, limit=8, **changes):
-    origin = Origin(Regions(model, Shape(limit), Shape(limit), 2.0**40), None, 5)
-    return Separated(model, origin, **{"seconds": 1.0, **changes})
+    origin = ProposalSource(MiniBucketBounds(model, Shape(limit), Shape(limit), 2.0**40), None, 5)
+    return CutsetSums(model, origin, **{"seconds": 1.0, **changes})
 
 
-def go_on(found, truth, most=60, watch=None):
+def go_on(found, truth, most=60, budget=None):
     """Sum until nothing is left, or so many times, looking at every value."""
     before = -math.inf
     for _ in range(most):
         if found.is_over:
             break
-        value = found.go_on(watch or Watch())
+        value = found.go_on(budget or Budget())
         assert before <= value <= truth
         before = value
     return found
@@ -71,7 +71,7 @@ def torus():
 def test_the_likeliest_states_are_summed_first(torus):
     model, truth = torus
     found = separated(model, limit=64, seconds=0.5)
-    found.go_on(Watch())
+    found.go_on(Budget())
     assert found.planned is not None and found.num_sums == 0
     go_on(found, truth.upper, 3)
     likeliest = found._sums._lower[:3]
@@ -82,12 +82,12 @@ def test_the_likeliest_states_are_summed_first(torus):
 def test_what_is_promised_is_about_what_comes(torus):
     model, truth = torus
     found = separated(model, limit=64, seconds=0.5)
-    assert found.promise(1.0) == math.inf  # nobody knows yet
-    found.go_on(Watch())
-    assert -math.inf < found.promise(found.planned.seconds * 4) < found.promise(60.0) < truth.log_z + 0.5
-    assert found.promise(60.0) > truth.log_z - 0.5
+    assert found.expected(1.0) == math.inf  # nobody knows yet
+    found.go_on(Budget())
+    assert -math.inf < found.expected(found.planned.seconds * 4) < found.expected(60.0) < truth.log_z + 0.5
+    assert found.expected(60.0) > truth.log_z - 0.5
     go_on(found, truth.upper, 2)
-    assert found.promise(0.0) == pytest.approx(found.ends[0])
+    assert found.expected(0.0) == pytest.approx(found.ends[0])
 
 
 def test_only_a_part_where_that_is_asked_for(small_sums):
@@ -110,7 +110,7 @@ def test_stopped_anywhere_and_gone_on_with(small_sums, most):
 
 def test_what_there_is_no_memory_or_no_need_for_is_not_summed(small_sums):
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
-    assert sum_sets(separated(model, memory=1000.0), 60.0, Watch()) == (-math.inf, math.inf)
+    assert sum_sets(separated(model, memory=1000.0), 60.0, Budget()) == (-math.inf, math.inf)
     impossible = cz.Model(np.zeros((3, 2)), {(0, 1): np.full((2, 2), -np.inf)})
     for nothing in (impossible, cz.Model([], {}), cz.Model([[0.0, 1.0]], {})):
         found = go_on(separated(nothing), math.inf)
@@ -119,7 +119,7 @@ def test_what_there_is_no_memory_or_no_need_for_is_not_summed(small_sums):
 
 @pytest.mark.parametrize("most", [0, 1, 4])
 def test_what_is_too_much_to_remember_is_forgotten(small_sums, monkeypatch, most):
-    monkeypatch.setattr(separators, "MOST_WAITING", most)
+    monkeypatch.setattr(cutset, "MOST_WAITING", most)
     model = cz.generators.complete(8, weights=(-2, 2), rng=0)
     truth = cz.exact(model)
     found = go_on(separated(model), truth.upper, 30)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 import clampz as cz
-from clampz.bracketing.tree import Node, Submodel
+from clampz.bounding.tree.nodes import Node, Submodel
 
 
 def test_rounding_of_ends_far_from_zero():

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing import search, whole
-from clampz.bracketing.options import BoundOptions
-from clampz.bracketing.whole import WholeWork
+from clampz.bounding.options import BoundOptions
+from clampz.bounding.strategies import exact_sum
+from clampz.bounding.strategies.exact_sum import WholeWork
+from clampz.bounding.tree import branch_and_bound
 from clampz.elimination import cost, slice_plans, slices
 from clampz.elimination.slice_plans import SlicedPlan
+from clampz.runtime.budget import Budget
+from clampz.runtime.workers import Crew, finished
 from clampz.summing.whole import WholeSum
-from clampz.watch import Watch
-from clampz.workers import Crew, finished
 
 
 @pytest.fixture
@@ -22,14 +23,14 @@ def in_slices(monkeypatch):
     monkeypatch.setattr(cost, "CACHED_ENTRIES", 2.0**6)
     monkeypatch.setattr(slice_plans, "QUICK_SECONDS", 0.0)
     monkeypatch.setattr(slice_plans, "SLICE_SECONDS", 1.5 * cost.SECONDS_PER_SUM)
-    monkeypatch.setattr(search, "FINISH_SECONDS", 0.0)
+    monkeypatch.setattr(branch_and_bound, "FINISH_SECONDS", 0.0)
     summed = []
 
     def counted(*work):
         summed.append(work[1].shape[1])
         return slices.sum_slices(*work)
 
-    monkeypatch.setattr(whole, "sum_slices", counted)
+    monkeypatch.setattr(exact_sum, "sum_slices", counted)
     return summed
 
 
@@ -37,7 +38,7 @@ def in_slices(monkeypatch):
 def test_a_search_sums_the_whole_in_slices(in_slices, threads):
     model = cz.generators.grid(5, 5, weights=(-3, 3), rng=0)
     truth = cz.exact(model)
-    found = list(cz.bounds(model, gap=0.0, time=60.0, threads=threads, max_iter=5))
+    found = list(cz.iter_bounds(model, gap=0.0, time=60.0, threads=threads, max_iter=5))
     assert sum(in_slices) >= threads and found[-1].stopped_by == "exact"
     for bracket in found:
         assert bracket.lower <= truth.upper and truth.lower <= bracket.upper
@@ -58,9 +59,9 @@ def test_slices_of_a_search_are_of_the_users_model(in_slices, kind):
 
 
 def test_without_exact_sums_there_are_no_slices(in_slices, monkeypatch):
-    monkeypatch.setattr(whole, "Slices", lambda *args: pytest.fail("a sum was begun"))
+    monkeypatch.setattr(exact_sum, "Slices", lambda *args: pytest.fail("a sum was begun"))
     for name in ("quick_sum", "begin_plan", "begin_count", "simplify"):
-        monkeypatch.setattr(search, name, lambda *args, **options: pytest.fail("the whole was looked at"))
+        monkeypatch.setattr(branch_and_bound, name, lambda *args, **options: pytest.fail("the whole was looked at"))
     monkeypatch.setattr(slice_plans.Slicer, "plan", lambda *args, **options: pytest.fail("a sum was planned"))
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     found = cz.bound(model, exact=False, gap=0.5, leaves=4, time=10.0)
@@ -73,7 +74,7 @@ def test_slices_that_are_done_and_bounds_on_the_others_are_ends_of_the_whole():
     plan = SlicedPlan((5, 6, 9, 10), 1e9, 16, num_workers=2)  # one slice at a time
     ends = []
     with Crew(None, 2) as crew:
-        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Watch())
+        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Budget())
         pending = {}
         while not work.summed or pending:  # the slices may be done before the bounds on them
             while (begun := work.next(crew, len(pending))) is not None:
@@ -96,7 +97,7 @@ def test_a_sum_that_is_done_soon_has_all_workers(threads, time, most):
     model, work, num_begun = cz.generators.grid(3, 3, rng=0), WholeWork(), 0
     with Crew(None, threads) as crew:
         plan = SlicedPlan(tuple(range(9)), 1e7, 512, num_workers=threads)
-        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Watch(time))
+        work.add_sum(WholeSum(model, 0.0, plan), BoundOptions(), crew, Budget(time))
         while (begun := work.next(crew, 99)) is not None:
             num_begun += begun[1].by == "slices"
             begun[0].result()

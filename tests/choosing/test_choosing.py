@@ -10,18 +10,20 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.choosing import brackets, call, clamps, estimates, solve
-from clampz.choosing.run import Run
-from clampz.counting import Counted
 from clampz.elimination.exact import ExactOptions, not_reached, run_exact
 from clampz.model.batch import Batch
-from clampz.model.fixing import without_known
-from clampz.options import bytes_in_words
+from clampz.model.conditioning import without_known
+from clampz.model_counting.count import Counted
+from clampz.runtime.budget import Budget
+from clampz.runtime.options import bytes_in_words
+from clampz.solving import bracket, clamps, estimates
+from clampz.solving.run import Run
+from clampz.solving.solve import solve
+from clampz.solving.solve import solve as call
 from clampz.summing import blocks
 from clampz.summing import exact as engines
 from clampz.summing.costs import ExactCost, exact_cost
 from clampz.summing.plans import SumPlan
-from clampz.watch import Watch
 
 EXACT = 1e-9
 # Seconds for the runs here that are not exact, and memory that rules exact inference out.
@@ -123,7 +125,7 @@ def test_bethe_that_was_not_clamped_says_nothing_of_a_dense_model(monkeypatch):
 def test_an_estimate_outside_the_bracket_is_held_inside(monkeypatch):
     real = Run.by
 
-    def far_off(run: Any, method: Any, model: cz.Model, *args: Any, **own: Any) -> cz.Estimate:
+    def far_off(run: Any, method: Any, model: cz.Model, *args: Any, **own: Any) -> cz.results.Estimate:
         found = real(run, method, model, *args, **own)
         return replace(found, log_z=1e6, bound=None, lower=-math.inf) if method is cz.bethe else found
 
@@ -147,7 +149,7 @@ def test_with_a_time_limit_the_answer_is_a_bracket_and_an_estimate_inside_it():
 
 @pytest.mark.parametrize("name", ["grid", "dense and strong"])
 def test_a_bracket_that_closes_is_exact(name, monkeypatch):
-    for place in (call, brackets):
+    for place in (call, bracket):
         monkeypatch.setattr(place, "exactly", lambda *args: (None, "Nothing was tried"))
     found, exact = solve(MODELS[name], time=5), cz.exact(MODELS[name])
     assert (found.bound, found.bracket is None) == ("exact", False)
@@ -164,7 +166,7 @@ def test_a_bracket_that_closes_is_exact(name, monkeypatch):
 @pytest.mark.parametrize(("left", "by"), [(2.0, "exact"), (0.5, "sampling"), (0.5, "bethe")])
 def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, by, monkeypatch):
     model, asked = MODELS["grid"], []
-    real = brackets.exactly
+    real = bracket.exactly
 
     def second_time(cost: Any, run: Any, expected: float, most: float) -> Any:
         asked.append(expected)
@@ -172,7 +174,7 @@ def test_a_closed_bracket_has_exact_marginals_where_time_is_left_for_them(left, 
             return None, "Nothing was tried"
         return real(cost, run, expected, left * cost.seconds)
 
-    for place in (call, brackets):
+    for place in (call, bracket):
         monkeypatch.setattr(place, "exactly", second_time)
     if by == "bethe":  # draws are worth too few
         monkeypatch.setattr(estimates, "draw_marginals", lambda *args: None)
@@ -192,7 +194,7 @@ def test_a_closed_bracket_has_exact_marginals_by_a_plan_that_there_was_no_time_f
 
 
 def test_marginals_by_draws_follow_rng(monkeypatch):
-    for place in (call, brackets):
+    for place in (call, bracket):
         monkeypatch.setattr(place, "exactly", lambda *args: (None, "Nothing was tried"))
     one, other = (solve(MODELS["grid"], time=5, rng=rng) for rng in (1, 2))
     assert one.marginals_by == other.marginals_by == "sampling"
@@ -200,7 +202,7 @@ def test_marginals_by_draws_follow_rng(monkeypatch):
 
 
 def test_exact_inference_that_does_not_end_in_its_share_of_the_time_leaves_a_bracket(monkeypatch):
-    def stopped(plan: SumPlan, options: Any, *args: Any) -> cz.Estimates:
+    def stopped(plan: SumPlan, options: Any, *args: Any) -> cz.results.Estimates:
         found = run_exact(plan.batch, options)
         return replace(found, bound=None, converged=np.array([False]), stopped_by=["time"])
 
@@ -227,18 +229,18 @@ def test_what_the_marginals_are():
 
 
 def test_progress_is_told_of_the_bracket():
-    heard: list[object] = []
-    found = solve(frustrated(), memory=NO_MEMORY, time=SHORT, progress=heard.append)
-    assert {type(each) for each in heard} == {cz.Progress, cz.Bracket}
+    as_callback: list[object] = []
+    found = solve(frustrated(), memory=NO_MEMORY, time=SHORT, progress=as_callback.append)
+    assert {type(each) for each in as_callback} == {cz.results.Progress, cz.results.Bracket}
     assert found.bracket is not None
 
 
 def test_a_callback_that_stops_a_clamping_in_the_midst_of_a_step_is_heard():
     told: list[object] = []
 
-    def stop(progress: cz.Progress | cz.Bracket) -> None:
+    def stop(progress: cz.results.Progress | cz.results.Bracket) -> None:
         told.append(progress)
-        if isinstance(progress, cz.Progress) and progress.num_lanes > 1:
+        if isinstance(progress, cz.results.Progress) and progress.num_lanes > 1:
             raise StopIteration
 
     found = solve(frustrated(), method="trw", k=2, select="maxW", progress=stop)
@@ -246,8 +248,8 @@ def test_a_callback_that_stops_a_clamping_in_the_midst_of_a_step_is_heard():
 
 
 def test_a_bracket_that_is_stopped_is_kept():
-    def stop(progress: cz.Progress | cz.Bracket) -> None:
-        if isinstance(progress, cz.Bracket):
+    def stop(progress: cz.results.Progress | cz.results.Bracket) -> None:
+        if isinstance(progress, cz.results.Bracket):
             raise StopIteration
 
     found = solve(frustrated(), memory=NO_MEMORY, time=5, progress=stop)
@@ -289,7 +291,7 @@ def test_evidence_and_names():
 
 
 def test_a_run_that_is_stopped_returns_what_it_has():
-    def stop(progress: cz.Progress) -> None:
+    def stop(progress: cz.results.Progress) -> None:
         raise StopIteration
 
     model = generators.grid(8, 8, rng=0)
@@ -299,10 +301,10 @@ def test_a_run_that_is_stopped_returns_what_it_has():
 
 
 def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
-    heard: list[str] = []
+    as_callback: list[str] = []
 
-    def stop(progress: cz.Progress) -> None:
-        heard.append(progress.method)
+    def stop(progress: cz.results.Progress) -> None:
+        as_callback.append(progress.method)
         if progress.method == "mean_field":
             raise StopIteration
 
@@ -311,12 +313,12 @@ def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
     assert found.interrupted
     assert not found.variables  # nothing was clamped after that
     assert found.lower <= cz.exact(model).log_z <= found.upper
-    assert "mean_field" in heard
+    assert "mean_field" in as_callback
 
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [(call, "exact_cost"), (brackets, "dense_and_strong"), (brackets, "bound"), (brackets, "estimate_from")],
+    [(call, "exact_cost"), (bracket, "dense_and_strong"), (bracket, "bound"), (bracket, "estimate_from")],
 )
 def test_ctrl_c_between_methods_is_heard_as_well(place, name, monkeypatch):
     real, presses = getattr(place, name), [signal.SIGINT]
@@ -374,7 +376,7 @@ def test_z_of_zero():
     ],
 )
 def test_bad_options_are_refused(options):
-    with pytest.raises(cz.OptionError):
+    with pytest.raises(cz.errors.OptionError):
         solve(MODELS["grid"], **options)
 
 
@@ -385,7 +387,7 @@ def test_memory_is_bytes_or_text():
             assert solve(model, memory=memory, method=method).method == "exact"
     narrow = solve(model, memory="1KB", time=SHORT)
     assert "more than there is memory for" in narrow.reason
-    with pytest.raises(cz.TooWideError):
+    with pytest.raises(cz.errors.TooWideError):
         solve(model, memory="1KB", method="exact")
 
 
@@ -482,12 +484,12 @@ def test_exact_marginals_that_are_there_stay(by, monkeypatch):
     exact = solve(model)
     missing = np.arange(len(model.unary.flat)) >= 20
     some = replace(exact, marginals=model.unary.with_flat(np.where(missing, np.nan, exact.marginals.flat)))
-    watch = Watch(20.0)
-    run = Run(watch, watch, None, None, True, None, 0)
+    budget = Budget(20.0)
+    run = Run(budget, budget, None, None, True, None, 0)
     if by != "sampling":
         monkeypatch.setattr(estimates, "draw_marginals", lambda *args: None)
     if not by:
-        nothing = not_reached(Batch.of(model), ExactOptions(), watch)[0]
+        nothing = not_reached(Batch.of(model), ExactOptions(), budget)[0]
         monkeypatch.setattr(Run, "by", lambda *args, **own: nothing)
     found = estimates.with_other_marginals(some, run)
     assert (found.bound, found.log_z, found.marginals_by) == ("exact", exact.log_z, by)
@@ -517,7 +519,7 @@ def counts(monkeypatch):
     """Programs that count are there, and say this."""
 
     def say(**counted: Any) -> None:
-        for place in (call, brackets):
+        for place in (call, bracket):
             monkeypatch.setattr(place, "is_available", lambda: True)
         monkeypatch.setattr(engines, "is_available", lambda: True)
         monkeypatch.setattr(engines, "count", lambda model, **limits: Counted(**counted))
@@ -554,9 +556,9 @@ def test_methods_that_do_not_fit_into_the_memory_are_left_out(monkeypatch):
     assert found.method == "mean_field" and "there was not memory enough for Bethe" in found.reason
     assert -math.inf < found.lower < found.upper < math.inf
     assert solve(model, method="mf", time=1.0, memory="15MB").lower > -math.inf
-    with pytest.raises(cz.OptionError, match="memory: expected at least"):
+    with pytest.raises(cz.errors.OptionError, match="memory: expected at least"):
         solve(model, method="bethe", time=1.0, memory="15MB")
-    with pytest.raises(cz.OptionError, match="branches, which need about"):
+    with pytest.raises(cz.errors.OptionError, match="branches, which need about"):
         solve(model, k=2, time=1.0, memory="15MB")
 
 
@@ -565,5 +567,5 @@ def test_where_no_method_fits_the_ends_at_sight_are_the_answer():
     found = solve(model, time=1.0, memory="20MB")
     assert "the lower bound is also the estimate, as there was not memory enough for Bethe" in found.reason
     assert -math.inf < found.lower == found.log_z < found.upper < math.inf and found.bound == "lower"
-    with pytest.raises(cz.OptionError, match=r"memory: expected at least 11,560,000 bytes .* found 1,000,000"):
+    with pytest.raises(cz.errors.OptionError, match=r"memory: expected at least 11,560,000 bytes .* found 1,000,000"):
         solve(model, time=1.0, memory="1MB")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import clampz as cz
 from clampz import generators
 from clampz.clamping.branches import branch_weights, check_memory, split
+from clampz.method import ForestWeights
 from clampz.numerics import log_sum_exp
-from clampz.signature import ForestWeights
 from naive import (
     all_configurations,
     entropy,
@@ -254,12 +254,12 @@ def test_impossible_branches_count_for_nothing(method):
 def test_refused_variables():
     model = generators.barbell(2.0)
     for twice in ([3, 1, 3], ["X4", 3], [0, "X1"]):
-        with pytest.raises(cz.EvidenceError, match=r"clamped twice"):
+        with pytest.raises(cz.errors.EvidenceError, match=r"clamped twice"):
             cz.branches(model, twice)
     for unknown in (8, -1, "X9", 1.5):
-        with pytest.raises(cz.EvidenceError, match=r"variable"):
+        with pytest.raises(cz.errors.EvidenceError, match=r"variable"):
             cz.branches(model, [unknown])
-    with pytest.raises(cz.EvidenceError, match=r"names"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"names"):
         cz.branches(generators.cycle(4, rng=0), ["X1"])
 
 
@@ -267,13 +267,13 @@ def test_too_many_branches_for_memory():
     """Before anything is laid out: in bytes, and with what to do instead."""
     model = generators.complete(60, rng=0)
     with pytest.raises(
-        cz.OptionError,
+        cz.errors.OptionError,
         match=r"60 clamped variables make 1,152,921,504,606,846,976 branches, which need about [\d,]+ bytes",
     ) as refusal:
         cz.branches(model, range(60))
     assert "clamp fewer variables" in str(refusal.value)
     check_memory(model, 4, "2 clamped variables", limit=10**9)
-    with pytest.raises(cz.OptionError, match=r"4 branches.* 1,000 are allowed"):
+    with pytest.raises(cz.errors.OptionError, match=r"4 branches.* 1,000 are allowed"):
         check_memory(model, 4, "2 clamped variables", limit=1000)
 
 
@@ -285,7 +285,7 @@ def trw_sums(model, order, rho, tol=TRW_TOL):
     clamps to the next."""
     out = []
     for k in range(len(order) + 1):
-        options = cz.TRWOptions(tol=tol, max_iter=100_000)
+        options = cz.options.TRWOptions(tol=tol, max_iter=100_000)
         solved = cz.trw.solve(cz.branches(model, order[:k]), options, weights=ForestWeights(rho))
         assert solved.converged.all()
         out.append(log_sum_exp(solved.upper))

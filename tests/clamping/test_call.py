@@ -8,14 +8,14 @@ import pytest
 import clampz as cz
 from clampz import generators
 from clampz.clamping.branches import check_memory
-from clampz.clamping.call import META_SELECTORS
+from clampz.clamping.clamp import META_SELECTORS
 
 
 def grid():
     return generators.grid(3, 3, rng=0, weights=(-4, 4))
 
 
-def refused(match, error=cz.OptionError, model=None, method="trw", **arguments):
+def refused(match, error=cz.errors.OptionError, model=None, method="trw", **arguments):
     """Refused with a message, before any work is done."""
     seen = []
     with pytest.raises(error, match=match):
@@ -24,12 +24,16 @@ def refused(match, error=cz.OptionError, model=None, method="trw", **arguments):
 
 
 def test_refused_variables():
-    refused(r"'X4' is to be clamped twice", cz.EvidenceError, variables=[3, 0, "X4"])
-    refused(r"variable", cz.EvidenceError, variables=["X9"])
-    refused(r"variable", cz.EvidenceError, variables=[8])
-    refused(r"variable", cz.EvidenceError, variables=[-1])
-    refused(r"variables: expected a list of variables, by index or name, found 3", cz.EvidenceError, variables=3)
-    refused(r"variables: expected a list of variables, by index or name, found 'X1'", cz.EvidenceError, variables="X1")
+    refused(r"'X4' is to be clamped twice", cz.errors.EvidenceError, variables=[3, 0, "X4"])
+    refused(r"variable", cz.errors.EvidenceError, variables=["X9"])
+    refused(r"variable", cz.errors.EvidenceError, variables=[8])
+    refused(r"variable", cz.errors.EvidenceError, variables=[-1])
+    refused(r"variables: expected a list of variables, by index or name, found 3", cz.errors.EvidenceError, variables=3)
+    refused(
+        r"variables: expected a list of variables, by index or name, found 'X1'",
+        cz.errors.EvidenceError,
+        variables="X1",
+    )
 
 
 def test_variables_or_k():
@@ -69,7 +73,7 @@ def test_too_many_branches():
 def test_too_many_candidates(select, monkeypatch):
     """Every variable's branches are one batch: room for the branches that stay in the end is not enough."""
     lanes = {"greedy": 2 * 9, "optimal": 4 * math.comb(9, 2)}[select]
-    with pytest.raises(cz.OptionError) as refusal:
+    with pytest.raises(cz.errors.OptionError) as refusal:
         check_memory(grid(), 4, "two variables", limit=1)
     four = int(str(refusal.value).split("need about ")[1].split(" bytes")[0].replace(",", ""))
     monkeypatch.setattr("clampz.clamping.branches.memory_allowed", lambda limit: four * lanes // 8)
@@ -88,7 +92,7 @@ def test_refused_selectors():
 def test_refused_kinds():
     refused(r"unknown selector None.*maxW", k=1, select=None)
     refused(r"unknown method None.*trw", method=None, k=1)
-    refused(r"options: expected None or TRWOptions, found BetheOptions", k=1, options=cz.BetheOptions())
+    refused(r"options: expected None or TRWOptions, found BetheOptions", k=1, options=cz.options.BetheOptions())
 
 
 def test_refused_methods():
@@ -115,7 +119,7 @@ def test_an_estimate_with_evidence_gives_no_weights():
     """Its edge weights are those of a smaller graph: as a start of the whole they would prove what is false."""
     model = cz.generators.complete(8, weights=(-4, 4), rng=9)
     known = cz.trw(model, evidence={0: 1, 1: 1, 2: 0, 3: 1})
-    with pytest.raises(cz.OptionError, match="unknown option 'start'"):
+    with pytest.raises(cz.errors.OptionError, match="unknown option 'start'"):
         cz.clamp(model, "trw", k=0, start=known)
     assert cz.trw(model, start=known).upper >= cz.exact(model).log_z
 

@@ -9,15 +9,15 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from budgets import Asked
 
 import clampz as cz
-from clampz._kernels import cycles
-from clampz.clamping import call, growth
+from clampz._kernels.clamping import cycles
+from clampz.clamping import clamp, clamping
 from clampz.clamping.selectors import scores_of_all
+from clampz.method import PER_MESSAGE, PER_STATE, bytes_of_lanes
 from clampz.model.equivalent import Equivalent
-from clampz.signature import PER_MESSAGE, PER_STATE, bytes_of_lanes
-from clampz.watch import Overdue, Watch
-from watches import Asked
+from clampz.runtime.budget import Budget, Cancelled
 
 MODEL = cz.generators.grid(4, 4, weights=(-4, 4), rng=0)
 
@@ -28,12 +28,12 @@ def test_a_clamping_that_is_stopped_has_the_last_whole_step(method, select, monk
     whole = cz.clamp(MODEL, method, k=2, select=select, threads=1)
     assert whole.stopped_by == "tol" and "stopped" not in repr(whole)
     counter = Asked(10**9)
-    monkeypatch.setattr(call, "Watch", lambda *_, **__: counter)
+    monkeypatch.setattr(clamp, "Budget", lambda *_, **__: counter)
     cz.clamp(MODEL, method, k=2, select=select, threads=1)
     reached = set()
     for most in np.linspace(1, 0.9 * counter.asked, 12).astype(int):
-        watch = Asked(most)
-        monkeypatch.setattr(call, "Watch", lambda *_, watch=watch, **__: watch)
+        budget = Asked(most)
+        monkeypatch.setattr(clamp, "Budget", lambda *_, budget=budget, **__: budget)
         found = cz.clamp(MODEL, method, k=2, select=select, threads=1)
         assert found.stopped_by == ("interrupt" if len(found.steps) < 3 else "tol")
         assert ("stopped by interrupt" in repr(found)) == (len(found.steps) < 3)
@@ -65,7 +65,7 @@ def test_ctrl_c_at_any_moment(options):
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(call, "_checked_choice", begin)
+            patch.setattr(clamp, "_checked_choice", begin)
             found = cz.clamp(model, k=16, select="greedy", **options)
         thread.join()
         assert found.stopped_by == "interrupt" and len(found.variables) < 16
@@ -78,7 +78,7 @@ def test_ctrl_c_with_an_executor_returns_the_last_whole_step(kind, monkeypatch):
     model = cz.generators.complete(10, weights=(-6, 6), rng=0)
     with kind(1, **context) as pool:
         steps = []
-        record = growth.Growth._record
+        record = clamping.Clamping._record
 
         def interrupt_after_one_step(self, *choices, **others):
             record(self, *choices, **others)
@@ -86,7 +86,7 @@ def test_ctrl_c_with_an_executor_returns_the_last_whole_step(kind, monkeypatch):
             if len(steps) == 2:
                 threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
 
-        monkeypatch.setattr(growth.Growth, "_record", interrupt_after_one_step)
+        monkeypatch.setattr(clamping.Clamping, "_record", interrupt_after_one_step)
         found = cz.clamp(model, "trw", k=10, select="greedy", edge_weights="optimized", executor=pool, tol=1e-9)
     assert found.stopped_by == "interrupt" and 1 <= len(found.variables) < 10
     assert math.isfinite(found.upper) and found.upper >= cz.exact(model).lower
@@ -99,7 +99,7 @@ def test_memory_is_checked_before_any_work(monkeypatch):
     labels = cz.generators.grid(8, 8, labels=40, potentials="table", rng=0)
     factors = cz.Model.from_factors([8] * 24, [((i, i + 1, i + 2), np.zeros((8, 8, 8)) + np.eye(8)) for i in range(22)])
     for model in (labels, factors):
-        with pytest.raises(cz.OptionError, match="branches, which need about"):
+        with pytest.raises(cz.errors.OptionError, match="branches, which need about"):
             cz.clamp(model, k=8, select="Mpower")
 
 
@@ -114,17 +114,17 @@ def test_a_lane_of_factors_is_charged_as_its_equivalent_but_for_starts():
 
 
 def test_scores_hear_the_watch():
-    over = Watch(0.0)
+    over = Budget(0.0)
     over._over, over._time = -1.0, -1.0
     for model in (MODEL, cz.generators.grid(40, 40, rng=0)):
         for name in ("maxW", "Mpower", "frustCycles"):
-            with pytest.raises(Overdue):
-                scores_of_all(model, [name], watch=over)
+            with pytest.raises(Cancelled):
+                scores_of_all(model, [name], budget=over)
 
 
 def test_closed_walks_hear_the_flag():
     start, neighbour = np.array([0, 2, 4, 6]), np.array([1, 2, 0, 2, 0, 1], dtype=np.int32)
-    flag = np.zeros(1, dtype=np.uint8)
-    assert cycles.closed_walks(start, neighbour, np.full(6, 0.1), True, flag).all()
-    flag[0] = 1
-    assert not cycles.closed_walks(start, neighbour, np.full(6, 0.1), True, flag).any()
+    cancel_flag = np.zeros(1, dtype=np.uint8)
+    assert cycles.closed_walks(start, neighbour, np.full(6, 0.1), True, cancel_flag).all()
+    cancel_flag[0] = 1
+    assert not cycles.closed_walks(start, neighbour, np.full(6, 0.1), True, cancel_flag).any()

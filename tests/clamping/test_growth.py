@@ -10,9 +10,9 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.clamping.call import TRW_DEFAULTS
+from clampz.clamping.clamp import TRW_DEFAULTS
+from clampz.method import ForestWeights
 from clampz.numerics import log_sum_exp
-from clampz.signature import ForestWeights
 from random_models import random_edges, random_tables
 
 # Of TRW, in nats, where values are compared; sums over branches that converge so far differ by as much.
@@ -132,13 +132,15 @@ def test_trw_restricts_the_weights_of_the_root():
     result = cz.clamp(model, "trw", variables=[4, 0], **UNIFORM)
     rho = cz.trw(model).state.rho
     np.testing.assert_array_equal(result.branches.state.rho, np.broadcast_to(rho, result.branches.state.rho.shape))
-    direct = cz.trw.solve(cz.branches(model, [4, 0]), cz.TRWOptions(tol=TOL), weights=ForestWeights(rho))
+    direct = cz.trw.solve(cz.branches(model, [4, 0]), cz.options.TRWOptions(tol=TOL), weights=ForestWeights(rho))
     np.testing.assert_allclose(result.branches.upper, direct.upper, atol=CLOSE)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_options_reach_the_method(method):
-    options = {"trw": cz.TRWOptions, "bethe": cz.BetheOptions, "mf": cz.MeanFieldOptions}[method](max_iter=2, tol=0)
+    options = {"trw": cz.options.TRWOptions, "bethe": cz.options.BetheOptions, "mf": cz.options.MeanFieldOptions}[
+        method
+    ](max_iter=2, tol=0)
     result = cz.clamp(grid(), method, variables=[0], options=options)
     assert not result.converged and not result.steps[1].converged
     assert "not converged" in repr(result)
@@ -457,7 +459,7 @@ def test_more_labels():
         assert all(step.selector.removesuffix("+TRE") in ("maxW0", "maxW", "Mpower") for step in result.steps[1:])
         assert result.steps[-1].num_branches == math.prod(model.num_states[list(result.variables)].tolist())
     for select in ("frustCycles", "strongCycles+TRE"):
-        with pytest.raises(cz.ClampzError, match=r"binary"):
+        with pytest.raises(cz.errors.ClampzError, match=r"binary"):
             cz.clamp(model, "trw", k=1, select=select)
 
 

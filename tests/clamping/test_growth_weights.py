@@ -9,11 +9,11 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.clamping import growth
+from clampz.clamping import clamping
 from clampz.clamping.branches import split
-from clampz.clamping.call import TRW_DEFAULTS, clamp_on
+from clampz.clamping.clamp import TRW_DEFAULTS, clamp_on
+from clampz.method import ForestWeights
 from clampz.numerics import log_sum_exp
-from clampz.signature import ForestWeights
 from naive import enumerate_model
 from random_models import random_binary, random_edges, random_tables
 
@@ -22,7 +22,7 @@ DATA = Path(__file__).parent.parent / "data" / "reference"
 TOL = 1e-7
 CLOSE = 10 * TOL
 # Of TRW by default: a branch's bound may be so much above its limit.
-TRW_TOL = cz.TRWOptions().tol
+TRW_TOL = cz.options.TRWOptions().tol
 # Equal but for rounding.
 EXACT = 1e-9
 # A branch's start and its batch decide where mean field and Bethe stop, within their own tolerance of 1e-6 per branch.
@@ -81,7 +81,7 @@ def test_thousands_of_models(seed):
     """A hundred of every graph, that differ in their fields: clamp by clamp no branch is looser than under the weights
     of its parent, no sum than the one before, and all are above log Z."""
     rng, count = np.random.default_rng(seed), 100
-    options = cz.TRWOptions(**TRW_DEFAULTS)
+    options = cz.options.TRWOptions(**TRW_DEFAULTS)
     for scale in (0.5, 2.0, 8.0):
         model = random_binary(rng, 5, random_edges(rng, 5, 0.8), scale=scale)
         batch = cz.Batch(model, rng.uniform(-2, 2, (10, count)))
@@ -121,15 +121,15 @@ def test_what_was_asked_for_is_in_the_result():
     assert cz.clamp(model, "trw", k=1, edge_weights="optimized").upper == cz.clamp(model, "trw", k=1).upper
     assert cz.clamp(model, "trw", k=1, edge_weights="uniform").options.edge_weights == "uniform"
     assert cz.clamp(model, "trw", k=1, num_steps=2).options.num_steps == 2
-    whole = cz.TRWOptions(tol=1e-4)
+    whole = cz.options.TRWOptions(tol=1e-4)
     assert cz.clamp(model, "trw", k=1, options=whole).options == whole
-    assert cz.clamp(model, "trw", k=1, warm_starts=False).options == cz.TRWOptions()
+    assert cz.clamp(model, "trw", k=1, warm_starts=False).options == cz.options.TRWOptions()
 
 
 def optimized_lanes(monkeypatch, model, **arguments):
     """How many lanes have their weights optimized in each solve of a clamping, and how many are solved in all."""
     seen = []
-    run = growth.Growth._run
+    run = clamping.Clamping._run
 
     def spy(self, method, batch, options, parents=None, weights=None):
         anew = options.is_optimized if weights is None else weights.optimize
@@ -137,7 +137,7 @@ def optimized_lanes(monkeypatch, model, **arguments):
         return run(self, method, batch, options, parents, weights)
 
     with monkeypatch.context() as patch:
-        patch.setattr(growth.Growth, "_run", spy)
+        patch.setattr(clamping.Clamping, "_run", spy)
         cz.clamp(model, "trw", **arguments)
     return tuple(map(list, zip(*seen, strict=True)))
 
@@ -215,7 +215,7 @@ def test_weights_optimized_anew_are_never_looser_than_the_parents():
             )
             batch, parent = split(before.batch, np.full(before.batch.num_lanes, order[k - 1]))
             inherited = ForestWeights(before.branches.take(parent).state.rho)
-            restricted = log_sum_exp(cz.trw.solve(batch, cz.TRWOptions(tol=1e-5), weights=inherited).upper)
+            restricted = log_sum_exp(cz.trw.solve(batch, cz.options.TRWOptions(tol=1e-5), weights=inherited).upper)
             assert after.upper <= restricted + 1e-4
         assert after.upper >= cz.exact(model).log_z - EXACT
 

@@ -8,7 +8,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.clamping.growth import Growth
+from clampz.clamping.clamping import Clamping
 from clampz.numerics import log_sum_exp
 
 # Sums of the same lanes, solved in batches of other sizes, where kernels round differently.
@@ -27,13 +27,13 @@ SELECTORS = ("maxW", "frustCycles+TRE", "pseudo-greedy", "greedy", "optimal")
 def solved(monkeypatch):
     """Counts the lanes that each method has solved."""
     counter = Counter()
-    run = Growth._run
+    run = Clamping._run
 
     def counted(self, method, batch, options):  # no parents, and no edge weights of theirs
         counter.update((method.name, lane.tobytes()) for lane in batch.unary.T)
         return run(self, method, batch, options)
 
-    monkeypatch.setattr(Growth, "_run", counted)
+    monkeypatch.setattr(Clamping, "_run", counted)
     return counter
 
 
@@ -86,8 +86,8 @@ def test_each_set_is_solved_once(solved):
 
 def test_the_sets_of_a_step_are_one_batch(monkeypatch):
     calls = []
-    run = Growth._run
-    monkeypatch.setattr(Growth, "_run", lambda self, *given: calls.append(given[1].num_lanes) or run(self, *given))
+    run = Clamping._run
+    monkeypatch.setattr(Clamping, "_run", lambda self, *given: calls.append(given[1].num_lanes) or run(self, *given))
     model = MODELS["grid"]()
     cz.clamp(model, "trw", k=2, select="greedy", warm_starts=False)
     assert calls == [1, 9 * 2, 8 * 4]
@@ -156,17 +156,17 @@ def test_any_labels_and_branches_of_their_own():
 
 def test_the_options_of_a_memo_are_those_of_its_methods():
     model = MODELS["grid"]()
-    memo = cz.Memo(model, cz.MeanFieldOptions(num_starts=3), cz.TRWOptions(tol=1e-2))
+    memo = cz.Memo(model, cz.options.MeanFieldOptions(num_starts=3), cz.options.TRWOptions(tol=1e-2))
     assert cz.clamp(model, "mf", k=1, warm_starts=False, memo=memo).options.num_starts == 3
     assert cz.clamp(model, "trw", k=1, warm_starts=False, memo=memo).options.tol == 1e-2
-    with pytest.raises(cz.OptionError, match=r"tol=0\.01, found 0\.1"):
+    with pytest.raises(cz.errors.OptionError, match=r"tol=0\.01, found 0\.1"):
         cz.clamp(model, "trw", k=1, warm_starts=False, memo=memo, tol=0.1)
     cz.clamp(model, "trw", k=1, warm_starts=False, memo=memo, time=100.0, threads=1)  # these change no number
 
 
 def test_guides_have_the_options_of_the_memo():
     model = MODELS["grid"]()
-    memo = cz.Memo(model, cz.TRWOptions(tol=1e-2))
+    memo = cz.Memo(model, cz.options.TRWOptions(tol=1e-2))
     cz.clamp(model, "mf", k=1, select="maxW+TRE", warm_starts=False, memo=memo)
     assert memo._found["trw", ()].options.tol == 1e-2
 
@@ -187,10 +187,10 @@ def test_refusals():
         ({"memo": memo, "warm_starts": False, "per_branch": True}, "per_branch"),
         ({"memo": cz.Memo(MODELS["K5"]()), "warm_starts": False}, "one of this model"),
     ):
-        with pytest.raises(cz.OptionError, match=match):
+        with pytest.raises(cz.errors.OptionError, match=match):
             cz.clamp(model, "trw", k=1, **wrong)
-    with pytest.raises(cz.OptionError, match="options of a memo"):
-        cz.Memo(model, cz.Options())
+    with pytest.raises(cz.errors.OptionError, match="options of a memo"):
+        cz.Memo(model, cz.options.Options())
 
 
 def test_an_empty_memo_is_one_too():

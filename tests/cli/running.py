@@ -52,6 +52,6 @@ def press_ctrl_c(after: float) -> None:
     threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def a_bracket(lower: float, upper: float) -> cz.Bracket:
+def a_bracket(lower: float, upper: float) -> cz.results.Bracket:
     found = cz.bound(cz.generators.cycle(3, rng=0))
     return replace(found, lower=lower, upper=upper, estimate=(lower + upper) / 2)

@@ -10,7 +10,8 @@ from running import run
 
 import clampz as cz
 from clampz import cli
-from clampz.cli import demo, exits
+from clampz.cli import exit_codes
+from clampz.cli.commands import demo
 
 COMMANDS = (
     "solve",
@@ -33,7 +34,7 @@ MEASURED = ("solve grid.uai", "bound grid.uai", "info grid.uai", "uai grid.uai -
 
 def test_errors_of_the_library_are_one_line(tmp_path, monkeypatch, capsys):
     def broken() -> None:
-        raise cz.FormatError("model.uai, line 3: expected a number")
+        raise cz.errors.FormatError("model.uai, line 3: expected a number")
 
     monkeypatch.setattr(demo, "demo_model", broken)
     assert cli.main(["demo", "--out", str(tmp_path / "picture.png")]) == 2
@@ -82,7 +83,7 @@ def test_ctrl_c_while_it_is_still_imported_ends_the_command_quietly(command, tmp
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     # programs that import clampz hear Ctrl-C as ever
-    assert (process.returncode == exits.INTERRUPTED, err == "", "KeyboardInterrupt" in err) == (
+    assert (process.returncode == exit_codes.INTERRUPTED, err == "", "KeyboardInterrupt" in err) == (
         command,
         command,
         not command,
@@ -106,7 +107,7 @@ def test_help_fits_a_terminal(command, capsys, monkeypatch):
 def test_exit_codes_are_in_the_help(capsys):
     assert run("--help") == 0
     out = capsys.readouterr().out
-    for code in (exits.OK, exits.CUT_OFF, exits.BAD_INPUT, exits.TOO_LARGE, exits.INTERRUPTED):
+    for code in (exit_codes.OK, exit_codes.CUT_OFF, exit_codes.BAD_INPUT, exit_codes.TOO_LARGE, exit_codes.INTERRUPTED):
         assert f"\n  {code}  " in out
 
 

@@ -11,9 +11,9 @@ import pytest
 from running import EXACT, PNG, answer, extras_imported_by, press_ctrl_c, run, table
 
 import clampz as cz
-from clampz.bracketing.search import Search
-from clampz.cli import watching
-from clampz.cli.bound import named
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.cli import live_progress
+from clampz.cli.commands.bound import named
 
 # A run that ends at once with a bracket that is open, and one that would go on for long.
 OPEN = ("--no-exact", "--leaves", "6", "--gap", "1e-9", "--limit", "4")
@@ -124,10 +124,10 @@ def test_a_checkpoint_is_gone_on_from(folder, capsys):
 
 
 def test_a_checkpoint_that_fails_at_the_end_does_not_lose_the_result(folder, capsys, monkeypatch):
-    def full(search: Search, path: Path) -> None:
-        raise cz.OptionError("checkpoint c: No space left on device")
+    def full(search: BranchAndBound, path: Path) -> None:
+        raise cz.errors.OptionError("checkpoint c: No space left on device")
 
-    monkeypatch.setattr("clampz.bracketing.running.save", full)
+    monkeypatch.setattr("clampz.bounding.bound.save", full)
     assert run("bound", "grid.uai", "--checkpoint", "c") == 2
     out, err = capsys.readouterr()
     assert "lower" in out
@@ -201,15 +201,15 @@ def test_ctrl_c_gives_the_bracket_the_checkpoint_and_the_plot(folder, capsys):
 
 
 def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_the_bracket_before(folder, capsys, monkeypatch):
-    def endless(search: Search, crew: Any, watch: Any) -> Any:
-        search.watch = watch
+    def endless(search: BranchAndBound, crew: Any, budget: Any) -> Any:
+        search.budget = budget
         search._quick_bounds(1.0, None)
         yield search._bracket("left")
         time.sleep(3)
         yield search._bracket("exact")
 
-    monkeypatch.setattr(Search, "run", endless)
-    monkeypatch.setattr(watching, "GRACE", 0.1)
+    monkeypatch.setattr(BranchAndBound, "run", endless)
+    monkeypatch.setattr(live_progress, "GRACE", 0.1)
     press_ctrl_c(0.7)
     data = answer(capsys, "bound", "strong.uai", "--json", code=130)
     assert data["interrupted"]
@@ -217,12 +217,12 @@ def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_the_bracket_before(folder, c
 
 
 def test_ctrl_c_before_there_is_anything(folder, capsys, monkeypatch):
-    def endless(search: Search, crew: Any, watch: Any) -> Any:
+    def endless(search: BranchAndBound, crew: Any, budget: Any) -> Any:
         time.sleep(2)
         yield
 
-    monkeypatch.setattr(Search, "run", endless)
-    monkeypatch.setattr(watching, "GRACE", 0.1)
+    monkeypatch.setattr(BranchAndBound, "run", endless)
+    monkeypatch.setattr(live_progress, "GRACE", 0.1)
     press_ctrl_c(0.4)
     assert run("bound", "strong.uai") == 130
     assert capsys.readouterr() == ("", "clampz bound: stopped before there was anything to show\n")

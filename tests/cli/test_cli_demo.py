@@ -12,7 +12,7 @@ from running import PNG
 
 import clampz as cz
 from clampz import cli
-from clampz.cli import demo
+from clampz.cli.commands import demo
 
 ROUNDING = 1e-12
 
@@ -103,7 +103,7 @@ def test_ctrl_c_ends_quietly(tmp_path, monkeypatch, capsys):
 def test_ctrl_c_ends_a_method_too(tmp_path, monkeypatch):
     """A method left to itself would stop early and return what it has."""
 
-    def exact(model: cz.Model) -> cz.Estimate:
+    def exact(model: cz.Model) -> cz.results.Estimate:
         presses = iter([signal.SIGINT])
         return cz.mean_field(
             model, threads=1, progress=lambda progress: [os.kill(os.getpid(), number) for number in presses]

@@ -8,7 +8,7 @@ import pytest
 from running import EXACT, answer, run, table
 
 import clampz as cz
-from clampz.cli.exits import CommandError
+from clampz.cli.exit_codes import CommandError
 from clampz.cli.states import one_state_each, states_in
 
 NAMED = cz.Model([[0.0, 1.0], [0.0, 0.5, 1.0]], names=["a", "b"], state_names=[["no", "yes"], ["1", "2", "3"]])

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from running import EXACT, answer, run
 
 import clampz as cz
-from clampz import choosing
-from clampz.cli import exits, outputs
+from clampz import solving
+from clampz.cli import exit_codes, outputs
 
 
 def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path):
@@ -22,7 +22,7 @@ def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path):
             raise OSError(28, "No space left on device")
 
     (tmp_path / "picture.png").write_text("old")
-    with pytest.raises(exits.CommandError, match="No space left on device"):
+    with pytest.raises(exit_codes.CommandError, match="No space left on device"):
         outputs.save_picture(Unwritable(), tmp_path / "picture.png")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
@@ -30,7 +30,7 @@ def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_an_unwritable_folder_is_refused_before_computing(folder, capsys, monkeypatch):
     (folder / "closed").mkdir(mode=0o500)
-    monkeypatch.setattr(choosing, "solve", lambda *args, **options: pytest.fail("computed"))
+    monkeypatch.setattr(solving, "solve", lambda *args, **options: pytest.fail("computed"))
     assert run("solve", "grid.uai", "--out", "closed/r.json") == 2
     assert "no permission to write there" in capsys.readouterr().err
 

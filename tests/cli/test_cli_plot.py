@@ -8,7 +8,7 @@ import pytest
 from running import PNG, press_ctrl_c, run
 
 import clampz as cz
-from clampz.cli import plot
+from clampz.cli.commands import plot
 
 
 @pytest.mark.parametrize("options", [[], ["--clamp", "2"], ["--shade", "marginals"], ["--shade", "maxW", "--names"]])

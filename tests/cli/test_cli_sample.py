@@ -9,7 +9,7 @@ import pytest
 from running import PNG, answer, extras_imported_by, run
 
 import clampz as cz
-from clampz.cli.exits import in_options
+from clampz.cli.exit_codes import in_options
 
 
 def test_sample_prints_what_the_samples_are(folder, capsys):

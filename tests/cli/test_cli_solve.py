@@ -12,8 +12,9 @@ import pytest
 from running import EXACT, answer, extras_imported_by, press_ctrl_c, run
 
 import clampz as cz
-from clampz import choosing
-from clampz.cli import exits, solve, watching
+from clampz import solving
+from clampz.cli import exit_codes, live_progress
+from clampz.cli.commands import solve
 from clampz.io import results
 from reading_pages import Page
 
@@ -58,7 +59,7 @@ def test_marginals_say_whose_they_are(folder, capsys):
 
 @pytest.mark.parametrize(
     ("method", "lower", "upper"),
-    [("mf", None, "inf"), ("bethe", "-inf", "inf"), ("trw", "-inf", None), ("regions", None, None)],
+    [("mf", None, "inf"), ("bethe", "-inf", "inf"), ("trw", "-inf", None), ("mini_buckets", None, None)],
 )
 def test_infinities_are_strings_that_float_understands(method, lower, upper, folder, capsys):
     data = answer(capsys, "solve", "grid.uai", "--json", "--method", method)
@@ -115,7 +116,7 @@ def test_marginals_of_many_states_and_names(folder, capsys):
 
 
 def test_a_model_too_wide_for_the_memory(folder, capsys):
-    assert run("solve", "grid.uai", "--method", "exact", "--memory", "1") == exits.TOO_LARGE
+    assert run("solve", "grid.uai", "--method", "exact", "--memory", "1") == exit_codes.TOO_LARGE
     assert capsys.readouterr().err.startswith("clampz solve: exact inference needs ")
     assert answer(capsys, "solve", "grid.uai", "--memory", "1GB", "--json")["method"] == "exact"
     assert answer(capsys, "solve", "grid.uai", "--memory", "1", "--json")["method"] == "bethe"
@@ -134,16 +135,16 @@ def test_solve_gives_an_estimate_inside_the_bracket(folder, capsys):
 
 
 def test_ctrl_c_on_solve_gives_what_there_is(folder, capsys, monkeypatch):
-    real = choosing.solve
+    real = solving.solve
 
-    def slow(model: cz.Model, **options: Any) -> cz.Solution:
-        def wait(progress: cz.Progress) -> None:
+    def slow(model: cz.Model, **options: Any) -> cz.results.Solution:
+        def wait(progress: cz.results.Progress) -> None:
             time.sleep(0.05)
             options["progress"](progress)
 
         return real(model, **{**options, "memory": 0, "progress": wait})
 
-    monkeypatch.setattr(choosing, "solve", slow)
+    monkeypatch.setattr(solving, "solve", slow)
     press_ctrl_c(0.2)
     assert run("solve", "grid.uai", "--json") == 130
     data = json.loads(capsys.readouterr().out)
@@ -152,15 +153,15 @@ def test_ctrl_c_on_solve_gives_what_there_is(folder, capsys, monkeypatch):
 
 
 def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_bounds(folder, capsys, monkeypatch):
-    real = choosing.solve
+    real = solving.solve
 
-    def endless(model: cz.Model, **options: Any) -> cz.Solution:
+    def endless(model: cz.Model, **options: Any) -> cz.results.Solution:
         if options.get("memory") is None:
             time.sleep(3)
         return real(model, **options)
 
-    monkeypatch.setattr(choosing, "solve", endless)
-    monkeypatch.setattr(watching, "GRACE", 0.1)
+    monkeypatch.setattr(solving, "solve", endless)
+    monkeypatch.setattr(live_progress, "GRACE", 0.1)
     press_ctrl_c(0.2)
     assert run("solve", "grid.uai") == 130
     out = capsys.readouterr().out
@@ -169,17 +170,17 @@ def test_ctrl_c_in_the_middle_of_an_exact_sum_gives_bounds(folder, capsys, monke
 
 
 def test_solve_given_up_keeps_the_bracket_that_there_was(folder, capsys, monkeypatch):
-    real, model = choosing.solve, cz.read("strong.uai")
+    real, model = solving.solve, cz.read("strong.uai")
     before = cz.bound(model, exact=False, leaves=40, gap=1e-9)
 
-    def endless(model: cz.Model, **options: Any) -> cz.Solution:
+    def endless(model: cz.Model, **options: Any) -> cz.results.Solution:
         if options.get("memory") is None:
             options["progress"](before)
             time.sleep(3)
         return real(model, **options)
 
-    monkeypatch.setattr(choosing, "solve", endless)
-    monkeypatch.setattr(watching, "GRACE", 0.1)
+    monkeypatch.setattr(solving, "solve", endless)
+    monkeypatch.setattr(live_progress, "GRACE", 0.1)
     press_ctrl_c(0.3)
     data = answer(capsys, "solve", "strong.uai", "--json", code=130)
     assert before.lower <= data["lower"] <= data["log_z"] <= data["upper"] <= before.upper

@@ -14,7 +14,7 @@ from running import answer, run
 
 import clampz as cz
 from clampz import cli
-from clampz.cli import exits
+from clampz.cli import exit_codes
 
 FULL = Path("/dev/full")
 
@@ -46,7 +46,7 @@ def output(monkeypatch):
 def test_output_that_is_full_is_one_line(command, name, folder, capsys, output):
     with FULL.open("w") as full:
         output(full)
-        assert run(*command.split()) == exits.CUT_OFF
+        assert run(*command.split()) == exit_codes.CUT_OFF
     assert capsys.readouterr().err == f"{name}: standard output: No space left on device\n"
 
 
@@ -61,7 +61,7 @@ def test_nothing_more_is_said_when_the_command_ends(folder):
 def test_output_that_is_closed_is_one_line_and_no_matter_where_there_is_none(folder, capsys, output, monkeypatch):
     for arguments in ("info grid.uai --json", "convert grid.uai - --format uai", "info grid.uai"):
         output(None)
-        assert run(*arguments.split()) == exits.CUT_OFF
+        assert run(*arguments.split()) == exit_codes.CUT_OFF
         sys.stdout.close()
         assert capsys.readouterr().err == f"clampz {arguments.split()[0]}: standard output: closed\n"
     output(None)
@@ -70,7 +70,7 @@ def test_output_that_is_closed_is_one_line_and_no_matter_where_there_is_none(fol
     assert cz.read("grid.json").num_variables == 9
     monkeypatch.setattr(sys, "stderr", None)
     output(None)
-    assert run("info", "nowhere.uai") == exits.BAD_INPUT
+    assert run("info", "nowhere.uai") == exit_codes.BAD_INPUT
     sys.stdout.close()
     sys.stderr.close()
 
@@ -80,7 +80,7 @@ def test_a_reader_that_goes_away_is_quiet(folder, capsys, output):
     os.close(reading)
     with os.fdopen(writing, "w") as stream:
         output(stream)
-        assert run("info", "grid.uai") == exits.CUT_OFF
+        assert run("info", "grid.uai") == exit_codes.CUT_OFF
     assert capsys.readouterr().err == ""
 
 
@@ -88,9 +88,9 @@ def test_errors_of_the_system_name_the_file(folder, capsys, monkeypatch):
     def fails(*_):
         raise PermissionError(13, "Permission denied", "some.file")
 
-    monkeypatch.setattr("clampz.cli.info.describe", fails)
+    monkeypatch.setattr("clampz.cli.commands.info.describe", fails)
     monkeypatch.setattr(cli, "forget_output", lambda: None)  # (it is that of all tests)
-    assert run("info", "grid.uai") == exits.CUT_OFF
+    assert run("info", "grid.uai") == exit_codes.CUT_OFF
     assert capsys.readouterr().err == "clampz info: some.file: Permission denied\n"
 
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_read_or_written_there(data, arguments, message, folder, 
     give(monkeypatch, data or b"")
     if data is None:
         monkeypatch.setattr(sys, "stdin", None)
-    assert run(*arguments.split()) == exits.BAD_INPUT
+    assert run(*arguments.split()) == exit_codes.BAD_INPUT
     out, err = capsys.readouterr()
     assert out == "" and message in err and err.count("\n") == 1
 
@@ -162,5 +162,5 @@ def test_models_to_standard_output(folder, capsysbinary):
 
 def test_a_terminal_is_spared_what_it_cannot_show(folder, capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert run("convert", "grid.uai", "-", "--format", "npz") == exits.BAD_INPUT
+    assert run("convert", "grid.uai", "-", "--format", "npz") == exit_codes.BAD_INPUT
     assert "writing -: expected a file or a pipe for npz, found a terminal" in capsys.readouterr().err

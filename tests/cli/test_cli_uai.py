@@ -8,7 +8,7 @@ import pytest
 from running import EXACT, run
 
 import clampz as cz
-from clampz import choosing
+from clampz import solving
 from clampz.io import results
 
 
@@ -34,7 +34,7 @@ def test_the_competitions_calling_convention(folder, capsys, monkeypatch):
 
 def test_a_marginal_that_there_was_no_time_for_is_even(folder, capsys, monkeypatch):
     """A result file has a number for every state, the possible ones alone."""
-    solve = choosing.solve
+    solve = solving.solve
 
     def most_of_it(model, **limits):
         found = solve(model, **limits)
@@ -42,7 +42,7 @@ def test_a_marginal_that_there_was_no_time_for_is_even(folder, capsys, monkeypat
         flat[:4] = np.nan
         return replace(found, marginals=model.unary.with_flat(flat))
 
-    monkeypatch.setattr(choosing, "solve", most_of_it)
+    monkeypatch.setattr(solving, "solve", most_of_it)
     assert run("uai", "grid.uai", "some.evid", "-", "MAR") == 0
     rows, truth = results.read_mar("grid.uai.MAR"), cz.exact(cz.read("grid.uai"), evidence={0: 1})
     assert rows[0].tolist() == [0.0, 1.0] and rows[1].tolist() == [0.5, 0.5]

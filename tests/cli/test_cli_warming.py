@@ -9,7 +9,7 @@ import pytest
 
 import clampz as cz
 from clampz import cli
-from clampz.cli import warming
+from clampz.cli import jit_warmup
 
 EXACT = 1e-9
 
@@ -17,12 +17,12 @@ EXACT = 1e-9
 @pytest.fixture(autouse=True)
 def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is there a limit of time, unless a test sets one."""
-    monkeypatch.setattr(warming, "start_compiling", lambda: None)
-    monkeypatch.setattr(warming, "PATIENCE", None)
+    monkeypatch.setattr(jit_warmup, "start_compiling", lambda: None)
+    monkeypatch.setattr(jit_warmup, "PATIENCE", None)
 
 
 def answer(capfd: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert warming.run_first([*arguments, "--json"]) == 0
+    assert jit_warmup.run_first([*arguments, "--json"]) == 0
     out, err = capfd.readouterr()
     assert err == ""
     return json.loads(out)
@@ -40,39 +40,39 @@ def test_no_time_passes_meanwhile(folder, capfd):
 
 
 def test_what_takes_long_is_given_up_without_a_word(folder, capfd, monkeypatch):
-    monkeypatch.setattr(warming, "PATIENCE", 0.2)
-    assert warming.run_first(["bound", "wide.uai", "--no-exact"]) is None
+    monkeypatch.setattr(jit_warmup, "PATIENCE", 0.2)
+    assert jit_warmup.run_first(["bound", "wide.uai", "--no-exact"]) is None
     assert capfd.readouterr() == ("", "")
 
 
 def test_bad_input_is_said_once(folder, capfd):
     Path("bad.uai").write_text("MARKOV\nmany\n")
-    assert warming.run_first(["solve", "bad.uai"]) == cli.BAD_INPUT
+    assert jit_warmup.run_first(["solve", "bad.uai"]) == cli.BAD_INPUT
     assert "bad.uai, line 2" in capfd.readouterr().err
 
 
 def test_only_the_first_command_is_the_first(tmp_path, monkeypatch):
     folder = tmp_path / "kernels-0"
-    monkeypatch.setattr(warming, "CACHE_FOLDER", str(folder))
+    monkeypatch.setattr(jit_warmup, "CACHE_FOLDER", str(folder))
     (folder / "sources").mkdir(parents=True)
-    assert warming.is_first()
+    assert jit_warmup.is_first()
     (folder / "sources" / "graph.py.nbi").touch()
-    assert not warming.is_first()
-    monkeypatch.setattr(warming, "CACHE_FOLDER", str(tmp_path / "for-this-process"))  # nobody would find them
-    assert not warming.is_first()
+    assert not jit_warmup.is_first()
+    monkeypatch.setattr(jit_warmup, "CACHE_FOLDER", str(tmp_path / "for-this-process"))  # nobody would find them
+    assert not jit_warmup.is_first()
 
 
 @pytest.mark.parametrize(("first", "code"), [(3, 3), (None, 0)])
 def test_what_it_has_not_done_is_begun_anew(folder, capsys, monkeypatch, first, code):
-    monkeypatch.setattr(warming, "is_first", lambda: True)
-    monkeypatch.setattr(warming, "run_first", lambda arguments: first)
+    monkeypatch.setattr(jit_warmup, "is_first", lambda: True)
+    monkeypatch.setattr(jit_warmup, "run_first", lambda arguments: first)
     monkeypatch.setattr(sys, "argv", ["clampz", "bound", "grid.uai"])
     assert cli.main() == code
     assert ("lower" in capsys.readouterr().out) == (first is None)
 
 
 def test_a_model_from_standard_input_is_read_once(folder, capsys, monkeypatch):
-    monkeypatch.setattr(warming, "is_first", lambda: True)
-    monkeypatch.setattr(warming, "run_first", lambda arguments: pytest.fail("read twice"))
+    monkeypatch.setattr(jit_warmup, "is_first", lambda: True)
+    monkeypatch.setattr(jit_warmup, "run_first", lambda arguments: pytest.fail("read twice"))
     monkeypatch.setattr(sys, "argv", ["clampz", "info", "-"])
     cli.main()

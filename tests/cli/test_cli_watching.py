@@ -9,17 +9,17 @@ from running import a_bracket, press_ctrl_c
 
 import clampz as cz
 from clampz._kernels import jit
-from clampz.cli import watching
-from clampz.cli.exits import GivenUpError
-from clampz.cli.watching import Listener, watched
-from clampz.telling import in_lines
+from clampz.cli import live_progress
+from clampz.cli.exit_codes import GivenUpError
+from clampz.cli.live_progress import Listener, watched
+from clampz.runtime.progress import in_lines
 
 
 def test_ctrl_c_ends_work_with_what_it_has():
     listener = Listener()
 
     def work() -> int:
-        progress = cz.Progress(
+        progress = cz.results.Progress(
             method="trw", num_iter=1, residual=1.0, log_z=0.0, num_lanes=2, num_finished=0, seconds=0.0
         )
         for step in range(1000):
@@ -37,7 +37,7 @@ def test_ctrl_c_ends_work_with_what_it_has():
 
 
 def test_work_that_does_not_stop_is_given_up(monkeypatch):
-    monkeypatch.setattr(watching, "GRACE", 0.2)
+    monkeypatch.setattr(live_progress, "GRACE", 0.2)
     press_ctrl_c(0.2)
     release, ended = threading.Event(), threading.Event()
 
@@ -53,9 +53,9 @@ def test_work_that_does_not_stop_is_given_up(monkeypatch):
 
 def test_errors_of_work_are_raised():
     def broken() -> None:
-        raise cz.ModelError("no good")
+        raise cz.errors.ModelError("no good")
 
-    with pytest.raises(cz.ModelError, match="no good"):
+    with pytest.raises(cz.errors.ModelError, match="no good"):
         watched(broken, "working")
 
 
@@ -63,7 +63,7 @@ def test_progress_is_a_line_of_words():
     listener = Listener()
     assert listener.text("solving", 3.2) == "solving · 3 s, Ctrl-C stops"
     listener(
-        cz.Progress(
+        cz.results.Progress(
             method="mean_field", num_iter=1200, residual=0.25, log_z=1.0, num_lanes=8, num_finished=3, seconds=1.0
         )
     )

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.counting import choice, worth_counting
+from clampz.model_counting import choice
+from clampz.model_counting.choice import worth_counting
 
 pytestmark = pytest.mark.nojit
 IMPLIES = np.array([[0.0, 0.0], [-math.inf, 0.0]])

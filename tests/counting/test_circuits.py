@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from budgets import Asked
 
 import clampz as cz
-from clampz._kernels import circuits as kernels
-from clampz.counting import circuits
-from clampz.counting.encoding import encode
-from clampz.counting.programs import Failed
-from clampz.watch import Overdue, Watch
+from clampz._kernels.model_counting import circuits as kernels
+from clampz.model_counting import circuits
+from clampz.model_counting.encoding import encode
+from clampz.model_counting.subprocesses import Failed
+from clampz.runtime.budget import Budget, Cancelled
 from naive import enumerate_model
-from watches import Asked
 
 EXACT = 1e-12
 MEMORY = 10**8
@@ -30,14 +30,14 @@ RIGHT = b"nnf 5 4 2\nL 1\nL 2\nA 2 0 1\nL -1\nO 1 2 2 3\n"
 
 def log_z(text, model):
     clauses = encode(model)
-    circuit = circuits.checked(text, clauses, Watch(), MEMORY)
+    circuit = circuits.checked(text, clauses, Budget(), MEMORY)
     return circuit.log_count + clauses.scale
 
 
 def test_a_circuit_has_the_sum_and_the_marginals_of_its_model():
     model = implication()
     true, marginals, _ = enumerate_model(model)
-    circuit = circuits.checked(RIGHT, encode(model), Watch(), MEMORY)
+    circuit = circuits.checked(RIGHT, encode(model), Budget(), MEMORY)
     assert log_z(RIGHT, model) == pytest.approx(true, abs=EXACT)
     assert circuit.probabilities()[[3, 2, 5, 4]] == pytest.approx(np.concatenate(marginals), abs=EXACT)
     assert 0.0 < circuit.rounding < EXACT
@@ -103,14 +103,14 @@ def test_a_circuit_that_leaves_something_out_is_a_lower_bound():
 
 def test_checks_end_with_the_watch_and_with_memory():
     clauses = encode(implication())
-    with pytest.raises(Overdue):
+    with pytest.raises(Cancelled):
         circuits.checked(RIGHT, clauses, Asked(1), MEMORY)
     raised = np.ones(1, dtype=np.uint8)
-    nodes = circuits.checked(RIGHT, clauses, Watch(), MEMORY).nodes
+    nodes = circuits.checked(RIGHT, clauses, Budget(), MEMORY).nodes
     assert kernels.check_shape(*nodes, np.zeros((5, 1), dtype=np.uint64), raised) == kernels.STOPPED
     assert kernels.first_not_implied(clauses.literals, *nodes, 2, raised) < 0
     with pytest.raises(Failed, match="does not fit into the memory"):
-        circuits.checked(RIGHT, encode(implication()), Watch(), 10)
+        circuits.checked(RIGHT, encode(implication()), Budget(), 10)
 
 
 def test_more_clauses_than_bits_of_a_word():
@@ -123,13 +123,13 @@ def test_more_clauses_than_bits_of_a_word():
         lines = [b"L %d" % -i for i in range(left_out + 2, 132)] + [b"L %d" % i for i in range(1, left_out + 2)]
         lines.append(b"A 131 " + b" ".join(b"%d" % k for k in range(131)))
         with pytest.raises(Failed, match=f"clause {left_out}$"):
-            circuits.checked(b"nnf 132 131 131\n" + b"\n".join(lines) + b"\n", encode(model), Watch(), MEMORY)
+            circuits.checked(b"nnf 132 131 131\n" + b"\n".join(lines) + b"\n", encode(model), Budget(), MEMORY)
 
 
 def proven(text, model):
     pytest.importorskip("pysat")
     clauses = encode(model)
-    return circuits.completed(circuits.checked(text, clauses, Watch(), MEMORY), clauses, Watch(), MEMORY).is_complete
+    return circuits.completed(circuits.checked(text, clauses, Budget(), MEMORY), clauses, Budget(), MEMORY).is_complete
 
 
 def test_only_what_has_everything_is_proven():

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.counting import MISSING, circuits, count, counts, ganak, is_available, programs
-from clampz.counting.encoding import encode
-from clampz.counting.programs import Failed, Program
-from clampz.watch import Watch
+from clampz.model_counting import circuits, ganak, subprocesses
+from clampz.model_counting.count import MISSING, count, is_available
+from clampz.model_counting.count import count as counts
+from clampz.model_counting.encoding import encode
+from clampz.model_counting.subprocesses import Failed, Program
+from clampz.runtime.budget import Budget
 from naive import enumerate_factors
 
 EXACT = 1e-11
@@ -84,7 +86,7 @@ def test_without_a_counter_the_compiler_does_it(monkeypatch):
 def test_counts_beyond_floats(theta):
     """log Z of 0 and 8000 where the weights as they are make e to the power of -+8000 or so."""
     model, log_z = chain(200, theta)
-    assert ganak.log_count(encode(model), Watch(), MEMORY) + encode(model).scale == pytest.approx(log_z, abs=1e-9)
+    assert ganak.log_count(encode(model), Budget(), MEMORY) + encode(model).scale == pytest.approx(log_z, abs=1e-9)
 
 
 class Scripted:
@@ -154,16 +156,16 @@ def children():
 
 def test_a_count_ends_with_the_watch_and_leaves_nobody_behind():
     before = children()
-    watch = Watch(stop=lambda: children() > before)  # as soon as they are at work
-    found = count(hard(), watch=watch)
+    budget = Budget(stop=lambda: children() > before)  # as soon as they are at work
+    found = count(hard(), budget=budget)
     assert found.log_z is None and found.why_none == counts.OUT_OF_TIME
     assert children() == before
-    assert count(hard(), watch=Watch(0.0)).why_none == counts.OUT_OF_TIME
+    assert count(hard(), budget=Budget(0.0)).why_none == counts.OUT_OF_TIME
 
 
 def test_ctrl_c_leaves_nobody_behind():
     before = children()
-    watch = Watch()
+    budget = Budget()
 
     def interrupt():
         while children() == before:
@@ -172,10 +174,10 @@ def test_ctrl_c_leaves_nobody_behind():
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with watch.interruptible():
-        found = count(hard(), watch=watch)
+    with budget.interruptible():
+        found = count(hard(), budget=budget)
     thread.join()
-    assert watch.stopped_by == "interrupt" and found.why_none == counts.OUT_OF_TIME
+    assert budget.stopped_by == "interrupt" and found.why_none == counts.OUT_OF_TIME
     assert children() == before
 
 
@@ -200,7 +202,7 @@ ACCIDENTS = {
 def test_accidents_leave_a_reason(said, does, monkeypatch, tmp_path):
     other = tmp_path / "child.py"
     other.write_text(f"import sys, time\n{does}\n{'time.sleep(60)' if 'full' in does else ''}\n")
-    monkeypatch.setattr(programs, "CHILD", other)
+    monkeypatch.setattr(subprocesses, "CHILD", other)
     found = count(chain(5, 0.0)[0], memory=300_000_000)
     assert found.log_z is None and said.strip() in found.why_none
 
@@ -235,7 +237,7 @@ def test_a_circuit_without_a_proof_is_a_lower_bound(monkeypatch):
 def test_a_child_ends_with_its_parent():
     """The parent is killed; its child, which would work for an hour, is gone soon after."""
     script = (
-        "import sys, time; from clampz.counting.programs import Program;"
+        "import sys, time; from clampz.model_counting.subprocesses import Program;"
         "command = [sys.executable, '-c', 'import time; time.sleep(3600)'];"
         "p = Program('x', {'work': 'run', 'command': command}, {}, 10**9);"
         "print(p._process.pid, p.folder, flush=True); time.sleep(3600)"

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from clampz.counting.covers import cover
+from clampz.model_counting.covers import cover
 
 pytestmark = pytest.mark.nojit
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from budgets import Asked
 
 import clampz as cz
-from clampz.counting.encoding import MOST_IN_PAIRS, TooMuch, encode
-from clampz.watch import Overdue
+from clampz.model_counting.encoding import MOST_IN_PAIRS, TooMuch, encode
+from clampz.runtime.budget import Cancelled
 from naive import enumerate_factors
-from watches import Asked
 
 pytestmark = pytest.mark.nojit
 EXACT = 1e-12
@@ -91,11 +91,11 @@ def test_what_no_weight_can_hold_is_refused():
 
 
 def test_too_many_literals_are_refused(monkeypatch):
-    monkeypatch.setattr("clampz.counting.encoding.MOST_LITERALS", 100)
+    monkeypatch.setattr("clampz.model_counting.encoding.MOST_LITERALS", 100)
     with pytest.raises(TooMuch, match="more than 100 literals"):
         encode(cz.generators.grid(8, 8, rng=0))
 
 
 def test_it_ends_with_the_watch():
-    with pytest.raises(Overdue):
+    with pytest.raises(Cancelled):
         encode(cz.generators.grid(8, 8, rng=0), Asked(2))

@@ -11,20 +11,20 @@ import pytest
 from test_plans import contracted
 
 import clampz as cz
-from clampz._kernels import contraction_plan as plans
-from clampz._kernels import contraction_steps as steps
-from clampz._kernels.contraction_passes import WHOLE, Arena
-from clampz._kernels.contraction_tree import measure
-from clampz._kernels.elimination_forwards import EMPTY, OUT_OF_RANGE, STOPPED
-from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
+from clampz._kernels.contraction import step_list as plans
+from clampz._kernels.contraction import steps
+from clampz._kernels.contraction.passes import WHOLE, Arena
+from clampz._kernels.contraction.tree import measure
+from clampz._kernels.elimination.forward_pass import EMPTY, OUT_OF_RANGE, STOPPED
+from clampz._kernels.elimination.steps import LOGARITHMS, SCALED
 from clampz.elimination import contraction
 from clampz.elimination.contraction import Contraction, Room
 from clampz.elimination.orders import CONTRACTED_ENTRIES
 from clampz.elimination.plans import NO_LIMIT, Elimination, ExactPlan, Scopes
 from clampz.elimination.sums import STOPPED_SUM, Workspace, sum_out
 from clampz.model.batch import Batch
+from clampz.runtime.budget import NEVER, Budget
 from clampz.summing.costs import exact_cost
-from clampz.watch import NEVER, Watch
 
 EXACT = 1e-10
 
@@ -129,7 +129,7 @@ def test_a_tree_is_no_worse_than_the_order_that_it_began_with(monkeypatch):
         assert contracted(elimination).plan.seconds < 0.7 * first
 
 
-def first_tree(tree, log_states, limit, watch, num_sums):
+def first_tree(tree, log_states, limit, budget, num_sums):
     return tree, float(measure(tree, log_states, limit)[1].sum())
 
 
@@ -257,10 +257,10 @@ def log_z_to_many_digits(model):
 def test_a_flag_that_is_raised_stops_it(log_domain):
     scopes, values = grid(5, 5)
     plan = contracted(Elimination.of(scopes))
-    over = Watch(0.0)
+    over = Budget(0.0)
     assert over.must_stop()
     long = replace(plan, plan=replace(plan.plan, seconds=10.0))  # what is expected to be short is not held to a watch
-    assert sum_out(long, values, Workspace.of(plan), np.empty(0), log_domain=log_domain, watch=over) == STOPPED_SUM
+    assert sum_out(long, values, Workspace.of(plan), np.empty(0), log_domain=log_domain, budget=over) == STOPPED_SUM
     assert math.isfinite(sum_out(plan, values, Workspace.of(plan), np.empty(0), log_domain=log_domain).log_z)
 
 
@@ -316,7 +316,7 @@ def test_no_tree_is_planned_of_many_small_tables(monkeypatch):
 
 def test_tables_beyond_all_memory_are_refused_without_being_placed(monkeypatch):
     monkeypatch.setattr("clampz.elimination.contraction.BEYOND_ALL", 2.0**10)
-    with pytest.raises(cz.TooWideError, match="at least") as caught:
+    with pytest.raises(cz.errors.TooWideError, match="at least") as caught:
         Elimination.of(Scopes.of(cz.generators.grid(9, 9, rng=0)))
     assert caught.value.num_bytes > 8 * 2**10
 

@@ -16,7 +16,7 @@ from clampz.elimination.exact import ExactOptions, _normalised
 from clampz.errors import OptionError, TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.fixing import without_known
+from clampz.model.conditioning import without_known
 from clampz.summing.exact import exact
 from naive import enumerate_model
 

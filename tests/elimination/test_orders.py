@@ -10,11 +10,12 @@ import pytest
 from networkx.algorithms.approximation import treewidth_min_fill_in
 
 import clampz as cz
-from clampz._kernels import elimination_lists, elimination_order, elimination_stages, graph
+from clampz._kernels import graph
 from clampz._kernels.bits import bit_rows
+from clampz._kernels.elimination import dissection, greedy_order, low_degrees
 from clampz.elimination import orders
 from clampz.elimination.orders import NO_STAGES, SHAPES, elimination_entries, find_order
-from clampz.watch import NEVER, Watch
+from clampz.runtime.budget import NEVER, Budget
 
 
 def order_of(g, num_states=None):
@@ -22,7 +23,7 @@ def order_of(g, num_states=None):
     edges = np.array(sorted(tuple(sorted(e)) for e in g.edges), dtype=np.int64).reshape(-1, 2)
     start, neighbour, _ = graph.neighbour_lists(n, edges)
     order = find_order(np.full(n, 2) if num_states is None else num_states, start, neighbour)
-    begin, scope, _, _ = elimination_order.bucket_scopes(order.variables, start, neighbour)
+    begin, scope, _, _ = greedy_order.bucket_scopes(order.variables, start, neighbour)
     return order, begin, scope
 
 
@@ -113,7 +114,7 @@ def test_the_quick_estimate_is_of_some_of_the_variables():
 
 def test_no_order_is_completed_where_none_fits_a_machine():
     order, _, _ = order_of_complete(80)
-    assert math.isinf(order.total) and order.log2_largest > elimination_order.HOPELESS
+    assert math.isinf(order.total) and order.log2_largest > greedy_order.HOPELESS
 
 
 def order_of_complete(n):
@@ -129,7 +130,7 @@ def test_what_is_left_is_the_graph_that_elimination_leaves(seed):
     joined = np.triu(rng.random((n, n)) < rng.choice([0.05, 0.1, 0.3]), 1)
     edges = np.argwhere(joined).astype(np.int32)
     start, neighbour, _ = graph.neighbour_lists(n, edges)
-    early, begin, count, pool, *_ = elimination_lists.low_degrees_first(
+    early, begin, count, pool, *_ = low_degrees.low_degrees_first(
         start, neighbour, np.ones(n), NO_STAGES, 2, 20, math.inf, NEVER
     )
     joined = joined | joined.T
@@ -196,11 +197,11 @@ def test_shapes_never_make_an_order_dearer(monkeypatch):
 def test_a_sweep_goes_level_by_level_from_an_end():
     for g in random_graphs():
         n = g.number_of_nodes()
-        stage = elimination_stages.sweep(*lists_of(n, edges_of(g)), n // 2)
+        stage = dissection.sweep(*lists_of(n, edges_of(g)), n // 2)
         for nodes in nx.connected_components(g):
             (first,) = (v for v in nodes if stage[v] == 0)
             assert nx.single_source_shortest_path_length(g, first) == {v: stage[v] for v in nodes}
-    stage = elimination_stages.sweep(*lists_of(100, edges_of(nx.path_graph(100))), 50)
+    stage = dissection.sweep(*lists_of(100, edges_of(nx.path_graph(100))), 50)
     assert sorted(stage) == list(range(100))  # from an end, not from the middle
 
 
@@ -208,22 +209,20 @@ def test_a_dissection_separates_what_is_below_its_separators():
     leaf = 6
     for g in random_graphs():
         n = g.number_of_nodes()
-        stage, work = elimination_stages.dissection(*lists_of(n, edges_of(g)), n, leaf, 0.3, 3 % n, NEVER)
+        stage, work = dissection.dissection(*lists_of(n, edges_of(g)), n, leaf, 0.3, 3 % n, NEVER)
         parts = list(nx.connected_components(g.subgraph(np.flatnonzero(stage == 0).tolist())))
         assert max((len(part) for part in parts), default=0) <= leaf
         assert work >= n or n <= leaf
     # separators are the smallest there are, and parts whose separators have too many variables stay whole
     clubs = nx.barbell_graph(10, 1)
-    stage, _ = elimination_stages.dissection(*lists_of(21, edges_of(clubs)), 3, 10, 0.25, 0, NEVER)
+    stage, _ = dissection.dissection(*lists_of(21, edges_of(clubs)), 3, 10, 0.25, 0, NEVER)
     assert np.bincount(stage)[1:].max() == 1
     ladder = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 40))
-    stage, _ = elimination_stages.dissection(*lists_of(120, edges_of(ladder)), 10, 60, 0.25, 0, NEVER)
+    stage, _ = dissection.dissection(*lists_of(120, edges_of(ladder)), 10, 60, 0.25, 0, NEVER)
     assert np.bincount(stage)[1:].max() == 3
-    stage, _ = elimination_stages.dissection(*lists_of(120, edges_of(ladder)), 2, 60, 0.25, 0, NEVER)
+    stage, _ = dissection.dissection(*lists_of(120, edges_of(ladder)), 2, 60, 0.25, 0, NEVER)
     assert not stage.any()
-    assert not elimination_stages.dissection(*lists_of(120, edges_of(ladder)), 10, 60, 0.25, 0, np.ones(1, np.uint8))[
-        0
-    ].any()
+    assert not dissection.dissection(*lists_of(120, edges_of(ladder)), 10, 60, 0.25, 0, np.ones(1, np.uint8))[0].any()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -233,14 +232,14 @@ def test_orders_follow_the_stages(shape):
         start, neighbour = lists_of(n, edges_of(g))
         stage, _ = shape(start, neighbour, 0, NEVER)
         rows = bit_rows(np.arange(n), start[:-1], np.diff(start), neighbour)
-        order, total, *_ = elimination_order.greedy_order(rows, np.ones(n), stage, 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
+        order, total, *_ = greedy_order.greedy_order(rows, np.ones(n), stage, 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
         assert sorted(order) == list(range(n)) and (np.diff(stage[order]) >= 0).all()
-        on_lists, *_, entries, _ = elimination_lists.low_degrees_first(
+        on_lists, *_, entries, _ = low_degrees.low_degrees_first(
             start, neighbour, np.ones(n), stage, 0, 0, math.inf, NEVER
         )
         assert sorted(on_lists) == list(range(n))
         for variables, counted in ((order, total), (on_lists, entries)):
-            begin, *_ = elimination_order.bucket_scopes(variables, start, neighbour)
+            begin, *_ = greedy_order.bucket_scopes(variables, start, neighbour)
             assert counted == (2.0 ** (1 + np.diff(begin))).sum()
         assert (np.diff(stage[on_lists][np.diff(begin) > 0]) >= 0).all()  # those without neighbours go at once
 
@@ -257,7 +256,7 @@ def test_long_lists_leave_the_same_graph(seed, monkeypatch):
     np.fill_diagonal(joined, False)
     joined |= joined.T
     start, neighbour = lists_of(n, np.argwhere(np.triu(joined)))
-    early, begin, count, pool, total, largest = elimination_lists.low_degrees_first(
+    early, begin, count, pool, total, largest = low_degrees.low_degrees_first(
         start, neighbour, np.ones(n), NO_STAGES, 2, 100, math.inf, NEVER
     )
     sizes = []
@@ -275,26 +274,26 @@ def test_long_lists_leave_the_same_graph(seed, monkeypatch):
 def test_a_part_that_is_too_wide_speaks_for_the_whole():
     start, neighbour = lists_of(10**6, grid_edges(1000))
     order = find_order(np.full(10**6, 2), start, neighbour)
-    assert math.isinf(order.total) and order.log2_largest > elimination_order.HOPELESS
+    assert math.isinf(order.total) and order.log2_largest > greedy_order.HOPELESS
     assert len(order.variables) < 2**14
 
 
 def test_compiled_kernels_hear_the_flag():
     start, neighbour = lists_of(10**6, grid_edges(1000))
-    flag = np.zeros(1, dtype=np.uint8)
-    threading.Timer(0.3, flag.fill, (1,)).start()
-    *_, total, largest = elimination_lists.low_degrees_first(
-        start, neighbour, np.ones(10**6), NO_STAGES, 2, 4096, math.inf, flag
+    cancel_flag = np.zeros(1, dtype=np.uint8)
+    threading.Timer(0.3, cancel_flag.fill, (1,)).start()
+    *_, total, largest = low_degrees.low_degrees_first(
+        start, neighbour, np.ones(10**6), NO_STAGES, 2, 4096, math.inf, cancel_flag
     )
-    assert math.isinf(total) and largest < elimination_order.HOPELESS
+    assert math.isinf(total) and largest < greedy_order.HOPELESS
 
     start, neighbour = lists_of(3600, grid_edges(60))
     rows = bit_rows(np.arange(3600), start[:-1], np.diff(start), neighbour)
-    *_, work = elimination_order.greedy_order(rows, np.ones(3600), NO_STAGES, 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
-    flag[0] = 0
-    threading.Timer(0.001, flag.fill, (1,)).start()
-    _, total, _, _, less = elimination_order.greedy_order(
-        rows, np.ones(3600), NO_STAGES, 1.0, 1e-3, 0.0, 0, math.inf, flag
+    *_, work = greedy_order.greedy_order(rows, np.ones(3600), NO_STAGES, 1.0, 1e-3, 0.0, 0, math.inf, NEVER)
+    cancel_flag[0] = 0
+    threading.Timer(0.001, cancel_flag.fill, (1,)).start()
+    _, total, _, _, less = greedy_order.greedy_order(
+        rows, np.ones(3600), NO_STAGES, 1.0, 1e-3, 0.0, 0, math.inf, cancel_flag
     )
     assert math.isinf(total) and less < work
 
@@ -304,7 +303,7 @@ def test_no_fill_is_counted_for_tables_that_fit_no_machine():
     rows = np.full((n, 16), 2**64 - 1, dtype=np.uint64)
     rows[:, -1] >>= np.uint64(24)
     rows[np.arange(n), np.arange(n) // 64] &= ~(np.uint64(1) << (np.arange(n) % 64).astype(np.uint64))
-    _, total, largest, _, work = elimination_order.greedy_order(
+    _, total, largest, _, work = greedy_order.greedy_order(
         rows, np.ones(n), NO_STAGES, 1.0, 0.0, 0.0, 0, math.inf, NEVER
     )
     assert math.isinf(total) and largest == n
@@ -317,7 +316,7 @@ def test_a_hub_is_counted_once_its_table_fits():
     g.add_edges_from((0, leaf) for leaf in range(9, 79))
     start, neighbour = lists_of(79, edges_of(g))
     rows = bit_rows(np.arange(79), start[:-1], np.diff(start), neighbour)
-    order, total, *_ = elimination_order.greedy_order(rows, np.ones(79), NO_STAGES, 1.0, 0.0, 0.0, 0, math.inf, NEVER)
+    order, total, *_ = greedy_order.greedy_order(rows, np.ones(79), NO_STAGES, 1.0, 0.0, 0.0, 0, math.inf, NEVER)
     assert sorted(order) == list(range(79))
     assert total == 70 * 4 + 2**10 - 2
 
@@ -336,7 +335,7 @@ def test_the_quick_estimate_takes_little_memory_for_many_variables():
 
 
 def test_an_order_on_a_watch():
-    over = Watch(stop=lambda: True)
+    over = Budget(stop=lambda: True)
     assert over.must_stop()
     n = 10**5
     path = lists_of(n, np.stack([np.arange(n - 1), np.arange(1, n)], axis=1))
@@ -344,7 +343,7 @@ def test_an_order_on_a_watch():
     assert find_order(np.full(n, 2), *path).total == 4 * (n - 1) + 2
     small = lists_of(81, grid_edges(9))
     attempts = []
-    looks = Watch(stop=lambda: bool(attempts.append(1)))
+    looks = Budget(stop=lambda: bool(attempts.append(1)))
     thorough = find_order(np.full(81, 2), *small, looks)
     hasty = find_order(np.full(81, 2), *small, over)
     assert len(attempts) > 1 and thorough.total <= hasty.total < math.inf

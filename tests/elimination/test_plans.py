@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clampz as cz
-from clampz._kernels import elimination_order
-from clampz._kernels.contraction_passes import Factors
+from clampz._kernels.contraction.passes import Factors
+from clampz._kernels.elimination import greedy_order
 from clampz.elimination import plans
 from clampz.elimination.contraction import Contraction
 from clampz.elimination.plans import Elimination, ExactPlan, Restriction, Scopes
@@ -20,7 +20,7 @@ from clampz.elimination.sums import Workspace, sum_out
 from clampz.errors import ModelError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.tables import offsets
-from clampz.options import memory_allowed
+from clampz.runtime.options import memory_allowed
 from clampz.summing.costs import exact_cost
 from naive import enumerate_factors
 
@@ -182,7 +182,7 @@ def test_too_wide_says_so_before_allocating():
     edges = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
     with pytest.raises(TooWideError, match="at least") as caught:
         Elimination.of(Scopes.of_pairwise(np.full(n, 2), edges))
-    assert caught.value.width >= elimination_order.HOPELESS - 1
+    assert caught.value.width >= greedy_order.HOPELESS - 1
     n = 45
     edges = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
     with pytest.raises(TooWideError, match="width 44") as caught:

@@ -15,8 +15,8 @@ from clampz.elimination.exact import ExactOptions
 from clampz.elimination.orders import find_order
 from clampz.elimination.slice_plans import SLICE_SECONDS, SlicedPlan, Slicer, _that_moves
 from clampz.elimination.slices import Slices, run_slices, sum_in_slices, sum_lane, sum_slices
-from clampz.watch import Watch
-from clampz.workers import Crew
+from clampz.runtime.budget import Budget
+from clampz.runtime.workers import Crew
 from naive import enumerate_factors, enumerate_model
 
 EXACT = 1e-9
@@ -82,7 +82,7 @@ def model_of_factors(seed, zeros=0.0):
 def in_slices(model, fixed, **options):
     """All of a model by slices, whatever the order that they are done in."""
     plan = SlicedPlan(tuple(fixed), 1.0, 1, num_workers=2)
-    return sum_in_slices(model, plan, ExactOptions(threads=2, **options), Watch())[0]
+    return sum_in_slices(model, plan, ExactOptions(threads=2, **options), Budget())[0]
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.2, 0.5])
@@ -204,7 +204,7 @@ def test_an_order_is_looked_for_once(run, monkeypatch):
 
     model = cz.generators.grid(9, 9, rng=0)
     monkeypatch.setattr(plans, "find_order", counted)
-    monkeypatch.setattr("clampz.bracketing.search.FINISH_SECONDS", 60.0)  # also on a slow machine
+    monkeypatch.setattr("clampz.bounding.tree.branch_and_bound.FINISH_SECONDS", 60.0)  # also on a slow machine
     run(model)
     assert len(calls) == 1
 
@@ -217,8 +217,8 @@ def test_a_sum_in_slices_that_is_stopped_has_what_was_summed():
     def ends(num_looks):
         """Of a sum that is stopped after so many looks at the watch, and how many there were."""
         looks = []
-        watch = Watch(stop=lambda: bool(looks.append(1)) or len(looks) > num_looks)
-        return *sum_lane(model, model.unary.flat, plan, watch), len(looks)
+        budget = Budget(stop=lambda: bool(looks.append(1)) or len(looks) > num_looks)
+        return *sum_lane(model, model.unary.flat, plan, budget), len(looks)
 
     lower, upper, num_looks = ends(math.inf)
     assert lower <= truth <= upper < math.inf and num_looks > 15  # between slices, at the least
@@ -232,18 +232,18 @@ def test_a_sum_in_slices_that_is_stopped_has_what_was_summed():
 
 def test_a_run_that_is_over_has_no_order_and_says_so():
     model = cz.generators.grid(120, 120, rng=0)
-    watch = Watch(0.0)
-    assert sum_lane(model, model.unary.flat, SlicedPlan((), 1.0, 1), watch) == (-math.inf, math.inf)
-    assert watch.stopped_by == "time"
+    budget = Budget(0.0)
+    assert sum_lane(model, model.unary.flat, SlicedPlan((), 1.0, 1), budget) == (-math.inf, math.inf)
+    assert budget.stopped_by == "time"
 
 
 def test_plans_are_made_on_the_clock():
     model = cz.generators.cycle(20_000, rng=0)
-    over = Watch(stop=lambda: True)
+    over = Budget(stop=lambda: True)
     assert over.must_stop()
     for thorough in (False, True):
-        assert Slicer(model).plan(model.unary.flat, 60.0, thorough=thorough, watch=over) is None
-        assert Slicer(model).plan(model.unary.flat, 60.0, thorough=thorough, watch=Watch()) is not None
+        assert Slicer(model).plan(model.unary.flat, 60.0, thorough=thorough, budget=over) is None
+        assert Slicer(model).plan(model.unary.flat, 60.0, thorough=thorough, budget=Budget()) is not None
 
 
 def test_slices_done_and_bounds_on_the_rest_are_a_bracket():
@@ -277,7 +277,7 @@ def test_slices_that_are_known_to_be_empty_are_not_summed():
     slices = Slices(model, model.unary.flat, SlicedPlan((0, 1), 10.0, 4))
     slices.bound(np.arange(4), np.full(4, -np.inf), np.array([np.inf, -np.inf, -np.inf, np.inf]))
     with Crew(None, 2) as crew:
-        ends = list(run_slices(slices, crew, Watch()))
+        ends = list(run_slices(slices, crew, Budget()))
     assert slices.complete and np.count_nonzero(slices.is_done) == 2
     assert ends[-1][0] <= enumerate_model(model)[0] <= ends[-1][1]
 
@@ -292,11 +292,11 @@ def test_a_sum_by_slices_tells_how_far_it_is_and_can_be_left():
         if len(seen) == 3:
             raise StopIteration
 
-    found = sum_in_slices(model, plan, ExactOptions(threads=1), Watch(progress=progress))[0]
+    found = sum_in_slices(model, plan, ExactOptions(threads=1), Budget(progress=progress))[0]
     assert [point.num_finished for point in seen] == [1, 2, 3] and {point.num_lanes for point in seen} == {16}
     assert found.bound is None and found.stopped_by == "callback" and np.isnan(found.log_z)
     seen.clear()
-    found = sum_in_slices(model, plan, ExactOptions(threads=1), Watch())[0]
+    found = sum_in_slices(model, plan, ExactOptions(threads=1), Budget())[0]
     assert found.bound == "exact"
     assert all(a.log_z <= b.log_z <= found.upper for a, b in itertools.pairwise(seen))
 

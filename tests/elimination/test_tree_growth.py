@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz._kernels import contraction_growth as kernels
-from clampz._kernels import contraction_tree as trees
+from clampz._kernels.contraction import insertion as kernels
+from clampz._kernels.contraction import tree as trees
 from clampz.elimination import growth
 from clampz.elimination.plans import Elimination, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.model.tables import offsets
-from clampz.watch import NEVER
+from clampz.runtime.budget import NEVER
 
 CLOSE = 1e-9
 

@@ -12,7 +12,7 @@ from clampz.elimination.plans import NO_LIMIT, ExactPlan
 from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.elimination.slices import sum_in_slices, sum_lane
 from clampz.model.batch import Batch
-from clampz.watch import Watch
+from clampz.runtime.budget import Budget
 from naive import enumerate_factors
 
 EXACT = 1e-9
@@ -49,7 +49,7 @@ def test_whatever_is_fixed_in_a_tree_the_sum_is_the_same(seed):
         assert lower <= truth <= upper
         assert upper == lower == -np.inf or upper - lower < EXACT * (1 + abs(truth))
         if fixed and truth > -np.inf:
-            found = sum_in_slices(model, plan, ExactOptions(), Watch())[0]
+            found = sum_in_slices(model, plan, ExactOptions(), Budget())[0]
             np.testing.assert_allclose(found.marginals.flat, cz.exact(model).marginals.flat, atol=EXACT)
 
 
@@ -113,7 +113,9 @@ def test_slices_that_would_take_too_long_are_named_and_not_begun(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("clampz.summing.exact.TO_SPARE", 1e-9)
         for options in ({}, {"time": 5.0}):
-            with pytest.raises(cz.TooWideError, match=r"it fits in \d+ slices, which may take 1 seconds.*time=$"):
+            with pytest.raises(
+                cz.errors.TooWideError, match=r"it fits in \d+ slices, which may take 1 seconds.*time=$"
+            ):
                 cz.exact(model, memory=1_000_000, **options)
     assert cz.exact(model, memory=1_000_000, time=30.0).bound == "exact"
 

@@ -58,7 +58,7 @@ def test_samplesets():
     weighted = cz.sample(model, 50, method="weighted", limit=4)
     np.testing.assert_allclose(cz.to_dimod_sampleset(weighted).record.log_weight, weighted.log_weights)
     assert cz.to_dimod_sampleset(weighted).info["kind"] == "weighted"
-    with pytest.raises(cz.ModelError, match="variable 0 of 3 states"):
+    with pytest.raises(cz.errors.ModelError, match="variable 0 of 3 states"):
         cz.to_dimod_sampleset(cz.sample(cz.generators.cycle(4, labels=3, rng=0), 5))
-    with pytest.raises(cz.OptionError, match="beta: expected"):
+    with pytest.raises(cz.errors.OptionError, match="beta: expected"):
         cz.to_dimod_sampleset(samples, beta=0)

@@ -168,11 +168,13 @@ def test_dimod_evidence_is_in_its_labels(dimod):
     bqm = random_bqm(dimod, 1, "SPIN")
     model = cz.from_dimod(bqm, evidence={(0, 1): -1, 7: 1})
     assert model == cz.from_dimod(bqm).condition({"(0, 1)": "-1", "7": "1"})
-    with pytest.raises(cz.EvidenceError, match=r"unknown state 0 of variable 7; it has -1, 1"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"unknown state 0 of variable 7; it has -1, 1"):
         cz.from_dimod(bqm, evidence={7: 0})
-    with pytest.raises(cz.EvidenceError, match=r"unknown variable '7'; there are \(0, 1\), 'b', 7"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"unknown variable '7'; there are \(0, 1\), 'b', 7"):
         cz.from_dimod(bqm, evidence={"7": 1})
-    with pytest.raises(cz.EvidenceError, match=r"evidence: expected \{variable: state\}, a pandas row, found \[7\]$"):
+    with pytest.raises(
+        cz.errors.EvidenceError, match=r"evidence: expected \{variable: state\}, a pandas row, found \[7\]$"
+    ):
         cz.from_dimod(bqm, evidence=[7])
 
 
@@ -187,26 +189,26 @@ def test_dimod_of_other_types(dimod):
 
 def test_dimod_refusals(dimod):
     bqm = dimod.BinaryQuadraticModel({1: 1.0, "1": 1.0}, {}, 0, "SPIN")
-    with pytest.raises(cz.ModelError, match="variables 1 and '1' would both be called '1'"):
+    with pytest.raises(cz.errors.ModelError, match="variables 1 and '1' would both be called '1'"):
         cz.from_dimod(bqm)
-    with pytest.raises(cz.ModelError, match="expected dimod's BinaryQuadraticModel, found dict"):
+    with pytest.raises(cz.errors.ModelError, match="expected dimod's BinaryQuadraticModel, found dict"):
         cz.from_dimod({})
-    with pytest.raises(cz.ModelError, match=r"linear biases\[0\]: expected finite numbers"):
+    with pytest.raises(cz.errors.ModelError, match=r"linear biases\[0\]: expected finite numbers"):
         cz.from_dimod(dimod.BinaryQuadraticModel({"a": np.inf}, {}, 0, "BINARY"))
     for beta in (-1.0, np.nan, "1"):
-        with pytest.raises(cz.OptionError, match="beta: expected a finite number >= 0"):
+        with pytest.raises(cz.errors.OptionError, match="beta: expected a finite number >= 0"):
             cz.from_dimod(bqm, beta)
     pair = cz.Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])
-    with pytest.raises(cz.OptionError, match="beta: expected a finite number > 0"):
+    with pytest.raises(cz.errors.OptionError, match="beta: expected a finite number > 0"):
         cz.to_dimod(pair, 0.0)
-    with pytest.raises(cz.OptionError, match="vartype: expected 'SPIN' or 'BINARY', found 'INTEGER'"):
+    with pytest.raises(cz.errors.OptionError, match="vartype: expected 'SPIN' or 'BINARY', found 'INTEGER'"):
         cz.to_dimod(pair, vartype="INTEGER")
     for model, message in [
         (cz.Model.from_factors([2] * 3, [((0, 1, 2), np.arange(8.0).reshape(2, 2, 2))]), "a factor of 3 variables"),
         (cz.Model([[0.0, 0.0], [0.0] * 3], names=["a", "b"]), "variable 'b' of 3 states"),
         (cz.Model([[0.0, -np.inf]]), "a hard zero"),
     ]:
-        with pytest.raises(cz.ModelError, match=message):
+        with pytest.raises(cz.errors.ModelError, match=message):
             cz.to_dimod(model)
 
 
@@ -312,14 +314,14 @@ def test_networkx_refusals(nx, node, edge, message):
     graph = nx.Graph()
     graph.add_node("a", **node)
     graph.add_edge("a", "b", **edge)
-    with pytest.raises(cz.ModelError, match=message):
+    with pytest.raises(cz.errors.ModelError, match=message):
         cz.from_networkx(graph)
 
 
 def test_networkx_holds_pairs_only(nx):
-    with pytest.raises(cz.ModelError, match="this model has a factor of"):
+    with pytest.raises(cz.errors.ModelError, match="this model has a factor of"):
         cz.to_networkx(random_model(2))
-    with pytest.raises(cz.ModelError, match="expected a networkx graph, found list"):
+    with pytest.raises(cz.errors.ModelError, match="expected a networkx graph, found list"):
         cz.from_networkx([])
 
 
@@ -456,15 +458,16 @@ def test_pgmpy_refusals(pgmpy):
         ),
         (pgmpy.models.LinearGaussianBayesianNetwork([("a", "b")]), "found LinearGaussianBayesianNetwork"),
     ]:
-        with pytest.raises(cz.ModelError, match=message):
+        with pytest.raises(cz.errors.ModelError, match=message):
             cz.from_pgmpy(refused)
     with pytest.raises(
-        cz.ModelError, match=r"factor over \('a',\): pgmpy keeps values, and exp\(-800\) is none a float can hold"
+        cz.errors.ModelError,
+        match=r"factor over \('a',\): pgmpy keeps values, and exp\(-800\) is none a float can hold",
     ):
         cz.to_pgmpy(cz.Model([[0.0, -800.0]], names=["a"]))
-    with pytest.raises(cz.ModelError, match="without variables"):
+    with pytest.raises(cz.errors.ModelError, match="without variables"):
         cz.to_pgmpy(cz.Model([]))
-    with pytest.raises(cz.OptionError, match="kind: expected 'markov' or 'factor graph'"):
+    with pytest.raises(cz.errors.OptionError, match="kind: expected 'markov' or 'factor graph'"):
         cz.to_pgmpy(random_model(0), "bayesian")
 
 
@@ -512,7 +515,9 @@ def test_pyagrum_bayes_net(gum):
 def test_pyagrum_names_and_refusals(gum):
     model = cz.from_pyagrum(cz.to_pyagrum(cz.Model([[0.0, 1.0], [0.0] * 3], {(0, 1): np.arange(6.0).reshape(2, 3)})))
     assert model.names == ("0", "1") and model.state_names == (("0", "1"), ("0", "1", "2"))
-    with pytest.raises(cz.ModelError, match="expected pyAgrum's MarkovRandomField or BayesNet, found InfluenceDiagram"):
+    with pytest.raises(
+        cz.errors.ModelError, match="expected pyAgrum's MarkovRandomField or BayesNet, found InfluenceDiagram"
+    ):
         cz.from_pyagrum(gum.InfluenceDiagram())
 
 
@@ -534,7 +539,7 @@ def test_a_missing_library_is_one_line(package, monkeypatch):
     model = cz.Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])
     for call, argument in [(f"to_{package}", model), (f"from_{package}", None)]:
         with pytest.raises(
-            cz.MissingLibraryError, match=f"^{package} is not installed: pip install {package}$"
+            cz.errors.MissingLibraryError, match=f"^{package} is not installed: pip install {package}$"
         ) as caught:
             getattr(cz, call)(argument)
         assert isinstance(caught.value, ImportError) and caught.value.name == package

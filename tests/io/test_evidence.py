@@ -10,7 +10,7 @@ import clampz as cz
 from clampz import io
 from clampz.errors import EvidenceError, FormatError
 from clampz.io import evidence as evidence_files
-from clampz.model import fixing
+from clampz.model import conditioning
 
 CLOSE = 1e-9
 
@@ -84,7 +84,7 @@ def test_impossible_evidence(folder):
     with pytest.raises(EvidenceError, match=r"model\.evid: evidence \{1: 0, 2: 0, 3: 1\} is impossible"):
         read_with(folder, "3 1 0 2 0 3 1")
     with pytest.raises(EvidenceError, match="impossible: it leaves no state for variable 0"):
-        fixing.given(cz.Model([[0, 0], [0, 0]], {(0, 1): [[0, -np.inf], [0, -np.inf]]}), {1: 1})
+        conditioning.given(cz.Model([[0, 0], [0, 0]], {(0, 1): [[0, -np.inf], [0, -np.inf]]}), {1: 1})
     with pytest.raises(EvidenceError, match=r"unknown variable|no variable|variable"):
         io.read(folder / "model.uai", evidence={"rain": 1})
 

@@ -101,9 +101,9 @@ def test_results_that_are_no_mar(tmp_path, text, message):
 
 
 def test_results_that_are_no_numbers(tmp_path):
-    with pytest.raises(cz.ModelError, match="log Z: expected a number"):
+    with pytest.raises(cz.errors.ModelError, match="log Z: expected a number"):
         results.write_pr(np.nan, tmp_path / "model.PR")
-    with pytest.raises(cz.ModelError, match="marginals of variable 1: expected a probability per state"):
+    with pytest.raises(cz.errors.ModelError, match="marginals of variable 1: expected a probability per state"):
         results.write_mar([[1.0], [0.5, 1.5]], tmp_path / "model.MAR")
     assert list(tmp_path.iterdir()) == []
 

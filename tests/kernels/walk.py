@@ -11,23 +11,23 @@ import numpy as np
 
 import clampz as cz
 from clampz import _kernels
-from clampz.counting import circuits
-from clampz.counting.encoding import encode
+from clampz.approximations.mini_buckets.batched import optimise_together
+from clampz.approximations.mini_buckets.beliefs import beliefs, losses
+from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.proposals import Proposal
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.tables import Tables
 from clampz.elimination.plans import ExactPlan
-from clampz.maximising.heuristics import heuristic
-from clampz.maximising.parts import Limits, Part
-from clampz.mini_buckets.beliefs import beliefs, losses
-from clampz.mini_buckets.descent import State, optimise
-from clampz.mini_buckets.proposals import Proposal
-from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
-from clampz.mini_buckets.together import optimise_together
+from clampz.map_inference.components import Component, Limits
+from clampz.map_inference.heuristics import heuristic
+from clampz.model_counting import circuits
+from clampz.model_counting.encoding import encode
 from clampz.planar.sums import planar_sum
-from clampz.simplifying.call import simplify
-from clampz.simplifying.simplified import way_back
+from clampz.presolve.simplified import postsolve
+from clampz.presolve.simplify import simplify
+from clampz.runtime.budget import Budget
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.returning import Returning
-from clampz.watch import Watch
 
 MODULES = {
     info.name: importlib.import_module(f"{_kernels.__name__}.{info.name}")
@@ -117,9 +117,9 @@ def walk() -> None:
     walk_modes()
     walk_circuits()
     cz.scores(cz.generators.grid(23, 23, rng=0), "Mpower")  # walks are counted, not inverted
-    with suppress(cz.TooWideError):  # of a graph as large a part is looked at first
+    with suppress(cz.errors.TooWideError):  # of a graph as large a part is looked at first
         cz.exact(cz.generators.grid(260, 260, rng=0))
-    with suppress(cz.TooWideError):  # orders by the shape of the graph are tried where a sum is worth it
+    with suppress(cz.errors.TooWideError):  # orders by the shape of the graph are tried where a sum is worth it
         cz.exact(cz.generators.grid(12, 12, rng=0), memory="1MB")
     for weights in ((-2, 2), (-900, 900)):  # long enough to be contracted, as numbers and as logarithms
         cz.exact(cz.generators.grid(9, 9, weights=weights, rng=0))
@@ -131,20 +131,20 @@ def walk() -> None:
 def walk_modes() -> None:
     """Where buckets are split: a search that has open nodes, and configurations that climb."""
     model = cz.generators.complete(9, weights=(-6, 6), rng=0)
-    whole = Part.of(model, np.arange(9), Limits(gap=1e-9, num_best=1, num_bytes=1e8, seed=1))
-    whole.climb(Watch(), 20)
-    whole.search_by(heuristic(model, Watch(), 1.0, Structure.of(model, 4)))
-    whole.search(Watch(), 10**6)
+    whole = Component.of(model, np.arange(9), Limits(gap=1e-9, num_best=1, num_bytes=1e8, seed=1))
+    whole.climb(Budget(), 20)
+    whole.search_by(heuristic(model, Budget(), 1.0, Structure.of(model, 4)))
+    whole.search(Budget(), 10**6)
     assert whole.is_done and whole.lower <= whole.upper
 
 
 def walk_circuits() -> None:
     """A circuit of two variables, the first of which implies the second."""
     clauses = encode(cz.Model(np.zeros((2, 2)), {(0, 1): [[0.0, 0.0], [-np.inf, 0.0]]}))
-    circuit = circuits.checked(b"nnf 5 4 2\nL 1\nL 2\nA 2 0 1\nL -1\nO 1 2 2 3\n", clauses, Watch(), 10**8)
+    circuit = circuits.checked(b"nnf 5 4 2\nL 1\nL 2\nA 2 0 1\nL -1\nO 1 2 2 3\n", clauses, Budget(), 10**8)
     assert abs(circuit.log_count - np.log(3.0)) < EXACT
     assert abs(circuit.probabilities()[4] - 2 / 3) < EXACT
-    assert circuits.completed(circuit, clauses, Watch(), 10**9).is_complete
+    assert circuits.completed(circuit, clauses, Budget(), 10**9).is_complete
 
 
 def walk_methods(name: str, model: cz.Model) -> None:
@@ -203,16 +203,18 @@ def walk_simplifications(name: str, model: cz.Model) -> None:
             found.states(np.zeros((2, found.model.num_variables), dtype=np.int64), rng=0)
     simpler = SimplerLanes.of(cz.Batch.of(model), marginals=False)
     if log_z > -np.inf and not simpler.simplified.is_trivial:
-        asked = [(v,) for v in way_back(simpler.simplified).lost.tolist()] + [tuple(range(min(2, model.num_variables)))]
-        returning = Returning(simpler, ExactPlan.of(simpler.batch, marginals=False), asked, None, Watch())
-        for scope, table in zip(asked, returning.run(0, 1, Watch())[1], strict=True):
+        asked = [(v,) for v in postsolve(simpler.simplified).lost.tolist()] + [
+            tuple(range(min(2, model.num_variables)))
+        ]
+        returning = Returning(simpler, ExactPlan.of(simpler.batch, marginals=False), asked, None, Budget())
+        for scope, table in zip(asked, returning.run(0, 1, Budget())[1], strict=True):
             assert np.allclose(table, cz.exact(model).joint(scope), atol=EXACT), (name, scope)
 
 
 def walk_samples(model: cz.Model) -> None:
     """Of every kind; a model without configurations has none."""
     for method in ("auto", "weighted", "gibbs"):
-        with suppress(cz.ModelError):
+        with suppress(cz.errors.ModelError):
             assert np.isfinite(cz.sample(model, 20, method=method, limit=4, threads=1).scores).all()
 
 

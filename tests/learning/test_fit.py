@@ -6,17 +6,17 @@ import signal
 
 import numpy as np
 import pytest
+from budgets import Asked
 from data_for_learning import random_rows, small_model
 
 import clampz as cz
 from clampz.learning import likelihood
-from clampz.learning.fitting import _Ascent, _options
+from clampz.learning.data_rows import as_rows
+from clampz.learning.fit import _Ascent, _options
 from clampz.learning.likelihood import Cases, Inputs, Objective
 from clampz.learning.parameters import Features
-from clampz.learning.rows import as_rows
-from clampz.watch import Overdue, Watch
+from clampz.runtime.budget import Budget, Cancelled
 from naive import all_configurations, log_sum_exp
-from watches import Asked
 
 CLOSE = 1e-9
 STEP = 1e-5
@@ -38,8 +38,8 @@ def naive_likelihood(model, rows, added=None):
 
 def objective(model, data, method="exact", inputs=None, parameters=None, l2=0.0, options=None):
     solve, rows = cz.methods()[method], as_rows(model, data)
-    cases = Cases(model, rows, None if inputs is None else Inputs(model, inputs, len(rows)), Watch())
-    whole = Objective(model, cases, solve, _options(solve, options, None, None), Watch())
+    cases = Cases(model, rows, None if inputs is None else Inputs(model, inputs, len(rows)), Budget())
+    whole = Objective(model, cases, solve, _options(solve, options, None, None), Budget())
     return _Ascent(whole, Features(model, parameters), l2, 1e-5, None)
 
 
@@ -99,7 +99,7 @@ def test_parameters_of_a_chain_come_back():
     weights = np.exp([truth.score(x) for x in configurations])
     rows = configurations[rng.choice(len(configurations), size=num, p=weights / weights.sum())]
     empty = cz.Model.from_arrays(np.zeros((n, 2)), truth.edges, np.zeros((n - 1, 2, 2)))
-    found = cz.fit(empty, rows, parameters=cz.tie(empty, variables="none"))
+    found = cz.fit(empty, rows, parameters=cz.tied_parameters(empty, variables="none"))
     # what a shared table can say of a chain beside a constant: three numbers; here those with a 0 off the diagonal
     (a, b), (c, d) = found.parameters.reshape(2, 2)
     assert [a - (b + c) / 2, d - (b + c) / 2] == pytest.approx([0.8, 0.4], abs=0.1)
@@ -126,13 +126,13 @@ def test_hidden_values_climb_and_are_those_of_enumeration():
     np.testing.assert_array_equal(again.parameters, found.parameters)
 
 
-@pytest.mark.parametrize("method", ["trw", "regions", "mean_field", "bethe"])
+@pytest.mark.parametrize("method", ["trw", "mini_buckets", "mean_field", "bethe"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_bounds_hold_on_the_way_and_at_the_end(method, missing):
     rng = np.random.default_rng(3)
     model = cz.generators.complete(5, weights=(-2, 2), rng=1)
     rows = random_rows(rng, model, 12, missing)
-    options = cz.RegionsOptions(limit=4) if method == "regions" else None
+    options = cz.options.MiniBucketsOptions(limit=4) if method == "mini_buckets" else None
     ascent = objective(model, rows, method, options=options)
     for _ in range(3):
         x = rng.normal(size=ascent.num_parameters)
@@ -142,12 +142,12 @@ def test_bounds_hold_on_the_way_and_at_the_end(method, missing):
             point = ascent.objective.at(at, weights, both=both)
             assert point.lower <= truth <= point.upper
         assert np.isfinite(point.lower) and point.upper < 0
-        if method in ("trw", "regions"):
+        if method in ("trw", "mini_buckets"):
             assert point.log_likelihood <= truth
     found = cz.fit(model, rows, method=method, options=options, l2=0.05, max_iter=6)
     truth = naive_likelihood(found.model, rows)
     assert found.lower <= truth <= found.upper and np.isfinite(found.lower)
-    wanted = {"trw": "lower", "regions": "lower", "bethe": None, "mean_field": None if missing else "upper"}
+    wanted = {"trw": "lower", "mini_buckets": "lower", "bethe": None, "mean_field": None if missing else "upper"}
     assert found.bound == wanted[method]
     if found.bound is not None:
         assert found.log_likelihood == getattr(found, found.bound)
@@ -169,7 +169,9 @@ def test_a_conditional_random_field_with_held_out_rows():
     model = cz.Model.from_arrays(np.zeros((n, 2)), [(i, i + 1) for i in range(n - 1)], np.zeros((n - 1, 2, 2)))
     covariates = rng.normal(size=(num, n, 1))
     rows = (covariates[:, :, 0] + 0.3 * rng.normal(size=(num, n)) > 0).astype(int)
-    found = cz.fit(model, rows[:40], inputs=covariates[:40], parameters=cz.tie(model, variables="all"), l2=0.01)
+    found = cz.fit(
+        model, rows[:40], inputs=covariates[:40], parameters=cz.tied_parameters(model, variables="all"), l2=0.01
+    )
     assert found.converged and found.input_weights.shape == (1, 2)
     assert found.input_weights[0, 1] - found.input_weights[0, 0] > 1.0
     held_out = found.evaluate(rows[40:], inputs=covariates[40:])
@@ -184,9 +186,9 @@ def test_a_conditional_random_field_with_held_out_rows():
     assert repr(found).endswith(", converged)")
     short = cz.fit(found.model, rows[:40], max_iter=1, start=np.ones(len(cz.fit(found.model, rows[:40]).parameters)))
     assert "1 step, not converged, stopped by max_iter" in repr(short)
-    with pytest.raises(cz.OptionError, match="inputs: expected 1 covariates per variable, as in the fit"):
+    with pytest.raises(cz.errors.OptionError, match="inputs: expected 1 covariates per variable, as in the fit"):
         found.evaluate(rows[40:])
-    with pytest.raises(cz.OptionError, match="inputs: expected 1 covariates"):
+    with pytest.raises(cz.errors.OptionError, match="inputs: expected 1 covariates"):
         found.batch(np.zeros((3, n, 2)))
 
 
@@ -216,13 +218,13 @@ def test_spins_are_states_and_not_missing():
     assert cz.fit(spins, [[-1, -1, -1], [1, 1, 1]]).log_likelihood == pytest.approx(np.log(0.5), abs=1e-3)
     drawn = cz.sample(spins, 5, rng=0)
     assert as_rows(spins, drawn).tolist() == drawn.states.tolist()
-    with pytest.raises(cz.EvidenceError, match="row 0, variable 0: its states are named by numbers, -1, 1"):
+    with pytest.raises(cz.errors.EvidenceError, match="row 0, variable 0: its states are named by numbers, -1, 1"):
         as_rows(spins, np.array([[0, 1, 1]]))
     tens = cz.Model([[0, 0, 0]], state_names=[["30", "10", "20"]])
     assert as_rows(tens, np.array([[10], [20], [-1], [30]], dtype=np.int64)).tolist() == [[1], [2], [-1], [0]]
     assert as_rows(tens, np.array([[10], [30]], dtype=np.uint8)).tolist() == [[1], [0]]
     for wrong in (0, 40, 10.5, -2):
-        with pytest.raises(cz.EvidenceError, match="its states are named by numbers"):
+        with pytest.raises(cz.errors.EvidenceError, match="its states are named by numbers"):
             as_rows(tens, np.array([[wrong]]))
 
 
@@ -241,7 +243,7 @@ def test_rows_of_a_frame():
         [0, 1],
         [0, -1],
     ]
-    with pytest.raises(cz.EvidenceError, match="data, column 'x': unknown variable 'x'"):
+    with pytest.raises(cz.errors.EvidenceError, match="data, column 'x': unknown variable 'x'"):
         as_rows(NAMED, pandas.DataFrame({"x": [1]}))
 
 
@@ -261,7 +263,7 @@ def test_rows_of_a_frame():
 )
 def test_bad_rows_are_named(data, message):
     model = cz.Model(np.zeros((2, 2)), {(0, 1): [[0.0, 0.0], [-np.inf, -np.inf]]})
-    with pytest.raises(cz.EvidenceError, match=message):
+    with pytest.raises(cz.errors.EvidenceError, match=message):
         cz.fit(model, data)
 
 
@@ -276,7 +278,7 @@ def test_bad_rows_are_named(data, message):
         ({"inputs": np.full((2, 4), np.inf)}, "inputs: expected finite numbers"),
         ({"l2": -1}, "l2: expected a number >= 0"),
         ({"method": "exat"}, "unknown method 'exat'"),
-        ({"options": cz.TRWOptions()}, "options: expected None or ExactOptions"),
+        ({"options": cz.options.TRWOptions()}, "options: expected None or ExactOptions"),
         ({"time": -1}, "time: expected seconds >= 0"),
         ({"max_iter": 0}, "max_iter"),
         ({"rng": "a"}, "rng: expected a whole number"),
@@ -284,7 +286,7 @@ def test_bad_rows_are_named(data, message):
 )
 def test_bad_options_are_named(arguments, message):
     model = cz.Model(np.zeros((2, 2)), {(0, 1): np.zeros((2, 2))})
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         cz.fit(model, [[0, 1], [1, 1]], **arguments)
 
 
@@ -294,18 +296,18 @@ def test_tied_tables():
         {(0, 1): np.zeros((2, 2)), (0, 2): np.zeros((2, 3)), (1, 2): np.zeros((2, 3))},
         factors=[((0, 1, 2), np.eye(12).reshape(12, 12)[0].reshape(2, 2, 3))],
     )
-    assert cz.tie(model).shape == (7 + 4 + 6 + 12, 7 + 16 + 12)
-    assert cz.tie(model, variables="all", edges=[0, -1, -1], factors="none").shape == (5 + 4, 35)
-    shared = cz.tie(model, variables="none", edges=[-1, 3, 3], factors="none").toarray()
+    assert cz.tied_parameters(model).shape == (7 + 4 + 6 + 12, 7 + 16 + 12)
+    assert cz.tied_parameters(model, variables="all", edges=[0, -1, -1], factors="none").shape == (5 + 4, 35)
+    shared = cz.tied_parameters(model, variables="none", edges=[-1, 3, 3], factors="none").toarray()
     np.testing.assert_array_equal(shared[:, 11:17], np.eye(6))
     np.testing.assert_array_equal(shared[:, 17:23], np.eye(6))
     assert shared.sum() == 12
-    with pytest.raises(cz.OptionError, match=r"edges: tables 0 and 1 .* of shapes \(2, 2\) and \(2, 3\)"):
-        cz.tie(model, edges=[0, 0, 1])
-    with pytest.raises(cz.OptionError, match="edges: expected a whole number for each of 3 tables"):
-        cz.tie(model, edges=[0, 1])
-    with pytest.raises(cz.OptionError, match='variables: expected "each", "all", "none"'):
-        cz.tie(model, variables="some")
+    with pytest.raises(cz.errors.OptionError, match=r"edges: tables 0 and 1 .* of shapes \(2, 2\) and \(2, 3\)"):
+        cz.tied_parameters(model, edges=[0, 0, 1])
+    with pytest.raises(cz.errors.OptionError, match="edges: expected a whole number for each of 3 tables"):
+        cz.tied_parameters(model, edges=[0, 1])
+    with pytest.raises(cz.errors.OptionError, match='variables: expected "each", "all", "none"'):
+        cz.tied_parameters(model, variables="some")
 
 
 def test_limits_progress_and_nothing_at_all():
@@ -326,9 +328,9 @@ def test_limits_progress_and_nothing_at_all():
     none = cz.fit(model, rows, time=0.0)
     assert none.stopped_by == "time" and np.isnan(none.log_likelihood) and not none.converged
     assert (none.lower, none.upper) == (-np.inf, 0.0) and none.model == model and "stopped before" in none.note
-    with pytest.raises(cz.TooWideError):
+    with pytest.raises(cz.errors.TooWideError):
         cz.fit(cz.generators.complete(40, rng=0), np.zeros((1, 40), dtype=int), memory="3MB")
-    with pytest.raises(cz.TooWideError, match="learning 180 parameters and potentials needs about"):
+    with pytest.raises(cz.errors.TooWideError, match="learning 180 parameters and potentials needs about"):
         cz.fit(model, rows, memory=1000)
 
 
@@ -350,7 +352,7 @@ def test_no_bound_is_spoilt_by_huge_potentials(method):
 @pytest.mark.parametrize("row", [[0, 1], [-1, 1], [-1, -1]])
 def test_where_z_is_zero_there_is_nothing_to_learn(row):
     model = cz.Model(np.zeros((2, 2)), {(0, 1): np.full((2, 2), -np.inf)})
-    with pytest.raises(cz.EvidenceError, match="data, row 0: the model gives it probability zero"):
+    with pytest.raises(cz.errors.EvidenceError, match="data, row 0: the model gives it probability zero"):
         cz.fit(model, [row])
 
 
@@ -383,7 +385,7 @@ def test_rows_are_counted_by_the_clock(monkeypatch):
     model = cz.Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])
     rows = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.int32)
     assert Cases(model, rows, None, Asked(5)).counts.tolist() == [2, 2, 2, 2, 1, 1, 1, 1]
-    watch = Asked(3)
-    with pytest.raises(Overdue):
-        _ = Cases(model, rows, None, watch).counts
-    assert watch.asked == 3
+    budget = Asked(3)
+    with pytest.raises(Cancelled):
+        _ = Cases(model, rows, None, budget).counts
+    assert budget.asked == 3

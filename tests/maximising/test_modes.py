@@ -8,13 +8,14 @@ import threading
 
 import numpy as np
 import pytest
+from budgets import Asked
 
 import clampz as cz
-from clampz.maximising import call, parts, searching
-from clampz.simplifying.simplified import unchanged
-from clampz.watch import Watch
+from clampz.map_inference import branch_and_bound, components
+from clampz.map_inference.mode import mode
+from clampz.presolve.simplified import unchanged
+from clampz.runtime.budget import Budget
 from mini_buckets.random_factors import random_factors
-from watches import Asked
 
 EXACT = 1e-9
 
@@ -24,11 +25,11 @@ def small_tables(monkeypatch):
     """Buckets are split, and what is between the bounds is left to the search, with room for few open nodes."""
 
     def limited(rng):
-        monkeypatch.setattr(parts, "FIRST_LIMIT", limit := int(rng.choice([2, 4, 16])))
-        monkeypatch.setattr(parts, "LARGEST_LIMIT", limit)
-        monkeypatch.setattr(parts, "EXACT_SHARE", 0.0)
-        monkeypatch.setattr(searching, "MOST_NODES", int(rng.choice([1, 12, 1000])))
-        monkeypatch.setattr(searching, "MOST_BACKTRACKS", int(rng.choice([1, 2, 8])))
+        monkeypatch.setattr(components, "FIRST_LIMIT", limit := int(rng.choice([2, 4, 16])))
+        monkeypatch.setattr(components, "LARGEST_LIMIT", limit)
+        monkeypatch.setattr(components, "EXACT_SHARE", 0.0)
+        monkeypatch.setattr(branch_and_bound, "MOST_NODES", int(rng.choice([1, 12, 1000])))
+        monkeypatch.setattr(branch_and_bound, "MOST_BACKTRACKS", int(rng.choice([1, 2, 8])))
 
     return limited
 
@@ -87,7 +88,7 @@ def test_the_best_few_are_found(first):
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
 def test_buckets_that_are_split_are_searched_through(first, small_tables, monkeypatch):
-    monkeypatch.setattr(call, "simplify", lambda model, **_: unchanged(model, "max"))
+    monkeypatch.setattr(mode, "simplify", lambda model, **_: unchanged(model, "max"))
     for seed in range(first, first + 40):
         rng = np.random.default_rng(2000 + seed)
         model, num_best = random_factors(rng), int(rng.choice([1, 1, 3, 10]))
@@ -105,13 +106,13 @@ def test_bounds_hold_wherever_a_run_is_stopped(monkeypatch, small_tables):
     best = ranked(model)[0][0]
     closed = False
     for most in (*range(1, 60), 10_000):
-        watches = []
+        budgets = []
 
-        def asked(time, stop, most=most, watches=watches):
-            watches.append(Asked(most))
-            return watches[-1]
+        def asked(time, stop, most=most, budgets=budgets):
+            budgets.append(Asked(most))
+            return budgets[-1]
 
-        monkeypatch.setattr(call, "Watch", asked)
+        monkeypatch.setattr(mode, "Budget", asked)
         found = cz.mode(model, threads=1)
         assert found.lower <= best <= found.upper
         assert found.states is not None and found.score == math.fsum(terms(model, found.states.tolist()))
@@ -135,7 +136,7 @@ def test_evidence_stays_in_its_place_and_names_are_used():
     several = cz.mode(model, evidence={"rain": "yes"}, num_best=10)
     assert [each.score for each in several.best] == [3.0, 2.0, 2.0, -1.0]
     assert {each.states[0] for each in several.best} == {1}
-    with pytest.raises(cz.EvidenceError, match="snow"):
+    with pytest.raises(cz.errors.EvidenceError, match="snow"):
         cz.mode(model, evidence={"snow": "yes"})
 
 
@@ -175,7 +176,7 @@ def test_components_are_maximised_one_by_one(monkeypatch, small_tables):
     model = cz.Model(unary, pairs, constant=0.5)
     best = 0.5 + sum(ranked(each)[0][0] for each in K)
     for most in (1, 2, 256):
-        monkeypatch.setattr(call, "MOST_PARTS", most)
+        monkeypatch.setattr(mode, "MOST_PARTS", most)
         found = cz.mode(model)
         assert found.is_optimal and abs(found.score - best) <= EXACT
         assert best - EXACT <= found.upper <= best + EXACT
@@ -183,8 +184,8 @@ def test_components_are_maximised_one_by_one(monkeypatch, small_tables):
 
 def test_ends_of_components_that_cancel_hold(monkeypatch):
     """What is rounded in each of them is larger than what their sum is rounded by."""
-    monkeypatch.setattr(parts, "EXACT_SHARE", 0.0)
-    monkeypatch.setattr(call, "simplify", lambda model, **_: unchanged(model, "max"))
+    monkeypatch.setattr(components, "EXACT_SHARE", 0.0)
+    monkeypatch.setattr(mode, "simplify", lambda model, **_: unchanged(model, "max"))
     for seed in range(20):
         rng = np.random.default_rng(3200 + seed)
         pairs = {
@@ -265,7 +266,7 @@ def test_too_little_memory_leaves_what_takes_none():
 @pytest.mark.parametrize("num_best", [1, 5])
 def test_there_is_a_configuration_where_there_is_no_time_for_bounds(num_best, monkeypatch):
     """Of several that are asked for, the one that local search finds is better than none."""
-    monkeypatch.setattr(parts, "BUILDING_SHARE", 0.0)
+    monkeypatch.setattr(components, "BUILDING_SHARE", 0.0)
     model = frustrated()
     found = cz.mode(model, num_best=num_best, time=0.2)
     assert 1 <= len(found.best) <= num_best and not found.is_optimal and found.stopped_by == "time"
@@ -274,17 +275,19 @@ def test_there_is_a_configuration_where_there_is_no_time_for_bounds(num_best, mo
 
 def test_an_exact_bound_is_searched_by_to_the_end(monkeypatch):
     """Many configurations take more nodes than a turn of the search has; no other bound is looked for meanwhile."""
-    monkeypatch.setattr(parts, "NODES_AT_A_TIME", 8)
+    monkeypatch.setattr(components, "NODES_AT_A_TIME", 8)
     made = []
-    bound = parts.heuristic
-    monkeypatch.setattr(parts, "heuristic", lambda *args: made.append(args) or bound(*args))
+    bound = components.heuristic
+    monkeypatch.setattr(components, "heuristic", lambda *args: made.append(args) or bound(*args))
     model = frustrated()
     check(model, cz.mode(model, num_best=400, threads=1), ranked(model), 400)
     assert len(made) == 1
 
 
 def test_more_configurations_than_memory_holds_are_refused():
-    with pytest.raises(cz.TooWideError, match=r"the best 10,000,000 configurations of 11 variables need .* num_best="):
+    with pytest.raises(
+        cz.errors.TooWideError, match=r"the best 10,000,000 configurations of 11 variables need .* num_best="
+    ):
         cz.mode(frustrated(), num_best=10**7, memory="100MB")
 
 
@@ -301,7 +304,7 @@ def test_more_configurations_than_memory_holds_are_refused():
     ],
 )
 def test_options_are_checked(options, message):
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         cz.mode(cz.Model(np.zeros((2, 2))), **options)
 
 
@@ -324,19 +327,19 @@ def test_all_of_the_best_have_names():
 
 def test_components_are_not_taken_apart_where_time_or_memory_are_over(monkeypatch, small_tables):
     model = cz.Model.from_binary(np.ones(40), np.full(20, -1.0), np.arange(40).reshape(20, 2))
-    monkeypatch.setattr(parts.Part, "try_exactly", lambda *_: None)
-    monkeypatch.setattr(call, "simplify", lambda model, **_: unchanged(model, "max"))
-    real, made = call.component, []
+    monkeypatch.setattr(components.Component, "try_exactly", lambda *_: None)
+    monkeypatch.setattr(mode, "simplify", lambda model, **_: unchanged(model, "max"))
+    real, made = mode.component, []
 
     def component(whole, variables):
         made.append(variables)
-        monkeypatch.setattr(Watch, "must_stop", lambda _: True)
+        monkeypatch.setattr(Budget, "must_stop", lambda _: True)
         return real(whole, variables)
 
-    monkeypatch.setattr(call, "component", component)
+    monkeypatch.setattr(mode, "component", component)
     best = cz.mode(model, time=20.0)
     assert len(made) == 1 and best.score <= best.upper
     monkeypatch.undo()
-    monkeypatch.setattr(call, "BYTES_PER_ENTRY", 1e15)
-    monkeypatch.setattr(call, "component", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr(mode, "BYTES_PER_ENTRY", 1e15)
+    monkeypatch.setattr(mode, "component", lambda *_: pytest.fail("work"))
     assert cz.mode(model, time=20.0).is_optimal

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from clampz.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.structure import Structure
 from clampz.model.tables import offsets
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from clampz._kernels.mini_buckets_shifts import ALL_PAIRS, JOINED
+from clampz._kernels.mini_buckets.shifts import ALL_PAIRS, JOINED
 from naive import all_configurations, log_sum_exp
 
 

@@ -4,20 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from budgets import Asked
 from naive_bounds import naive_bound
 from slow_structures import slow_structure
 
 import clampz as cz
-from clampz._kernels.mini_buckets_layout import STOPPED
-from clampz.mini_buckets import descent
-from clampz.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
-from clampz.mini_buckets.descent import State, evaluate, optimise, optimise_lanes
-from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
-from clampz.watch import Overdue, Watch
-from clampz.workers import Workers
+from clampz._kernels.mini_buckets.layout import STOPPED
+from clampz.approximations.mini_buckets import descent
+from clampz.approximations.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
+from clampz.approximations.mini_buckets.descent import State, evaluate, optimise, optimise_lanes
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.tables import Tables
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.workers import Workers
 from naive import enumerate_model
-from watches import Asked
 
 
 def frustrated(limit=8):
@@ -85,14 +85,14 @@ def test_a_pass_that_is_stopped_says_nothing(many, monkeypatch):
     monkeypatch.setattr(descent, f"SECONDS_PER_{many}", 1.0)  # so that passes look at the flag
     model, tables = frustrated()
     state = State.upper(tables, model.unary.flat)
-    watch = Watch()
-    watch.stop("time")
-    watch.must_stop()
-    assert evaluate(state, state.x, tables.new_pass(), watch).status == STOPPED
-    optimise(state, 3, watch)
+    budget = Budget()
+    budget.stop("time")
+    budget.must_stop()
+    assert evaluate(state, state.x, tables.new_pass(), budget).status == STOPPED
+    optimise(state, 3, budget)
     assert state.bound == math.inf and state.num_evaluations == 0 and not state.settled
-    with pytest.raises(Overdue):
-        beliefs(state, watch)
+    with pytest.raises(Cancelled):
+        beliefs(state, budget)
     optimise(state, 3)
     assert state.bound >= cz.exact(model).log_z
 
@@ -108,7 +108,7 @@ def test_lanes_are_alone_and_threads_do_not_matter():
     for num_threads in (1, 3):
         states = [State.upper(tables, u) for u in unary]
         with Workers(num_threads) as workers:
-            optimise_lanes(states, 12, Watch(), workers)
+            optimise_lanes(states, 12, Budget(), workers)
         assert [state.bound for state in states] == [state.bound for state in alone]
 
 
@@ -225,8 +225,8 @@ def test_large_tables_are_laid_out_anew_and_few_steps_remembered(monkeypatch):
     usual = structure.num_bytes()
     for large in (False, True):
         if large:
-            monkeypatch.setattr("clampz.mini_buckets.tables.KEPT_ENTRIES", 0)
-            monkeypatch.setattr("clampz.mini_buckets.structure.MANY_NUMBERS", 0)
+            monkeypatch.setattr("clampz.approximations.mini_buckets.tables.KEPT_ENTRIES", 0)
+            monkeypatch.setattr("clampz.approximations.mini_buckets.structure.MANY_NUMBERS", 0)
         tables = Tables.of(model, structure)
         lanes.append([each.tobytes() for each in tables.lane(evidence, np.full(36, -1))])
         state = State.upper(tables, model.unary.flat)
@@ -242,7 +242,7 @@ def test_losses_of_large_models_are_of_fewer_draws(monkeypatch):
     state = State.upper(tables, model.unary.flat)
     optimise(state, 5)
     usual, single = losses(state), losses(state, num_draws=1)
-    monkeypatch.setattr("clampz.mini_buckets.beliefs.MOST_NUMBERS", 1)
+    monkeypatch.setattr("clampz.approximations.mini_buckets.beliefs.MOST_NUMBERS", 1)
     assert np.array_equal(losses(state), single) and not np.array_equal(usual, single)
 
 

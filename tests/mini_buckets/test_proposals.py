@@ -5,15 +5,15 @@ import math
 
 import numpy as np
 import pytest
+from budgets import Asked
 from random_factors import random_factors
 
-from clampz.mini_buckets import proposals, tables
-from clampz.mini_buckets.descent import State, optimise
-from clampz.mini_buckets.proposals import Proposal
-from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
-from clampz.watch import Overdue
-from watches import Asked
+from clampz.approximations.mini_buckets import proposals, tables
+from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.proposals import Proposal
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.tables import Tables
+from clampz.runtime.budget import Cancelled
 
 SEED = 5
 
@@ -84,6 +84,6 @@ def test_a_lane_is_laid_out_in_pieces_and_left_between_them(monkeypatch):
     layout = Tables.of(model, Structure.of(model, 2**16))
     whole = State.upper(layout, model.unary.flat).theta
     monkeypatch.setattr(tables, "PIECE", 7)
-    assert np.array_equal(State.upper(layout, model.unary.flat, watch=Asked(10**6)).theta, whole)
-    with pytest.raises(Overdue):
-        State.upper(layout, model.unary.flat, watch=Asked(2))
+    assert np.array_equal(State.upper(layout, model.unary.flat, budget=Asked(10**6)).theta, whole)
+    with pytest.raises(Cancelled):
+        State.upper(layout, model.unary.flat, budget=Asked(2))

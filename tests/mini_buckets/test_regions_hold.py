@@ -8,8 +8,8 @@ import pytest
 from random_factors import random_factors
 from slow_structures import slow_structure
 
-from clampz.mini_buckets.descent import State, optimise
-from clampz.mini_buckets.tables import Tables
+from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.tables import Tables
 
 # What the enumeration itself may be wrong by, in extended precision.
 TRUTH = 1e-15

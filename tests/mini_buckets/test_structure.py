@@ -17,9 +17,9 @@ from structure_checks import (
 )
 
 import clampz as cz
-from clampz.mini_buckets import structure as structure_module
-from clampz.mini_buckets.structure import Structure
-from clampz.watch import Overdue, Watch
+from clampz.approximations.mini_buckets import structure as structure_module
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.runtime.budget import Budget, Cancelled
 
 
 def random_model(seed, most=10):
@@ -199,7 +199,7 @@ def test_larger_grids_are_linear():
 @pytest.mark.nojit
 @pytest.mark.parametrize("limit", [1, 0, -4, 2.0, "8", True, None])
 def test_a_limit_is_a_whole_number_of_at_least_two(limit):
-    with pytest.raises(cz.OptionError, match="limit: expected a whole number >= 2"):
+    with pytest.raises(cz.errors.OptionError, match="limit: expected a whole number >= 2"):
         Structure.of(cz.generators.grid(2, 2, rng=0), limit)
 
 
@@ -215,33 +215,35 @@ def test_a_limit_is_a_whole_number_of_at_least_two(limit):
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
-    with pytest.raises(cz.OptionError, match=message):
+    with pytest.raises(cz.errors.OptionError, match=message):
         Structure.of(cz.generators.grid(2, 2, rng=0), 4, **options)
 
 
 def test_memory_is_planned_before_it_is_taken():
     model = cz.generators.grid(30, 30, rng=0)
-    with pytest.raises(cz.TooWideError, match=r"16,384 entries need .*at least .* and 10 MB are allowed: lower limit="):
+    with pytest.raises(
+        cz.errors.TooWideError, match=r"16,384 entries need .*at least .* and 10 MB are allowed: lower limit="
+    ):
         Structure.of(model, most_bytes="10MB")
     found = Structure.of(model, 2**6, most_bytes="10MB")
     assert found.num_bytes() <= 10**7 < found.num_bytes(20)
-    with pytest.raises(cz.TooWideError) as error:
+    with pytest.raises(cz.errors.TooWideError) as error:
         Structure.of(model, 2**6, most_bytes=found.num_bytes() - 1)
     assert error.value.num_bytes >= found.num_bytes() - 1
 
 
 def test_limits_beyond_all_machines_are_refused_in_words():
     model = cz.generators.complete(60, rng=0)
-    with pytest.raises(cz.TooWideError, match="bytes, and"):
+    with pytest.raises(cz.errors.TooWideError, match="bytes, and"):
         Structure.of(model, 2**70)
 
 
 def test_a_watch_that_is_over_ends_it():
     model = cz.generators.grid(150, 150, rng=0)
-    watch = Watch(0.0)
-    with pytest.raises(Overdue):
-        Structure.of(model, 2**6, watch=watch)
-    assert Structure.of(model, 2**6, watch=Watch()).num_cliques > model.num_variables
+    budget = Budget(0.0)
+    with pytest.raises(Cancelled):
+        Structure.of(model, 2**6, budget=budget)
+    assert Structure.of(model, 2**6, budget=Budget()).num_cliques > model.num_variables
 
 
 @pytest.mark.large
@@ -265,5 +267,5 @@ def test_nothing_and_next_to_nothing():
 
 def test_a_model_too_large_for_the_memory_is_refused_before_its_scopes_are_laid_out(monkeypatch):
     monkeypatch.setattr(structure_module, "_scopes", lambda _: pytest.fail("work"))
-    with pytest.raises(cz.TooWideError, match=r"need at least 0\.036 MB, and 0\.03 MB are allowed"):
+    with pytest.raises(cz.errors.TooWideError, match=r"need at least 0\.036 MB, and 0\.03 MB are allowed"):
         Structure.of(cz.generators.grid(10, 10, rng=0), most_bytes=30_000)

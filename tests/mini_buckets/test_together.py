@@ -4,19 +4,19 @@ import math
 
 import numpy as np
 import pytest
+from budgets import Asked
 from random_factors import random_factors
 from slow_structures import slow_structure
 from test_regions_hold import TRUTH, lanes_of, log_z_of, scores_of
 
 import clampz as cz
-from clampz.mini_buckets import descent, together
-from clampz.mini_buckets.descent import State, optimise
-from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
-from clampz.mini_buckets.together import TOGETHER, bytes_together, optimise_together, pays
+from clampz.approximations.mini_buckets import batched, descent
+from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
+from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.tables import Tables
 from clampz.model.batch import Batch
-from clampz.watch import Watch
-from watches import Asked
+from clampz.runtime.budget import Budget
 
 GRID = cz.generators.grid(5, 5, weights=(-4, 4), rng=0)
 
@@ -62,7 +62,7 @@ def test_any_number_of_lanes(num_lanes):
 @pytest.mark.parametrize("seed", range(60))
 def test_models_of_every_kind(seed, monkeypatch):
     """Factors, labels, hard zeros, lanes without configurations: always side by side, whether it pays or not."""
-    monkeypatch.setattr(together, "ENTRIES_PER_LANE", math.inf)
+    monkeypatch.setattr(batched, "ENTRIES_PER_LANE", math.inf)
     rng = np.random.default_rng(seed)
     model = random_factors(rng)
     tables = Tables.of(model, slow_structure(model, int(rng.choice([2, 8, 32]))))
@@ -77,7 +77,7 @@ def test_models_of_every_kind(seed, monkeypatch):
 @pytest.mark.parametrize(("labels", "limit"), [(2, 2**11), (3, 3**7)])
 def test_tables_of_several_blocks(labels, limit, monkeypatch):
     """Sums over more entries than a block has are in the same order too."""
-    monkeypatch.setattr(together, "ENTRIES_PER_LANE", math.inf)
+    monkeypatch.setattr(batched, "ENTRIES_PER_LANE", math.inf)
     model = cz.generators.grid(6, 6, labels=labels, potentials="table", rng=0)
     tables, rng = Tables.of(model, Structure.of(model, limit)), np.random.default_rng(0)
     lanes = [rng.normal(size=len(model.unary.flat)) for _ in range(3)]
@@ -97,7 +97,7 @@ def test_a_lane_out_of_hand_is_nothing_to_the_others():
 
 
 def test_bounds_hold_side_by_side(monkeypatch):
-    monkeypatch.setattr(together, "ENTRIES_PER_LANE", math.inf)
+    monkeypatch.setattr(batched, "ENTRIES_PER_LANE", math.inf)
     checked = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
@@ -131,10 +131,10 @@ def test_a_stop_leaves_every_lane_a_bound(most):
 def test_a_pass_that_is_stopped_says_nothing(monkeypatch):
     monkeypatch.setattr(descent, "SECONDS_PER_ENTRY", 1.0)  # so that passes look at the flag
     tables, lanes = Tables.of(GRID, Structure.of(GRID, 8)), lanes_of_grid(3)
-    states, watch = [State.upper(tables, lane) for lane in lanes], Watch()
-    watch.stop("time")
-    watch.must_stop()
-    optimise_together(states, 3, watch)
+    states, budget = [State.upper(tables, lane) for lane in lanes], Budget()
+    budget.stop("time")
+    budget.must_stop()
+    optimise_together(states, 3, budget)
     assert all(state.bound == math.inf and not state.num_evaluations for state in states)
     optimise_together(states, 3)
     assert all(math.isfinite(state.bound) for state in states)
@@ -152,7 +152,7 @@ def test_memory_is_what_is_said():
     tables = Tables.of(GRID, Structure.of(GRID, 32))
     states = [State.upper(tables, lane) for lane in lanes_of_grid(8)]
     optimise_together(states, 12)
-    block = together._Block.of(states)
+    block = batched._Block.of(states)
 
     def held(value):
         return value.nbytes if isinstance(value, np.ndarray) else sum(map(held, value))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.model import fixing
+from clampz.model import conditioning
 from clampz.model.batch import Batch
+from clampz.model.conditioning import without_known
 from clampz.model.equivalent import Equivalent
-from clampz.model.fixing import without_known
 
 CLOSE = 1e-9
 NUM_MODELS = 40
@@ -208,7 +208,7 @@ def test_factors_that_hold_variables():
 
 
 def test_cycle_selectors_refuse_larger_factors():
-    with pytest.raises(cz.ClampzError, match="binary"):
+    with pytest.raises(cz.errors.ClampzError, match="binary"):
         cz.scores(random_model(1), "frustCycles")
     assert cz.scores(random_model(1), "maxW").max() > 0
 
@@ -227,7 +227,7 @@ def test_cycle_selectors_refuse_larger_factors():
     ],
 )
 def test_refused_factors(factors, message):
-    with pytest.raises(cz.ModelError, match=message):
+    with pytest.raises(cz.errors.ModelError, match=message):
         cz.Model.from_factors([2, 2, 2], factors)
 
 
@@ -263,7 +263,7 @@ def test_given_keeps_every_variable_in_its_place(seed):
         num_states, [(s, rng.normal(size=num_states[s])) for s in scopes], names=list("abcdef"), constant=1.0
     )
     known = {int(i): int(rng.integers(num_states[i])) for i in rng.permutation(6)[:3]}
-    model_given = fixing.given(model, known)
+    model_given = conditioning.given(model, known)
     assert model_given.names == model.names and np.array_equal(model_given.num_states, model.num_states)
     assert not any(set(edge) & set(known) for edge in model_given.edges.tolist())
     assert not any(set(scope) & set(known) for scope, _ in model_given.factors)
@@ -318,7 +318,7 @@ def test_the_constant_is_added_up_with_the_factors_over_nothing():
 
 @pytest.mark.parametrize("constant", [1e21, -6e29, np.inf, -np.inf, np.nan])
 def test_constants_have_a_limit(constant):
-    with pytest.raises(cz.ModelError, match="constant: expected a finite number, at most 1e"):
+    with pytest.raises(cz.errors.ModelError, match="constant: expected a finite number, at most 1e"):
         cz.Model([[0.0, 1.0]], constant=constant)
 
 

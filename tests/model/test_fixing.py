@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clampz.errors import EvidenceError
-from clampz.model import Model, fixing
+from clampz.model import Model, conditioning
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets
@@ -49,13 +49,13 @@ def test_with_variables_in_place_or_without_them_the_sum_is_that_of_the_evidence
     known = {int(i): int(rng.integers(model.num_states[i])) for i in chosen}
     wanted = log_z_given(model, known)
     if wanted == -np.inf:
-        for fix in (Model.condition, fixing.without_known):
+        for fix in (Model.condition, conditioning.without_known):
             try:
                 assert log_z(fix(model, known)) == -np.inf
             except EvidenceError as error:
                 assert "is impossible" in str(error)
         return
-    gone, there = fixing.without_known(model, known), model.condition(known)
+    gone, there = conditioning.without_known(model, known), model.condition(known)
     assert close(log_z(gone), wanted) and close(log_z(there), wanted)
     assert gone.names == tuple(name for i, name in enumerate(model.names) if i not in known)
     assert there.names == model.names and np.array_equal(there.num_states, model.num_states)
@@ -68,11 +68,11 @@ def test_a_model_without_its_fixed_variables_has_the_same_sum(seed):
     model = factor_model(seed)
     unary = np.where(rng.random(len(model.unary.flat)) < 0.4, -np.inf, model.unary.flat)
     lane = Batch(model, unary[:, None]).lane(0)
-    smaller = fixing.without_fixed(model, unary)
+    smaller = conditioning.without_fixed(model, unary)
     if smaller is None:
         assert log_z(lane) == -np.inf
         return
-    left = fixing.states_left(unary > -np.inf, model.unary.start)
+    left = conditioning.states_left(unary > -np.inf, model.unary.start)
     assert smaller.num_variables == np.count_nonzero(left > 1)
     assert close(log_z(smaller), log_z(lane))
 
@@ -83,8 +83,8 @@ def test_keeping_some_states_rules_out_the_others(model, data):
     states = data.draw(st.lists(st.sampled_from(range(model.num_states[i])), min_size=1, unique=True))
     start, single = model.unary.start, model.unary.flat.copy()
     lanes = np.repeat(model.unary.flat[:, None], 3, axis=1)
-    fixing.keep_only(single, start, i, states)
-    fixing.keep_only(lanes[:, 1:], start, i, np.array(states))
+    conditioning.keep_only(single, start, i, states)
+    conditioning.keep_only(lanes[:, 1:], start, i, np.array(states))
     assert np.array_equal(lanes[:, 0], model.unary.flat)
     assert np.array_equal(lanes[:, 1], single) and np.array_equal(lanes[:, 2], single)
     for j, table in enumerate(model.unary):
@@ -96,14 +96,14 @@ def test_keeping_some_states_rules_out_the_others(model, data):
 def test_states_left_are_counted(variables):
     start = offsets(np.array([len(states) for states in variables], dtype=np.int64))
     possible = np.array([state for states in variables for state in states], dtype=np.bool_)
-    assert fixing.states_left(possible, start).tolist() == [sum(states) for states in variables]
+    assert conditioning.states_left(possible, start).tolist() == [sum(states) for states in variables]
     lanes = np.stack([possible, ~possible], axis=1)
-    assert fixing.states_left(lanes, start).tolist() == [[sum(s), len(s) - sum(s)] for s in variables]
+    assert conditioning.states_left(lanes, start).tolist() == [[sum(s), len(s) - sum(s)] for s in variables]
 
 
 @given(models(elements=finite_or_hard), st.sampled_from([0.0, 2.0]))
 def test_components_multiply_to_the_model(model, small):
-    parts = fixing.components(model, small=small)
+    parts = conditioning.components(model, small=small)
     assert sum(part.num_variables for part in parts) == model.num_variables
     assert close(model.constant + sum(map(log_z, parts)), log_z(model))
 
@@ -113,7 +113,7 @@ def test_evidence_against_a_larger_factor_is_seen_also_where_it_fixes_the_first_
     table = np.zeros((2, 2, 2))
     table[1, 1, 1] = -np.inf
     model = Model.from_factors([2, 2, 2, 2], [((0, 1, 2), table), ((2, 3), [[0.0, 1.0], [1.0, 0.0]])])
-    for fix in (Model.condition, fixing.without_known):
+    for fix in (Model.condition, conditioning.without_known):
         with pytest.raises(EvidenceError, match="is impossible"):
             fix(model, {0: 1, 1: 1, 2: 1})
 

@@ -39,7 +39,7 @@ def test_marginals_of_edges_have_a_row_for_each_entry():
     where = {"variable": "rain", "other": "grass", "state": "yes", "other_state": "damp"}
     assert looked_up(frame, **where) == found.pairwise_marginals["rain", "grass"][1, 1]
     assert set(cz.exact(PLAIN).to_frame("edges")["other"]) == {1, 2, 3}
-    with pytest.raises(cz.OptionError, match='of: expected "variables" or "edges"'):
+    with pytest.raises(cz.errors.OptionError, match='of: expected "variables" or "edges"'):
         found.to_frame("lanes")
 
 
@@ -47,7 +47,7 @@ def test_marginals_by_sampling_have_their_errors():
     model = cz.generators.complete(6, rng=0)
     found = cz.solve(model)
     errors = model.unary.with_flat(np.linspace(0.0, 0.1, 12))
-    found = cz.Solution(**{**vars(found), "marginal_errors": errors})
+    found = cz.results.Solution(**{**vars(found), "marginal_errors": errors})
     assert found.to_frame()["standard_error"].tolist() == errors.flat.tolist()
 
 
@@ -108,7 +108,7 @@ def test_the_ways_of_a_bracket_and_of_a_fit():
     fit = cz.fit(PLAIN, [[0, 0, 1, 1], [0, 1, 1, 1], [1, 0, 0, 0]], l2=0.1)
     frame = fit.to_frame()
     assert frame["log_likelihood"].tolist() == [step.log_likelihood for step in fit.trace] and len(frame) > 1
-    empty = cz.Fit(**{**vars(fit), "trace": ()}).to_frame()
+    empty = cz.results.Fit(**{**vars(fit), "trace": ()}).to_frame()
     assert list(empty.columns) == list(frame.columns) and not len(empty)
 
 
@@ -148,5 +148,5 @@ def test_scores():
 )
 def test_a_missing_library_is_named(package, call, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(cz.MissingLibraryError, match=f"pip install {package}"):
+    with pytest.raises(cz.errors.MissingLibraryError, match=f"pip install {package}"):
         call()

@@ -5,7 +5,6 @@ import re
 import pytest
 from paper_tables import Fiction, synthetic_rows, synthetic_table
 
-from clampz.choosing.clamps import PATIENT, QUICK
 from clampz.paper.advice import advice, as_markdown
 from clampz.paper.claims import CLAIMS
 from clampz.paper.families import EVERY, family_named
@@ -14,6 +13,7 @@ from clampz.paper.latex import escaped, write_latex
 from clampz.paper.settings import FURTHER_FAMILIES
 from clampz.paper.table import COLUMNS, Table
 from clampz.paper.verdicts import Verdict
+from clampz.solving.clamps import PATIENT, QUICK
 
 
 def further_rows():
@@ -29,7 +29,7 @@ def further_rows():
             for method, sign in (("mf", -1), ("bethe", 1), ("trw", 1)):
                 yield row(method, "maxW+TRE" if k else "none", k, sign * 8.0 / 2**k, 0.01 * 2**k)
         for power in range(2, 17, 2):
-            yield row("regions", "limit", power, 0.001 if power > 8 else 9.0, 0.001 * 2**power)
+            yield row("mini_buckets", "limit", power, 0.001 if power > 8 else 9.0, 0.001 * 2**power)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ def test_time_left_is_that_of_the_runs_left():
     clock = [0.0]
     tasks = [Task("paper", "errors", family, run) for family in ("grid25[0,2]", "grid81[-12,12]") for run in range(10)]
     pace = Pace(tasks, lambda: clock[0])
-    assert pace.rate() == pace.left() == "" and pace.told().how_far == ["0 of 20 runs"]
+    assert pace.rate() == pace.left() == "" and pace.told().progress_words == ["0 of 20 runs"]
     for task in tasks[:10]:  # ten seconds each, two at a time, the first one after compilation
         clock[0] += 5
         pace.add(Outcome(task, Finished(task, 0, 25, 50, 1.0, 10.0, ())))
@@ -19,4 +19,4 @@ def test_time_left_is_that_of_the_runs_left():
         clock[0] += 10
         pace.add(Outcome(task, Finished(task, 0, 81, 162, 1.0, 20.0, ())))
     assert pace.left() == "0:50 left"
-    assert pace.told().how_far == ["15 of 20 runs", pace.rate(), "0:50 left"]
+    assert pace.told().progress_words == ["15 of 20 runs", pace.rate(), "0:50 left"]

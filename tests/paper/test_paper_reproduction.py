@@ -18,7 +18,7 @@ from test_paper_cores import always_fails, stand_in
 
 import clampz as cz
 from clampz import cli
-from clampz.cli.exits import CUT_OFF
+from clampz.cli.exit_codes import CUT_OFF
 from clampz.paper import reproduction
 from clampz.paper.families import FAMILIES
 from clampz.paper.figures import FIGURES, PaperFigure

@@ -6,7 +6,7 @@ import pytest
 
 import clampz as cz
 from clampz import cli
-from clampz.cli.paper import requested
+from clampz.cli.commands.paper import requested
 from clampz.errors import OptionError
 from clampz.paper.families import EVERY, FAMILIES, LABELLED
 from clampz.paper.progress import cost

@@ -271,7 +271,7 @@ def test_further_clamps_stand_beside_regions_and_the_exact_sum(monkeypatch):
     assert [row.clamps for row in rows_of(finished, "trw", "maxW+TRE")] == [1, 2, 3, 4, 5, 6]
     (exact,) = rows_of(finished, "exact", "none")
     assert exact.log_z == finished.exact and exact.seconds > 0
-    bounds = [row.log_z for row in rows_of(finished, "regions", "limit")]
+    bounds = [row.log_z for row in rows_of(finished, "mini_buckets", "limit")]
     assert len(bounds) == 8 and min(bounds) >= finished.exact - 1e-9 and bounds[-1] == pytest.approx(finished.exact)
 
 

@@ -4,19 +4,19 @@ import math
 
 import numpy as np
 import pytest
+from budgets import Asked
 from planar_models import of_couplings, random_planar
 
 import clampz as cz
-from clampz._kernels.planar_fronts import factorise
-from clampz._kernels.planar_pairs import DONE, STOPPED
+from clampz._kernels.planar.front_elimination import DONE, STOPPED
+from clampz._kernels.planar.fronts import factorise
 from clampz.model import Model
 from clampz.planar import ising, plans, sums
 from clampz.planar.ising import Unfit, as_ising
 from clampz.planar.plans import PlanarPlan
 from clampz.planar.sums import planar_sum, sum_by_plan
-from clampz.watch import NEVER, Overdue, Watch
+from clampz.runtime.budget import NEVER, Budget, Cancelled
 from naive import enumerate_model
-from watches import Asked
 
 EXACT = 1e-9
 # Of extended precision rounded to a float, on both sides.
@@ -212,19 +212,19 @@ def test_memory_is_asked_for_first():
 
 
 def test_a_small_model_is_summed_whatever_the_time():
-    assert planar_sum(grid(3, 3, 0.4), watch=Watch(0.0)) is not None
+    assert planar_sum(grid(3, 3, 0.4), budget=Budget(0.0)) is not None
 
 
 def test_nothing_is_begun_that_even_a_plan_has_no_time_for(monkeypatch):
     monkeypatch.setattr(plans, "as_ising", None)
-    with pytest.raises(Overdue):
-        planar_sum(grid(60, 60, 0.4), watch=Watch(0.01))
+    with pytest.raises(Cancelled):
+        planar_sum(grid(60, 60, 0.4), budget=Budget(0.01))
 
 
 @pytest.mark.parametrize("most", [1, 3, 6, 9])
 def test_a_stopped_run_leaves(most):
-    with pytest.raises(Overdue):
-        planar_sum(grid(40, 40, 0.4), watch=Asked(most))
+    with pytest.raises(Cancelled):
+        planar_sum(grid(40, 40, 0.4), budget=Asked(most))
 
 
 def test_fronts_hear_the_flag():
@@ -232,7 +232,9 @@ def test_fronts_hear_the_flag():
     assert not isinstance(plan, Unfit)
     raised = np.ones(1, dtype=np.uint8)
     for shift in (0.0, 1e-9):
-        statuses = [factorise(plan.tree, plan.matrix, shift, 2**40, False, flag)[0] for flag in (NEVER, raised)]
+        statuses = [
+            factorise(plan.tree, plan.matrix, shift, 2**40, False, cancel_flag)[0] for cancel_flag in (NEVER, raised)
+        ]
         assert statuses == [DONE, STOPPED]
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from planar_models import triangulation
 
-from clampz._kernels.planarity import NOT_PLANAR, PLANAR, STOPPED, embed
-from clampz.watch import NEVER
+from clampz._kernels.planar.planarity import NOT_PLANAR, PLANAR, STOPPED, embed
+from clampz.runtime.budget import NEVER
 
 
 def embedded(graph):

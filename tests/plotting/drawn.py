@@ -13,15 +13,15 @@ import clampz as cz
 MODEL = cz.generators.grid(4, 4, toroidal=False, rng=1)
 
 
-def exact() -> cz.Estimate:
+def exact() -> cz.results.Estimate:
     return cz.exact(MODEL)
 
 
-def estimates() -> dict[str, cz.Estimate]:
+def estimates() -> dict[str, cz.results.Estimate]:
     return {"mean field": cz.mean_field(MODEL), "Bethe": cz.bethe(MODEL), "TRW": cz.trw(MODEL)}
 
 
-def clampings() -> list[cz.Clamped]:
+def clampings() -> list[cz.results.Clamped]:
     """All with the same variables: the others are guided by TRW's entropies under uniform edge weights."""
     return [
         cz.clamp(MODEL, "trw", k=3, edge_weights="uniform"),

@@ -90,5 +90,5 @@ assert sys.modules["matplotlib.pyplot"].get_fignums() == [1]
 @pytest.mark.parametrize("name", DRAWN)
 def test_without_matplotlib_it_says_what_to_install(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(cz.MissingLibraryError, match="matplotlib is not installed: pip install matplotlib"):
+    with pytest.raises(cz.errors.MissingLibraryError, match="matplotlib is not installed: pip install matplotlib"):
         DRAWN[name]()

@@ -8,19 +8,19 @@ import pytest
 
 import clampz as cz
 from clampz import plotting
-from clampz.bracketing.bracket import Point
+from clampz.bounding.bracket import Point
 
 pytest.importorskip("matplotlib")
 from drawn import assert_legible, shown_texts
 
 
 @pytest.fixture(scope="module")
-def bracket() -> cz.Bracket:
+def bracket() -> cz.results.Bracket:
     found = cz.bound(cz.generators.cycle(3, rng=0))
     return over(found, (0.1, 3.0, 60.0), (0.4, 7.5, 30.0), (1.0, 7.5, 9.0), (2.0, 8.0, 8.5), estimate_by="Bethe")
 
 
-def over(bracket: cz.Bracket, *points: tuple[float, float, float], **changes) -> cz.Bracket:
+def over(bracket: cz.results.Bracket, *points: tuple[float, float, float], **changes) -> cz.results.Bracket:
     """The same with another course: (seconds, lower, upper) each."""
     seconds, lower, upper = points[-1]
     trace = tuple(Point(*point, 1) for point in points)

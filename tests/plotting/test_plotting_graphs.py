@@ -148,9 +148,9 @@ def test_nothing_is_drawn_where_there_is_nothing():
 
 
 def test_what_does_not_fit_the_model_is_refused(model, exact):
-    with pytest.raises(cz.OptionError, match=r"positions: expected shape \(16, 2\)"):
+    with pytest.raises(cz.errors.OptionError, match=r"positions: expected shape \(16, 2\)"):
         plotting.plot_model(model, positions=np.zeros((3, 2)))
-    with pytest.raises(cz.OptionError, match="marginals: expected an estimate of this model of 3 variables"):
+    with pytest.raises(cz.errors.OptionError, match="marginals: expected an estimate of this model of 3 variables"):
         plotting.plot_model(cz.generators.cycle(3, rng=0), marginals=exact)
 
 
@@ -198,24 +198,26 @@ def test_scored_models_are_legible(drawn):
 
 
 def test_scores_and_clamps_that_do_not_fit_are_refused(model, exact):
-    with pytest.raises(cz.OptionError, match="scores: expected 16 finite numbers"):
+    with pytest.raises(cz.errors.OptionError, match="scores: expected 16 finite numbers"):
         plotting.plot_model(model, scores=np.zeros(3))
-    with pytest.raises(cz.OptionError, match="scores: expected a number for each variable or the name of a selector"):
+    with pytest.raises(
+        cz.errors.OptionError, match="scores: expected a number for each variable or the name of a selector"
+    ):
         plotting.plot_model(model, scores=["a"] * 16)
-    with pytest.raises(cz.OptionError, match="unknown selector 'maxV'"):
+    with pytest.raises(cz.errors.OptionError, match="unknown selector 'maxV'"):
         plotting.plot_model(model, scores="maxV")
-    with pytest.raises(cz.OptionError, match="one of marginals=, scores= and configuration="):
+    with pytest.raises(cz.errors.OptionError, match="one of marginals=, scores= and configuration="):
         plotting.plot_model(model, scores="maxW", marginals=exact)
-    with pytest.raises(cz.OptionError, match="expected a list of variables, found the string 'X1'"):
+    with pytest.raises(cz.errors.OptionError, match="expected a list of variables, found the string 'X1'"):
         plotting.plot_model(cz.generators.lamp(), clamped="X1")
-    with pytest.raises(cz.EvidenceError, match="clamped twice"):
+    with pytest.raises(cz.errors.EvidenceError, match="clamped twice"):
         plotting.plot_model(model, clamped=[1, 1])
 
 
 def test_without_matplotlib_it_says_what_to_install(model, exact, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for shaded in ({}, {"marginals": exact}, {"scores": "maxW"}, {"configuration": [0] * 16}):
-        with pytest.raises(cz.MissingLibraryError, match="matplotlib is not installed: pip install matplotlib"):
+        with pytest.raises(cz.errors.MissingLibraryError, match="matplotlib is not installed: pip install matplotlib"):
             plotting.plot_model(model, **shaded)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.maximising.results import Moment
+from clampz.map_inference.results import ModeTrace
 
 pytest.importorskip("matplotlib")
 import drawn
@@ -34,11 +34,11 @@ def test_on_axes_that_are_given_the_title_is_theirs():
 
 
 @pytest.fixture
-def bracketed() -> cz.Mode:
+def bracketed() -> cz.results.Mode:
     """As a run leaves it that time has ended."""
     found = cz.mode(drawn.MODEL)
     ends = ((0.1, -math.inf, 60.0), (0.4, 20.0, 60.0), (1.5, 20.0, 31.5), (2.0, 24.0, 30.25))
-    trace = tuple(Moment(*end) for end in ends)
+    trace = tuple(ModeTrace(*end) for end in ends)
     best = (found.best[0]._replace(score=24.0),)
     return replace(found, best=best, upper=30.25, is_optimal=False, trace=trace, stopped_by="time", seconds=2.1)
 
@@ -56,10 +56,10 @@ def test_what_is_not_proven_is_drawn_over_time(bracketed):
 
 
 def test_where_nothing_is_known_that_is_said(bracketed):
-    nothing = replace(bracketed, best=(), upper=math.inf, trace=(Moment(0.0, -math.inf, math.inf),))
+    nothing = replace(bracketed, best=(), upper=math.inf, trace=(ModeTrace(0.0, -math.inf, math.inf),))
     assert [text.get_text() for text in nothing.plot().texts] == ["nothing found, no finite bound", "after 2.1 s"]
     differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
     none = cz.mode(cz.Model(np.zeros((3, 2)), {(0, 1): differ, (1, 2): differ, (0, 2): differ}))
     assert [text.get_text() for text in none.plot().texts] == ["Z = 0", "no configuration is possible"]
-    moments = (Moment(0.1, -math.inf, 0.0), Moment(0.2, -math.inf, -math.inf))  # a bound fell until none was left
+    moments = (ModeTrace(0.1, -math.inf, 0.0), ModeTrace(0.2, -math.inf, -math.inf))  # a bound fell until none was left
     assert replace(none, trace=moments).plot().texts[0].get_text() == "Z = 0"

@@ -5,7 +5,7 @@ import pytest
 
 import clampz as cz
 from clampz import plotting
-from clampz.plotting.shades import Shade, score_map, shade_map
+from clampz.plotting.colors import ColorScale, score_map, shade_map
 
 pytest.importorskip("matplotlib")
 
@@ -20,7 +20,7 @@ def test_a_state_is_called_as_all_variables_call_it():
     tables = {(0, 1): np.eye(2)}
     spins = cz.Model(np.zeros((2, 2)), tables, state_names=[["down", "up"]] * 2)
     other = cz.Model(np.zeros((2, 2)), tables, state_names=[["down", "up"], ["no", "yes"]])
-    labels = [Shade.of(model, cz.exact(model), 1, None, None, []).label for model in (spins, other)]
+    labels = [ColorScale.of(model, cz.exact(model), 1, None, None, []).label for model in (spins, other)]
     assert labels == ["P(x = up)", "P(x = 1)"]
 
 
@@ -33,7 +33,7 @@ def test_states_have_as_many_shades_as_there_are():
     bar = ax.figure.axes[-1]
     assert bar.get_xlabel() == "state (0 red, 1 green, 2 blue)"
     assert [tick for tick in bar.get_xticks() if 0 <= tick <= 2] == [0.0, 1.0, 2.0]
-    with pytest.raises(cz.EvidenceError, match="configuration: expected a state for each of 2 variables"):
+    with pytest.raises(cz.errors.EvidenceError, match="configuration: expected a state for each of 2 variables"):
         plotting.plot_model(model, configuration=[0])
 
 

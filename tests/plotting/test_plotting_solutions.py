@@ -9,7 +9,7 @@ import drawn
 from drawn import assert_legible
 
 
-def words(found: cz.Solution) -> str:
+def words(found: cz.results.Solution) -> str:
     ax = found.plot()
     assert_legible(ax.figure)
     return " ".join(text.get_text() for text in ax.texts)

@@ -5,7 +5,7 @@ import pytest
 
 import clampz as cz
 from clampz import plotting
-from clampz.plotting.steps import _labelled_clampings, _line_styles
+from clampz.plotting.clamping_trace import _labelled_clampings, _line_styles
 
 pytest.importorskip("matplotlib")
 import drawn
@@ -83,5 +83,5 @@ def test_what_clamping_did_not_reach_is_drawn_too(per_branch, model, exact):
     impossible = cz.Model([[0.0, 0.0], [0.0, 0.0]], {(0, 1): [[-np.inf, -np.inf], [-np.inf, -np.inf]]})
     assert_legible(cz.clamp(impossible, "mf", k=2).plot(exact=cz.exact(impossible)).figure)
     assert_legible(cz.clamp(impossible, "exact", k=0).plot(exact=3.0).figure)
-    with pytest.raises(cz.OptionError, match="at least one result"):
+    with pytest.raises(cz.errors.OptionError, match="at least one result"):
         plotting.plot_clamped([])

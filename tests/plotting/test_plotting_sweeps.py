@@ -13,7 +13,7 @@ from drawn import assert_legible
 
 
 @pytest.fixture(scope="module")
-def found() -> cz.Sweep:
+def found() -> cz.results.Sweep:
     return cz.sweep(cz.generators.grid(3, 3, rng=0), [1.0, 0.0, 0.5])
 
 

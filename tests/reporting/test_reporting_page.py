@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.bracketing.bracket import Point
+from clampz.bounding.bracket import Point
 from clampz.reporting import make_page, pictures
 from reading_pages import Page
 
@@ -21,7 +21,7 @@ MODEL = cz.generators.grid(4, 4, toroidal=False, rng=0)
 DIFFER = np.where(np.eye(2) > 0, -np.inf, 0.0)
 
 
-def bracketed() -> cz.Solution:
+def bracketed() -> cz.results.Solution:
     """A solution with a bracket that has not closed, and an estimate by sampling."""
     found = cz.solve(MODEL)
     trace = (Point(0.1, -math.inf, 60.0, 1), Point(0.5, 20.0, 40.0, 1), Point(2.0, 24.0, 26.0, 3))
@@ -150,20 +150,20 @@ def test_it_is_written_whole_and_no_figure_is_left(tmp_path, monkeypatch):
     assert not plt.get_fignums()
     path.write_text("before")
     monkeypatch.setattr(type(path), "write_bytes", lambda self, *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
-    with pytest.raises(cz.FormatError, match=r"page.html: cannot be written: full"):
+    with pytest.raises(cz.errors.FormatError, match=r"page.html: cannot be written: full"):
         solution.report(path)
     assert path.read_bytes() == b"before"
     assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(cz.FormatError, match=r"nowhere.page.html: no such directory to write it to"):
+    with pytest.raises(cz.errors.FormatError, match=r"nowhere.page.html: no such directory to write it to"):
         cz.solve(MODEL).report(tmp_path / "nowhere" / "page.html")
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
     solution = cz.solve(MODEL)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(cz.MissingLibraryError, match="matplotlib is not installed: pip install matplotlib"):
+    with pytest.raises(cz.errors.MissingLibraryError, match="matplotlib is not installed: pip install matplotlib"):
         solution.report(tmp_path / "page.html")
     assert not list(tmp_path.iterdir())

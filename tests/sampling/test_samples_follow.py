@@ -8,8 +8,8 @@ from scipy import stats
 from small_models import all_configurations, p_value, possible_evidence, probabilities, random_model
 
 import clampz as cz
-from clampz.sampling import ways
-from clampz.simplifying.simplified import unchanged
+from clampz.presolve.simplified import unchanged
+from clampz.sampling import choice
 from random_models import random_tables
 
 NUM_MODELS = 200
@@ -32,7 +32,7 @@ def cases():
 @pytest.fixture
 def as_it_is(monkeypatch):
     """Models are drawn from as they are: most small ones are narrow once they are simplified."""
-    monkeypatch.setattr(ways, "simplify", lambda model, **_: unchanged(model, "sum"))
+    monkeypatch.setattr(choice, "simplify", lambda model, **_: unchanged(model, "sum"))
 
 
 def assert_uniform(values):

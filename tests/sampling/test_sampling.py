@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.sampling import call, chains, proposing, ways
-from clampz.sampling.proposing import propose
-from clampz.simplifying.simplified import unchanged
-from clampz.watch import Overdue, Watch
-from clampz.workers import Workers
+from clampz.presolve.simplified import unchanged
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.workers import Workers
+from clampz.sampling import choice, gibbs, proposals
+from clampz.sampling.proposals import propose
+from clampz.sampling.sample import sample
 
 GRID = cz.generators.grid(5, 5, rng=0)
 NAMED = cz.Model(
@@ -32,7 +33,7 @@ def drawn(kind, options, num_samples=500, **more):
 
 @pytest.mark.parametrize(("kind", "options"), WAYS)
 def test_the_same_seed_on_any_number_of_threads(kind, options, monkeypatch):
-    monkeypatch.setattr(proposing, "BLOCK_STATES", 1000)  # several blocks
+    monkeypatch.setattr(proposals, "BLOCK_STATES", 1000)  # several blocks
     one, three, none = (drawn(kind, options, threads=threads, rng=seed) for threads, seed in ((1, 7), (3, 7), (3, 8)))
     assert one.kind == kind and len(one) == 500
     assert np.array_equal(one.states, three.states) and np.array_equal(one.log_weights, three.log_weights)
@@ -49,13 +50,13 @@ def test_seeds():
     assert np.array_equal(first.states, drawn("exact", {}, rng=np.random.default_rng(3)).states)
     assert len(drawn("exact", {}, rng=2**100)) == 500
     for wrong in (-1, 1.5, "x"):
-        with pytest.raises(cz.OptionError, match="rng: expected"):
+        with pytest.raises(cz.errors.OptionError, match="rng: expected"):
             drawn("exact", {}, rng=wrong)
 
 
 @pytest.mark.parametrize(("kind", "options"), WAYS)
 def test_blocks_are_the_same_samples(kind, options, monkeypatch):
-    monkeypatch.setattr(proposing, "BLOCK_STATES", 1000)
+    monkeypatch.setattr(proposals, "BLOCK_STATES", 1000)
     whole = drawn(kind, options)
     blocks = list(cz.sample_blocks(GRID, 500, block_size=96, method=kind, **options))
     assert [len(block) for block in blocks] == [96] * 5 + [20]
@@ -64,7 +65,7 @@ def test_blocks_are_the_same_samples(kind, options, monkeypatch):
 
 
 def test_blocks_without_end(monkeypatch):
-    monkeypatch.setattr(call, "STATES_IN_BLOCK", 100)
+    monkeypatch.setattr(sample, "STATES_IN_BLOCK", 100)
     blocks = cz.sample_blocks(GRID)
     assert [len(next(blocks)) for _ in range(3)] == [4, 4, 4]
     blocks.close()
@@ -109,26 +110,28 @@ def test_what_the_samples_say_of_themselves():
 
 
 def test_weights_where_rejection_would_take_too_long(monkeypatch):
-    monkeypatch.setattr(ways, "SENSIBLE_SECONDS", 1e-9)
+    monkeypatch.setattr(choice, "SENSIBLE_SECONDS", 1e-9)
     found = drawn("auto", {"limit": 8})
     assert found.kind == "weighted" and "would be accepted" in found.reason
-    monkeypatch.setattr(ways, "LONGEST_SECONDS", 1e-9)
-    with pytest.raises(cz.OptionError, match=r"rejection would take .* limit=.*method=\"weighted\""):
+    monkeypatch.setattr(choice, "LONGEST_SECONDS", 1e-9)
+    with pytest.raises(cz.errors.OptionError, match=r"rejection would take .* limit=.*method=\"weighted\""):
         drawn("rejection", {"limit": 8})
 
 
 def test_little_weight_is_said(monkeypatch):
-    monkeypatch.setattr(call, "LITTLE", 1.0)
+    monkeypatch.setattr(sample, "LITTLE", 1.0)
     assert "carry all the weight" in drawn("weighted", {"limit": 8}).reason
 
 
 def test_too_wide_is_refused_before_work_begins():
     wide = cz.generators.grid(40, 40, rng=0)
-    with pytest.raises(cz.TooWideError, match=r"exact samples need .*memory=.*method=\"auto\""):
+    with pytest.raises(cz.errors.TooWideError, match=r"exact samples need .*memory=.*method=\"auto\""):
         cz.sample(wide, 10, method="exact", memory="50MB")
-    with pytest.raises(cz.OptionError, match=r"1,000,000 samples of 1,600 variables take 6.4 GB.*cz.sample_blocks"):
+    with pytest.raises(
+        cz.errors.OptionError, match=r"1,000,000 samples of 1,600 variables take 6.4 GB.*cz.sample_blocks"
+    ):
         cz.sample(wide, 1_000_000, memory="1GB")
-    with pytest.raises(cz.TooWideError, match="lower limit="):
+    with pytest.raises(cz.errors.TooWideError, match="lower limit="):
         cz.sample(wide, 1, limit=2**20, memory="200MB")
 
 
@@ -142,9 +145,9 @@ def test_limits_follow_from_memory(memory):
 
 def test_smallest_and_largest_limits(monkeypatch):
     for limit in (2, 2**4):
-        monkeypatch.setattr(proposing, "SMALLEST_LIMIT", limit)
-        monkeypatch.setattr(proposing, "LARGEST_LIMIT", limit)
-        monkeypatch.setattr(proposing, "EXACT_SHARE", 0.0)
+        monkeypatch.setattr(proposals, "SMALLEST_LIMIT", limit)
+        monkeypatch.setattr(proposals, "LARGEST_LIMIT", limit)
+        monkeypatch.setattr(proposals, "EXACT_SHARE", 0.0)
         assert cz.sample(GRID, 50, time=5).kind in ("rejection", "weighted")
 
 
@@ -172,7 +175,7 @@ def test_ctrl_c_returns_what_there_is():
 
 
 def test_chains_that_are_stopped_early_say_where_they_are(monkeypatch):
-    monkeypatch.setattr(chains, "STEPS_BEFORE", 10**9)
+    monkeypatch.setattr(gibbs, "STEPS_BEFORE", 10**9)
     found = drawn("gibbs", {"limit": 8}, time=1.0)
     assert len(found) == 16 and "time was over after 16 of 500" in found.reason and np.isfinite(found.scores).all()
 
@@ -180,11 +183,11 @@ def test_chains_that_are_stopped_early_say_where_they_are(monkeypatch):
 def test_nothing_to_draw():
     differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
     none = cz.Model(np.zeros((3, 2)), {(0, 1): differ, (1, 2): differ, (0, 2): differ})
-    with pytest.raises(cz.ModelError, match="Z = 0: no configuration is possible"):
+    with pytest.raises(cz.errors.ModelError, match="Z = 0: no configuration is possible"):
         cz.sample(none)
-    with pytest.raises(cz.EvidenceError):
+    with pytest.raises(cz.errors.EvidenceError):
         cz.sample(NAMED, evidence={"a": "no", "b": "z"})
-    with pytest.raises(cz.ModelError, match="Z = 0: no configuration is possible"):
+    with pytest.raises(cz.errors.ModelError, match="Z = 0: no configuration is possible"):
         cz.sample(cz.Model.from_factors([], [((), np.array(-np.inf))]))
 
 
@@ -192,13 +195,13 @@ def test_draws_none_of_which_is_possible(monkeypatch):
     """Z = 0 that no bound shows: there is an end, and it is said."""
     differ = np.where(np.eye(3) > 0, -np.inf, 0.0)
     none = cz.Model(np.zeros((4, 3)), {(i, j): differ for i in range(4) for j in range(i)})
-    monkeypatch.setattr(ways, "simplify", lambda model, **_: unchanged(model, "sum"))
-    monkeypatch.setattr(ways, "HOPELESS_DRAWS", 1000)
+    monkeypatch.setattr(choice, "simplify", lambda model, **_: unchanged(model, "sum"))
+    monkeypatch.setattr(choice, "HOPELESS_DRAWS", 1000)
     found = cz.sample(none, 10, limit=9, method="weighted")
     assert len(found) == 0 and "no more could be had after 0 of 10" in found.reason
     found = cz.sample(none, 10, limit=9, method="rejection", time=60.0)
     assert len(found) == 0 and "no more could be had after 0 of 10" in found.reason
-    with pytest.raises(cz.ModelError, match="chains need one to begin at"):
+    with pytest.raises(cz.errors.ModelError, match="chains need one to begin at"):
         cz.sample(none, 10, limit=9, method="gibbs")
 
 
@@ -211,13 +214,13 @@ def test_bad_input():
         ({"threads": 0}, "threads: expected None or a whole number >= 1"),
         ({"memory": "lots"}, "memory: expected bytes"),
     ):
-        with pytest.raises(cz.OptionError, match=message):
+        with pytest.raises(cz.errors.OptionError, match=message):
             cz.sample(GRID, **options)
-    with pytest.raises(cz.OptionError, match="block_size: expected None or a whole number >= 1"):
+    with pytest.raises(cz.errors.OptionError, match="block_size: expected None or a whole number >= 1"):
         cz.sample_blocks(GRID, block_size=0)
-    with pytest.raises(cz.EvidenceError):
+    with pytest.raises(cz.errors.EvidenceError):
         cz.sample(GRID, evidence={99: 0})
-    with pytest.raises(cz.EvidenceError):  # before the first block is asked for
+    with pytest.raises(cz.errors.EvidenceError):  # before the first block is asked for
         cz.sample_blocks(GRID, evidence={99: 0})
 
 
@@ -238,28 +241,28 @@ def test_dense_models_have_smaller_cliques_where_tables_would_take_too_long(monk
 
     def entries(time=math.inf):
         with Workers(1) as workers:
-            return propose(dense, None, 10**8, 1.0, Watch(time), workers).tables.structure.num_entries
+            return propose(dense, None, 10**8, 1.0, Budget(time), workers).tables.structure.num_entries
 
     usual = entries()
-    monkeypatch.setattr(proposing, "LAYING_SECONDS", 2 * proposing.BOUND_SHARE / usual)
+    monkeypatch.setattr(proposals, "LAYING_SECONDS", 2 * proposals.BOUND_SHARE / usual)
     assert entries() < usual / 2
-    monkeypatch.setattr(proposing, "LAYING_SECONDS", 1e6)
-    with pytest.raises(Overdue):
+    monkeypatch.setattr(proposals, "LAYING_SECONDS", 1e6)
+    with pytest.raises(Cancelled):
         entries(100.0)
 
 
-@pytest.mark.parametrize("error", [Overdue(), cz.TooWideError("", width=1, num_bytes=1)])
+@pytest.mark.parametrize("error", [Cancelled(), cz.errors.TooWideError("", width=1, num_bytes=1)])
 def test_other_structures_that_do_not_fit_lose_nothing(error, monkeypatch):
     """A bound is there to draw from: what would be better is done without."""
-    real = proposing.Structure.of
+    real = proposals.Structure.of
 
     def of(*args, seed=0, **options):
         if seed:
             raise error
         return real(*args, seed=seed, **options)
 
-    monkeypatch.setattr(proposing.Structure, "of", of)
-    monkeypatch.setattr(proposing, "_exact_structure", lambda *_, **__: None)
+    monkeypatch.setattr(proposals.Structure, "of", of)
+    monkeypatch.setattr(proposals, "_exact_structure", lambda *_, **__: None)
     model = cz.generators.grid(7, 7, weights=(-2, 2), rng=0)
     assert len(cz.sample(model, 20, limit=16, time=60.0, method="weighted")) == 20
 
@@ -267,11 +270,11 @@ def test_other_structures_that_do_not_fit_lose_nothing(error, monkeypatch):
 def test_large_tables_take_less_for_each_entry():
     """Millions of entries in a few hundred cliques are laid out in a moment."""
 
-    class Moment(Watch):
+    class ModeTrace(Budget):
         def left(self, share=1.0):
             return 0.2 * share
 
     stereo = cz.generators.grid(20, 20, toroidal=False, labels=60, rng=0)
     with Workers(1) as workers:
-        found = propose(stereo, None, 10**9, 0.2, Moment(), workers)
+        found = propose(stereo, None, 10**9, 0.2, ModeTrace(), workers)
     assert found.tables.structure.num_entries > 2e6 and math.isfinite(found.bound)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.mini_buckets.descent import State, optimise
-from clampz.mini_buckets.proposals import Draws, Proposal
-from clampz.mini_buckets.structure import Structure
-from clampz.mini_buckets.tables import Tables
+from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.proposals import Draws, Proposal
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.tables import Tables
 from clampz.sampling import statistics
 from clampz.sampling.statistics import MarginalTally, Sampled, Tally, best, interval, score_rounding
 from random_models import random_edges, random_tables
@@ -89,7 +89,7 @@ def test_tallies_are_the_same_in_any_pieces():
 
 @pytest.mark.parametrize("wrong", [0.0, 1.0, -1, "95%", True])
 def test_a_confidence_is_a_share(wrong):
-    with pytest.raises(cz.OptionError, match="confidence: expected a number above 0 and below 1"):
+    with pytest.raises(cz.errors.OptionError, match="confidence: expected a number above 0 and below 1"):
         interval([], wrong)
 
 

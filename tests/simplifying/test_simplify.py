@@ -8,9 +8,9 @@ import pytest
 
 import clampz as cz
 from clampz.errors import EvidenceError, OptionError
-from clampz.model.fixing import without_known
-from clampz.simplifying.call import simplify
-from clampz.watch import Watch
+from clampz.model.conditioning import without_known
+from clampz.presolve.simplify import simplify
+from clampz.runtime.budget import Budget
 from simplifiable import Enumerated, random_model
 
 EXACT = 1e-12
@@ -297,16 +297,16 @@ def test_a_run_that_is_over_leaves_the_rest_as_it_is():
     """Stopped anywhere, what is done is done whole."""
     for seed in range(30):
         model = random_model(seed)
-        watch = Watch(0.0)
-        assert watch.must_stop()
-        found = simplify(model, watch=watch)
+        budget = Budget(0.0)
+        assert budget.must_stop()
+        found = simplify(model, budget=budget)
         assert Enumerated(found.model).log_z == pytest.approx(Enumerated(model).log_z, abs=1e-11)
 
 
 @pytest.mark.parametrize("work", range(0, 60, 7))
 def test_every_prefix_of_the_rules_is_a_simplification(work, monkeypatch):
-    monkeypatch.setattr("clampz.simplifying.call.WORK_PER_ENTRY", 0)
-    monkeypatch.setattr("clampz.simplifying.call.LEAST_WORK", work)
+    monkeypatch.setattr("clampz.presolve.simplify.WORK_PER_ENTRY", 0)
+    monkeypatch.setattr("clampz.presolve.simplify.LEAST_WORK", work)
     for seed in range(12):
         check(seed, most=6)
 
@@ -321,8 +321,8 @@ def test_of_a_large_model_more_than_its_corners_must_go(monkeypatch):
     ]
     model = cz.generators.from_graph(side * side, edges, rng=0)
     assert simplify(model).model.num_variables == side * side - 4
-    monkeypatch.setattr("clampz.simplifying.call.LARGE_MODEL", 1000)
-    monkeypatch.setattr("clampz.simplifying.call.LEAST_SHARE", 0.01)
+    monkeypatch.setattr("clampz.presolve.simplify.LARGE_MODEL", 1000)
+    monkeypatch.setattr("clampz.presolve.simplify.LEAST_SHARE", 0.01)
     assert simplify(model).is_trivial
     assert not simplify(without_known(model, dict.fromkeys(np.diagonal(at).tolist(), 0))).is_trivial
 

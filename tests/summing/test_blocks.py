@@ -9,11 +9,11 @@ import clampz as cz
 from clampz.elimination.exact import ExactOptions
 from clampz.elimination.plans import ExactPlan
 from clampz.model.batch import Batch
+from clampz.runtime.budget import Budget
 from clampz.summing import blocks, plans
 from clampz.summing.blocks import Asked
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
-from clampz.watch import Watch
 from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 
@@ -43,7 +43,9 @@ def test_all_beliefs_are_those_of_the_whole(smallest_blocks, seed):
     truth = Enumerated(model)
     if truth.log_z == -math.inf:
         return
-    found = [blocks.beliefs_in_blocks(model, asked(model), None, Watch()) for asked in (all_variables, Asked.tables_of)]
+    found = [
+        blocks.beliefs_in_blocks(model, asked(model), None, Budget()) for asked in (all_variables, Asked.tables_of)
+    ]
     assert np.allclose(np.concatenate([each.flat for each in found]), truth.beliefs, atol=1e-9)
     assert not any(each.why_none for each in found)
 
@@ -66,7 +68,7 @@ def wide():
 
 def test_a_wide_network_whose_variables_depend_on_little(wide):
     model, factors = wide
-    with pytest.raises(cz.TooWideError):
+    with pytest.raises(cz.errors.TooWideError):
         ExactPlan.of(Batch.of(cz.simplify(model).model), "100MB")
     found = cz.exact(model, memory="100MB")
     assert found.bound == "exact" and found.log_z == pytest.approx(0.0, abs=1e-9) and not found.note
@@ -77,14 +79,14 @@ def test_a_wide_network_whose_variables_depend_on_little(wide):
 def test_log_z_is_not_lost_when_time_is_up(wide, monkeypatch):
     """The first block takes all of the time."""
     model, _ = wide
-    watch, fill = Watch(), blocks.Block.fill
+    budget, fill = Budget(), blocks.Block.fill
 
     def fill_once(self, *args):
         fill(self, *args)
-        watch.stop("time")
+        budget.stop("time")
 
     monkeypatch.setattr(blocks.Block, "fill", fill_once)
-    found = SumPlan.of(Batch.of(model), "100MB").run(ExactOptions(), watch)[0]
+    found = SumPlan.of(Batch.of(model), "100MB").run(ExactOptions(), budget)[0]
     assert found.bound == "exact" and found.log_z == pytest.approx(0.0, abs=1e-9)
     assert found.note == blocks.OUT_OF_TIME
     assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)
@@ -95,7 +97,7 @@ def test_nor_where_memory_is_too_short_for_some(wide, monkeypatch):
 
     def too_wide(self, *args):
         if 0 in self.asked.place:
-            raise cz.TooWideError("a hundred bytes", width=9, num_bytes=100)
+            raise cz.errors.TooWideError("a hundred bytes", width=9, num_bytes=100)
         return fill(self, *args)
 
     fill = blocks.Block.fill
@@ -109,8 +111,8 @@ def test_blocks_that_gain_nothing_are_not_taken(always_in_blocks, monkeypatch):
     """The whole is summed where that visits fewer entries than its parts do."""
     monkeypatch.setattr(SumPlan, "visits", 2.0**20)
     model, _ = gates(np.random.default_rng(4), 6, 5)
-    monkeypatch.setattr(blocks, "sum_entries", lambda scopes, most, watch: 2.0**30)
-    monkeypatch.setattr(plans, "sum_entries", lambda scopes, most, watch: 0.0)
+    monkeypatch.setattr(blocks, "sum_entries", lambda scopes, most, budget: 2.0**30)
+    monkeypatch.setattr(plans, "sum_entries", lambda scopes, most, budget: 0.0)
     filled = []
     monkeypatch.setattr(blocks.Block, "fill", lambda *args: filled.append(args))
     found = cz.exact(model)
@@ -123,12 +125,12 @@ def test_halves_without_gain_are_looked_at_for_a_while_only(wide, monkeypatch):
     looked = []
     block = blocks.Block(model, all_variables(model), 1e6)
 
-    def halves(self, most, watch):
+    def halves(self, most, budget):
         looked.append(len(self.asked.place))
         return [blocks.Block(model, half, 1e6) for half in self.asked.halves()]
 
     monkeypatch.setattr(blocks.Block, "halves", halves)
-    assert blocks._quickest(block, math.inf, Watch(), blocks.PATIENCE) == (1e6, [block])
+    assert blocks._quickest(block, math.inf, Budget(), blocks.PATIENCE) == (1e6, [block])
     assert len(looked) <= 2**blocks.PATIENCE
 
 
@@ -141,7 +143,7 @@ def test_tables_that_fell_apart_come_a_few_at_a_time_where_all_are_too_wide(monk
         return
 
     def too_wide(*asked):
-        raise cz.TooWideError("too wide", width=60, num_bytes=2**60)
+        raise cz.errors.TooWideError("too wide", width=60, num_bytes=2**60)
 
     monkeypatch.setattr(plans, "_is_quick", lambda *asked: False)
     monkeypatch.setattr(SimplerLanes, "tables", too_wide)

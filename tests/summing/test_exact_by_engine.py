@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.counting import is_available
 from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.model.batch import Batch
+from clampz.model_counting.count import is_available
 from clampz.planar import plans as planar_plans
-from clampz.simplifying import call
+from clampz.presolve.simplify import simplify
+from clampz.runtime.budget import Budget
 from clampz.summing import exact as engines
 from clampz.summing import lanes, plans
 from clampz.summing.costs import exact_cost
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
-from clampz.watch import Watch
 from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
 
@@ -88,24 +88,24 @@ def test_what_there_is_no_memory_to_simplify_is_summed_as_it_is(always_simplifie
     expected = cz.exact(model)
     assert SumPlan.of(Batch.of(model)).summed.model.num_variables == 0
     assert SumPlan.of(Batch.of(model), room=100).summed.model is model
-    monkeypatch.setattr(call, "num_bytes", lambda model: 2**60)
+    monkeypatch.setattr(simplify, "num_bytes", lambda model: 2**60)
     assert cz.exact(model).log_z == pytest.approx(expected.log_z, abs=1e-9)
 
 
 def test_what_there_was_no_time_to_simplify_says_so_where_it_is_too_wide(monkeypatch):
     model = cz.generators.grid(40, 40, rng=0)
-    with pytest.raises(cz.TooWideError) as caught:
+    with pytest.raises(cz.errors.TooWideError) as caught:
         cz.exact(model, memory="100MB", time=60.0)
     assert "time=" not in str(caught.value)
-    monkeypatch.setattr(call, "SECONDS_PER_TABLE", 1.0)
-    with pytest.raises(cz.TooWideError, match=r"no time to simplify it.* allow more with time=") as caught:
+    monkeypatch.setattr(simplify, "SECONDS_PER_TABLE", 1.0)
+    with pytest.raises(cz.errors.TooWideError, match=r"no time to simplify it.* allow more with time=") as caught:
         cz.exact(model, memory="100MB", time=60.0)
     assert caught.value.width > 40
 
 
 def test_a_planar_graph_is_solved_however_wide():
     model = planar_grid(30)
-    with pytest.raises(cz.TooWideError):
+    with pytest.raises(cz.errors.TooWideError):
         cz.exact(model, engine="elimination", memory="100MB")
     found = cz.exact(model, memory="1GB", marginals=False)
     assert found.bound == "exact" and found.upper - found.lower < 1e-8
@@ -124,21 +124,21 @@ def test_planar_sums_have_the_marginals_of_elimination():
 
 
 def test_engines_that_are_not_for_a_model_say_why():
-    with pytest.raises(cz.OptionError, match=r"no planar sum of this model: .*face"):
+    with pytest.raises(cz.errors.OptionError, match=r"no planar sum of this model: .*face"):
         cz.exact(cz.generators.grid(5, 5, toroidal=False, rng=0), engine="planar")
-    with pytest.raises(cz.OptionError, match="engine"):
+    with pytest.raises(cz.errors.OptionError, match="engine"):
         cz.exact(planar_grid(3), engine="planer")
 
 
 def test_counting_that_is_missing_says_what_it_would_bring(monkeypatch):
     monkeypatch.setattr(engines, "is_available", lambda: False)
-    with pytest.raises(cz.OptionError, match=r"clampz\[counting\]"):
+    with pytest.raises(cz.errors.OptionError, match=r"clampz\[counting\]"):
         cz.exact(planar_grid(3), engine="counting")
 
 
 @pytest.mark.skipif(not is_available(), reason="nothing that counts is installed")
 def test_a_count_is_exact_only_where_it_is_proven(monkeypatch):
-    from clampz.counting import Counted
+    from clampz.model_counting.count import Counted
 
     implies = [[0.0, 0.0], [-math.inf, 0.3]]
     model = cz.Model(np.zeros((4, 2)), {(0, 1): implies, (1, 2): implies, (2, 3): implies})
@@ -155,7 +155,7 @@ def test_a_count_is_exact_only_where_it_is_proven(monkeypatch):
 
 
 def test_lanes_of_which_one_is_not_proven_are_not_called_exact(monkeypatch):
-    from clampz.counting import Counted
+    from clampz.model_counting.count import Counted
 
     counts = iter([Counted(log_z=1.0, error=0.0, is_proven=True, lower=1.0), Counted(log_z=2.0, lower=0.5)])
     monkeypatch.setattr(engines, "is_available", lambda: True)
@@ -172,7 +172,7 @@ def test_what_exact_inference_takes_is_that_of_the_rest(always_simplified):
     cost = exact_cost(wide)
     assert cost.plan is not None and cost.plan.simpler is not None
     assert cost.plan.summed.model.num_variables <= 20 and "Simplifying leaves" in cost.plan.words()
-    found = SumPlan.of(Batch.of(wide)).run(ExactOptions(), Watch())
+    found = SumPlan.of(Batch.of(wide)).run(ExactOptions(), Budget())
     plain = run_exact(Batch.of(wide), ExactOptions())[0]
     assert found.log_z[0] == pytest.approx(plain.log_z, abs=1e-9)
     assert np.allclose(found.marginals_flat[:, 0], plain.marginals.flat, atol=1e-9)
@@ -180,11 +180,11 @@ def test_what_exact_inference_takes_is_that_of_the_rest(always_simplified):
 
 def test_a_cost_is_not_looked_for_longer_than_its_share_of_the_time():
     """All that is known then is that a sum takes longer; who needs the plan for an answer has all of the time."""
-    wide, whole = cz.generators.grid(30, 30, rng=0), Watch(100.0)
-    over = Watch(0.0, within=whole)
-    found = exact_cost(wide, watch=over)
+    wide, whole = cz.generators.grid(30, 30, rng=0), Budget(100.0)
+    over = Budget(0.0, within=whole)
+    found = exact_cost(wide, budget=over)
     assert found.plan is None and found.seconds == math.inf and found.num_bytes == 0
-    assert exact_cost(wide).num_bytes > 0 and exact_cost(cz.generators.cycle(9, rng=0), watch=over).plan is not None
+    assert exact_cost(wide).num_bytes > 0 and exact_cost(cz.generators.cycle(9, rng=0), budget=over).plan is not None
 
 
 @pytest.mark.skipif(not is_available(), reason="no program that counts")
@@ -193,5 +193,5 @@ def test_a_count_says_why_it_has_no_tables():
     clause[0, 1, 0] = -np.inf
     found = cz.exact(cz.Model.from_factors([2, 2, 2], [((0, 1, 2), clause)]), engine="counting")
     assert found.marginals[0] == pytest.approx([3 / 7, 4 / 7])
-    with pytest.raises(cz.OptionError, match="a count has those of the variables alone"):
+    with pytest.raises(cz.errors.OptionError, match="a count has those of the variables alone"):
         found.factor_marginals  # noqa: B018 (refuses)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import clampz as cz
+from clampz.runtime.budget import Budget
 from clampz.summing import joints
 from clampz.summing.joints import joint_marginal
-from clampz.watch import Watch
 from enumerated import brute_force, random_model
 
 EXACT = 1e-10
@@ -65,11 +65,11 @@ def test_state_by_state_is_the_same(seed, monkeypatch):
     variables = some_variables(rng, model)
 
     def too_wide(*args):
-        raise cz.TooWideError("", width=0, num_bytes=0)
+        raise cz.errors.TooWideError("", width=0, num_bytes=0)
 
     monkeypatch.setattr(joints, "LANES_AT_ONCE", 3)
     monkeypatch.setattr(joints.Block, "fill", too_wide)
-    found = joint_marginal(model, variables, None, Watch())
+    found = joint_marginal(model, variables, None, Budget())
     np.testing.assert_allclose(found, enumerated(model, variables), atol=EXACT)
 
 
@@ -91,28 +91,30 @@ def test_wide_models_are_summed_state_by_state_and_else_refused():
     found, apart = cz.exact(cz.generators.grid(7, 7, rng=0)), [0, 10, 17, 24, 31, 38]
     at_once = found.joint(apart)
     np.testing.assert_allclose(found.joint(apart, memory="500KB"), at_once, atol=EXACT)
-    with pytest.raises(cz.TooWideError, match="bytes"):
+    with pytest.raises(cz.errors.TooWideError, match="bytes"):
         found.joint(apart, memory="20KB")
-    with pytest.raises(cz.TooWideError, match=r"joint marginal of 49 variables takes .* ask for fewer variables"):
+    with pytest.raises(
+        cz.errors.TooWideError, match=r"joint marginal of 49 variables takes .* ask for fewer variables"
+    ):
         found.joint(range(49))
 
 
 def test_limits_are_kept():
-    found = joint_marginal(cz.generators.grid(12, 12, rng=0), [0, 70], None, Watch(0.0))
+    found = joint_marginal(cz.generators.grid(12, 12, rng=0), [0, 70], None, Budget(0.0))
     assert found.shape == (2, 2) and np.isnan(found).all()
-    with pytest.raises(cz.OptionError, match="time"):
+    with pytest.raises(cz.errors.OptionError, match="time"):
         cz.exact(cz.generators.cycle(4, rng=0)).joint([0, 2], time=-1)
 
 
 def test_what_is_refused():
     model = cz.generators.cycle(5, rng=0)
-    with pytest.raises(cz.OptionError, match=r"marginals of Bethe.*cz\.exact\(model\)\.joint"):
+    with pytest.raises(cz.errors.OptionError, match=r"marginals of Bethe.*cz\.exact\(model\)\.joint"):
         cz.bethe(model).joint([0, 2])
     exact = cz.exact(model)
-    with pytest.raises(cz.EvidenceError, match="distinct"):
+    with pytest.raises(cz.errors.EvidenceError, match="distinct"):
         exact.joint([0, 0])
-    with pytest.raises(cz.EvidenceError, match="a list of variables"):
+    with pytest.raises(cz.errors.EvidenceError, match="a list of variables"):
         exact.joint(3)
-    with pytest.raises(cz.EvidenceError, match=r"joint\(\[0, 2\]\)"):
+    with pytest.raises(cz.errors.EvidenceError, match=r"joint\(\[0, 2\]\)"):
         exact.marginal([0, 2])
     assert exact.joint([]).shape == () and math.isclose(exact.joint([]), 1.0)

@@ -12,12 +12,12 @@ from clampz.elimination.exact import ExactOptions
 from clampz.elimination.plans import ExactPlan
 from clampz.elimination.slice_plans import SlicedPlan
 from clampz.model.batch import Batch
-from clampz.simplifying.simplified import way_back
+from clampz.presolve.simplified import postsolve
+from clampz.runtime.budget import Budget
 from clampz.summing import plans, returning
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
 from clampz.summing.returning import Returning
-from clampz.watch import Watch
 from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 CLOSE = 1e-9
@@ -44,7 +44,7 @@ def pace(request, monkeypatch):
 def asked_of(model, simplified, rng):
     """The lost variables, and scopes of up to three of any."""
     scopes = [tuple(rng.permutation(model.num_variables)[: rng.integers(1, 4)].tolist()) for _ in range(4)]
-    return [(v,) for v in way_back(simplified).lost.tolist()] + scopes
+    return [(v,) for v in postsolve(simplified).lost.tolist()] + scopes
 
 
 @pytest.mark.parametrize("seed", range(80))
@@ -55,8 +55,8 @@ def test_all_beliefs_are_those_of_enumeration(seed, pace):
     if truth.log_z == -math.inf or simpler.simplified.is_trivial:
         return
     asked = asked_of(model, simpler.simplified, rng)
-    found = Returning(simpler, ExactPlan.of(simpler.batch, marginals=False), asked, None, Watch())
-    flat, tables = found.run(0, 2, Watch())
+    found = Returning(simpler, ExactPlan.of(simpler.batch, marginals=False), asked, None, Budget())
+    flat, tables = found.run(0, 2, Budget())
     exact = np.concatenate(truth.unary)
     known = ~np.isnan(flat)
     assert np.allclose(flat[known], exact[known], atol=CLOSE)
@@ -102,15 +102,15 @@ def test_rounds_do_not_depend_on_threads(always_in_rounds, wide):
 def test_log_z_is_not_lost_when_time_is_up(always_in_rounds, wide, monkeypatch):
     """The first round takes all of the time."""
     model, _ = wide
-    watch, sum_out = Watch(), returning.sum_out
+    budget, sum_out = Budget(), returning.sum_out
 
     def sum_once(*args, **more):
         found = sum_out(*args, **more)
-        watch.stop("time")
+        budget.stop("time")
         return found
 
     monkeypatch.setattr(returning, "sum_out", sum_once)
-    found = SumPlan.of(Batch.of(model), "100MB").run(ExactOptions(threads=1), watch)[0]
+    found = SumPlan.of(Batch.of(model), "100MB").run(ExactOptions(threads=1), budget)[0]
     assert found.bound == "exact" and found.log_z == pytest.approx(0.0, abs=CLOSE)
     assert found.note == returning.OUT_OF_TIME
     assert 0 < np.count_nonzero(np.isnan(found.marginals.flat)) < len(found.marginals.flat)
@@ -154,7 +154,7 @@ def test_where_rounds_do_not_fit_all_marginals_come_in_slices(always_in_rounds, 
     joint = plan.joint.how.elimination
     monkeypatch.setattr(SumPlan, "num_bytes", property(lambda self: 0 if self.in_parts else 2**60))
 
-    def in_slices(self, options, most_seconds, watch):
+    def in_slices(self, options, most_seconds, budget):
         if self.in_parts:
             return None
         taken.append(self)
@@ -164,7 +164,7 @@ def test_where_rounds_do_not_fit_all_marginals_come_in_slices(always_in_rounds, 
 
     monkeypatch.setattr(SumPlan, "in_slices", in_slices)
     monkeypatch.setattr(returning.ReturningSum, "fits_into", lambda self, memory: False)
-    found = plan.run(ExactOptions(), Watch())[0]
+    found = plan.run(ExactOptions(), Budget())[0]
     assert len(taken) == 1 and found.log_z == pytest.approx(truth.log_z, abs=CLOSE)
     there = ~np.isnan(found.marginals.flat)
     assert there.all() == fits and bool(found.note) != fits

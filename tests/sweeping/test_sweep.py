@@ -9,8 +9,8 @@ import pytest
 
 import clampz as cz
 from clampz.errors import EvidenceError, OptionError, TooWideError
-from clampz.sweeping import call
-from clampz.watch import Watch
+from clampz.runtime.budget import Budget
+from clampz.temperature_sweep.sweep import sweep
 from mini_buckets.random_factors import random_factors
 from naive import enumerate_factors
 from test_temperatures import EXACT, thermodynamics
@@ -76,7 +76,7 @@ def test_a_torus_of_spins_is_what_kaufman_says(size):
         assert abs(found.heat_capacity[k] - beta**2 * second) < 1e-4 * beta**2 * second
 
 
-@pytest.mark.parametrize("method", ["auto", "exact", "mf", "bethe", "trw", "regions"])
+@pytest.mark.parametrize("method", ["auto", "exact", "mf", "bethe", "trw", "mini_buckets"])
 def test_every_method_against_enumeration(method):
     model = random_factors(np.random.default_rng(8), zeros=0.15)
     found = cz.sweep(model, BETAS, method=method, rng=3)
@@ -93,8 +93,8 @@ def test_every_method_against_enumeration(method):
 
 def test_where_exact_sums_do_not_fit_log_z_is_bracketed(monkeypatch):
     model = torus(6, 6, 0.44)
-    monkeypatch.setattr(call, "EXACT_TIME", 0.0)
-    monkeypatch.setattr(call, "DEFAULT_TIME", 6.0)
+    monkeypatch.setattr(sweep, "EXACT_TIME", 0.0)
+    monkeypatch.setattr(sweep, "DEFAULT_TIME", 6.0)
     found = cz.sweep(model, [0.0, 0.3, 0.8])
     assert found.by == ("bracket",) * 3
     assert "bracketed" in found.reason
@@ -105,7 +105,7 @@ def test_where_exact_sums_do_not_fit_log_z_is_bracketed(monkeypatch):
     # where regions are not worth the while, or there is time, a search says the ends
     for name, value in (("LEAST_LIMIT", 2**20), ("SEARCH_SECONDS", 0.0)):
         with monkeypatch.context() as patch:
-            patch.setattr(call, name, value)
+            patch.setattr(sweep, name, value)
             other = cz.sweep(model, [0.3], time=2.0)
         assert other.lower[0] - 1e-9 <= truth[1] <= other.upper[0] + 1e-9
         assert other.gap[0] < 1.0
@@ -115,8 +115,8 @@ def test_models_too_large_for_regions_have_the_bound_of_trees(monkeypatch):
     """Beside what `bound` finds in what time is left."""
     model = torus(6, 6, 0.44)
     for name, value in (("EXACT_SHARE", 0.0), ("LEAST_LIMIT", 2**20)):
-        monkeypatch.setattr(call, name, value)
-    monkeypatch.setattr(call, "bound", lambda model, **_: cz.mean_field(model))
+        monkeypatch.setattr(sweep, name, value)
+    monkeypatch.setattr(sweep, "bound", lambda model, **_: cz.mean_field(model))
     found = cz.sweep(model, [0.3], time=20.0)
     assert found.upper[0] == pytest.approx(cz.trw(model, beta=0.3).upper, abs=1e-6)
     assert found.lower[0] <= kaufman(6, 6, 0.44 * 0.3) <= found.upper[0]
@@ -124,10 +124,10 @@ def test_models_too_large_for_regions_have_the_bound_of_trees(monkeypatch):
 
 def test_where_memory_is_too_short_for_methods_there_are_ends_alone(monkeypatch):
     model = torus(6, 6, 0.44)
-    monkeypatch.setattr(call, "EXACT_SHARE", 0.0)
-    monkeypatch.setattr(call.bethe, "fits", lambda *_: False)
-    for least in (call.LEAST_LIMIT, 2**20):
-        monkeypatch.setattr(call, "LEAST_LIMIT", least)
+    monkeypatch.setattr(sweep, "EXACT_SHARE", 0.0)
+    monkeypatch.setattr(sweep.bethe, "fits", lambda *_: False)
+    for least in (sweep.LEAST_LIMIT, 2**20):
+        monkeypatch.setattr(sweep, "LEAST_LIMIT", least)
         found = cz.sweep(model, [0.3], time=5.0)
         assert found.lower[0] <= kaufman(6, 6, 0.44 * 0.3) <= found.upper[0] and found.gap[0] < 1.0
         assert np.isnan([found.log_z[0], found.energy[0], found.heat_capacity[0]]).all() and found.by == ("bracket",)
@@ -136,15 +136,15 @@ def test_where_memory_is_too_short_for_methods_there_are_ends_alone(monkeypatch)
 def test_what_the_ends_refute_is_not_shown(monkeypatch):
     """On a frustrated complete graph Bethe's mean score is far above the largest one."""
     model = cz.generators.complete(16, weights=(-8, 8), rng=0)
-    monkeypatch.setattr(call, "EXACT_TIME", 0.0)
-    monkeypatch.setattr(call, "DEFAULT_TIME", 4.0)
-    solved = call._Sweeping._solved
+    monkeypatch.setattr(sweep, "EXACT_TIME", 0.0)
+    monkeypatch.setattr(sweep, "DEFAULT_TIME", 4.0)
+    solved = sweep._Sweeping._solved
 
-    def settled(self, method, beta, watch, **own):
+    def settled(self, method, beta, budget, **own):
         """Bethe as it is when it settles: what it says before depends on how quick it is."""
-        return solved(self, method, beta, Watch() if method is call.bethe else watch, **own)
+        return solved(self, method, beta, Budget() if method is sweep.bethe else budget, **own)
 
-    monkeypatch.setattr(call._Sweeping, "_solved", settled)
+    monkeypatch.setattr(sweep._Sweeping, "_solved", settled)
     found = cz.sweep(model, [0.0, 0.3, 1.0, 2.0])
     assert found.by == ("bracket",) * 4
     shown = ~np.isnan(found.energy)
@@ -241,7 +241,7 @@ def test_a_frame_has_a_row_for_each_beta():
 
 def test_without_pandas_the_remedy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(cz.MissingLibraryError, match="pip install pandas"):
+    with pytest.raises(cz.errors.MissingLibraryError, match="pip install pandas"):
         cz.sweep(cz.generators.cycle(3, rng=0), [0.0]).to_frame()
 
 
@@ -249,21 +249,21 @@ def test_what_there_is_no_time_to_begin_is_not_begun(monkeypatch):
     def begun(*args, **options):
         raise AssertionError("begun")
 
-    monkeypatch.setattr(call, "SECONDS_TO_PLAN", 1e6)
-    monkeypatch.setattr(call, "LEAST_SECONDS", 1e6)
-    monkeypatch.setattr(call, "bound", begun)
-    monkeypatch.setattr(call._Sweeping, "_solved", begun)
+    monkeypatch.setattr(sweep, "SECONDS_TO_PLAN", 1e6)
+    monkeypatch.setattr(sweep, "LEAST_SECONDS", 1e6)
+    monkeypatch.setattr(sweep, "bound", begun)
+    monkeypatch.setattr(sweep._Sweeping, "_solved", begun)
     found = cz.sweep(cz.generators.grid(3, 3, rng=0), [0.5, 1.0], time=5.0)
     assert np.isnan(found.log_z).all()
     assert (found.lower == -np.inf).all() and (found.upper == np.inf).all()
 
 
 def test_ctrl_c_is_heard_from_the_first_line_on(monkeypatch):
-    real = call.given
+    real = sweep.given
 
     def pressed(*args):
         signal.raise_signal(signal.SIGINT)
         return real(*args)
 
-    monkeypatch.setattr(call, "given", pressed)
+    monkeypatch.setattr(sweep, "given", pressed)
     assert cz.sweep(cz.generators.grid(3, 3, rng=0), [0.5, 1.0]).stopped_by == "interrupt"

@@ -162,13 +162,13 @@ def component_labels(num_variables, edges):
 
 
 @kernel
-def spanning_forest(num_variables, edges, ranking, flag):
+def spanning_forest(num_variables, edges, ranking, cancel_flag):
     """Kruskal: take the edges in the order of `ranking`, skipping those that close a cycle, until the flag is raised;
     1 where taken."""
     parent = np.arange(num_variables)
     taken = np.zeros(edges.shape[0], dtype=np.uint8)
     for r in range(ranking.size):
-        if r % 65536 == 0 and flag[0]:
+        if r % 65536 == 0 and cancel_flag[0]:
             break
         k = ranking[r]
         a = find_root(parent, np.int64(edges[k, 0]))

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.messages import FULL_LANES
+from clampz._kernels.approximations.messages_binary import FULL_LANES
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
 from clampz.approximations.iteration import Endings, Stagnation, best_of_starts, iterate, solve_in_blocks
 from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MOST_STARTS, MeanFieldOptions, mean_field
 from clampz.approximations.messages import MessageLanes, lanes_of
+from clampz.method import approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.starts import Start
 from clampz.model.tables import columns
+from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_flag, check_whole
-from clampz.signature import approximation
-from clampz.watch import Overdue, Watch
-from clampz.workers import Workers
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import Options, check_flag, check_whole
+from clampz.runtime.workers import Workers
 
 # Inner sweeps per outer step of the loops in the order tried.  The double loop finds its way to an optimum in a few
 # sweeps and is slow to settle there; plain belief propagation (None) settles quickly where it settles at all.  So it
@@ -90,7 +90,7 @@ class BetheOptions(Options):
 
 
 @approximation("bethe", BetheOptions)
-def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch) -> Estimates:
+def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budget) -> Estimates:
     """The Bethe approximation: often the most accurate estimate of log Z.
 
     No bound in general; on attractive and balanced binary models `log_z` is a lower bound, certified at any iteration
@@ -107,11 +107,11 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
     """
     topology = batch.model.topology
     with Workers(options.num_threads) as pool:
-        single = lanes_of(layout_of(batch, watch), pool, watch=watch)
+        single = lanes_of(layout_of(batch, budget), pool, budget=budget)
         balanced = isinstance(single.layout, BinaryLayout) and batch.model.is_balanced
-        watch.check_overdue()
-        ones, rho = single.rho, uniform_weights(topology, watch=watch.share(WEIGHTS_SHARE))
-        watch.check_overdue()
+        budget.check_cancelled()
+        ones, rho = single.rho, uniform_weights(topology, budget=budget.share(WEIGHTS_SHARE))
+        budget.check_cancelled()
         gentle = 1.0 + np.bincount(topology.edges.ravel(), np.repeat(1.0 - rho, 2), topology.num_variables)
         certain = 1.0 + (topology.core * topology.degrees).astype(np.float64)
         inertia: tuple[Any, ...] = (gentle, None, gentle, certain, certain, certain)
@@ -131,7 +131,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
                 attempt = iterate(
                     part,
                     options,
-                    watch,
+                    budget,
                     method="bethe",
                     residual_of=lambda look: look.drift,
                     policy=leaving,
@@ -153,28 +153,28 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
         def solve(points: Floats) -> Endings:
             lanes = single.take(np.repeat(np.arange(batch.num_lanes), points.shape[1] // batch.num_lanes))
             lanes.start_at(points)
-            ending = solve_in_blocks(lanes, run, watch)
+            ending = solve_in_blocks(lanes, run, budget)
             if not together:
                 known.append(single.beliefs_at(ending.point, ones))
                 known[-1][:, ~ending.converged] = np.nan
             return ending
 
-        starts = _starts(single, batch, options, start, watch)
+        starts = _starts(single, batch, options, start, budget)
         best = best_of_starts(
             starts,
             batch.num_lanes,
             len(single.point),
             solve,
             lambda ending: _merit(ending, batch.num_lanes),
-            watch,
+            budget,
             at_once=None if together else 1,
         )
     estimates = single.estimates("bethe", batch, options, best, ones, log_z=best.value)
     if not balanced:
         return estimates
     try:
-        lower = bethe_lower_bound(single.layout, single.total, watch)
-    except Overdue:  # nothing is proven, then
+        lower = bethe_lower_bound(single.layout, single.total, budget)
+    except Cancelled:  # nothing is proven, then
         return estimates
     unseen = best.unseen & (single.layout.constant > -np.inf)
     lower = np.where(unseen, estimates.lower, lower)
@@ -189,7 +189,7 @@ def _merit(ending: Endings, num_lanes: int) -> Floats:
 
 
 def _starts(
-    single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, watch: Watch
+    single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, budget: Budget
 ) -> list[Callable[[], Floats]]:
     """Messages (rows, lanes) to start from, made when asked for, in this order: the caller's, uniform, from mean field,
     and random ones."""
@@ -199,7 +199,7 @@ def _starts(
         most = max(1, FIELD_VALUES // max(1, len(batch.unary)))
         field = MeanFieldOptions(max_iter=options.max_iter, threads=options.threads, seed=options.seed)
         field = replace(field, num_starts=min(field.num_starts, most))
-        found = mean_field.solve(batch, field, within=watch.share(FIELD_SHARE))
+        found = mean_field.solve(batch, field, within=budget.share(FIELD_SHARE))
         return single.messages_from(np.nan_to_num(found.marginals_flat, nan=0.5))
 
     def random() -> Floats:
@@ -230,9 +230,9 @@ class Leaving:
         self.to_known = np.zeros(num_lanes, dtype=np.bool_)
 
     def __call__(self, block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> NDArray[np.bool_]:
-        here = block.marginals()[:, : running.size] if self.known else np.empty((0, running.size))
+        local_args = block.marginals()[:, : running.size] if self.known else np.empty((0, running.size))
         for beliefs, before in zip(self.known, self.off, strict=True):
-            off = np.abs(here - beliefs[:, running]).max(axis=0, initial=0.0)
+            off = np.abs(local_args - beliefs[:, running]).max(axis=0, initial=0.0)
             self.to_known[running] |= (off <= SAME) & (off < before[running])
             before[running] = off
         if self.level == 0:

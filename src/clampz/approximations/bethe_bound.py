@@ -11,8 +11,8 @@ import numpy as np
 from clampz.approximations.layouts import BinaryLayout
 from clampz.model.tables import lane_sums
 from clampz.numerics import EPS, ROUNDINGS, Floats
-from clampz.watch import UNLIMITED, Watch
-from clampz.workers import sum_blocks
+from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.workers import sum_blocks
 
 # Weight beyond which e^W - 1 and e^W are the same number to all digits that matter.
 LARGEST_W = 300.0
@@ -20,7 +20,7 @@ LARGEST_W = 300.0
 LOG_SIZE = 40.0
 
 
-def bethe_lower_bound(layout: BinaryLayout, total: Floats, watch: Watch = UNLIMITED) -> Floats:
+def bethe_lower_bound(layout: BinaryLayout, total: Floats, budget: Budget = UNLIMITED) -> Floats:
     """(B,) the Bethe objective at beliefs with these log-odds (n, B), less its rounding error: a lower bound on log Z
     if the model is balanced.  Raises Overdue where that takes too long."""
     odds = np.clip(total, -LARGEST_W, LARGEST_W)
@@ -31,7 +31,7 @@ def bethe_lower_bound(layout: BinaryLayout, total: Floats, watch: Watch = UNLIMI
         node = node * layout.free
     sums = [layout.constant, lane_sums(node)]
     for first, last in sum_blocks(len(layout.W)):
-        watch.check_overdue()
+        budget.check_cancelled()
         i, j = layout.topology.slot_of[layout.topology.edges[first:last]].T
         pair = _pair_terms(layout.W[first:last, None], high[i], (high[j], low[j])) - entropy[i] - entropy[j]
         if layout.free.size:

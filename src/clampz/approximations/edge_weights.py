@@ -15,7 +15,7 @@ from clampz.errors import OptionError, shown
 from clampz.model.tables import ranges, read_only
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
-from clampz.watch import NEVER, UNLIMITED, Watch
+from clampz.runtime.budget import NEVER, UNLIMITED, Budget
 
 # Shrinks every weight against the rounding made in computing it.
 SHRINK = 1.0 - 1e-12
@@ -44,7 +44,7 @@ LARGE_GRAPH = 200_000
 NUM_TREES_LARGE = 12
 
 
-def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, watch: Watch = UNLIMITED) -> Floats:
+def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, budget: Budget = UNLIMITED) -> Floats:
     """(m,) the uniform distribution over spanning forests of the graph of the `free` variables (all by default).
 
     The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
@@ -54,12 +54,12 @@ def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, w
     if free is None and topology in _WHOLE_GRAPHS:
         return _WHOLE_GRAPHS[topology]
     rho = None
-    if topology.num_core <= QUICKLY_DENSE or not watch.must_stop():
+    if topology.num_core <= QUICKLY_DENSE or not budget.must_stop():
         rho = _resistances_of_all(topology, free)
     is_whole = rho is not None
     if rho is None:
-        rho = sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, watch)
-        is_whole = not watch.must_stop()
+        rho = sampled_weights(topology, NUM_TREES_LARGE, np.random.default_rng(0), free, budget)
+        is_whole = not budget.must_stop()
     if free is None and is_whole:  # however long that took: runs in short shares of one time would compute it each anew
         _WHOLE_GRAPHS[topology] = read_only(rho)
     return rho
@@ -125,7 +125,7 @@ def sampled_weights(
     num_trees: int,
     rng: np.random.Generator,
     free: NDArray[np.bool_] | None = None,
-    watch: Watch = UNLIMITED,
+    budget: Budget = UNLIMITED,
 ) -> Floats:
     """(m,) how often each edge is in `num_trees` random spanning forests, as many more as it takes to cover every edge;
     in those that there was time for, and where they do not cover every edge in one that does.
@@ -136,17 +136,17 @@ def sampled_weights(
     edges = read_only(topology.edges[inside])
     count = np.zeros(len(edges))
     trees = 0
-    while (trees < num_trees or (count == 0).any()) and not watch.must_stop():
+    while (trees < num_trees or (count == 0).any()) and not budget.must_stop():
         ranking = rng.permutation(len(edges))
         uncovered = count[ranking] == 0
         ranking = np.concatenate([ranking[uncovered], ranking[~uncovered]])
-        if watch.must_stop():
+        if budget.must_stop():
             break
         if len(edges) < LARGE_GRAPH:
             count += graph.spanning_forest(topology.num_variables, edges, ranking, NEVER)
         else:
-            tree = watch.run(graph.spanning_forest, topology.num_variables, edges, ranking)
-            if watch.must_stop():  # it may lack edges
+            tree = budget.run(graph.spanning_forest, topology.num_variables, edges, ranking)
+            if budget.must_stop():  # it may lack edges
                 break
             count += tree
         trees += 1
@@ -166,19 +166,19 @@ def _covering_forests(edges: NDArray[np.int32]) -> Floats:
     return np.full(len(edges), 1.0 / np.bincount(edges[:, 1]).max(initial=1))
 
 
-def heaviest_forests(topology: Topology, weights: Floats, watch: Watch = UNLIMITED) -> Floats | None:
+def heaviest_forests(topology: Topology, weights: Floats, budget: Budget = UNLIMITED) -> Floats | None:
     """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B); None where there is no
     time for them."""
     out = np.empty_like(weights)
     for b in range(weights.shape[1]):
-        if watch.must_stop():
+        if budget.must_stop():
             return None
         ranking = np.argsort(-weights[:, b], kind="stable")
         out[:, b] = graph.spanning_forest(topology.num_variables, topology.edges, ranking, NEVER)
     return out
 
 
-def checked_weights(topology: Topology, weights: Floats, num_lanes: int, watch: Watch = UNLIMITED) -> Floats:
+def checked_weights(topology: Topology, weights: Floats, num_lanes: int, budget: Budget = UNLIMITED) -> Floats:
     """(m, 1) or (m, B) weights that a user gave, refused where they cannot be in the forest polytope.
 
     Weights nowhere above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables, and
@@ -203,10 +203,10 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int, watch: 
             f"found {rho[k, bad[0][1]]}"
         )
     inside = topology.core[topology.edges].all(axis=1, keepdims=True)
-    uniform = uniform_weights(topology, watch=watch)[:, None]
+    uniform = uniform_weights(topology, budget=budget)[:, None]
     if np.all(rho <= np.where(inside, uniform + TOLERATED, 1.0)):
         return np.where(inside, np.minimum(rho, uniform), 1.0)
-    if watch.must_stop():  # the uniform ones may be others, and there is no time to check
+    if budget.must_stop():  # the uniform ones may be others, and there is no time to check
         return np.where(inside, np.minimum(rho, uniform), 1.0)
     if topology.num_core > MAX_CHECKED:
         k = int(np.argmax(((rho - uniform) * inside).max(axis=1)))
@@ -217,7 +217,7 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int, watch: 
         )
     lowered = rho * inside
     for b, column in enumerate(rho.T):
-        excess = forest_excess(topology, column, watch)
+        excess = forest_excess(topology, column, budget)
         if excess is None:
             lowered[:, b] = np.minimum(lowered[:, b], uniform[:, 0])
             continue
@@ -239,7 +239,7 @@ def _units(topology: Topology, rho: Floats) -> float:
     return 2.0**30 / max(1.0, float(rho[inside].sum()), topology.num_core)
 
 
-def forest_excess(topology: Topology, rho: Floats, watch: Watch = UNLIMITED) -> float | None:
+def forest_excess(topology: Topology, rho: Floats, budget: Budget = UNLIMITED) -> float | None:
     """How far weights are outside the forest polytope: the largest sum of rho inside a set S of variables less |S| - 1
     (0: inside); None where there is no time to say.
 
@@ -266,7 +266,7 @@ def forest_excess(topology: Topology, rho: Floats, watch: Watch = UNLIMITED) -> 
     heads = np.concatenate([edge_node, i, j, np.full(n, sink)])
     worst = 0.0
     for r in range(n):
-        if watch.must_stop() and n > QUICKLY_CHECKED:
+        if budget.must_stop() and n > QUICKLY_CHECKED:
             return None
         capacity = np.concatenate([earn, np.full(2 * m, infinite), np.where(np.arange(n) == r, 0, cost)])
         network = csr_array((capacity.astype(np.int32), (tails, heads)), shape=(n + m + 2, n + m + 2))

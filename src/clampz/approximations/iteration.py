@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.messages import FULL_LANES
+from clampz._kernels.approximations.messages_binary import FULL_LANES
 from clampz.model.tables import columns
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
-from clampz.options import Options
-from clampz.watch import UNLIMITED, Overdue, Progress, StoppedBy, Watch
-from clampz.workers import MIN_RANGE, Workers, cut, lane_blocks, padded, sum_blocks
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, Progress, StoppedBy
+from clampz.runtime.options import Options
+from clampz.runtime.workers import MIN_RANGE, Workers, cut, lane_blocks, padded, sum_blocks
 
 NO_CONFIGURATION = "Z = 0: no configuration is possible"
 # The lanes are looked at after 1, 2, 4, 7, 11, ... sweeps, each time half as many later again, and at the latest after
@@ -122,7 +122,7 @@ class Lanes(ABC):
         """How much there is to do in a sweep, in the unit of PART."""
         return int(self.point.size) + self.table_entries * self.num_lanes // 8
 
-    def sweep(self, num_sweeps: int, watch: Watch = UNLIMITED) -> None:
+    def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
         """Update everything in the core once, colour class by colour class, so many times; where that takes long the
         watch may end it anywhere, as any point will do."""
         classes, arrays = self.layout.topology.class_start, self._arrays()
@@ -132,7 +132,7 @@ class Lanes(ABC):
             return
 
         def update(part: tuple[int, int]) -> None:
-            if watch.must_stop():
+            if budget.must_stop():
                 return
             first, last = part  # of one class, where threads share it
             inner = classes[(classes > first) & (classes < last)]
@@ -147,24 +147,24 @@ class Lanes(ABC):
                 else:  # parts of all classes: neighbours must not be updated at once
                     for part in parts:
                         update(part)
-            self._sweep_pendants(watch)
+            self._sweep_pendants(budget)
 
     def _stretches(self, first: int, last: int, least: int = 1) -> list[tuple[int, int]]:
         """Slots first..last-1 in pieces of PART, or at least so many."""
         share = self.work * (last - first) / max(1, self.layout.topology.num_variables)
         return cut(first, last, max(least, 1 + int(share / PART)))
 
-    def _sweep_pendants(self, watch: Watch) -> None:  # noqa: B027 (messages away from the core wait until looked at)
+    def _sweep_pendants(self, budget: Budget) -> None:  # noqa: B027 (messages away from the core wait until looked at)
         """Update what is away from the core, where a sweep does."""
 
     def _terms(
-        self, kernel: Callable[..., None], size: int, *arrays: Any, watch: Watch = UNLIMITED, entries: int = 1
+        self, kernel: Callable[..., None], size: int, *arrays: Any, budget: Budget = UNLIMITED, entries: int = 1
     ) -> list[Floats]:
         """What a kernel adds up over 0..size-1, block by block: (6, B) each; each of the terms has so many table
         `entries` to go through.  Raises Overdue."""
 
         def run(block: tuple[int, int]) -> Floats:
-            watch.check_overdue()
+            budget.check_cancelled()
             out = np.zeros((6, self.num_lanes))
             kernel(*block, *arrays, out)
             return out
@@ -175,7 +175,7 @@ class Lanes(ABC):
         """The outer step of a double loop."""
 
     @abstractmethod
-    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
         """Look at the lanes.  Raises Overdue where that takes too long."""
 
 
@@ -258,7 +258,7 @@ class Stagnation:
 
 
 def solve_in_blocks(
-    lanes: Lanes, solve: Callable[[Any, Integers], Endings], watch: Watch, max_block: int | None = None
+    lanes: Lanes, solve: Callable[[Any, Integers], Endings], budget: Budget, max_block: int | None = None
 ) -> Endings:
     """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
 
@@ -275,8 +275,8 @@ def solve_in_blocks(
     ending = Endings.pending(lanes)
 
     def run(block: Integers) -> None:
-        if watch.overdue():
-            ending.stopped_by[block] = watch.stopped_by
+        if budget.is_cancelled():
+            ending.stopped_by[block] = budget.stopped_by
         else:
             ending.put(block, solve(lanes.take(block, inside), block))
 
@@ -293,7 +293,7 @@ def best_of_starts(
     num_rows: int,
     solve: Callable[[Floats], Endings],
     merit: Callable[[Endings], Floats],
-    watch: Watch,
+    budget: Budget,
     at_once: int | None = None,
 ) -> Endings:
     """Of each lane the ending with the highest merit of all that come of several starts, each of which makes a point
@@ -305,11 +305,11 @@ def best_of_starts(
     at_once = at_once or max(1, STARTS_AT_ONCE // max(1, num_lanes * num_rows))
     best: Endings | None = None
     for first in range(0, len(starts), at_once):
-        if best is not None and watch.must_stop():
+        if best is not None and budget.must_stop():
             break
         points: list[Floats] = []
         for start in starts[first : first + at_once]:
-            if points and num_lanes * num_rows >= PART and watch.must_stop():
+            if points and num_lanes * num_rows >= PART and budget.must_stop():
                 break
             points.append(np.broadcast_to(start(), (num_rows, num_lanes)))
         ending = solve(np.stack(points, axis=2).reshape(num_rows, num_lanes * len(points)))
@@ -335,7 +335,7 @@ def best_of(values: Floats, num_lanes: int) -> Integers:
 def iterate(
     lanes: Lanes,
     options: Options,
-    watch: Watch,
+    budget: Budget,
     *,
     method: str,
     residual_of: Callable[[Evaluation], Floats],
@@ -375,16 +375,16 @@ def iterate(
     look: Evaluation | None = None
     reserve = 0.0  # seconds to be kept for the last look
     while running.size:
-        num_iter, pace = _advance(block, num_iter, min(next_look(num_iter), most), inner, pace, watch, reserve)
-        if look is None or not reserve or not watch.must_stop():
-            began = watch.used
+        num_iter, pace = _advance(block, num_iter, min(next_look(num_iter), most), inner, pace, budget, reserve)
+        if look is None or not reserve or not budget.must_stop():
+            began = budget.used
             try:
-                look = block.evaluate(watch)
-            except Overdue:
+                look = block.evaluate(budget)
+            except Cancelled:
                 if look is None:
-                    ending.stopped_by[running] = watch.stopped_by
+                    ending.stopped_by[running] = budget.stopped_by
                     break
-            took = watch.used - began
+            took = budget.used - began
             reserve = LOOK_AND_RESULT * took if took > SLOW_LOOK else 0.0
         residual = residual_of(look)[: running.size]
         ending.upper[running] = np.fmin(
@@ -392,7 +392,7 @@ def iterate(
         )
         done = residual <= options.tol
         leaving = done if policy is None else done | policy(block, running, residual, num_iter)
-        stop = watch.stopped_by if watch.must_stop() else "time" if watch.left() < reserve else None
+        stop = budget.stopped_by if budget.must_stop() else "time" if budget.left() < reserve else None
         spent = num_iter >= most if begun is None else before[running] + next_look(num_iter) > most
         out = np.flatnonzero(leaving | spent | (stop is not None))
         if out.size:
@@ -408,9 +408,9 @@ def iterate(
                 ending.stopped_by[running[np.broadcast_to(spent, running.shape)]] = "max_iter"
             ending.stopped_by[running[done]] = "tol"
             ending.point[:, where] = block.point[:, out]
-        if watch.listening:
+        if budget.listening:
             worst = int(np.argmax(residual))
-            watch.report(
+            budget.report(
                 Progress(
                     method=method,
                     num_iter=int(before[running[worst]]) + num_iter,
@@ -418,7 +418,7 @@ def iterate(
                     log_z=float(ending.upper[running[worst]] if upper else look.value[worst]),
                     num_lanes=num_lanes,
                     num_finished=num_lanes - running.size + out.size,
-                    seconds=watch.seconds,
+                    seconds=budget.seconds,
                 )
             )
         if out.size:
@@ -436,19 +436,19 @@ def next_look(num_iter: int) -> int:
 
 
 def _advance(
-    block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, watch: Watch, reserve: float
+    block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, budget: Budget, reserve: float
 ) -> tuple[int, int]:
     """Sweep up to `target` sweeps in all, or until the watch says stop or has only so many seconds left; returns how
     many it is now, and how many to make before asking it again."""
     while num_iter < target:
         step = min(pace if inner is None else inner, target - num_iter)
         began = time.perf_counter()
-        block.sweep(step, watch)
+        block.sweep(step, budget)
         num_iter += step
         if inner is not None:
             block.rebase()
         elif step == pace and (time.perf_counter() - began) * 2 < PACE:
             pace *= 2
-        if watch.must_stop() or watch.left() < reserve:
+        if budget.must_stop() or budget.left() < reserve:
             break
     return num_iter, pace

@@ -10,18 +10,18 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from clampz._kernels.mean_field_factors import FactorGraph
-from clampz._kernels.messages import ADDITIONS_COVERED, MessageGraph
-from clampz._kernels.tables import StateGraph, fill_tables, remove_unsupported
+from clampz._kernels.approximations.mean_field_factors import FactorGraph
+from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, MessageGraph
+from clampz._kernels.approximations.tables import StateGraph, fill_tables, remove_unsupported
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
+from clampz.model.conditioning import states_left
 from clampz.model.equivalent import Equivalent
-from clampz.model.fixing import states_left
 from clampz.model.tables import lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
-from clampz.watch import UNLIMITED, Watch
-from clampz.workers import cut
+from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.workers import cut
 
 # Seconds, at least, that it takes to write an entry of a table to where a message finds it.
 SECONDS_PER_ENTRY = 1e-8
@@ -99,11 +99,11 @@ class BinaryLayout(BatchLayout):
     per_lane = (*BatchLayout.per_lane, "free", "clamped_to", "added")
 
     @classmethod
-    def from_batch(cls, batch: Batch, form: BinaryForm, watch: Watch = UNLIMITED) -> Self:
+    def from_batch(cls, batch: Batch, form: BinaryForm, budget: Budget = UNLIMITED) -> Self:
         """A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
         the edge is masked."""
         model, topology = batch.model, batch.model.topology
-        watch.check_overdue()
+        budget.check_cancelled()
         low, high = np.moveaxis(batch.unary.reshape(-1, 2, batch.num_lanes), 1, 0)
         shift = form.theta[:, None]
         clamped = batch.num_possible <= 1
@@ -183,10 +183,10 @@ class TableLayout(BatchLayout):
     table: Floats
 
     @classmethod
-    def from_batch(cls, batch: Batch, watch: Watch = UNLIMITED) -> Self:
+    def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
         """Lay out the tables once per message and remove states without support."""
         model, topology = batch.model, batch.model.topology
-        watch.check_overdue()
+        budget.check_cancelled()
         num_states = model.num_states[topology.variable_of]
         heads = topology.tail[topology.reverse]
         graph = StateGraph(
@@ -199,21 +199,21 @@ class TableLayout(BatchLayout):
             table_start=offsets(num_states[heads] * num_states[topology.tail]),
         )
         rows = ranges(model.unary.start[:-1][topology.variable_of], num_states)
-        watch.check_overdue(SECONDS_PER_ENTRY * int(graph.table_start[-1]))
+        budget.check_cancelled(SECONDS_PER_ENTRY * int(graph.table_start[-1]))
         table = np.empty(graph.table_start[-1])
         for first, last in cut(0, model.num_edges, 1 + len(table) // PIECE):
-            watch.check_overdue()
+            budget.check_cancelled()
             some = graph._replace(message_of_edge=graph.message_of_edge[first:last])
             fill_tables(model.pairwise.flat, model.pairwise.start[first:last], some, table)
         theta = batch.unary[rows]
         possible = theta > -np.inf
-        watch.check_overdue()
+        budget.check_cancelled()
         hard, forwards = has_hard_zeros(table), True
         while hard and remove_unsupported(possible, graph, table, forwards):
-            watch.check_overdue()
+            budget.check_cancelled()
             forwards = not forwards  # what follows from what along a path takes two passes, whichever way it runs
         empty = (states_left(possible, graph.state_start) == 0).any(axis=0)
-        watch.check_overdue()
+        budget.check_cancelled()
         return cls(
             model=model,
             graph=graph,
@@ -255,15 +255,15 @@ class FactorLayout(BatchLayout):
     table: Floats
 
     @classmethod
-    def from_batch(cls, batch: Batch, watch: Watch = UNLIMITED) -> Self:
+    def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
         model, larger = batch.model, batch.model.factors
-        watch.check_overdue()
+        budget.check_cancelled()
         pairwise, theta, table = None, batch.unary, np.concatenate([model.pairwise.flat, larger.flat])
         constant = np.where((batch.num_possible == 0).any(axis=0), -np.inf, model.constant)
         if has_hard_zeros(table):
-            pairwise = TableLayout.from_batch(Equivalent.of(model, watch).batch(batch), watch)
+            pairwise = TableLayout.from_batch(Equivalent.of(model, budget).batch(batch), budget)
             theta, constant = pairwise.in_variable_order(pairwise.theta)[: len(theta)], pairwise.constant
-        watch.check_overdue()
+        budget.check_cancelled()
         m = model.num_edges
         variables = np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int64)
         scope_start = np.concatenate([2 * np.arange(m), 2 * m + larger.scope_start])
@@ -292,11 +292,11 @@ class FactorLayout(BatchLayout):
 PairLayout = BinaryLayout | TableLayout
 
 
-def layout_of(batch: Batch, watch: Watch = UNLIMITED) -> PairLayout:
+def layout_of(batch: Batch, budget: Budget = UNLIMITED) -> PairLayout:
     """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables.  Raises Overdue
     where that takes too long."""
     form = batch.model.pair_form
-    watch.check_overdue()
+    budget.check_cancelled()
     if form is None:
-        return TableLayout.from_batch(batch, watch)
-    return BinaryLayout.from_batch(batch, form, watch)
+        return TableLayout.from_batch(batch, budget)
+    return BinaryLayout.from_batch(batch, form, budget)

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from clampz._kernels import mean_field as binary_kernels
-from clampz._kernels import mean_field_factors as factor_kernels
-from clampz._kernels import mean_field_tables as table_kernels
-from clampz._kernels.mean_field_tables import HARD
+from clampz._kernels.approximations import mean_field_binary as binary_kernels
+from clampz._kernels.approximations import mean_field_factors as factor_kernels
+from clampz._kernels.approximations import mean_field_tables as table_kernels
+from clampz._kernels.approximations.mean_field_tables import HARD
 from clampz.approximations.iteration import (
     NO_CONFIGURATION,
     PART,
@@ -24,17 +24,17 @@ from clampz.approximations.iteration import (
     solve_in_blocks,
 )
 from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, has_hard_zeros, layout_of
+from clampz.method import approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import FactorRows
 from clampz.model.results import NOTHING, Estimates
-from clampz.model.starts import Start, start_marginals
 from clampz.model.tables import columns, lane_sums
+from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.options import FINE, Options, check_option, check_whole
-from clampz.signature import approximation
-from clampz.watch import UNLIMITED, Watch
-from clampz.workers import Workers, cut
+from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.options import FINE, Options, check_option, check_whole
+from clampz.runtime.workers import Workers, cut
 
 # Steps of the search for a configuration that no hard zero forbids, before mean field gives up on a lane.
 MAX_SEARCH = 200_000
@@ -77,7 +77,7 @@ class MeanFieldOptions(Options):
 
 
 @approximation("mean_field", MeanFieldOptions, takes_factors=True)
-def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, watch: Watch) -> Estimates:
+def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, budget: Budget) -> Estimates:
     """Naive mean field: `log_z` is a lower bound on log Z, at every iteration.
 
     Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts.  With hard
@@ -88,18 +88,18 @@ def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, wat
     >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
     'lower'
     """
-    layout = FactorLayout.from_batch(batch, watch) if batch.model.factors else layout_of(batch, watch)
-    starts = _starts(layout, batch, options, start, watch)
+    layout = FactorLayout.from_batch(batch, budget) if batch.model.factors else layout_of(batch, budget)
+    starts = _starts(layout, batch, options, start, budget)
 
     def run(block: MeanFieldLanes, numbers: Integers) -> Endings:
-        return iterate(block, options, watch, method="mean_field", residual_of=lambda look: look.slack)
+        return iterate(block, options, budget, method="mean_field", residual_of=lambda look: look.slack)
 
     with Workers(options.num_threads) as pool:
 
         def solve(points: Floats) -> Endings:
-            return solve_in_blocks(_lanes_of(layout, points, pool), run, watch, MAX_BLOCK)
+            return solve_in_blocks(_lanes_of(layout, points, pool), run, budget, MAX_BLOCK)
 
-        best = best_of_starts(starts, batch.num_lanes, len(layout.theta), solve, _merit, watch)
+        best = best_of_starts(starts, batch.num_lanes, len(layout.theta), solve, _merit, budget)
     return _estimates(batch, options, layout, best)
 
 
@@ -146,18 +146,20 @@ class MeanFieldLanes(Lanes):
             [in_classes(topology.class_start), _out_and_back([(topology.num_core, topology.num_variables)])]
         )
 
-    def _sweep_pendants(self, watch: Watch) -> None:
+    def _sweep_pendants(self, budget: Budget) -> None:
         topology, arrays = self.layout.topology, self._arrays()
         for way in _out_and_back(self._stretches(topology.num_core, topology.num_variables)):
-            if watch.must_stop():
+            if budget.must_stop():
                 return
             self.kernels.sweep(way[None], 1, *arrays)
 
-    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
         """The bound at the current point; `slack` is what it has gained since the last look."""
         size = self.layout.topology.num_variables
         entries = self.table_entries // max(1, size)
-        return self._gained(self._terms(self.kernels.value_terms, size, *self._arrays(), watch=watch, entries=entries))
+        return self._gained(
+            self._terms(self.kernels.value_terms, size, *self._arrays(), budget=budget, entries=entries)
+        )
 
     def _gained(self, parts: list[Floats]) -> Evaluation:
         look = Evaluation.summed(parts, self.constant, self.layout.magnitude)
@@ -218,16 +220,16 @@ class FactorField(TableField):
         graph = self.layout.graph
         return int(np.diff(graph.table_start) @ np.diff(graph.scope_start) ** 2)
 
-    def sweep(self, num_sweeps: int, watch: Watch = UNLIMITED) -> None:
+    def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
         """Update every variable, one after another."""
         parts = cut(0, len(self.layout.graph.at) - 1, 1 + self.work // PART)
         for _ in range(num_sweeps):
             for part in parts:
-                if len(parts) > 1 and watch.must_stop():
+                if len(parts) > 1 and budget.must_stop():
                     return
                 factor_kernels.update_variables(*part, *self._arrays())
 
-    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
         """The bound at the current point."""
         graph, variables = self.layout.graph, np.zeros((6, self.num_lanes))
         factor_kernels.variable_terms(self.point, self.layout.theta, variables)
@@ -238,7 +240,7 @@ class FactorField(TableField):
             self.point,
             self.weight,
             graph,
-            watch=watch,
+            budget=budget,
             entries=self.table_entries // max(1, size),
         )
         return self._gained([variables, *factors])
@@ -288,7 +290,7 @@ class ProductMarginals:
 
 
 def _starts(
-    layout: FieldLayout, batch: Batch, options: MeanFieldOptions, start: Start | None, watch: Watch
+    layout: FieldLayout, batch: Batch, options: MeanFieldOptions, start: Start | None, budget: Budget
 ) -> list[Callable[[], Floats]]:
     """The points (rows, lanes) to start from, made when asked for, in this order: the caller's, one without hard zeros
     if there are any, the same random ones for every lane."""
@@ -298,7 +300,7 @@ def _starts(
         starts.append(lambda: _as_point(layout, given))
     tables = layout.pairwise if isinstance(layout, FactorLayout) else layout
     if isinstance(tables, TableLayout) and has_hard_zeros(tables.table):
-        starts.append(lambda: _as_point(layout, _feasible_starts(tables, watch)[: len(batch.unary)]))
+        starts.append(lambda: _as_point(layout, _feasible_starts(tables, budget)[: len(batch.unary)]))
     rng = np.random.default_rng(options.seed)
     begin, sizes = batch.model.unary.start[:-1], batch.model.num_states
 
@@ -329,16 +331,18 @@ def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
     return point * layout.free if layout.free.size else point
 
 
-def _feasible_starts(layout: TableLayout, watch: Watch) -> Floats:
+def _feasible_starts(layout: TableLayout, budget: Budget) -> Floats:
     """(S, B) a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order; even odds
     where none was found, or not in time."""
     out = np.full_like(layout.theta, 0.5)
     table = np.maximum(layout.table, -HARD)
     for b in range(layout.num_lanes):
-        if watch.overdue():
+        if budget.is_cancelled():
             break
         theta = np.ascontiguousarray(layout.theta[:, b])
-        found = watch.run(table_kernels.feasible_configuration, theta > -np.inf, theta, layout.graph, table, MAX_SEARCH)
+        found = budget.run(
+            table_kernels.feasible_configuration, theta > -np.inf, theta, layout.graph, table, MAX_SEARCH
+        )
         if len(found):
             out[:, b] = 0.0
             out[layout.graph.state_start[:-1] + found, b] = 1.0

@@ -11,24 +11,24 @@ from typing import Any, Self
 
 import numpy as np
 
-from clampz._kernels import messages as binary_kernels
-from clampz._kernels import messages_general as general_kernels
-from clampz._kernels.messages import Weights
-from clampz._kernels.pair_beliefs import mutual_information, pair_beliefs
+from clampz._kernels.approximations import messages_binary as binary_kernels
+from clampz._kernels.approximations import messages_tables as general_kernels
+from clampz._kernels.approximations.messages_binary import Weights
+from clampz._kernels.approximations.pair_beliefs import mutual_information, pair_beliefs
+from clampz._kernels.approximations.tables import Potentials, fill_factors
 from clampz._kernels.simd_math import EXP_LIMIT
-from clampz._kernels.tables import Potentials, fill_factors
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings, Evaluation, Lanes
 from clampz.approximations.layouts import PIECE, BinaryLayout, PairLayout, TableLayout
+from clampz.display.formatting import Bound
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING, Estimate, Estimates
-from clampz.model.starts import Start, check_same_graph, one_per_lane, start_marginals
 from clampz.model.tables import columns
 from clampz.model.topology import Indices
+from clampz.model.warm_starts import Start, check_same_graph, one_per_lane, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.options import Options
-from clampz.watch import UNLIMITED, Watch
-from clampz.wording import Bound
-from clampz.workers import Workers, cut, sum_blocks
+from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.options import Options
+from clampz.runtime.workers import Workers, cut, sum_blocks
 
 # Probabilities are taken to be at least this when messages are made from them, so that their logarithms are finite.
 TINY = 1e-12
@@ -56,7 +56,7 @@ class MessageLanes(Lanes):
     potentials: Any
 
     def __init__(
-        self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, watch: Watch = UNLIMITED
+        self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, budget: Budget = UNLIMITED
     ) -> None:
         """Overdue where the watch is over before the potentials are laid out."""
         self.layout = layout
@@ -66,7 +66,7 @@ class MessageLanes(Lanes):
         self.total = layout.theta.copy()
         self.keep = np.ones(layout.num_lanes)
         self.counted: Floats | None = None
-        self.set_counting(np.ones((self.topology.num_edges, 1)) if rho is None else rho, watch=watch)
+        self.set_counting(np.ones((self.topology.num_edges, 1)) if rho is None else rho, budget=budget)
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         taken = super().take(lanes, workers)
@@ -96,11 +96,11 @@ class MessageLanes(Lanes):
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
-    def set_counting(self, rho: Floats, inertia: Floats | None = None, watch: Watch = UNLIMITED) -> None:
+    def set_counting(self, rho: Floats, inertia: Floats | None = None, budget: Budget = UNLIMITED) -> None:
         """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
         the messages anew."""
         if rho is not self.counted:
-            self.potentials = self._potentials(rho, watch)
+            self.potentials = self._potentials(rho, budget)
         self.rho = self.counted = rho
         if inertia is None:
             self.inertia, gain = np.ones(self.topology.num_variables), self.potentials.rho
@@ -112,7 +112,7 @@ class MessageLanes(Lanes):
         self._along_pendants(self.topology.pendant_up)
 
     @abstractmethod
-    def _potentials(self, rho: Floats, watch: Watch) -> Any:
+    def _potentials(self, rho: Floats, budget: Budget) -> Any:
         """The kernels' view of the edges, counted by rho (m, 1) or (m, B)."""
 
     # -- iterations ---------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class MessageLanes(Lanes):
             heads = self.topology.tail[self.topology.reverse[messages]]
             self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.layout.graph)
 
-    def evaluate(self, watch: Watch = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
         """Value, slack, drift and rounding at the current messages, those away from the core brought up to date
         first."""
         self._along_pendants(self.topology.pendant_down)
@@ -149,8 +149,8 @@ class MessageLanes(Lanes):
         log_norm = np.empty((n, self.num_lanes))
         arrays = (self.point, total, self.potentials, self.layout.graph, log_norm)
         entries = self.table_entries // max(1, 2 * m)
-        nodes = self._terms(self.kernels.node_terms, n, self.layout.theta, *arrays, watch=watch)
-        edges = self._terms(self.kernels.edge_terms, m, *arrays, watch=watch, entries=entries)
+        nodes = self._terms(self.kernels.node_terms, n, self.layout.theta, *arrays, budget=budget)
+        edges = self._terms(self.kernels.edge_terms, m, *arrays, budget=budget, entries=entries)
         return Evaluation.summed(nodes + edges, self.layout.constant, self.layout.magnitude)
 
     @abstractmethod
@@ -243,11 +243,11 @@ class BinaryLanes(MessageLanes):
     potentials: Weights
 
     def __init__(
-        self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None, watch: Watch = UNLIMITED
+        self, layout: BinaryLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
     ) -> None:
-        super().__init__(layout, 2 * layout.topology.num_edges, workers, rho, watch)
+        super().__init__(layout, 2 * layout.topology.num_edges, workers, rho, budget)
 
-    def _potentials(self, rho: Floats, watch: Watch) -> Weights:
+    def _potentials(self, rho: Floats, budget: Budget) -> Weights:
         edge = self.topology.edge_of_message
         rho = np.take(rho, edge, axis=0)
         return Weights(self.layout.W[edge, None] / (2 * rho), rho, rho, self.layout.free)
@@ -315,17 +315,17 @@ class GeneralLanes(MessageLanes):
     potentials: Potentials
 
     def __init__(
-        self, layout: TableLayout, workers: Workers, rho: Floats | None = None, watch: Watch = UNLIMITED
+        self, layout: TableLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
     ) -> None:
-        super().__init__(layout, int(layout.graph.entry_start[-1]), workers, rho, watch)
+        super().__init__(layout, int(layout.graph.entry_start[-1]), workers, rho, budget)
 
     @property
     def table_entries(self) -> int:
         return len(self.layout.table)
 
-    def set_counting(self, rho: Floats, inertia: Floats | None = None, watch: Watch = UNLIMITED) -> None:
+    def set_counting(self, rho: Floats, inertia: Floats | None = None, budget: Budget = UNLIMITED) -> None:
         if rho.shape[1] == 1:
-            super().set_counting(rho, inertia, watch)
+            super().set_counting(rho, inertia, budget)
             return
         self.rho = rho
         self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
@@ -336,12 +336,12 @@ class GeneralLanes(MessageLanes):
         lane.set_counting(lane.rho)
         return lane
 
-    def _potentials(self, rho: Floats, watch: Watch) -> Potentials:
+    def _potentials(self, rho: Floats, budget: Budget) -> Potentials:
         rho = np.take(rho, self.topology.edge_of_message, axis=0)
         table, graph = self.layout.table, self.layout.graph
         factor, shift = np.empty_like(table), np.empty(len(rho))
         for first, last in cut(0, len(rho), 1 + len(table) // PIECE):
-            watch.check_overdue()
+            budget.check_cancelled()
             some = graph._replace(table_start=graph.table_start[first : last + 1])
             fill_factors(rho[first:last], some, table, factor, shift[first:last])
         return Potentials(table, factor, shift, rho, rho)
@@ -388,9 +388,11 @@ class GeneralLanes(MessageLanes):
         return out
 
 
-def lanes_of(layout: PairLayout, workers: Workers, rho: Floats | None = None, watch: Watch = UNLIMITED) -> MessageLanes:
+def lanes_of(
+    layout: PairLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
+) -> MessageLanes:
     """Lanes that begin with uniform messages, and edges that count rho (m, 1) each, or once.  Overdue where the watch
     is over before they are laid out."""
     if isinstance(layout, BinaryLayout):
-        return BinaryLanes(layout, workers, rho, watch)
-    return GeneralLanes(layout, workers, rho, watch)
+        return BinaryLanes(layout, workers, rho, budget)
+    return GeneralLanes(layout, workers, rho, budget)

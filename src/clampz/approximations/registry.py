@@ -4,18 +4,18 @@ from typing import Any
 
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
-from clampz.approximations.regions import regions
+from clampz.approximations.mini_buckets.method import mini_buckets
 from clampz.approximations.trw import trw
 from clampz.errors import unknown_name
-from clampz.signature import Approximation
+from clampz.method import Method
 from clampz.summing.exact import exact
 
-METHODS: dict[str, Approximation[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw, regions)}
+METHODS: dict[str, Method[Any]] = {method.name: method for method in (exact, mean_field, bethe, trw, mini_buckets)}
 # What people also call them.
 ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_field", "bp": "bethe"}
 
 
-def method_named(name: str, *others: str) -> Approximation[Any]:
+def method_named(name: str, *others: str) -> Method[Any]:
     """The approximation of this name; an unknown one is refused with the nearest, those among them that the call takes
     beside the methods."""
     known = ALIASES.get(str(name).lower(), str(name).lower())
@@ -24,7 +24,7 @@ def method_named(name: str, *others: str) -> Approximation[Any]:
     return METHODS[known]
 
 
-def methods() -> dict[str, Approximation[Any]]:
+def methods() -> dict[str, Method[Any]]:
     """Every approximation by name.
 
     Returns

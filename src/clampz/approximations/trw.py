@@ -16,15 +16,15 @@ from clampz.approximations.edge_weights import (
 from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate, solve_in_blocks
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import BinaryLanes, MessageLanes, lanes_of
+from clampz.method import ForestWeights, approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.starts import Start
 from clampz.model.tables import columns
+from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, check_option, check_whole
-from clampz.signature import ForestWeights, approximation
-from clampz.watch import Watch
-from clampz.workers import Workers
+from clampz.runtime.budget import Budget
+from clampz.runtime.options import Options, check_option, check_whole
+from clampz.runtime.workers import Workers
 
 EdgeWeights = Literal["uniform", "sampled", "optimized"]
 
@@ -87,7 +87,7 @@ class TRWOptions(Options):
 
 @approximation("trw", TRWOptions)
 def trw(
-    batch: Batch, options: TRWOptions, start: Start | None, watch: Watch, weights: ForestWeights | None = None
+    batch: Batch, options: TRWOptions, start: Start | None, budget: Budget, weights: ForestWeights | None = None
 ) -> Estimates:
     """Tree-reweighted approximation: `log_z` is an upper bound on log Z, certified whatever the iteration limit.
 
@@ -101,37 +101,37 @@ def trw(
     """
     optimize = weights.optimize if weights is not None else options.is_optimized
     with Workers(options.num_threads) as pool:
-        layout = layout_of(batch, watch)
-        watch.check_overdue()
-        rho = _initial_weights(batch, options, watch.share(WEIGHTS_SHARE)) if weights is None else weights.rho
-        watch.check_overdue()
+        layout = layout_of(batch, budget)
+        budget.check_cancelled()
+        rho = _initial_weights(batch, options, budget.share(WEIGHTS_SHARE)) if weights is None else weights.rho
+        budget.check_cancelled()
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
-        lanes = lanes_of(layout, pool, rho if shared else None, watch)
-        watch.check_overdue()
+        lanes = lanes_of(layout, pool, rho if shared else None, budget)
+        budget.check_cancelled()
         if start is not None:
             lanes.start_at(lanes.messages_of(batch, start))
 
         def solve(block: MessageLanes, numbers: Integers) -> Endings:
             block.set_counting(rho if shared else columns(rho, numbers))
             if not optimize:
-                return _converge(block, options, watch, options.max_iter)
-            ending, rho[:, numbers] = _optimized(block, options, watch)
+                return _converge(block, options, budget, options.max_iter)
+            ending, rho[:, numbers] = _optimized(block, options, budget)
             return ending
 
         # weights of a lane's own need tables of its own, except in log-odds
         max_block = None if shared or isinstance(lanes, BinaryLanes) else 1
-        ending = solve_in_blocks(lanes, solve, watch, max_block)
+        ending = solve_in_blocks(lanes, solve, budget, max_block)
     return lanes.estimates("trw", batch, options, ending, rho, log_z=ending.upper, bound="upper")
 
 
-def _initial_weights(batch: Batch, options: TRWOptions, watch: Watch) -> Floats:
+def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Floats:
     """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of
     the others."""
     topology = batch.model.topology
     if not isinstance(options.edge_weights, str):
-        return checked_weights(topology, options.edge_weights, batch.num_lanes, watch)
+        return checked_weights(topology, options.edge_weights, batch.num_lanes, budget)
     columns_of: dict[bytes, Floats] = {}
     kinds = []
     for free in (batch.num_possible > 1).T:
@@ -141,18 +141,18 @@ def _initial_weights(batch: Batch, options: TRWOptions, watch: Watch) -> Floats:
         some = None if free.all() else free
         if options.edge_weights == "sampled":
             rng = np.random.default_rng(options.seed)
-            columns_of[kinds[-1]] = sampled_weights(topology, options.num_trees, rng, some, watch)
+            columns_of[kinds[-1]] = sampled_weights(topology, options.num_trees, rng, some, budget)
         else:
-            columns_of[kinds[-1]] = uniform_weights(topology, some, watch)
+            columns_of[kinds[-1]] = uniform_weights(topology, some, budget)
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
-def _converge(block: MessageLanes, options: TRWOptions, watch: Watch, max_iter: int) -> Endings:
+def _converge(block: MessageLanes, options: TRWOptions, budget: Budget, max_iter: int) -> Endings:
     policy = _damp_when_stuck(block.num_lanes)
     return iterate(
         block,
         options,
-        watch,
+        budget,
         method="trw",
         residual_of=lambda look: look.slack,
         policy=policy,
@@ -177,7 +177,7 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
     return damp
 
 
-def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[Endings, Floats]:
+def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tuple[Endings, Floats]:
     """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best ones
     too.
 
@@ -189,13 +189,13 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
     first = block.rho
     current, best = first.copy(), first.copy()
     start = block.take(np.arange(block.num_lanes))
-    ending = _converge(start, rough, watch, options.max_iter)
+    ending = _converge(start, rough, budget, options.max_iter)
     block.point = ending.point.copy()
     block.set_counting(first)
     for step in range(options.num_steps):
-        forests = None if watch.must_stop() else heaviest_forests(block.topology, block.mutual_information(), watch)
+        forests = None if budget.must_stop() else heaviest_forests(block.topology, block.mutual_information(), budget)
         if forests is None:
-            ending.stopped_by[:] = watch.stopped_by
+            ending.stopped_by[:] = budget.stopped_by
             return ending, best
         size = 2.0 / (step + STEP_OFFSET)
         current = (1 - size) * current + size * forests
@@ -203,23 +203,25 @@ def _optimized(block: MessageLanes, options: TRWOptions, watch: Watch) -> tuple[
         last = step == options.num_steps - 1
         # a bound taken after a few sweeps says little of the weights, so the last ones get as many as they need
         trial = _with_weights(
-            block, candidate, rough, watch, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter)
+            block, candidate, rough, budget, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter)
         )
         block.point = trial.point
         block.set_counting(candidate)
         _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)
     block.point = ending.point.copy()
-    settled = _with_weights(block, best, options, watch, options.max_iter)
+    settled = _with_weights(block, best, options, budget, options.max_iter)
     _accept(ending, settled, best, best, settled.upper <= ending.upper)
-    if watch.must_stop():  # what has only come within the rough tolerance has not converged
-        ending.stopped_by[ending.residual > options.tol] = watch.stopped_by
+    if budget.must_stop():  # what has only come within the rough tolerance has not converged
+        ending.stopped_by[ending.residual > options.tol] = budget.stopped_by
     return ending, best
 
 
-def _with_weights(block: MessageLanes, candidate: Floats, options: TRWOptions, watch: Watch, max_iter: int) -> Endings:
+def _with_weights(
+    block: MessageLanes, candidate: Floats, options: TRWOptions, budget: Budget, max_iter: int
+) -> Endings:
     """Converge under these weights, from where the block stands."""
     block.set_counting(candidate)
-    return _converge(block, options, watch, max_iter)
+    return _converge(block, options, budget, max_iter)
 
 
 def _accept(ending: Endings, trial: Endings, best: Floats, candidate: Floats, better: NDArray[np.bool_]) -> None:

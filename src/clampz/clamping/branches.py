@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from clampz.drawing import Drawable
+from clampz.display.formatting import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, valued
+from clampz.display.html_repr import MOST_ROWS, HasHtml, HtmlCard
+from clampz.display.plot_hooks import Drawable
 from clampz.errors import EvidenceError, OptionError
+from clampz.method import bytes_of_lanes, lanes_that_fit
 from clampz.model import Model, Variable
-from clampz.model.asked import check_model
 from clampz.model.batch import Batch
+from clampz.model.conditioning import keep_only
 from clampz.model.factors import FactorTables
-from clampz.model.fixing import keep_only
 from clampz.model.frames import named_variables, records_frame
 from clampz.model.marginals import HasMarginals
+from clampz.model.model_checks import check_model
 from clampz.model.results import Estimates
 from clampz.model.tables import PairTables, UnaryTables, columns
 from clampz.numerics import Floats, Integers
-from clampz.options import Options, memory_allowed
-from clampz.showing import MOST_ROWS, Card, Shown
-from clampz.signature import bytes_of_lanes, lanes_that_fit
-from clampz.watch import StoppedBy
-from clampz.wording import DIGITS, KINDS, Bound, counted, name_of, proven, round_outward, title, valued
+from clampz.runtime.budget import StoppedBy
+from clampz.runtime.options import Options, memory_allowed
 
 
 def branches(model: Model, variables: Sequence[Variable]) -> Batch:
@@ -121,7 +121,7 @@ def check_memory(model: Model, num_lanes: int, what: str, limit: int | str | Non
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ClampStep:
     """One step of a clamping: what was clamped, why, and what it brought.
 
     Attributes
@@ -156,7 +156,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Clamped(HasMarginals, Drawable, Shown):
+class Clamped(HasMarginals, Drawable, HasHtml):
     """What clamping some variables gives: like an `Estimate`, with the way to it; `plot()` draws log Z against the
     number of clamps, as `plot_clamped` does for several.
 
@@ -184,7 +184,7 @@ class Clamped(HasMarginals, Drawable, Shown):
     model: Model
     bound: Bound | None
     variables: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ClampStep, ...]
     branches: Estimates
     batch: Batch
     select: str
@@ -236,7 +236,7 @@ class Clamped(HasMarginals, Drawable, Shown):
         """`factor_marginals[f].table`, as in `model.factors`, mixed in the same way: computed when first asked for."""
         return self.model.factors.with_flat(self._mixed(self.branches.state.factors))
 
-    def _card(self) -> Card:
+    def _card(self) -> HtmlCard:
         first = max(0, len(self.steps) - MOST_ROWS)
         rows = [
             (
@@ -249,7 +249,7 @@ class Clamped(HasMarginals, Drawable, Shown):
             for k, step in enumerate(self.steps)
             if k >= first
         ]
-        return Card(
+        return HtmlCard(
             title=f"Clamped: {title(self.method)}",
             facts=[
                 ("log Z", valued(self.log_z, self.bound)),
@@ -266,7 +266,7 @@ class Clamped(HasMarginals, Drawable, Shown):
         them, "variables" or "edges"."""
         if of != "steps":
             return super().to_frame(of)
-        frame = records_frame([each.name for each in fields(Step) if each.name != "variables"], self.steps)
+        frame = records_frame([each.name for each in fields(ClampStep) if each.name != "variables"], self.steps)
         frame["variable"] = named_variables(self.model, [step.variable for step in self.steps])
         return frame.rename_axis("clamps")
 

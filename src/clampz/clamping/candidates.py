@@ -26,7 +26,7 @@ CRITERIA = {
     "trw": Criterion(("trw",), lambda upper: -upper),
     "mf": Criterion(("mean_field",), lambda lower: lower),
     "bethe": Criterion(("bethe",), lambda value: value),
-    "regions": Criterion(("regions",), lambda upper: -upper),
+    "mini_buckets": Criterion(("mini_buckets",), lambda upper: -upper),
     "gap": Criterion(("trw", "mean_field"), lambda upper, lower: lower - upper),
 }
 
@@ -36,8 +36,8 @@ def own_criterion(model: Model, method: str) -> str:
     balanced models, TRW's on the others."""
     if method == "mean_field":
         return "mf"
-    if method == "regions":
-        return "regions"
+    if method == "mini_buckets":
+        return "mini_buckets"
     if method == "bethe" and model.is_balanced:
         return "bethe"
     return "trw"
@@ -45,7 +45,7 @@ def own_criterion(model: Model, method: str) -> str:
 
 def end_of(estimates: Estimates) -> Floats:
     """(B,) what a criterion looks at: the bound of mean field, TRW and regions, the value of others."""
-    ends = {"trw": estimates.upper, "regions": estimates.upper, "mean_field": estimates.lower}
+    ends = {"trw": estimates.upper, "mini_buckets": estimates.upper, "mean_field": estimates.lower}
     return ends.get(estimates.method, estimates.value)
 
 

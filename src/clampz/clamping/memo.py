@@ -13,10 +13,10 @@ from clampz.approximations.registry import METHODS
 from clampz.clamping.candidates import Set
 from clampz.errors import OptionError
 from clampz.model import Model
-from clampz.model.asked import check_model
+from clampz.model.model_checks import check_model
 from clampz.model.results import Estimates
 from clampz.numerics import Integers
-from clampz.options import Options, check_option
+from clampz.runtime.options import Options, check_option
 
 # Options that change no number, unless they stop a run: and what was stopped is not kept.
 LIMITS = ("time", "threads")

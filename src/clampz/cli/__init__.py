@@ -13,9 +13,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from clampz._starting import imported
 from clampz._version import __version__
-from clampz.cli import (
+from clampz.cli import jit_warmup
+from clampz.cli.arguments import Parser, with_negative_values
+from clampz.cli.commands import (
     bound,
     completion,
     convert,
@@ -29,10 +30,8 @@ from clampz.cli import (
     solve,
     sweep,
     uai,
-    warming,
 )
-from clampz.cli.arguments import Parser, with_negative_values
-from clampz.cli.exits import (
+from clampz.cli.exit_codes import (
     BAD_INPUT,
     CUT_OFF,
     EXIT_CODES,
@@ -44,6 +43,7 @@ from clampz.cli.exits import (
 )
 from clampz.cli.streams import forget_output, is_broken_pipe, prepare_streams
 from clampz.errors import ClampzError, TooWideError
+from clampz.runtime.startup import imported
 
 # Those that answer at once, if the model is small.
 QUICK_COMMANDS = {"solve", "bound", "sample", "info", "scores", "demo"}
@@ -65,8 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return BAD_INPUT
         said_by = f"clampz {args.command}"
         imported()
-        first = argv is None and args.command in QUICK_COMMANDS and "-" not in sys.argv and warming.is_first()
-        answered = warming.run_first(sys.argv[1:]) if first else None
+        first = argv is None and args.command in QUICK_COMMANDS and "-" not in sys.argv and jit_warmup.is_first()
+        answered = jit_warmup.run_first(sys.argv[1:]) if first else None
         code: int = args.run(args) if answered is None else answered
         sys.stdout.flush()
         return code

@@ -10,15 +10,15 @@ from typing import Any, NoReturn, TypeVar
 
 import clampz
 from clampz import io
-from clampz.clamping.call import META_SELECTORS
+from clampz.clamping.clamp import META_SELECTORS
 from clampz.clamping.selectors import selectors
-from clampz.cli.exits import BAD_INPUT, CommandError
+from clampz.cli.exit_codes import BAD_INPUT, CommandError
+from clampz.cli.live_progress import completed
 from clampz.cli.outputs import STANDARD, STDIN, called
 from clampz.cli.states import one_state_each
-from clampz.cli.watching import completed
 from clampz.io import evidence as evidence_files
 from clampz.model import Model
-from clampz.options import as_bytes
+from clampz.runtime.options import as_bytes
 
 T = TypeVar("T")
 

@@ -19,12 +19,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from clampz.cli.exits import CommandError
-from clampz.files import written_whole
+from clampz.cli.exit_codes import CommandError
+from clampz.display.atomic_write import written_whole
+from clampz.display.formatting import name_of
 from clampz.io import FORMATS, files
 from clampz.model import Model
 from clampz.plotting.canvas import let_go
-from clampz.wording import name_of
 
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 # Standard input or output, in place of a file.

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from clampz.cli.exits import CommandError
+from clampz.cli.exit_codes import CommandError
+from clampz.display.formatting import name_of
 from clampz.errors import EvidenceError
 from clampz.model import Model, State
-from clampz.wording import name_of
 
 
 def state_rows(model: Model, variables: Iterable[int]) -> Iterator[list[object]]:

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import contraction_plan as plans
-from clampz._kernels import contraction_tree as trees
-from clampz._kernels.contraction_packed import COLUMNS, DEPTH, WIDE, Blocks, make_blocks
-from clampz._kernels.contraction_passes import (
+from clampz._kernels.contraction import step_list as plans
+from clampz._kernels.contraction import tree as trees
+from clampz._kernels.contraction.blocked_products import COLUMNS, DEPTH, WIDE, Blocks, make_blocks
+from clampz._kernels.contraction.passes import (
     CARRY,
     EXPONENTS,
     TERMS,
@@ -32,13 +32,13 @@ from clampz._kernels.contraction_passes import (
     go_on,
     measure,
 )
-from clampz._kernels.contraction_steps import Lists, make_lists, step
-from clampz._kernels.elimination_forwards import DONE, EMPTY, OUT_OF_RANGE
-from clampz._kernels.elimination_steps import LOGARITHMS, SCALED
+from clampz._kernels.contraction.steps import Lists, make_lists, step
+from clampz._kernels.elimination.forward_pass import DONE, EMPTY, OUT_OF_RANGE
+from clampz._kernels.elimination.steps import LOGARITHMS, SCALED
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
-from clampz.watch import Flag, Watch, run_on
-from clampz.workers import Workers
+from clampz.runtime.budget import Budget, Flag, run_cancellable
+from clampz.runtime.workers import Workers
 
 # A tree is made better for this share of the time that the sum is expected to take, a subtree taking so many seconds; a
 # few are looked at whatever that is, and none of a node that takes less than a share of the whole.
@@ -102,11 +102,11 @@ class Contraction:
 
     @classmethod
     def of(
-        cls, factors: Factors, tree: trees.Tree, memory: int, watch: Watch | None = None, num_sums: int = 1
+        cls, factors: Factors, tree: trees.Tree, memory: int, budget: Budget | None = None, num_sums: int = 1
     ) -> "Contraction":
         """A tree made better for a share of the time that so many sums take, if the watch allows; tables that do not
         fit into `memory` bytes are avoided."""
-        tree, seconds = improved(tree, np.log2(factors.num_states), TABLE_SHARE * memory / 8, watch, num_sums)
+        tree, seconds = improved(tree, np.log2(factors.num_states), TABLE_SHARE * memory / 8, budget, num_sums)
         return cls(factors, tree, seconds, memory)
 
     @cached_property
@@ -220,7 +220,7 @@ class Contraction:
         beliefs: Floats,
         marginals: Floats,
         log_domain: bool,
-        flag: Flag,
+        cancel_flag: Flag,
     ) -> tuple[int, float, float]:
         """A status, log Z and the sum of absolute terms that bounds its rounding error, of the log tables `values`;
         with logarithms if need be.  Fills `marginals` unless it is empty, and `beliefs` with those of the factors.
@@ -230,27 +230,27 @@ class Contraction:
         status, log_z, terms = OUT_OF_RANGE, 0.0, 0.0
         for logs in (LOGARITHMS,) if log_domain else (SCALED, LOGARITHMS):
             if status == OUT_OF_RANGE:
-                status, log_z, terms = self.attempt(values, arena, rooms, beliefs, logs, flag)
+                status, log_z, terms = self.attempt(values, arena, rooms, beliefs, logs, cancel_flag)
         if status == DONE and wanted:
             fill_marginals(self.factors, self.home, beliefs, offsets(self.factors.num_states), marginals)
         return status, log_z + self._lone, terms + self._lone
 
     def attempt(
-        self, values: Floats, arena: Arena, rooms: Sequence[Room], beliefs: Floats, logs: bool | None, flag: Flag
+        self, values: Floats, arena: Arena, rooms: Sequence[Room], beliefs: Floats, logs: bool | None, cancel_flag: Flag
     ) -> tuple[int, float, float]:
         """The same with one kind of numbers, but for the marginals of variables."""
         program, ledger, made = self.program(beliefs.size > 0).steps, np.zeros(4), np.empty(0)
         for room in rooms:
             room.lists.seen[:] = -1  # by steps of another run
-        status = begin(program, self.factors, values, arena, beliefs, ledger, logs, flag)
+        status = begin(program, self.factors, values, arena, beliefs, ledger, logs, cancel_flag)
         shared = self.shared_steps(beliefs.size > 0).tolist() if len(rooms) > 1 else []
         fixed = (program, self.factors, self.sizes, arena, *rooms[0], beliefs, ledger)
         with Workers(len(rooms) if shared else 1) as team:
             for first, last in itertools.pairwise([0, *shared, len(program.steps)]):
                 if status == DONE:
-                    status = go_on(*fixed, first, last, made, logs, flag)
+                    status = go_on(*fixed, first, last, made, logs, cancel_flag)
                 if status == DONE and last < len(program.steps):
-                    made = self._made(program, last, arena, rooms, team, logs, flag)
+                    made = self._made(program, last, arena, rooms, team, logs, cancel_flag)
         if status != DONE:
             return status, -np.inf if status == EMPTY else 0.0, 0.0
         scaled = ledger[EXPONENTS] * math.log(2)
@@ -264,7 +264,7 @@ class Contraction:
         rooms: Sequence[Room],
         team: Workers,
         logs: bool | None,
-        flag: Flag,
+        cancel_flag: Flag,
     ) -> Floats:
         """A step that all threads share: its additions, and the largest and smallest entry of its table."""
         now, num_nodes = program.steps[k], program.num_nodes
@@ -272,11 +272,11 @@ class Contraction:
 
         def share(t: int) -> float:
             mine = (t, len(rooms))
-            added: float = step(program, k, self.factors.num_states, *arena[:2], *rooms[t], mine, logs, flag)
+            added: float = step(program, k, self.factors.num_states, *arena[:2], *rooms[t], mine, logs, cancel_flag)
             return added
 
         def ends(piece: Floats) -> tuple[float, float]:
-            high, low = measure(piece, logs, flag)
+            high, low = measure(piece, logs, cancel_flag)
             return high, low
 
         added = team.map(share, list(range(len(rooms))))
@@ -285,7 +285,7 @@ class Contraction:
 
 
 def improved(
-    tree: trees.Tree, log_states: Floats, limit: float, watch: Watch | None, num_sums: int = 1
+    tree: trees.Tree, log_states: Floats, limit: float, budget: Budget | None, num_sums: int = 1
 ) -> tuple[trees.Tree, float]:
     """The best tree found in the time for it, if so many sums are taken by it, and the seconds that each is expected to
     take.
@@ -293,7 +293,7 @@ def improved(
     Where nothing gets better any more, large tables are made dear for a while, which leads to other trees: from the
     best one, and from the first.  On pedigrees these took a sixth of the time.
     """
-    planning = Planning(log_states, watch, num_sums)
+    planning = Planning(log_states, budget, num_sums)
     best = planning.best(_copy(tree), limit)
     again = True
     while again:
@@ -326,13 +326,13 @@ class Improved(NamedTuple):
 class Planning:
     """Puts subtrees of trees together anew, and counts how many it looked at."""
 
-    def __init__(self, log_states: Floats, watch: Watch | None, num_sums: int) -> None:
-        self.log_states, self.watch, self.looked = log_states, watch, 0
+    def __init__(self, log_states: Floats, budget: Budget | None, num_sums: int) -> None:
+        self.log_states, self.budget, self.looked = log_states, budget, 0
         self.share = TREE_SHARE * num_sums
 
     def over(self, seconds: float) -> bool:
         """Whether no more time is to be spent on a sum of so many seconds."""
-        stopped = self.watch is not None and self.watch.must_stop()
+        stopped = self.budget is not None and self.budget.must_stop()
         return stopped or self.looked * SECONDS_PER_LOOK > self.share * seconds
 
     def best(self, tree: trees.Tree, limit: float) -> Improved:
@@ -343,7 +343,7 @@ class Planning:
         """
         size, own = trees.measure(tree, self.log_states, limit)
         better = True
-        while better and not (self.watch is not None and self.watch.must_stop()):
+        while better and not (self.budget is not None and self.budget.must_stop()):
             allowed = max(FIRST_LOOKS, self.share * own.sum() / SECONDS_PER_LOOK) - self.looked
             if len(own) <= allowed:
                 nodes = trees.from_leaves(tree.left, tree.right, tree.parent)
@@ -352,7 +352,7 @@ class Planning:
                 nodes = nodes[own[nodes] > NEGLIGIBLE * own.sum()]
             self.looked += len(nodes)
             fixed = (tree, size, own, nodes, self.log_states, limit)
-            better, pool = run_on(self.watch, len(nodes) * SECONDS_PER_LOOK, trees.reconfigure, *fixed)
+            better, pool = run_cancellable(self.budget, len(nodes) * SECONDS_PER_LOOK, trees.reconfigure, *fixed)
             tree = tree._replace(pool=pool)
         seconds = float(trees.measure(tree, self.log_states, np.inf)[1].sum())
         return Improved(tree, float(own.sum()), seconds, float(size.max(initial=1.0)))

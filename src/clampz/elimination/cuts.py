@@ -8,8 +8,9 @@ that in all.
 
 import numpy as np
 
-from clampz._kernels import contraction_tree as trees
-from clampz._kernels import elimination_order, graph
+from clampz._kernels import graph
+from clampz._kernels.contraction import tree as trees
+from clampz._kernels.elimination import greedy_order
 from clampz.elimination.orders import Order
 from clampz.model.tables import distinct, ranges
 from clampz.numerics import Floats, Integers
@@ -43,7 +44,7 @@ class Cuts:
         n = len(variables)
         self._edges = self._edges[(self._num_states[self._edges] > 1).all(axis=1)]
         start, neighbour, _ = graph.neighbour_lists(n, self._edges.astype(np.int32))
-        begin, scope, _, _ = elimination_order.bucket_scopes(variables, start, neighbour)
+        begin, scope, _, _ = greedy_order.bucket_scopes(variables, start, neighbour)
         own = np.arange(n)
         self._table = np.concatenate([own, np.repeat(own, np.diff(begin))])
         self._member = np.concatenate([own, scope])

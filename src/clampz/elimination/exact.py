@@ -18,9 +18,9 @@ from clampz.errors import OptionError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, Integers
-from clampz.options import Options, check_flag, check_name, memory_allowed
-from clampz.watch import Overdue, Progress, Watch
-from clampz.workers import Workers
+from clampz.runtime.budget import Budget, Cancelled, Progress
+from clampz.runtime.options import Options, check_flag, check_name, memory_allowed
+from clampz.runtime.workers import Workers
 
 # Marginals of all lanes' edges and factors are kept up to this many bytes; beyond, a lane that is asked for them is run
 # again.
@@ -76,12 +76,12 @@ class PlannedLanes:
         self.values = np.concatenate([np.zeros(self.num_rows), model.pairwise.flat, model.factors.flat])
         self.num_entries = len(self.values) - self.num_rows
 
-    def lane(self, b: int, workspace: Workspace, unary: Floats, tables: Floats, watch: Watch | None = None) -> LogSum:
+    def lane(self, b: int, workspace: Workspace, unary: Floats, tables: Floats, budget: Budget | None = None) -> LogSum:
         """log Z of a lane; writes its marginals into `unary` and, edges before factors, `tables` where these are not
         empty."""
         entries, values = self.values_of(b)
         marginals = np.empty(self.num_kept if self.wanted else 0)
-        found = sum_out(self.elimination, values, workspace, marginals, watch=watch)
+        found = sum_out(self.elimination, values, workspace, marginals, budget=budget)
         if not np.isfinite(found.log_z) or not self.wanted:
             unary[:] = tables[:] = np.nan
             return found
@@ -179,19 +179,19 @@ class ExactState:
 
 
 def run_exact(
-    batch: Batch, options: ExactOptions, watch: Watch | None = None, plan: ExactPlan | None = None
+    batch: Batch, options: ExactOptions, budget: Budget | None = None, plan: ExactPlan | None = None
 ) -> Estimates:
     """What `exact` does, by a plan made before for the states that some lane of this batch allows."""
-    watch = Watch(options.time) if watch is None else watch
-    with watch.interruptible():
+    budget = Budget(options.time) if budget is None else budget
+    with budget.interruptible():
         try:
-            plan = plan or ExactPlan.of(batch, options.memory, marginals=options.marginals, watch=watch)
-        except Overdue:
-            return not_reached(batch, options, watch)
-        return _run_plan(batch, options, watch, plan)
+            plan = plan or ExactPlan.of(batch, options.memory, marginals=options.marginals, budget=budget)
+        except Cancelled:
+            return not_reached(batch, options, budget)
+        return _run_plan(batch, options, budget, plan)
 
 
-def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan) -> Estimates:
+def _run_plan(batch: Batch, options: ExactOptions, budget: Budget, plan: ExactPlan) -> Estimates:
     lanes = PlannedLanes(batch, plan, options.marginals)
     num_lanes = batch.num_lanes
     keep = options.marginals and lanes.num_entries * num_lanes * 8 <= KEPT_BYTES
@@ -203,14 +203,14 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
         for_each = options.num_threads // threads
         workspace = Workspace.of(lanes.elimination, marginals=options.marginals, num_threads=for_each)
         for b in some:
-            if b > 0 and watch.must_stop():
+            if b > 0 and budget.must_stop():
                 unary[b] = tables[b] = np.nan
                 continue
-            found = lanes.lane(b, workspace, unary[b], tables[b], watch)
+            found = lanes.lane(b, workspace, unary[b], tables[b], budget)
             log_z[b], error[b] = found.log_z + batch.model.constant, found.error
             if np.isnan(found.log_z):
                 continue
-            watch.report(
+            budget.report(
                 Progress(
                     method="exact",
                     num_iter=1,
@@ -218,7 +218,7 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
                     log_z=float(log_z[b]),
                     num_lanes=num_lanes,
                     num_finished=int(np.count_nonzero(~np.isnan(log_z))),
-                    seconds=watch.seconds,
+                    seconds=budget.seconds,
                 )
             )
 
@@ -229,7 +229,7 @@ def _run_plan(batch: Batch, options: ExactOptions, watch: Watch, plan: ExactPlan
     again = partial(_tables_again, lanes, ~np.isnan(log_z))
     num_pairs = len(batch.model.pairwise.flat)
     state = ExactState(tables if keep else None, again if options.marginals else None, num_pairs)
-    return exact_estimates(batch, options, watch, log_z, error, unary.T, state)
+    return exact_estimates(batch, options, budget, log_z, error, unary.T, state)
 
 
 def _tables_again(lanes: PlannedLanes, done: NDArray[np.bool_], lane: int) -> Floats:
@@ -241,18 +241,18 @@ def _no_tables(num_entries: int, lane: int) -> Floats:
     return np.full(num_entries, np.nan)
 
 
-def not_reached(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
+def not_reached(batch: Batch, options: ExactOptions, budget: Budget) -> Estimates:
     """Nothing about any lane, as the run was over first."""
     nothing, num_pairs = np.full(batch.num_lanes, np.nan), len(batch.model.pairwise.flat)
     no_tables = partial(_no_tables, num_pairs + len(batch.model.factors.flat))
     state = ExactState(None, no_tables if options.marginals else None, num_pairs)
-    return exact_estimates(batch, options, watch, nothing, np.full(batch.num_lanes, np.inf), nothing, state)
+    return exact_estimates(batch, options, budget, nothing, np.full(batch.num_lanes, np.inf), nothing, state)
 
 
 def exact_estimates(
     batch: Batch,
     options: ExactOptions,
-    watch: Watch,
+    budget: Budget,
     log_z: Floats,
     error: Floats,
     marginals: Floats,
@@ -260,7 +260,7 @@ def exact_estimates(
 ) -> Estimates:
     """Of lanes whose log Z is known up to an error, or nan where the run was stopped before."""
     done = ~np.isnan(log_z)
-    stopped_by = watch.stopped_by or "tol"
+    stopped_by = budget.stopped_by or "tol"
     return Estimates(
         method="exact",
         model=batch.model,

@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import contraction_growth as growth
-from clampz._kernels import contraction_tree as trees
-from clampz._kernels.contraction_passes import Factors
+from clampz._kernels.contraction import insertion as growth
+from clampz._kernels.contraction import tree as trees
+from clampz._kernels.contraction.passes import Factors
 from clampz.elimination.contraction import TABLE_SHARE, Contraction, improved
 from clampz.elimination.plans import NO_SIZES, Elimination, Scopes
 from clampz.model.tables import offsets, ranges
 from clampz.numerics import Integers
-from clampz.options import memory_allowed
-from clampz.watch import Watch, run_on
+from clampz.runtime.budget import Budget, run_cancellable
+from clampz.runtime.options import memory_allowed
 
 # Seconds that a wanted table may add to a sum, with what it needs: so many in any case, or times what the sum takes.
 # A sum that has grown by so many times as much is left as it is.
@@ -44,7 +44,7 @@ def grown(
     needs: Integers,
     wanted: NDArray[np.bool_],
     memory: int | str | None,
-    watch: Watch | None = None,
+    budget: Budget | None = None,
     *,
     all_marginals: bool = True,
 ) -> Grown:
@@ -65,8 +65,8 @@ def grown(
         number = np.argsort(chosen)
         sizes = np.diff(need_start)[chosen]
         own = _chosen(scopes, chosen)
-        tree, found = run_on(
-            watch,
+        tree, found = run_cancellable(
+            budget,
             SECONDS_PER_TABLE * len(others),
             growth.grow,
             tree,
@@ -82,7 +82,7 @@ def grown(
             is_first,
         )
         is_first, before, there = False, len(there), chosen[found]
-        tree, seconds = improved(tree, log_states, limit, watch)
+        tree, seconds = improved(tree, log_states, limit, budget)
         if len(there) == before or seconds > at_first + ENOUGH * more:
             break
     tables = _chosen(scopes, there)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import elimination_lists as lists
-from clampz._kernels import elimination_order as orders
-from clampz._kernels import elimination_stages as stages
 from clampz._kernels import graph
 from clampz._kernels.bits import bit_rows, row_lists
+from clampz._kernels.elimination import dissection as stages
+from clampz._kernels.elimination import greedy_order as orders
+from clampz._kernels.elimination import low_degrees as lists
 from clampz.numerics import Floats, Integers
-from clampz.watch import NEVER, Flag, Watch, run_on
+from clampz.runtime.budget import NEVER, Budget, Flag, run_cancellable
 
 # Greedy rules (by_fill, by_size, noise) of `greedy_order`: min-fill and min-size, ties broken by the other, then
 # min-fill with random ties and with more or less noise, over and over.  On random graphs and grids of 25 to 120
@@ -60,16 +60,16 @@ NO_STAGES: Integers = np.zeros(0, dtype=np.int64)
 Rule = tuple[float, float, float]
 
 
-def _swept(band: int, start: Integers, neighbour: Any, root: int, flag: Flag) -> tuple[Integers, float]:
+def _swept(band: int, start: Integers, neighbour: Any, root: int, cancel_flag: Flag) -> tuple[Integers, float]:
     """The stages of a sweep, so many levels at a time, and the work."""
     return stages.sweep(start, neighbour, root) // band, float(stages.ROUNDS * len(neighbour))
 
 
 def _dissected(
-    leaf: int, share: float, start: Integers, neighbour: Any, root: int, flag: Flag
+    leaf: int, share: float, start: Integers, neighbour: Any, root: int, cancel_flag: Flag
 ) -> tuple[Integers, float]:
     """The stages of a nested dissection, and the work."""
-    stage, work = stages.dissection(start, neighbour, int(orders.HOPELESS), leaf, share, root, flag)
+    stage, work = stages.dissection(start, neighbour, int(orders.HOPELESS), leaf, share, root, cancel_flag)
     return stage, float(work)
 
 
@@ -93,14 +93,14 @@ class Order(NamedTuple):
     log2_largest: float
 
 
-def find_order(num_states: Integers, start: Integers, neighbour: Any, watch: Watch | None = None) -> Order:
+def find_order(num_states: Integers, start: Integers, neighbour: Any, budget: Budget | None = None) -> Order:
     """The cheapest of several orders: min-fill, min-size and randomised mixtures, sweeps and nested dissections, as
     many as the predicted time of the sums justifies, and the watch allows."""
     log_states = np.log2(num_states)
     # Variables of degree 2 may go first only where all have as many states: then some best order does so.
     max_degree = 2 if len(num_states) == 0 or (num_states == num_states[0]).all() else 1
     early, begin, count, pool, early_total, largest = _lists_first(
-        log_states, start, neighbour, max_degree, math.inf, watch
+        log_states, start, neighbour, max_degree, math.inf, budget
     )
     if math.isinf(early_total):
         return Order(early, math.inf, largest)
@@ -109,19 +109,19 @@ def find_order(num_states: Integers, start: Integers, neighbour: Any, watch: Wat
     rest = np.flatnonzero(is_left)
     if not rest.size:
         return Order(early, early_total, largest)
-    found = _Attempts(bit_rows(rest, begin, count, pool), log_states[rest], watch).best()
+    found = _Attempts(bit_rows(rest, begin, count, pool), log_states[rest], budget).best()
     variables = early if math.isinf(found.total) else np.concatenate([early, rest[found.variables]])
     best = Order(variables, early_total + found.total, max(largest, found.log2_largest))
     if len(num_states) > orders.DENSE_LIMIT:
-        best = _swept_on_lists(log_states, start, neighbour, max_degree, best, watch)
+        best = _swept_on_lists(log_states, start, neighbour, max_degree, best, budget)
     return best
 
 
 class _Attempts:
     """Orders of a graph as a matrix of bits."""
 
-    def __init__(self, rows: Any, log_states: Floats, watch: Watch | None) -> None:
-        self.rows, self.log_states, self.watch = rows, log_states, watch
+    def __init__(self, rows: Any, log_states: Floats, budget: Budget | None) -> None:
+        self.rows, self.log_states, self.budget = rows, log_states, budget
         self.found = Order(np.empty(0, dtype=np.int64), math.inf, math.inf)
         self.perfect = False
         self.shaped_work = 0.0
@@ -154,13 +154,13 @@ class _Attempts:
         return max(min(MIN_WORK, TINY_SHARE * entries), min(worth, MAX_WORK))
 
     def _over(self) -> bool:
-        return self.watch is not None and self.watch.must_stop()
+        return self.budget is not None and self.budget.must_stop()
 
     def _greedy(self, stage: Integers, rule: Rule, seed: int, slack: float = 1.0) -> tuple[float, float]:
         """Try an order, and keep it if it is the best; its table entries, inf where they are `slack` times as many as
         the best order has, and the work."""
         limit = min(slack * self.found.total, HOPELESS_ENTRIES)
-        found = _greedy(self.rows, self.log_states, stage, rule, seed, limit, self.watch)
+        found = _greedy(self.rows, self.log_states, stage, rule, seed, limit, self.budget)
         variables, total, log2_largest, perfect, work = found
         # with no edge added, even if it was given up: its tables so far arise in every order
         self.perfect = perfect
@@ -184,7 +184,7 @@ class _Attempts:
         """Try an order by the shape of the graph, from an end of it that the seed decides; its table entries."""
         start, neighbour = self.lists
         expected = SECONDS_PER_STEP * len(neighbour) * orders.HOPELESS
-        stage, work = run_on(self.watch, expected, shape, start, neighbour, seed * NEXT_END % len(self.rows))
+        stage, work = run_cancellable(self.budget, expected, shape, start, neighbour, seed * NEXT_END % len(self.rows))
         total, more = self._greedy(stage, rule, seed, slack)
         self.shaped_work += work + more
         return total
@@ -197,7 +197,7 @@ class _Attempts:
 
 
 def _swept_on_lists(
-    log_states: Floats, start: Integers, neighbour: Any, max_degree: int, best: Order, watch: Watch | None
+    log_states: Floats, start: Integers, neighbour: Any, max_degree: int, best: Order, budget: Budget | None
 ) -> Order:
     """A sweep through all of a large graph, if that is cheaper than the best order so far and worth the look."""
     n = len(log_states)
@@ -205,7 +205,7 @@ def _swept_on_lists(
         return best
     ends = stages.sweep(start, neighbour, 0)
     for band in SWEEPS[:2]:
-        found = _on_lists(log_states, start, neighbour, ends // band, max_degree, 0, best.total, watch)
+        found = _on_lists(log_states, start, neighbour, ends // band, max_degree, 0, best.total, budget)
         variables, *_, total, largest = found
         if total < best.total:
             best = Order(variables, total, largest)
@@ -213,11 +213,11 @@ def _swept_on_lists(
 
 
 def elimination_entries(
-    edges: Integers, log_states: Floats, variables: Integers, limit: float, watch: Watch | None = None
+    edges: Integers, log_states: Floats, variables: Integers, limit: float, budget: Budget | None = None
 ) -> float:
     """Table entries that eliminating these variables makes, by min-fill; inf from `limit` on, or where the watch was
     over first.  Quick: one order, and given up early."""
-    return _min_fill(edges, log_states, variables, limit, watch)[0]
+    return _min_fill(edges, log_states, variables, limit, budget)[0]
 
 
 def quick_order(
@@ -225,19 +225,19 @@ def quick_order(
     log_states: Floats,
     chosen: NDArray[np.bool_],
     limit: float,
-    watch: Watch | None = None,
+    budget: Budget | None = None,
     seed: int = 0,
 ) -> Order:
     """An order of all variables by min-fill: first those that are not chosen, which no edge has and nothing is counted
     for, then those that are; incomplete where its table entries reach `limit`, or the watch was over first.  A seed
     other than 0 leaves something to chance."""
     variables = np.flatnonzero(chosen)
-    total, largest, *places = _min_fill(edges, log_states, variables, limit, watch, seed)
+    total, largest, *places = _min_fill(edges, log_states, variables, limit, budget, seed)
     return Order(np.concatenate([np.flatnonzero(~chosen), variables[np.concatenate(places)]]), total, largest)
 
 
 def _min_fill(
-    edges: Integers, log_states: Floats, variables: Integers, limit: float, watch: Watch | None, seed: int = 0
+    edges: Integers, log_states: Floats, variables: Integers, limit: float, budget: Budget | None, seed: int = 0
 ) -> tuple[float, float, Integers, Integers]:
     """Table entries of some variables by min-fill, inf from `limit` on, log2 of the largest, and the order: which of
     them go first, on lists, and which then."""
@@ -249,7 +249,7 @@ def _min_fill(
     begin, count, states = start[:-1], np.diff(start), log_states[variables]
     total = largest = 0.0
     if size > orders.DENSE_LIMIT:
-        early, begin, count, neighbour, total, largest = _lists_first(states, start, neighbour, 1, float(limit), watch)
+        early, begin, count, neighbour, total, largest = _lists_first(states, start, neighbour, 1, float(limit), budget)
         if math.isinf(total):
             return total, largest, early, rest[:0]
         rest = np.delete(rest, early)
@@ -257,12 +257,12 @@ def _min_fill(
     rows = bit_rows(rest, begin, count, neighbour)
     allowed = min(limit - total, HOPELESS_ENTRIES)
     rule = RANDOM_RULES[0] if seed else FIRST_RULES[0]
-    found, more, largest_of_rest, *_ = _greedy(rows, states, NO_STAGES, rule, seed, allowed, watch)
+    found, more, largest_of_rest, *_ = _greedy(rows, states, NO_STAGES, rule, seed, allowed, budget)
     return total + more, max(largest, largest_of_rest), early, rest[found] if more < math.inf else rest[:0]
 
 
 def _lists_first(
-    log_states: Floats, start: Integers, neighbour: Any, max_degree: int, limit: float, watch: Watch | None
+    log_states: Floats, start: Integers, neighbour: Any, max_degree: int, limit: float, budget: Budget | None
 ) -> Any:
     """What `low_degrees_first` returns: the variables that go first, so that what is left is small enough for a matrix
     of bits.  Where a part of a large graph is too wide already, so is the whole, and no more of it is looked at."""
@@ -272,7 +272,7 @@ def _lists_first(
         found = lists.low_degrees_first(among_start, among, log_states[part], NO_STAGES, max_degree, 0, limit, NEVER)
         if math.isinf(found[4]):
             return found
-    return _on_lists(log_states, start, neighbour, NO_STAGES, max_degree, orders.DENSE_LIMIT, limit, watch)
+    return _on_lists(log_states, start, neighbour, NO_STAGES, max_degree, orders.DENSE_LIMIT, limit, budget)
 
 
 def _on_lists(
@@ -283,18 +283,18 @@ def _on_lists(
     max_degree: int,
     dense_limit: int,
     limit: float,
-    watch: Watch | None,
+    budget: Budget | None,
 ) -> Any:
     """What `low_degrees_first` returns."""
     expected = len(log_states) * SECONDS_PER_EARLY
     work = (start, neighbour, log_states, stage, max_degree, dense_limit, limit)
-    return run_on(watch, expected, lists.low_degrees_first, *work)
+    return run_cancellable(budget, expected, lists.low_degrees_first, *work)
 
 
 def _greedy(
-    rows: Any, log_states: Floats, stage: Integers, rule: Rule, seed: int, limit: float, watch: Watch | None
+    rows: Any, log_states: Floats, stage: Integers, rule: Rule, seed: int, limit: float, budget: Budget | None
 ) -> Any:
     """What `greedy_order` returns."""
     size, words = rows.shape
     expected = SECONDS_PER_WORD * size * words * min(size, orders.HOPELESS) ** 2
-    return run_on(watch, expected, orders.greedy_order, rows, log_states, stage, *rule, seed, limit)
+    return run_cancellable(budget, expected, orders.greedy_order, rows, log_states, stage, *rule, seed, limit)

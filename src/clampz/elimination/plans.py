@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import elimination_order as orders
-from clampz._kernels import elimination_plan as plans
 from clampz._kernels import graph
-from clampz._kernels.contraction_passes import Factors
-from clampz._kernels.contraction_tree import SECONDS_PER_STEP, Tree, tree_of_order
+from clampz._kernels.contraction.passes import Factors
+from clampz._kernels.contraction.tree import SECONDS_PER_STEP, Tree, tree_of_order
+from clampz._kernels.elimination import greedy_order as orders
+from clampz._kernels.elimination import plan as plans
 from clampz.elimination.contraction import Contraction
 from clampz.elimination.orders import CONTRACTED_ENTRIES, Order, find_order
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.fixing import states_left
+from clampz.model.conditioning import states_left
 from clampz.model.tables import distinct, offsets
 from clampz.numerics import Integers
-from clampz.options import SMALL_BYTES, fits_into, memory_allowed
-from clampz.watch import Watch
+from clampz.runtime.budget import Budget
+from clampz.runtime.options import SMALL_BYTES, fits_into, memory_allowed
 
 # Words of eight bytes that a sum takes beside its messages and scratch, for plan, values and results: per variable,
 # factor, variable of a factor and entry of the factors' tables.  Measured as peaks of resident memory on a chain of a
@@ -108,9 +108,9 @@ class Scopes(NamedTuple):
         start, neighbour, _ = graph.neighbour_lists(len(self.num_states), self.edges().astype(np.int32))
         return start, neighbour
 
-    def order(self, watch: Watch | None = None) -> Order:
+    def order(self, budget: Budget | None = None) -> Order:
         """The best order found; the search for it may take a second, or what the watch leaves of it."""
-        return find_order(self.num_states, *self.neighbours(), watch)
+        return find_order(self.num_states, *self.neighbours(), budget)
 
     def tree(self, order: Order) -> Tree:
         """The tree of contractions that follows an order."""
@@ -199,7 +199,7 @@ class Elimination:
         order: Order | None = None,
         tree: Tree | None = None,
         num_sums: int = 1,
-        watch: Watch | None = None,
+        budget: Budget | None = None,
     ) -> "Elimination":
         """Lay out an order, one found before for the same scopes or else the best that is found now, or, of a tree of
         contractions that was found before, that; for so many sums.  TooWideError where a run would need more than
@@ -208,10 +208,10 @@ class Elimination:
         widest = int(np.diff(scopes.start).max(initial=1))
         _check_memory(widest - 1, scopes.num_bytes, memory, "at least ")
         start, neighbour = scopes.neighbours()
-        order = find_order(scopes.num_states, start, neighbour, watch) if order is None else order
+        order = find_order(scopes.num_states, start, neighbour, budget) if order is None else order
         large = math.isinf(order.total) or scopes.num_bytes > SMALL_BYTES
-        if large and watch is not None:
-            watch.check_stop()
+        if large and budget is not None:
+            budget.check_stop()
         if math.isinf(order.total):
             most_states = float(np.log2(scopes.num_states.max()))
             width = math.ceil(order.log2_largest / most_states) - 1
@@ -219,7 +219,7 @@ class Elimination:
             raise _too_wide(width, 8 * entries, memory_allowed(memory), "at least ")
         buckets = orders.bucket_scopes(order.variables, start, neighbour)
         width = int(np.diff(buckets[0]).max(initial=0))
-        contraction = _contraction(scopes, order, tree, memory, num_sums, watch)
+        contraction = _contraction(scopes, order, tree, memory, num_sums, budget)
         if contraction is None:
             plan, sizes = plans.make_plan(order.variables, buckets, *scopes)
             found = cls(scopes, order, plan, width, sizes)
@@ -331,7 +331,7 @@ class ExactPlan(NamedTuple):
         num_sums: int = 1,
         fixed: Sequence[int] = (),
         restricted: Restriction | None = None,
-        watch: Watch | None = None,
+        budget: Budget | None = None,
     ) -> "ExactPlan":
         """States that no lane allows are cut out, so that evidence makes the model narrower; an order found before, or
         a tree, is one for what is left then.  Every lane has one state of each variable that is `fixed`; where there
@@ -346,10 +346,10 @@ class ExactPlan(NamedTuple):
                 own[states[-1] + 1 :] = False
             moves, restricted = Moves.of(scopes, np.array(fixed), np.array(states)), Restriction.of(scopes, possible)
         restricted = restricted or Restriction.of_lanes(batch)
-        if watch is not None:
-            watch.check_overdue()
+        if budget is not None:
+            budget.check_cancelled()
         elimination = Elimination.of(
-            restricted.scopes, memory, marginals=marginals, order=order, tree=tree, num_sums=num_sums, watch=watch
+            restricted.scopes, memory, marginals=marginals, order=order, tree=tree, num_sums=num_sums, budget=budget
         )
         return cls(restricted, elimination, moves)
 
@@ -366,7 +366,7 @@ class ExactPlan(NamedTuple):
 
 
 def _contraction(
-    scopes: Scopes, order: Order, tree: Tree | None, memory: int | str | None, num_sums: int, watch: Watch | None
+    scopes: Scopes, order: Order, tree: Tree | None, memory: int | str | None, num_sums: int, budget: Budget | None
 ) -> Contraction | None:
     """A tree of contractions, along another one or else where that is quicker than to sweep over buckets."""
     to_sweep = math.inf if tree is not None else SECONDS_PER_VISIT * order.total
@@ -375,7 +375,7 @@ def _contraction(
     allowed = memory_allowed(None)
     allowed = allowed if memory is None else min(allowed, memory_allowed(memory))
     tree = scopes.tree(order) if tree is None else tree
-    found = Contraction.of(Factors(*scopes), tree, max(0, allowed - scopes.num_bytes), watch, num_sums)
+    found = Contraction.of(Factors(*scopes), tree, max(0, allowed - scopes.num_bytes), budget, num_sums)
     return found if found.seconds < to_sweep else None
 
 

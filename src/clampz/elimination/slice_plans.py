@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from clampz._kernels.contraction_tree import Tree
+from clampz._kernels.contraction.tree import Tree
 from clampz.elimination import cost
 from clampz.elimination.contraction import Contraction
 from clampz.elimination.cuts import Cuts, TreeCuts
@@ -17,9 +17,9 @@ from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, Scopes, l
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.fixing import states_left
+from clampz.model.conditioning import states_left
 from clampz.numerics import Floats, Integers
-from clampz.watch import Overdue, Watch
+from clampz.runtime.budget import Budget, Cancelled
 
 # Entries beyond which a sum by a quick order is not taken in one go, and a plan is not made to see what it takes.
 MOST_ENTRIES, MOST_PLANNED = 2.0**31, 2.0**40
@@ -142,7 +142,7 @@ class Slicer:
         marginals: bool = False,
         num_workers: int = 1,
         sharing: bool = False,
-        watch: Watch | None = None,
+        budget: Budget | None = None,
     ) -> SlicedPlan | None:
         """The quickest way found to sum the lane with these unary potentials (S,) exactly, with or without marginals,
         within so many seconds and bytes, by so many workers, who may be `sharing` a sum as threads; None if there is
@@ -156,8 +156,8 @@ class Slicer:
         most_seconds /= cost.WITH_MARGINALS if marginals else 1.0  # plans count what a sum takes without
         left = np.maximum(states_left(unary > -np.inf, self.model.unary.start), 1)
         try:
-            direct = self._direct(unary, left, thorough, how, marginals, watch)
-        except (Overdue, TooWideError):
+            direct = self._direct(unary, left, thorough, how, marginals, budget)
+        except (Cancelled, TooWideError):
             return None
 
         def fits(plan: SlicedPlan) -> bool:
@@ -165,7 +165,7 @@ class Slicer:
 
         if direct.entries <= cost.CACHED_ENTRIES or (direct.seconds < QUICK_SECONDS and fits(direct)):
             return direct if fits(direct) else None
-        planning = Watch(min(PLANNING_SECONDS, most_seconds / 4), within=watch)
+        planning = Budget(min(PLANNING_SECONDS, most_seconds / 4), within=budget)
         if sharing and direct.how is not None:
             direct = replace(direct, speed_up=direct.how.elimination.speed_up(marginals, num_workers))
         most_bytes = memory / (2 * num_workers)
@@ -182,7 +182,7 @@ class Slicer:
         known = found.tree is not None or (direct.order is not None and found.seconds < THOROUGH_SECONDS)
         if not found.fixed or known:
             return found
-        return self._with_order(unary, found, watch)
+        return self._with_order(unary, found, budget)
 
     def _direct(
         self,
@@ -191,21 +191,21 @@ class Slicer:
         thorough: bool,
         how: ExactPlan | None,
         marginals: bool,
-        watch: Watch | None,
+        budget: Budget | None,
     ) -> SlicedPlan:
         """The plan of the lane in one go; Overdue where the watch is over first."""
         entry_bytes = 16.0 if marginals else 8.0
         order = None if how is None else how.elimination.order
         if how is None and thorough:
-            order = Restriction.of(self.scopes, unary > -np.inf).scopes.order(watch)
+            order = Restriction.of(self.scopes, unary > -np.inf).scopes.order(budget)
         if order is None:
-            entries = self._quick_order(left, MOST_ENTRIES, watch).total
+            entries = self._quick_order(left, MOST_ENTRIES, budget).total
             return SlicedPlan((), entries, 1, None, bytes_per_entry=entry_bytes)
         direct = SlicedPlan((), order.total, 1, order, bytes_per_entry=entry_bytes)
         worth_it = direct.seconds >= QUICK_SECONDS and order.total < MOST_PLANNED and len(left) <= MOST_VARIABLES
         if how is None and worth_it:
             how = ExactPlan.of(
-                Batch(self.model, unary[:, None]), NO_LIMIT, marginals=marginals, order=order, watch=watch
+                Batch(self.model, unary[:, None]), NO_LIMIT, marginals=marginals, order=order, budget=budget
             )
         if how is None:
             return direct
@@ -215,7 +215,13 @@ class Slicer:
         )
 
     def _sliced(
-        self, left: Integers, direct: SlicedPlan, most_bytes: float, most_seconds: float, marginals: bool, watch: Watch
+        self,
+        left: Integers,
+        direct: SlicedPlan,
+        most_bytes: float,
+        most_seconds: float,
+        marginals: bool,
+        budget: Budget,
     ) -> Iterator[SlicedPlan]:
         """Plans that fix one variable more each time, until the tables of a slice are small enough."""
         if len(left) > MOST_VARIABLES:
@@ -224,7 +230,7 @@ class Slicer:
         plans = (
             self._along_tree(contraction, direct, marginals)
             if isinstance(contraction, Contraction)
-            else self._along_order(left, direct, watch)
+            else self._along_order(left, direct, budget)
         )
         num_sums = 1
         for plan in plans:
@@ -232,13 +238,13 @@ class Slicer:
             if num_sums > MOST_SLICES or num_sums * cost.SECONDS_PER_SUM > most_seconds:
                 return
             yield replace(plan, num_sums=num_sums, speed_up=1.0)
-            if (plan.is_small and plan.num_bytes <= most_bytes) or watch.must_stop():
+            if (plan.is_small and plan.num_bytes <= most_bytes) or budget.must_stop():
                 return
 
-    def _along_order(self, left: Integers, direct: SlicedPlan, watch: Watch) -> Iterator[SlicedPlan]:
+    def _along_order(self, left: Integers, direct: SlicedPlan, budget: Budget) -> Iterator[SlicedPlan]:
         known = direct.order is not None and direct.order.total < math.inf
-        order = direct.order if known else self._quick_order(left, math.inf, watch)
-        if order is None or math.isinf(order.total) or watch.must_stop():
+        order = direct.order if known else self._quick_order(left, math.inf, budget)
+        if order is None or math.isinf(order.total) or budget.must_stop():
             return
         cuts = Cuts(order, left, self.edges)
         while cuts.fix_one() is not None:
@@ -263,19 +269,19 @@ class Slicer:
                 how=None,
             )
 
-    def _with_order(self, unary: Floats, plan: SlicedPlan, watch: Watch | None) -> SlicedPlan:
+    def _with_order(self, unary: Floats, plan: SlicedPlan, budget: Budget | None) -> SlicedPlan:
         """The same with a better order for its slices, if one is found."""
         one = unary > -np.inf
         for i in plan.fixed:
             own = one[self.model.unary.start[i] : self.model.unary.start[i + 1]]
             own[int(np.argmax(own)) + 1 :] = False
-        found = Restriction.of(self.scopes, one).scopes.order(watch)
+        found = Restriction.of(self.scopes, one).scopes.order(budget)
         return replace(plan, entries=found.total, order=found) if found.total < plan.entries else plan
 
-    def _quick_order(self, left: Integers, limit: float, watch: Watch | None) -> Order:
+    def _quick_order(self, left: Integers, limit: float, budget: Budget | None) -> Order:
         """Of the elimination of the variables with a choice of states, after the others; incomplete from `limit` on, or
         where the watch was over first."""
-        return quick_order(self.edges[(left[self.edges] > 1).all(axis=1)], np.log2(left), left > 1, limit, watch)
+        return quick_order(self.edges[(left[self.edges] > 1).all(axis=1)], np.log2(left), left > 1, limit, budget)
 
 
 def _that_moves(plans: Sequence[SlicedPlan]) -> SlicedPlan | None:

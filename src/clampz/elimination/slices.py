@@ -18,11 +18,11 @@ from clampz.elimination.slice_plans import SlicedPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.fixing import states_left
+from clampz.model.conditioning import states_left
 from clampz.model.results import Estimates
 from clampz.numerics import Floats, Integers, log_sum_exp, summing_error
-from clampz.watch import Overdue, Progress, Watch
-from clampz.workers import Crew, Job, finished
+from clampz.runtime.budget import Budget, Cancelled, Progress
+from clampz.runtime.workers import Crew, Job, finished
 
 # Seconds between two looks at the workers.
 PATIENCE = 0.05
@@ -94,11 +94,11 @@ class Slices:
         num_slices = len(self.lower)
         return lower - summing_error(num_slices, lower), upper + summing_error(num_slices, upper)
 
-    def begin(self, watch: Watch | None = None) -> None:
+    def begin(self, budget: Budget | None = None) -> None:
         """Lay out the plan that all of them share, here and now, which else whoever sums some does; Overdue where the
         watch is over first, TooWideError where it takes more memory than was thought."""
         if self.how is None and len(self.lower):
-            self.how = _laid_out(Batch(self.model, self.lanes(np.arange(1))), self.plan, self.marginals, watch)
+            self.how = _laid_out(Batch(self.model, self.lanes(np.arange(1))), self.plan, self.marginals, budget)
 
     def lanes(self, some: Integers) -> Floats:
         """(S, B) the unary potentials of some slices."""
@@ -135,7 +135,7 @@ class Slices:
         self.waiting = self.waiting[np.argsort(-self.upper[self.waiting], kind="stable")]
 
 
-def _laid_out(batch: Batch, plan: SlicedPlan, marginals: bool, watch: Watch | None) -> ExactPlan:
+def _laid_out(batch: Batch, plan: SlicedPlan, marginals: bool, budget: Budget | None) -> ExactPlan:
     """The plan that the slices of a sum share, of which this is one; raises what `ExactPlan.of` does."""
     memory = int(min(plan.memory, NO_LIMIT))
     return ExactPlan.of(
@@ -146,7 +146,7 @@ def _laid_out(batch: Batch, plan: SlicedPlan, marginals: bool, watch: Watch | No
         tree=plan.tree,
         num_sums=plan.num_sums,
         fixed=plan.fixed,
-        watch=watch,
+        budget=budget,
     )
 
 
@@ -157,15 +157,15 @@ def sum_slices(
     how: ExactPlan | None,
     some: Integers,
     marginals: bool,
-    watch: Watch | None = None,
+    budget: Budget | None = None,
 ) -> SliceSums:
     """Sum some slices, those lanes (S, B), as far as the watch allows: here, or on another machine."""
     batch = Batch(model, lanes)
     try:
-        how = how or _laid_out(batch, plan, marginals, watch)
-    except (Overdue, TooWideError):
+        how = how or _laid_out(batch, plan, marginals, budget)
+    except (Cancelled, TooWideError):
         return SliceSums(some[:0], np.empty(0), np.empty(0), None)
-    found = run_exact(batch, ExactOptions(marginals=marginals, threads=1), watch, how)
+    found = run_exact(batch, ExactOptions(marginals=marginals, threads=1), budget, how)
     done, mixture = np.flatnonzero(found.converged), None
     possible = done[found.log_z[done] > -np.inf]
     if marginals and possible.size:
@@ -176,32 +176,32 @@ def sum_slices(
     return SliceSums(some[done], found.lower[done], found.upper[done], mixture)
 
 
-def sum_lane(model: Model, unary: Floats, plan: SlicedPlan, watch: Watch | None = None) -> tuple[float, float]:
+def sum_lane(model: Model, unary: Floats, plan: SlicedPlan, budget: Budget | None = None) -> tuple[float, float]:
     """Lower and upper end of log Z of a lane (S,): apart by rounding only, unless the watch was over before all of it
     was summed; then the lower one has what was, and the upper one is inf."""
     slices = Slices(model, unary, plan)
     try:
-        slices.begin(watch)
-    except (Overdue, TooWideError):
+        slices.begin(budget)
+    except (Cancelled, TooWideError):
         return -math.inf, math.inf
     while (some := slices.next()).size:
-        slices.take(sum_slices(*slices.work(some), watch))
-        if watch is not None and slices.waiting.size and watch.must_stop():
+        slices.take(sum_slices(*slices.work(some), budget))
+        if budget is not None and slices.waiting.size and budget.must_stop():
             break
     return slices.ends
 
 
-def run_slices(slices: Slices, crew: Crew, watch: Watch) -> Iterator[tuple[float, float]]:
+def run_slices(slices: Slices, crew: Crew, budget: Budget) -> Iterator[tuple[float, float]]:
     """Have a crew sum the slices, as far as the watch allows; yields the ends of log Z of the whole whenever they have
     changed."""
     pending: set[Job[SliceSums]] = set()
     while True:
-        while len(pending) < crew.num_at_once and not watch.must_stop():
+        while len(pending) < crew.num_at_once and not budget.must_stop():
             some = slices.next()
             if not some.size:
                 break
-            pending.add(crew.submit(sum_slices, *slices.work(some), here=(watch,)))
-        if not pending or watch.overdue():
+            pending.add(crew.submit(sum_slices, *slices.work(some), local_args=(budget,)))
+        if not pending or budget.is_cancelled():
             return
         for job in finished(pending, PATIENCE):
             pending.remove(job)
@@ -209,19 +209,19 @@ def run_slices(slices: Slices, crew: Crew, watch: Watch) -> Iterator[tuple[float
             yield slices.ends
 
 
-def sum_in_slices(model: Model, plan: SlicedPlan, options: ExactOptions, watch: Watch) -> Estimates:
+def sum_in_slices(model: Model, plan: SlicedPlan, options: ExactOptions, budget: Budget) -> Estimates:
     """What `exact` finds of a model, by slices on all threads: all or nothing."""
     batch = Batch.of(model)
     slices = Slices(model, model.unary.flat, plan, marginals=options.marginals)
     try:
-        slices.begin(watch)
-    except (Overdue, TooWideError):
-        return not_reached(batch, options, watch)
+        slices.begin(budget)
+    except (Cancelled, TooWideError):
+        return not_reached(batch, options, budget)
     if not plan.fixed:
-        return run_exact(batch, options, watch, slices.how)
-    with watch.interruptible(), Crew(None, min(options.num_threads, plan.num_workers)) as crew:
-        for lower, upper in run_slices(slices, crew, watch.share()):
-            watch.report(
+        return run_exact(batch, options, budget, slices.how)
+    with budget.interruptible(), Crew(None, min(options.num_threads, plan.num_workers)) as crew:
+        for lower, upper in run_slices(slices, crew, budget.share()):
+            budget.report(
                 Progress(
                     method="exact",
                     num_iter=1,
@@ -229,11 +229,11 @@ def sum_in_slices(model: Model, plan: SlicedPlan, options: ExactOptions, watch: 
                     log_z=lower,
                     num_lanes=len(slices.lower),
                     num_finished=int(np.count_nonzero(slices.is_done)),
-                    seconds=watch.seconds,
+                    seconds=budget.seconds,
                 )
             )
     if not slices.complete:
-        return not_reached(batch, options, watch)
+        return not_reached(batch, options, budget)
     lower, upper = slices.ends
     num_pairs, num_tables = len(model.pairwise.flat), len(model.pairwise.flat) + len(model.factors.flat)
     mixture = slices.mixture or Mixture(-math.inf, np.full(len(batch.unary), np.nan), np.full(num_tables, np.nan))
@@ -243,4 +243,4 @@ def sum_in_slices(model: Model, plan: SlicedPlan, options: ExactOptions, watch: 
     tables = mixture.tables[None] if options.marginals else None
     state = ExactState(tables, None, num_pairs)
     ends = np.array([log_z]), np.array([error])
-    return exact_estimates(batch, options, watch, *ends, mixture.unary[:, None], state)
+    return exact_estimates(batch, options, budget, *ends, mixture.unary[:, None], state)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels import elimination_steps as steps
-from clampz._kernels.contraction_passes import Arena
-from clampz._kernels.elimination_backwards import backwards
-from clampz._kernels.elimination_forwards import (
+from clampz._kernels.contraction.passes import Arena
+from clampz._kernels.elimination import steps
+from clampz._kernels.elimination.backward_pass import backwards
+from clampz._kernels.elimination.forward_pass import (
     DONE,
     EMPTY,
     OUT_OF_RANGE,
@@ -18,13 +18,13 @@ from clampz._kernels.elimination_forwards import (
     STOPPED,
     forwards,
 )
-from clampz._kernels.elimination_plan import Scratch, make_scratch
+from clampz._kernels.elimination.plan import Scratch, make_scratch
 from clampz._kernels.jit import compiling
 from clampz.elimination.contraction import Contraction, Room
 from clampz.elimination.cost import SPEED, elimination_seconds
 from clampz.elimination.plans import Elimination
 from clampz.numerics import EPS, Floats
-from clampz.watch import Flag, Watch, run_on
+from clampz.runtime.budget import Budget, Flag, run_cancellable
 
 
 class LogSum(NamedTuple):
@@ -78,7 +78,7 @@ def sum_out(
     marginals: Floats,
     *,
     log_domain: bool = False,
-    watch: Watch | None = None,
+    budget: Budget | None = None,
 ) -> LogSum:
     """Sum over all variables, the log tables being `values`, end to end.
 
@@ -90,7 +90,7 @@ def sum_out(
     wanted = marginals.size > 0
     expected = elimination_seconds(elimination, marginals=wanted)
     began, compiled = perf_counter(), compiling.seconds
-    found = run_on(watch, expected, _passes, elimination, values, workspace, marginals, logs)
+    found = run_cancellable(budget, expected, _passes, elimination, values, workspace, marginals, logs)
     if math.isfinite(found.log_z) and compiling.seconds == compiled:
         took, variables = perf_counter() - began, len(elimination.order.variables)
         took *= elimination.speed_up(wanted, len(workspace.rooms))
@@ -99,22 +99,27 @@ def sum_out(
 
 
 def _passes(
-    elimination: Elimination, values: Floats, workspace: Workspace, marginals: Floats, logs: bool | None, flag: Flag
+    elimination: Elimination,
+    values: Floats,
+    workspace: Workspace,
+    marginals: Floats,
+    logs: bool | None,
+    cancel_flag: Flag,
 ) -> LogSum:
     """Forwards, with logarithms if need be, and back if wanted."""
     store, beliefs, spread, scale, scratch, rooms = workspace
     plan = elimination.plan
     if isinstance(plan, Contraction):
         arena = Arena(store, scale[: plan.num_tables], spread[: plan.num_tables], np.empty(plan.num_tables))
-        status, log_z, terms = plan.run(values, arena, rooms, beliefs, marginals, logs is not None, flag)
+        status, log_z, terms = plan.run(values, arena, rooms, beliefs, marginals, logs is not None, cancel_flag)
         return _log_sum(status, log_z, terms)
-    status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, flag)
+    status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, cancel_flag)
     if status == OUT_OF_RANGE:
         logs = steps.LOGARITHMS
-        status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, flag)
+        status, log_z, terms = forwards(plan, values, store, spread, scale, scratch, logs, cancel_flag)
     if status == DONE and marginals.size:
         beliefs = beliefs[: elimination.num_stored()]
-        status = backwards(plan, store, beliefs, scale, scratch, logs, elimination.state_start, marginals, flag)
+        status = backwards(plan, store, beliefs, scale, scratch, logs, elimination.state_start, marginals, cancel_flag)
     return _log_sum(status, log_z, terms)
 
 

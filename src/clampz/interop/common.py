@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from clampz.display.formatting import some
 from clampz.errors import EvidenceError, ModelError, did_you_mean
 from clampz.model import Evidence, Model
-from clampz.model.evidence_forms import as_mapping
+from clampz.model.evidence import as_mapping
 from clampz.numerics import LARGEST_LOG, Floats
-from clampz.options import is_whole
-from clampz.wording import some
+from clampz.runtime.options import is_whole
 
 
 def is_numbering(labels: Sequence[Hashable]) -> bool:

@@ -7,14 +7,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from clampz.display.formatting import counted
 from clampz.errors import ModelError, OptionError, library, shown
 from clampz.interop.common import as_names, conditioned, in_order
 from clampz.model import Evidence, Model
-from clampz.model.asked import check_model
 from clampz.model.checks import as_log_potentials
-from clampz.options import check_option, is_number, knows_its_options
-from clampz.sampling import Samples, sample
-from clampz.wording import counted
+from clampz.model.model_checks import check_model
+from clampz.runtime.options import check_option, is_number, knows_its_options
+from clampz.sampling.sample import sample
+from clampz.sampling.samples import Samples
 
 VALUES = {"SPIN": (-1, 1), "BINARY": (0, 1)}
 SPIN_NAMES = ("-1", "1")

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from clampz.errors import ModelError, library, shown
 from clampz.interop.common import as_names, as_state_names, conditioned, in_order
 from clampz.model import Evidence, Model
-from clampz.model.asked import check_model
 from clampz.model.checks import as_log_potentials
+from clampz.model.model_checks import check_model
 from clampz.numerics import Floats
-from clampz.options import knows_its_options
+from clampz.runtime.options import knows_its_options
 
 BINARY_EDGES = {"W": np.array([[0.5, 0.0], [0.0, 0.5]]), "J": np.array([[1.0, -1.0], [-1.0, 1.0]])}
 BINARY_EDGES["weight"] = BINARY_EDGES["W"]

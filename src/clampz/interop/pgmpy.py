@@ -7,8 +7,8 @@ from typing import Any, Literal
 from clampz.errors import ModelError, library
 from clampz.interop.common import from_values, in_order, value_factors
 from clampz.model import Evidence, Model
-from clampz.model.asked import check_model
-from clampz.options import check_option, is_one_of, knows_its_options
+from clampz.model.model_checks import check_model
+from clampz.runtime.options import check_option, is_one_of, knows_its_options
 
 BAYESIAN = ("DiscreteBayesianNetwork", "BayesianNetwork", "BayesianModel")
 MARKOV = ("DiscreteMarkovNetwork", "MarkovNetwork", "MarkovModel")

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from clampz.display.formatting import name_of
 from clampz.errors import ModelError, library
 from clampz.interop.common import from_values, value_factors
 from clampz.model import Evidence, Model
-from clampz.model.asked import check_model
-from clampz.options import knows_its_options
-from clampz.wording import name_of
+from clampz.model.model_checks import check_model
+from clampz.runtime.options import knows_its_options
 
 
 @knows_its_options

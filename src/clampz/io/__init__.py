@@ -18,8 +18,8 @@ from clampz.io import evidence as evidence_files
 from clampz.io import fg, files, json_model, npz_model, potentials, results, uai
 from clampz.io.files import AnyPath
 from clampz.model import Evidence, Model
-from clampz.model.asked import check_model
-from clampz.model.fixing import given
+from clampz.model.conditioning import given
+from clampz.model.model_checks import check_model
 
 
 class Format(NamedTuple):

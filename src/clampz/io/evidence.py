@@ -16,7 +16,7 @@ from clampz.io import files
 from clampz.io.potentials import COMMENT, count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
-from clampz.model.fixing import given
+from clampz.model.conditioning import given
 
 
 def read(path: files.AnyPath, model: Model) -> dict[int, int]:

@@ -163,21 +163,21 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
             tokens.refuse(at, "its number of variables", f)
         if at + 2 * k + 1 >= total:
             tokens.refuse(total, f"{count(k, 'variable')}, their numbers of states and the number of entries", f)
-        here, num_variables = at, int(k)
+        local_args, num_variables = at, int(k)
         for first, what, least, beyond in (
             (1, "the label", 0, LARGEST_WHOLE),
             (1 + num_variables, "the number of states", 1, 2.0**31),
         ):
-            for p in range(here + first, here + first + num_variables):
+            for p in range(local_args + first, local_args + first + num_variables):
                 if not (least <= numbers[p] < beyond and numbers[p] % 1 == 0):
                     tokens.refuse(p, f"{what} of a variable", f)
-        at = here + 1 + 2 * num_variables
+        at = local_args + 1 + 2 * num_variables
         entries = numbers[at]
         if not (0 <= entries < LARGEST_WHOLE and entries % 1 == 0):
             tokens.refuse(at, "its number of entries", f)
         if at + 2 * entries >= total:
             tokens.refuse(total, f"{count(entries, 'entry', 'entries')} with a value each", f)
-        place.append(here)
+        place.append(local_args)
         arity.append(num_variables)
         listed.append(int(entries))
         at += 1 + 2 * int(entries)

@@ -9,8 +9,8 @@ import zlib
 from io import BytesIO
 from pathlib import Path
 
+from clampz.display.atomic_write import written_whole
 from clampz.errors import FormatError, shown
-from clampz.files import written_whole
 
 AnyPath = str | os.PathLike[str]
 

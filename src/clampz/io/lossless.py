@@ -24,7 +24,7 @@ from clampz.io import potentials
 from clampz.io.files import AnyPath
 from clampz.model import Model
 from clampz.model.checks import LARGEST_POTENTIAL, as_constant
-from clampz.model.contents import fold
+from clampz.model.data import fold
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets, piece_of
 from clampz.model.variables import Variables

@@ -8,7 +8,7 @@ import numpy as np
 from clampz.errors import ModelError
 from clampz.io.tokens import Tokens
 from clampz.model import Model
-from clampz.model.contents import fold
+from clampz.model.data import fold
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets, piece_of
 from clampz.numerics import LARGEST_LOG, Floats, Integers, largest_size

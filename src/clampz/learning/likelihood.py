@@ -16,19 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
+from clampz.display.formatting import Bound
 from clampz.errors import EvidenceError, ModelError, OptionError, shown
+from clampz.learning.data_rows import Rows
 from clampz.learning.parameters import tables_of
-from clampz.learning.rows import Rows
+from clampz.method import Method
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.results import Estimates
 from clampz.model.variables import MISSING
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers, largest_size
-from clampz.options import Options
-from clampz.signature import Approximation
-from clampz.watch import Overdue, Watch
-from clampz.wording import Bound
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import Options
 
 # Entries of the tables of all lanes that are solved together, and of those whose results are kept to go on from.
 LANE_ENTRIES, KEPT_ENTRIES = 2**21, 2**24
@@ -101,8 +101,8 @@ class Cases:
         (E,) how often each entry of the tables is chosen by rows without missing values; and which ones are at all.
     """
 
-    def __init__(self, model: Model, rows: Rows, inputs: Inputs | None, watch: Watch) -> None:
-        self.num_rows, self.inputs, self.watch = len(rows), inputs, watch
+    def __init__(self, model: Model, rows: Rows, inputs: Inputs | None, budget: Budget) -> None:
+        self.num_rows, self.inputs, self.budget = len(rows), inputs, budget
         self.rows, self.weight, number = rows, np.ones(len(rows)), np.arange(len(rows))
         if inputs is None and rows.size:
             # (each row as one lump of bytes: along an axis, NumPy makes a field of every variable)
@@ -124,7 +124,7 @@ class Cases:
         impossible = []
         num_tables = self.model.num_variables + self.model.num_edges + len(self.model.factors.variables)
         for block in in_blocks(self.whole, num_tables):
-            self.watch.check_stop()
+            self.budget.check_stop()
             impossible.append(block[self.model.scores(self.rows[block]) == -np.inf])
             add_chosen_entries(self.model, self.rows[block], self.weight[block], counts)
         if any(map(len, impossible)):
@@ -174,11 +174,11 @@ class Objective:
     certified lower one.
     """
 
-    def __init__(self, model: Model, cases: Cases, method: Approximation[Any], options: Options, watch: Watch) -> None:
-        self.model, self.cases, self.watch = model, cases, watch
+    def __init__(self, model: Model, cases: Cases, method: Method[Any], options: Options, budget: Budget) -> None:
+        self.model, self.cases, self.budget = model, cases, budget
         self.num_entries = sum(map(len, tables_of(model)))
         self.method, self.options = method, options
-        self.below: Approximation[Any] = method
+        self.below: Method[Any] = method
         self.below_options: Options = options
         if is_upper(method):
             self.below, self.below_options = mean_field, mean_field.options(None, {"threads": options.threads})
@@ -199,9 +199,9 @@ class Objective:
         cases, inputs = self.cases, self.cases.inputs
         by_tables = cases.counts.copy()
         by_inputs = np.zeros(inputs.shape) if inputs is not None and inputs.has_weights else None
-        self.watch.check_stop()
+        self.budget.check_stop()
         whole = self._scores(model, weights, by_inputs)
-        self.watch.check_stop()
+        self.budget.check_stop()
         gradients = (by_tables, by_inputs) if gradient else None
         given = self._summed("given", model, weights, gradients, both)
         all_of = self._summed("all", model, weights, gradients, both)
@@ -223,7 +223,7 @@ class Objective:
         total, size = float(terms.sum()), float(np.abs(terms).sum())
         if inputs is not None:
             for block in in_blocks(cases.whole, self.num_entries):
-                self.watch.check_stop()
+                self.budget.check_stop()
                 states = cases.allowed(block)
                 added = np.where(states, inputs.potentials(block, weights).T, 0.0)
                 total, size = total + float(added.sum()), size + float(np.abs(added).sum())
@@ -269,14 +269,14 @@ class Objective:
         return sums
 
     def _solved(
-        self, method: Approximation[Any], options: Options, batch: Batch, key: tuple[str, int], keep: bool
+        self, method: Method[Any], options: Options, batch: Batch, key: tuple[str, int], keep: bool
     ) -> Estimates:
-        self.watch.check_stop()
-        found = method.solve(batch, options, self.starts.get(key), within=self.watch)
+        self.budget.check_stop()
+        found = method.solve(batch, options, self.starts.get(key), within=self.budget)
         # (what a bound is worth shows at once; an estimate that has not converged may seem better than it is)
         enough = ~np.isnan(found.log_z) if is_upper(self.method) else found.converged
-        if self.watch.must_stop() and not enough.all():
-            raise Overdue
+        if self.budget.must_stop() and not enough.all():
+            raise Cancelled
         if keep and method.name != "exact" and len(self.cases.rows) * self.num_entries <= KEPT_ENTRIES:
             self.starts[key] = found
         return found
@@ -285,12 +285,12 @@ class Objective:
         """Certified ends of each lane, those that are missing from mean field and TRW if there is time."""
         lower, upper = found.lower, found.upper
         limits = {"threads": self.options.threads}
-        if both and (lower == -np.inf).any() and not self.watch.must_stop():
+        if both and (lower == -np.inf).any() and not self.budget.must_stop():
             lower = np.maximum(
-                lower, mean_field.solve(batch, mean_field.options(None, limits), within=self.watch).lower
+                lower, mean_field.solve(batch, mean_field.options(None, limits), within=self.budget).lower
             )
-        if both and (upper == np.inf).any() and not self.watch.must_stop():
-            upper = np.minimum(upper, trw.solve(batch, trw.options(None, limits), within=self.watch).upper)
+        if both and (upper == np.inf).any() and not self.budget.must_stop():
+            upper = np.minimum(upper, trw.solve(batch, trw.options(None, limits), within=self.budget).upper)
         return lower, upper
 
     def _add_marginals(
@@ -307,9 +307,9 @@ class Objective:
             by_inputs += self.cases.inputs.by_weights(block, found.marginals_flat * weight)
 
 
-def is_upper(method: Approximation[Any]) -> bool:
+def is_upper(method: Method[Any]) -> bool:
     """Whether a method's log Z is an upper bound."""
-    return method.name in ("trw", "regions")
+    return method.name in ("trw", "mini_buckets")
 
 
 def checked(model: Model) -> Model:

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.errors import OptionError, shown
 from clampz.model import Model
-from clampz.model.asked import check_model
+from clampz.model.model_checks import check_model
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
-from clampz.options import knows_its_options
+from clampz.runtime.options import knows_its_options
 
 
 def tables_of(model: Model) -> tuple[Floats, Floats, Floats]:
@@ -64,7 +64,7 @@ class Features:
 
 
 @knows_its_options
-def tie(
+def tied_parameters(
     model: Model,
     *,
     variables: str | ArrayLike = "each",
@@ -95,7 +95,7 @@ def tie(
     Examples
     --------
     >>> model = Model.from_binary([0.0, 0.0, 0.0], [1.0, 1.0], [(0, 1), (1, 2)])
-    >>> tie(model).shape, tie(model, variables="none").shape, tie(model, variables="none", edges=[0, 1]).shape
+    >>> tied_parameters(model).shape, tied_parameters(model, variables="none").shape, tied_parameters(model, variables="none", edges=[0, 1]).shape
     ((10, 14), (4, 14), (8, 14))
     """
     check_model(model)

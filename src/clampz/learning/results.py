@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from clampz.showing import Card, Shown
-from clampz.wording import Bound, counted, proven, title, valued
+from clampz.display.formatting import Bound, counted, proven, title, valued
+from clampz.display.html_repr import HasHtml, HtmlCard
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Likelihood(Shown):
+class Likelihood(HasHtml):
     """The mean log-likelihood of rows of data, in nats per row.
 
     Attributes
@@ -27,8 +27,8 @@ class Likelihood(Shown):
     lower: float
     upper: float
 
-    def _card(self) -> Card:
-        return Card(
+    def _card(self) -> HtmlCard:
+        return HtmlCard(
             title=f"{type(self).__name__}: {title(self.method)}",
             facts=[
                 ("log-likelihood", f"{valued(self.log_likelihood, self.bound)}, nats per row"),
@@ -67,7 +67,7 @@ class FitStep:
     seconds: float
 
     @property
-    def how_far(self) -> list[str]:
+    def progress_words(self) -> list[str]:
         """In words."""
         likelihood = f"log-likelihood {self.log_likelihood:.6g} per row"
         return [counted(self.num_iter, "step"), likelihood, f"gradient {self.residual:.2g}"]

@@ -5,7 +5,7 @@ May import: errors, numerics, options, watch, wording, showing and kernels of gr
 """
 
 from clampz.model.binary import BinaryForm, Kind
-from clampz.model.evidence_forms import Evidence
+from clampz.model.evidence import Evidence
 from clampz.model.model import Model
 from clampz.model.variables import State, Variable
 

@@ -13,17 +13,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clampz.display.formatting import counted
 from clampz.errors import EvidenceError, ModelError, OptionError
-from clampz.model.asked import check_model
 from clampz.model.checks import LARGEST_POTENTIAL, as_floats
-from clampz.model.contents import log_of, scaled
-from clampz.model.evidence_forms import Evidence, as_sets
-from clampz.model.fixing import keep_only, states_left
+from clampz.model.conditioning import keep_only, states_left
+from clampz.model.data import log_of, scaled
+from clampz.model.evidence import Evidence, as_sets
 from clampz.model.model import Model
+from clampz.model.model_checks import check_model
 from clampz.model.tables import columns, piece_of, read_only
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.numerics import Floats, Integers
-from clampz.wording import counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph
-from clampz._kernels.tables import spreads
-from clampz.model.contents import Contents
+from clampz._kernels.approximations.tables import spreads
+from clampz.model.data import ModelData
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, offsets, ranges, read_only
 from clampz.numerics import Floats
@@ -59,7 +59,7 @@ def balancing(num_variables: int, edges: NDArray[np.int32], W: Floats) -> tuple[
     return read_only(flip.astype(np.bool_)), bool(balanced)
 
 
-def flipped(contents: Contents, mask: NDArray[np.bool_]) -> Contents:
+def flipped(contents: ModelData, mask: NDArray[np.bool_]) -> ModelData:
     """The same with the two states of some binary variables exchanged."""
     num_states, tables = contents.num_states, contents.tables
     first = offsets(num_states)[:-1][mask]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from clampz.model.fixing import states_left
+from clampz.model.conditioning import states_left
 from clampz.model.model import Model
 from clampz.model.topology import Topology
 

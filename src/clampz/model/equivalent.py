@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from clampz.model.batch import Batch
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.contents import Contents
+from clampz.model.data import ModelData
 from clampz.model.factors import FactorTables, table_sizes
 from clampz.model.model import Model
 from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import offsets, ranges
 from clampz.numerics import EPS, Floats, Integers, largest_size
-from clampz.watch import UNLIMITED, Watch
+from clampz.runtime.budget import UNLIMITED, Budget
 
 # Pairs of a variable's states and a factor's rows that are laid out at once.
 PAIRS_AT_ONCE = 2**18
@@ -65,7 +65,7 @@ class FactorRows(NamedTuple):
         found: Integers = self.num_states * np.repeat(np.diff(self.start), np.diff(self.scope_start))
         return found
 
-    def fill(self, out: Floats, begin: Integers, watch: Watch) -> None:
+    def fill(self, out: Floats, begin: Integers, budget: Budget) -> None:
         """Write for each place in the scopes, from `begin` of it on, (states, rows): 0 where a row agrees with a state
         of the variable.  Elsewhere it is -inf already."""
         factor = np.repeat(np.arange(len(self.start) - 1), np.diff(self.scope_start))
@@ -73,7 +73,7 @@ class FactorRows(NamedTuple):
         ends = np.cumsum(num_rows)
         at = 0
         while at < len(factor):
-            watch.check_overdue()
+            budget.check_cancelled()
             done = ends[at - 1] if at else 0
             last = max(at + 1, int(np.searchsorted(ends, done + PAIRS_AT_ONCE, side="right")))
             rows = ranges(first[at:last], num_rows[at:last])
@@ -133,25 +133,25 @@ class Equivalent:
     rounding: float
 
     @classmethod
-    def of(cls, whole: Model, watch: Watch = UNLIMITED) -> "Equivalent":
+    def of(cls, whole: Model, budget: Budget = UNLIMITED) -> "Equivalent":
         """Made once per model and kept as long as it.  Raises Overdue where that takes too long."""
         if whole not in _KEPT:
-            _KEPT[whole] = cls._made(whole, watch)
+            _KEPT[whole] = cls._made(whole, budget)
         return _KEPT[whole]
 
     @classmethod
-    def _made(cls, whole: Model, watch: Watch) -> "Equivalent":
+    def _made(cls, whole: Model, budget: Budget) -> "Equivalent":
         larger = whole.factors
         flat, home, rounding = _folded(whole)
-        watch.check_overdue()
+        budget.check_cancelled()
         rows = FactorRows.of(larger, flat)
         kept = np.flatnonzero(home == 0)
         of_rows = np.repeat(larger.start[:-1], np.diff(rows.start)) + rows.entry
         states = np.concatenate([whole.num_states, np.diff(rows.start)])
-        edges, tables = _joined(whole, kept, rows, watch)
+        edges, tables = _joined(whole, kept, rows, budget)
         unary = np.concatenate([whole.unary.flat, flat[of_rows]])
-        model = Model.from_contents(Contents(states, unary, edges, tables, FactorTables.of(states), whole.constant))
-        watch.check_overdue()
+        model = Model.from_contents(ModelData(states, unary, edges, tables, FactorTables.of(states), whole.constant))
+        budget.check_cancelled()
         home[kept] = np.searchsorted(_keys(model.edges, model), _keys(whole.edges[kept], model))
         return cls(model, whole.edges, rows, home, rounding)
 
@@ -185,7 +185,7 @@ class Equivalent:
 _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
 
 
-def _joined(whole: Model, kept: Integers, rows: FactorRows, watch: Watch) -> tuple[Integers, Floats]:
+def _joined(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> tuple[Integers, Floats]:
     """The edges that are kept and those between variables and factors, in lexicographic order, and their tables.  (In
     place, as a model has them: all of them together may be many times as large as the model.)"""
     pairwise, larger, num_kept = whole.pairwise, whole.factors, len(kept)
@@ -193,13 +193,13 @@ def _joined(whole: Model, kept: Integers, rows: FactorRows, watch: Watch) -> tup
     between = np.stack([larger.variables, whole.num_variables + factor], axis=1)
     edges = np.concatenate([whole.edges[kept].astype(np.int64), between])
     sizes = np.concatenate([pairwise.start[kept + 1] - pairwise.start[kept], rows.sizes])
-    watch.check_overdue(SECONDS_PER_ENTRY * int(sizes.sum()))
+    budget.check_cancelled(SECONDS_PER_ENTRY * int(sizes.sum()))
     order, begin = np.lexsort((edges[:, 1], edges[:, 0])), np.empty(len(edges), dtype=np.int64)
     ends = offsets(sizes[order])
     begin[order] = ends[:-1]
     tables = np.full(ends[-1], -np.inf)
     tables[ranges(begin[:num_kept], sizes[:num_kept])] = pairwise.flat[ranges(pairwise.start[kept], sizes[:num_kept])]
-    rows.fill(tables, begin[num_kept:], watch)
+    rows.fill(tables, begin[num_kept:], budget)
     return edges[order], tables
 
 

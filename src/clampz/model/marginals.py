@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from clampz.display.formatting import title
 from clampz.errors import EvidenceError, OptionError
 from clampz.model.factors import FactorTables
 from clampz.model.frames import edges_frame, states_frame
@@ -13,13 +14,12 @@ from clampz.model.model import Model
 from clampz.model.tables import PairTables, UnaryTables
 from clampz.model.variables import Variable
 from clampz.numerics import Floats
-from clampz.options import Options, check_option
-from clampz.watch import Watch
-from clampz.wording import title
+from clampz.runtime.budget import Budget
+from clampz.runtime.options import Options, check_option
 
 # How the joint marginal of some variables of a model is found, in so much memory and time, by the name of the method
 # whose results have it: each puts itself here.
-JOINTS_BY: dict[str, Callable[[Model, Sequence[int], int | str | None, Watch], Floats]] = {}
+JOINTS_BY: dict[str, Callable[[Model, Sequence[int], int | str | None, Budget], Floats]] = {}
 
 
 class _OfModel(Protocol):
@@ -83,7 +83,7 @@ class HasMarginals:
                 f"joint: this result has the marginals of {title(self.method)}, which are known of variables, edges "
                 "and factors alone: marginal(variables). Those of any variables are exact: cz.exact(model).joint(...)"
             )
-        return JOINTS_BY[self.method](self.solved, asked, memory, Watch(limits.time))
+        return JOINTS_BY[self.method](self.solved, asked, memory, Budget(limits.time))
 
     def to_frame(self: _OfModel, of: str = "variables") -> Any:
         """A pandas DataFrame of the marginals: of "variables" a row for each state of each, with "variable", "state"

@@ -17,10 +17,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clampz._kernels.scores import fill_scores
+from clampz._kernels.sampling.scores import fill_scores
+from clampz.display.formatting import counted
+from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError, ModelError, shown
 from clampz.model.binary import BinaryForm, Kind, balancing, couplings, flipped, pair_form, strengths
-from clampz.model.cards import model_card
 from clampz.model.checks import (
     as_columns,
     as_constant,
@@ -31,22 +32,21 @@ from clampz.model.checks import (
     check_counts,
     two,
 )
-from clampz.model.contents import Contents, fold, in_edge_order, scaled, smaller_first, under
-from clampz.model.evidence_forms import Evidence
+from clampz.model.constructors import of_arrays, of_binary, of_flat
+from clampz.model.data import ModelData, fold, in_edge_order, scaled, smaller_first, under
+from clampz.model.evidence import Evidence
 from clampz.model.factors import Factor, FactorTables
-from clampz.model.making import of_arrays, of_binary, of_flat
+from clampz.model.html import model_card
 from clampz.model.tables import PairTables, UnaryTables, offsets, read_only
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.model.topology import Topology
 from clampz.model.variables import State, Variables
 from clampz.numerics import Floats
-from clampz.options import check_option
-from clampz.showing import Card, Shown
-from clampz.wording import counted
+from clampz.runtime.options import check_option
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Model(Variables, Shown):
+class Model(Variables, HasHtml):
     """A model: any number of labels per variable, log potentials, hard zeros as `-inf`.
 
     Parameters
@@ -182,7 +182,7 @@ class Model(Variables, Shown):
         return cls.from_contents(of_flat(num_states, unary, edges, pairwise, constant, names, state_names))
 
     @classmethod
-    def from_contents(cls, contents: Contents) -> Self:
+    def from_contents(cls, contents: ModelData) -> Self:
         """From contents that are known to be sound."""
         model = cls.__new__(cls)
         Variables.__init__(model, contents.num_states, contents.names, contents.state_names)
@@ -214,13 +214,13 @@ class Model(Variables, Shown):
         tables = self.factors.with_flat(factors)
         return self._with(self.contents._replace(unary=unary, pairwise=pairwise, factors=tables))
 
-    def _with(self, contents: Contents) -> "Model":
+    def _with(self, contents: ModelData) -> "Model":
         """A model of these contents, whose edges are this model's: it shares its topology."""
         model = Model.from_contents(contents)
         model.__dict__["_graph_of"] = self
         return model
 
-    def _set(self, contents: Contents) -> None:
+    def _set(self, contents: ModelData) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
         num_states, unary, edges, flat, factors, constant, *_ = contents
         check_counts(len(num_states), len(edges))
@@ -237,10 +237,10 @@ class Model(Variables, Shown):
         )
 
     @property
-    def contents(self) -> Contents:
+    def contents(self) -> ModelData:
         """All that makes up a model; what is derived from it is quicker to compute again than to send."""
         tables = self.unary.flat, self.edges, self.pairwise.flat, self.factors
-        return Contents(self.num_states, *tables, self.constant, self.names, self.state_names)
+        return ModelData(self.num_states, *tables, self.constant, self.names, self.state_names)
 
     @property
     def num_edges(self) -> int:
@@ -288,7 +288,7 @@ class Model(Variables, Shown):
     def __repr__(self) -> str:
         return f"Model({self.size_in_words})"
 
-    def _card(self) -> Card:
+    def _card(self) -> HtmlCard:
         return model_card(self)
 
     def __eq__(self, other: object) -> bool:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from clampz.display.formatting import some
 from clampz.errors import EvidenceError, did_you_mean
-from clampz.options import is_whole
-from clampz.wording import some
+from clampz.runtime.options import is_whole
 
 
 class Names:

@@ -13,20 +13,20 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.display.formatting import KINDS, Bound, counted
+from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import OptionError, library
 from clampz.model.batch import Batch
-from clampz.model.cards import estimate_card, estimates_card
 from clampz.model.factors import FactorTables
 from clampz.model.frames import lanes_dataset
+from clampz.model.html import estimate_card, estimates_card
 from clampz.model.marginals import HasMarginals
 from clampz.model.model import Model
 from clampz.model.tables import Listed, PairTables, UnaryTables, columns
 from clampz.model.temperatures import mean_score
 from clampz.numerics import Floats, Integers
-from clampz.options import Options
-from clampz.showing import Card, Shown
-from clampz.watch import StoppedBy, Watch
-from clampz.wording import KINDS, Bound, counted
+from clampz.runtime.budget import Budget, StoppedBy
+from clampz.runtime.options import Options
 
 TablesT = TypeVar("TablesT")
 
@@ -79,7 +79,7 @@ class NoState:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate(HasMarginals, Shown):
+class Estimate(HasMarginals, HasHtml):
     """A method's log Z with its marginals.
 
     Attributes
@@ -161,7 +161,7 @@ class Estimate(HasMarginals, Shown):
         converge.  Asking for it solves twice more."""
         return float(heat_capacities(self)[0])
 
-    def _card(self) -> Card:
+    def _card(self) -> HtmlCard:
         return estimate_card(self)
 
     def __repr__(self) -> str:
@@ -174,7 +174,7 @@ class Estimate(HasMarginals, Shown):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates(Listed[Estimate], Shown):
+class Estimates(Listed[Estimate], HasHtml):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
     b, `estimates.marginals[b]` its marginals.
 
@@ -316,7 +316,7 @@ class Estimates(Listed[Estimate], Shown):
         log_z = {"lower": lower, "upper": upper}.get(self.bound or "", self.log_z)
         return replace(self, log_z=np.where(np.isnan(self.log_z), np.nan, log_z), lower=lower, upper=upper)
 
-    def _card(self) -> Card:
+    def _card(self) -> HtmlCard:
         return estimates_card(self)
 
     def __repr__(self) -> str:
@@ -375,7 +375,7 @@ SOLVED_BY: dict[str, Callable[..., Estimates]] = {}
 EXACT_STEP, STEP = 1e-4, 3e-3
 
 
-def heat_capacities(found: Estimate | Estimates, within: Watch | None = None) -> Floats:
+def heat_capacities(found: Estimate | Estimates, within: Budget | None = None) -> Floats:
     """(B,) beta^2 d <score> / d beta, by a central difference: the lanes are solved at a slightly lower and a slightly
     higher beta, from where they are.  0 where beta is, and nan where that does not converge."""
     batch = _batch_of(found)

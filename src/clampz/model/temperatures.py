@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import OptionError, shown
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.contents import Contents
+from clampz.model.data import ModelData
 from clampz.model.tables import offsets
 from clampz.numerics import EPS, Floats, Integers
 
@@ -29,7 +29,7 @@ class Sizes(NamedTuple):
         return cls(float(each.max()), float(each.sum()))
 
     @classmethod
-    def of_contents(cls, contents: Contents) -> "Sizes":
+    def of_contents(cls, contents: ModelData) -> "Sizes":
         """Of all but the variables' own tables, in which lanes differ."""
         parts = [
             cls.of(contents.pairwise, contents.tables.start),
@@ -70,7 +70,7 @@ def as_betas(beta: ArrayLike, sizes: Sizes) -> Floats:
     return betas
 
 
-def mean_score(contents: Contents, *beliefs: Floats) -> float:
+def mean_score(contents: ModelData, *beliefs: Floats) -> float:
     """The mean of the score under beliefs of the variables, the edges and the larger factors; hard zeros count for
     nothing."""
     terms = [contents.constant]

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clampz.display.formatting import name_of, some
 from clampz.errors import EvidenceError, ModelError, did_you_mean, shown
 from clampz.model.checks import as_items
-from clampz.model.evidence_forms import Evidence, RowEvidence, as_mapping, is_nothing
+from clampz.model.evidence import Evidence, RowEvidence, as_mapping, is_nothing
 from clampz.model.names import Names
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
-from clampz.options import is_whole
-from clampz.wording import name_of, some
+from clampz.runtime.options import is_whole
 
 Variable = int | str
 State = int | str

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clampz.display.formatting import counted
 from clampz.paper.claims_on_accuracy import is_dense_mixed, leads
 from clampz.paper.claims_on_choice import average_share, losses, ranking
 from clampz.paper.claims_on_times import left_over_time, log_seconds
@@ -30,7 +31,6 @@ from clampz.paper.settings import (
 )
 from clampz.paper.table import Floats, Table
 from clampz.paper.verdicts import listed
-from clampz.wording import counted
 
 # A sentence by its name, and its numbers.
 Numbers = Iterator[tuple[str, dict[str, object]]]
@@ -185,15 +185,19 @@ def _further(m: Measures) -> Numbers:
 
         exact = float(mean("exact", "none", "seconds")[0])
         seconds, errors = (mean("trw", SELECTOR, column) for column in ("seconds", "error"))
-        cost, bounds = (mean("regions", "limit", column) for column in ("seconds", "error"))
+        cost, bounds = (mean("mini_buckets", "limit", column) for column in ("seconds", "error"))
         longer = int(np.argmax(seconds > exact)) if (seconds > exact).any() else len(seconds) - 1
         same = np.array([bounds[cost <= taken].min(initial=math.inf) for taken in seconds])
         tighter = int(np.argmax(same < errors))
         off = f"by {same[tighter]:.2g}" if same[tighter] > NOTHING else "by nothing"
-        regions = f"Region bounds of the same cost are tighter from {counted(tighter, 'clamp')} on: off {off}, not "
-        regions = f"{regions}{errors[tighter]:.2g} nats. " if (same < errors).any() else "Region bounds stay behind. "
+        mini_buckets = (
+            f"Region bounds of the same cost are tighter from {counted(tighter, 'clamp')} on: off {off}, not "
+        )
+        mini_buckets = (
+            f"{mini_buckets}{errors[tighter]:.2g} nats. " if (same < errors).any() else "Region bounds stay behind. "
+        )
         values = {"exact": exact, "then": seconds[longer], "last": errors[-1], "seconds": seconds[-1]}
-        texts = {key: f"{value:.2g}" for key, value in values.items()} | {"regions": regions}
+        texts = {key: f"{value:.2g}" for key, value in values.items()} | {"mini_buckets": mini_buckets}
         yield "further", {"family": family_named(name).title, "longer": counted(longer, "clamp"), **texts}
 
 

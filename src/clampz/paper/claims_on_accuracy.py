@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.display.formatting import counted
 from clampz.paper.families import Family
 from clampz.paper.measures import NOTHING, Mean, Measures, combination, stratified
 from clampz.paper.settings import HEURISTICS, MAX_CLAMPS, METHODS, SELECTOR, TITLES
 from clampz.paper.table import Floats
 from clampz.paper.verdicts import Verdict, claim, claims_in, in_parts, judged, listed, no_data, together
-from clampz.wording import counted
 
 PATHS = (*HEURISTICS, "pseudo-greedy", "greedy", "pseudo-greedy (mf)", "pseudo-greedy (gap)")
 # "Typically": in so large a share of the families that can be told apart.  "Much more accurate": so much of the error

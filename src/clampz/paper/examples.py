@@ -32,7 +32,7 @@ TOL = 1e-7
 LAMP_WEIGHT = 2.0
 
 
-def clamped(model: cz.Model, method: str = "trw", **choice: Any) -> cz.Clamped:
+def clamped(model: cz.Model, method: str = "trw", **choice: Any) -> cz.results.Clamped:
     """A small example as the runs have it: TRW with the uniform weights of what is left after every clamp.  Mean field
     and Bethe from their several starts: from the symmetric one alone they would stay at a saddle."""
     options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}

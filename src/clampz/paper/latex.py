@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
-from clampz.files import written_whole
+from clampz.display.atomic_write import written_whole
 from clampz.paper.families import Family
 from clampz.paper.figures import PaperFigure
 from clampz.paper.panels import mean_over_runs

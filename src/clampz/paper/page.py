@@ -13,8 +13,9 @@ from importlib import resources
 import numpy as np
 
 import clampz as cz
-from clampz import pages
-from clampz.pages import details, section, sentence, text, with_minus
+from clampz.display import html_page
+from clampz.display.formatting import counted
+from clampz.display.html_page import details, section, sentence, text, with_minus
 from clampz.paper import claims_on_accuracy, claims_on_choice, claims_on_examples, claims_on_times
 from clampz.paper.advice import Advice
 from clampz.paper.families import EVERY, FAMILIES, SIZES, Family, FromFile, family_named
@@ -24,7 +25,6 @@ from clampz.paper.request import Request
 from clampz.paper.settings import EXPERIMENTS, METHODS, SELECTOR, SETTINGS, TITLES
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict, word_for
-from clampz.wording import counted
 
 # The paper's number of runs of each family.
 PAPER_RUNS = 100
@@ -71,7 +71,7 @@ def make_page(
         _reproduce(table, figures),
     ]
     made_by = WORDS["made_by"].format(version=version)
-    return pages.page(WORDS["title"], intro, WORDS["sections"], "\n".join(parts), made_by, style)
+    return html_page.page(WORDS["title"], intro, WORDS["sections"], "\n".join(parts), made_by, style)
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> 
     seen_as = f"{figure.where}, drawn from our runs: {figure.title}. {WORDS['described'][figure.group]}"
     texts = {"name": figure.name, "title": figure.title, "where": figure.where, "says": figure.says, "seen_as": seen_as}
     filled = {
-        "source": pages.as_source(png),
+        "source": html_page.as_source(png),
         "seen": PROSE["seen"].format(items=items) if items else "",
         "numbers": _numbers(table, figure),
     }
@@ -222,7 +222,7 @@ def _numbers(table: Table, figure: PaperFigure) -> str:
         if any(cell != "–" for cell in cells):
             rows.append([text(family.title), *cells])
     caption = "Without clamps → with the most by maxW+TRE; Bethe on mixed models without the sign."
-    found = pages.table(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
+    found = html_page.table(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
     return details("Mean errors in numbers", found) if rows else ""
 
 
@@ -255,7 +255,7 @@ def _summary(table: Table, families: Sequence[Family], checked: Checked) -> str:
         facts["not in this table"] = words.count("not run")
     tolerances = {method: SETTINGS["paper"].options(method).tol for method in METHODS}
     said = {"extent": _extent(counts), "not_converged": _not_converged(table)}
-    return PROSE["summary"].format(facts=pages.facts(facts), **said, **tolerances)
+    return PROSE["summary"].format(facts=html_page.facts(facts), **said, **tolerances)
 
 
 def _extent(counts: Counts) -> str:
@@ -309,7 +309,7 @@ def _runs(table: Table) -> str:
         shares = [f"{(~found).mean() if len(found) else 0.0:.1%}" for found in converged]
         rows.append([text(family.title), *(str(found.get(family, 0)) for found in counts.values()), *shares])
     caption = "Runs, and the share of values for which some branch did not converge."
-    found = pages.table(caption, "Runs of each family", ["Family", *map(text, titles)], rows, "numeric")
+    found = html_page.table(caption, "Runs of each family", ["Family", *map(text, titles)], rows, "numeric")
     used = [name for name in SETTINGS if name in table.unique("settings")] or ["paper"]
     lists = details("Runs of each family", found) if rows else ""
     return section(
@@ -324,7 +324,9 @@ def _settings(name: str) -> str:
         options = (f"{option} = {described[method][option]}" for option in OPTIONS if option in described[method])
         rows.append([TITLES[method], f"<code>{text(', '.join(options))}</code>"])
     starts = "a branch also starts" if SETTINGS[name].warm_starts else "no branch starts"
-    return pages.table(f"With {title}: {starts} at its parent’s solution.", title, ["Method", "Options"], rows) + "\n"
+    return (
+        html_page.table(f"With {title}: {starts} at its parent’s solution.", title, ["Method", "Options"], rows) + "\n"
+    )
 
 
 # -- how to reproduce -------------------------------------------------------------------------------------------------

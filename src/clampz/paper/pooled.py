@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clampz.display.formatting import counted
 from clampz.paper.families import FAMILIES, WEIGHTS, Family, family_named
 from clampz.paper.panels import (
     BAND,
@@ -16,7 +17,7 @@ from clampz.paper.panels import (
     TEXT,
     UNSIGNED,
     Cell,
-    Drawn,
+    DrawsEstimate,
     band_entry,
     empty_figure,
     finish,
@@ -29,7 +30,6 @@ from clampz.paper.panels import (
 from clampz.paper.settings import FURTHER_FAMILIES, HEURISTICS, MAX_OPTIMAL_SIZE, METHODS, SELECTOR, TITLES
 from clampz.paper.table import Floats, Table, padded
 from clampz.plotting import FAINT, INK, SOFT
-from clampz.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -168,9 +168,9 @@ def further(table: Table, title: str) -> "Figure":
     return panel_figure(title, cells, ylabel="|error| of log Z (nats)", handles=_further_handles, num_lines=1)
 
 
-def _draw_further(table: Table, name: str, ax: "Axes") -> Drawn:
+def _draw_further(table: Table, name: str, ax: "Axes") -> DrawsEstimate:
     for method, style in FURTHER.items():
-        selector = "limit" if method == "regions" else SELECTOR
+        selector = "limit" if method == "mini_buckets" else SELECTOR
         curves = (table.curve(name, method, selector, experiment="further", column=x) for x in ("seconds", "error"))
         seconds, errors = (mean_over_runs(np.abs(curve)) for curve in curves)
         there = np.flatnonzero(seconds[2])
@@ -183,15 +183,15 @@ def _draw_further(table: Table, name: str, ax: "Axes") -> Drawn:
     return set(FURTHER)
 
 
-def _further_handles(_: Drawn) -> "list[Artist]":
+def _further_handles(_: DrawsEstimate) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
-    titles = TITLES | {"regions": "regions, limits 4 to 65,536"}
+    titles = TITLES | {"mini_buckets": "regions, limits 4 to 65,536"}
     found: list[Artist] = [Line2D([], [], label=titles[method], **style) for method, style in FURTHER.items()]
     return [*found, Line2D([], [], color=SOFT, linewidth=0.9, linestyle=(0, (2.0, 1.5)), label="exact sum")]
 
 
-def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> Drawn:
+def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> DrawsEstimate:
     """`same`: frustCycles chooses as maxW0 does, and its marks are rings around that's."""
     shares, num = agreement(rows)
     if not num.any():
@@ -224,14 +224,14 @@ def _success_style(name: str) -> dict[str, Any]:
     return BASES[name.removesuffix(TRE)] | AGREEMENT["entropies" if name.endswith(TRE) else "plain"]
 
 
-def _success_handles(seen: Drawn) -> "list[Artist]":
+def _success_handles(seen: DrawsEstimate) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
     order = [name for base in BASES for name in (base, base + TRE)]
     return [Line2D([], [], label=name, **_success_style(name)) for name in order if name in seen]
 
 
-def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str, title: str) -> Drawn:
+def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str, title: str) -> DrawsEstimate:
     means, num = {}, 0
     for selector in SEQUENCES:
         curves = [table.shown(f.name, method, selector, experiment="optimal") for f in families]
@@ -257,7 +257,7 @@ def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str,
     return {*SEQUENCES, method, *([UNSIGNED] if families[0].mixed else [])}
 
 
-def _optimal_handles(seen: Drawn) -> "list[Artist]":
+def _optimal_handles(seen: DrawsEstimate) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

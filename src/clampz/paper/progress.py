@@ -65,7 +65,7 @@ class Pace:
 class HowFar(NamedTuple):
     """What a run of many tells of itself."""
 
-    how_far: list[str]
+    progress_words: list[str]
 
 
 def _kind(task: Task) -> Task:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from clampz.files import written_whole
+from clampz.display.atomic_write import written_whole
 from clampz.paper.advice import advice, as_markdown
 from clampz.paper.claims import check_claims
 from clampz.paper.families import FAMILIES, LABELLED, FromFile

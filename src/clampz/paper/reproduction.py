@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from clampz.display.formatting import counted
 from clampz.errors import OptionError
 from clampz.paper.cluster import connected, on_cluster
 from clampz.paper.cores import num_cores, on_cores
@@ -29,8 +30,7 @@ from clampz.paper.request import Request, chosen_figures, chosen_tasks
 from clampz.paper.running import Summary, in_order, make_runs
 from clampz.paper.runs import Outcome, Task
 from clampz.paper.store import Store, StoreError, only_one
-from clampz.watch import end_at_once, on_ctrl_c
-from clampz.wording import counted
+from clampz.runtime.budget import end_at_once, on_ctrl_c
 
 STORE, PLAIN = "results.sqlite", "results.csv.gz"
 

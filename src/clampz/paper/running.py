@@ -14,8 +14,8 @@ from typing import NamedTuple
 from clampz.paper.progress import HowFar, Pace, cost
 from clampz.paper.runs import Outcome, Task
 from clampz.paper.store import Store
-from clampz.telling import Listener, heard
-from clampz.watch import on_ctrl_c
+from clampz.runtime.budget import on_ctrl_c
+from clampz.runtime.progress import Listener, as_callback
 
 # Failed runs after which it is no use to go on.
 MAX_FAILURES = 10
@@ -39,7 +39,7 @@ def make_runs(outcomes: Iterator[Outcome | None], tasks: Sequence[Task], store: 
     started, num_made, failures = time.monotonic(), 0, list[Outcome]()
     asked, pace = threading.Event(), Pace(tasks)
     shown: Listener[HowFar] = True
-    with heard(shown, "making runs") as tell, on_ctrl_c(asked.set):  # nothing that is being written is cut short
+    with as_callback(shown, "making runs") as tell, on_ctrl_c(asked.set):  # nothing that is being written is cut short
         try:
             for outcome in outcomes:
                 if outcome is not None and outcome.finished is not None:

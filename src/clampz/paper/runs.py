@@ -141,8 +141,8 @@ def _regions(model: cz.Model) -> Iterator[Row]:
     """Region bounds of rising cost."""
     for power in REGION_LIMITS:
         began = time.thread_time()
-        found = cz.regions(model, limit=2**power, marginals=False, threads=1)
-        yield Row("regions", "limit", power, None, found.upper, found.converged, 1, time.thread_time() - began)
+        found = cz.mini_buckets(model, limit=2**power, marginals=False, threads=1)
+        yield Row("mini_buckets", "limit", power, None, found.upper, found.converged, 1, time.thread_time() - began)
 
 
 def _errors(model: cz.Model, settings: Settings, experiment: str, threads: int) -> Iterator[Row]:
@@ -199,7 +199,7 @@ class Guide(NamedTuple):
     """A sequence of clamps by the method that judges it: the step and the seconds of all up to it for 0, 1, ... clamps;
     and what was solved for it."""
 
-    steps: tuple[cz.Step, ...]
+    steps: tuple[cz.results.ClampStep, ...]
     seconds: tuple[float, ...]
     memo: cz.Memo | None
 
@@ -213,7 +213,7 @@ class Guide(NamedTuple):
 
 def _timed(
     model: cz.Model, settings: Settings, method: str, selector: str, k: int, memo: cz.Memo | None
-) -> tuple[float, cz.Step]:
+) -> tuple[float, cz.results.ClampStep]:
     """The last of k steps, and the seconds of computing by this thread, which other work does not disturb."""
     began = time.thread_time()
     step = _clamped(model, settings, method, selector, k, memo=memo, every_step=False).steps[-1]
@@ -262,7 +262,7 @@ def _clamped(
     memo: cz.Memo | None = None,
     *,
     every_step: bool = True,
-) -> cz.Clamped:
+) -> cz.results.Clamped:
     """Clamp k variables; where sets are remembered every step may be solved, or the last one alone."""
     name, _, criterion = selector.removesuffix(")").partition(" (")
     return cz.clamp(
@@ -280,7 +280,7 @@ def _clamped(
     )
 
 
-def _row(settings: Settings, method: str, selector: str, step: cz.Step, clamps: int) -> Row:
+def _row(settings: Settings, method: str, selector: str, step: cz.results.ClampStep, clamps: int) -> Row:
     agree = step.agree if selector == "pseudo-greedy" and settings.name == "paper" else ()
     return Row(
         method=method,

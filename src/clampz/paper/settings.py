@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import clampz as cz
+from clampz.display.formatting import TITLES as LONG_TITLES
 from clampz.errors import unknown_name
-from clampz.options import Options
-from clampz.wording import TITLES as LONG_TITLES
+from clampz.runtime.options import Options
 
 # Of each experiment, the runs that are made of the paper's families, of those of more labels, and with our settings.
 EXPERIMENTS = {"errors": 100, "times": 40, "optimal": 10, "further": 25}
@@ -58,9 +58,9 @@ class Settings:
 
     name: str
     title: str
-    mf: cz.MeanFieldOptions
-    bethe: cz.BetheOptions
-    trw: cz.TRWOptions
+    mf: cz.options.MeanFieldOptions
+    bethe: cz.options.BetheOptions
+    trw: cz.options.TRWOptions
     warm_starts: bool = False
     reweight: bool = True
     per_branch: bool = False
@@ -103,9 +103,9 @@ class Settings:
 PAPER = Settings(
     name="paper",
     title="the paper’s settings",
-    mf=cz.MeanFieldOptions(tol=1e-7, max_iter=10_000, num_starts=1),
-    bethe=cz.BetheOptions(tol=1e-7, max_iter=10_000, num_starts=0, from_mean_field=False),
-    trw=cz.TRWOptions(tol=1e-3, max_iter=10_000),
+    mf=cz.options.MeanFieldOptions(tol=1e-7, max_iter=10_000, num_starts=1),
+    bethe=cz.options.BetheOptions(tol=1e-7, max_iter=10_000, num_starts=0, from_mean_field=False),
+    trw=cz.options.TRWOptions(tol=1e-3, max_iter=10_000),
     selectors={
         "greedy": MAX_GREEDY,
         **dict.fromkeys(("pseudo-greedy", "pseudo-greedy (mf)", "pseudo-greedy (gap)", *HEURISTICS), MAX_CLAMPS),
@@ -116,7 +116,7 @@ PAPER = Settings(
 _HEURISTIC = {SELECTOR: MAX_CLAMPS}
 _BASKET = {"pseudo-greedy": MAX_CLAMPS, **_HEURISTIC}
 _RESTARTS = {"greedy": MAX_GREEDY, **_BASKET}
-_OPTIMIZED = cz.TRWOptions(edge_weights="optimized", num_steps=10)
+_OPTIMIZED = cz.options.TRWOptions(edge_weights="optimized", num_steps=10)
 
 
 def _own(name: str, title: str, selectors: dict[str, int], **changes: Any) -> Settings:
@@ -140,8 +140,8 @@ OWN = (
         "ours",
         "all of ours",
         _BASKET,
-        mf=cz.MeanFieldOptions(),
-        bethe=cz.BetheOptions(),
+        mf=cz.options.MeanFieldOptions(),
+        bethe=cz.options.BetheOptions(),
         trw=_OPTIMIZED,
         warm_starts=True,
     ),

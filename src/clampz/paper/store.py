@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import clampz
+from clampz.display.atomic_write import written_whole
 from clampz.errors import ClampzError
-from clampz.files import written_whole
 from clampz.paper.runs import Finished, Task
 from clampz.paper.settings import MAX_CLAMPS, SETTINGS
 from clampz.paper.table import Table

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from clampz.display.formatting import counted
 from clampz.paper.measures import Mean, Measures
 from clampz.paper.settings import TITLES
-from clampz.wording import counted
 
 
 @dataclass(frozen=True)

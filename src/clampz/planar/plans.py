@@ -24,17 +24,18 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import graph, planar_cities
-from clampz._kernels.planar_dissection import count_updates, dissect
-from clampz._kernels.planar_fronts import Dissection, Matrix
-from clampz._kernels.planar_scales import scales
-from clampz._kernels.planarity import PLANAR, embed
+from clampz._kernels import graph
+from clampz._kernels.planar import cities
+from clampz._kernels.planar.dissection import count_updates, dissect
+from clampz._kernels.planar.fronts import Dissection, Matrix
+from clampz._kernels.planar.planarity import PLANAR, embed
+from clampz._kernels.planar.scaling import scales
 from clampz.model import Model
 from clampz.model.tables import read_only
 from clampz.numerics import EPS, Floats
-from clampz.options import memory_allowed
 from clampz.planar.ising import NOT_PLANAR, Ising, Unfit, as_ising
-from clampz.watch import LOOK, Overdue, Watch, run_on
+from clampz.runtime.budget import LOOK, Budget, Cancelled, run_cancellable
+from clampz.runtime.options import memory_allowed
 
 T = TypeVar("T")
 
@@ -90,50 +91,50 @@ class PlanarPlan:
 
     @classmethod
     def of(
-        cls, model: Model, *, marginals: bool = False, watch: Watch | None = None, memory: int | str | None = None
+        cls, model: Model, *, marginals: bool = False, budget: Budget | None = None, memory: int | str | None = None
     ) -> Self | Unfit:
         """A plan, or why there is none: counts are looked at first, fields second, the graph last.  Overdue where it is
         stopped."""
         least = SECONDS_PER_EDGE * (model.num_variables + model.num_edges) / 2
-        if watch is not None and watch.left() < least:  # not even for the plan
-            raise Overdue
+        if budget is not None and budget.left() < least:  # not even for the plan
+            raise Cancelled
         ising = as_ising(model, marginals=marginals)
         if isinstance(ising, Unfit):
             return ising
         if BYTES_PER_EDGE * len(ising.edges) > memory_allowed(memory):
             return Unfit(f"the plan of {len(ising.edges)} couplings does not fit into the memory")
-        return cls._of_ising(ising, marginals, watch)
+        return cls._of_ising(ising, marginals, budget)
 
     @classmethod
-    def _of_ising(cls, ising: Ising, marginals: bool, watch: Watch | None) -> Self | Unfit:
+    def _of_ising(cls, ising: Ising, marginals: bool, budget: Budget | None) -> Self | Unfit:
         n, edges = ising.num_spins, ising.edges
         each = SECONDS_PER_EDGE * (n + len(edges))  # more than any step takes
         unfit = Unfit(NOT_PLANAR if not ising.has_fields else MARGINALS_OFF_FACE if marginals else FIELDS_OFF_FACE)
         if len(edges) > max(3 * n - 6, 1):  # more than any planar graph has: no kernel is needed for that
             return unfit
-        status, follows = on(watch, each, embed, n, edges)
+        status, follows = on(budget, each, embed, n, edges)
         if status != PLANAR:
             return unfit
-        flip, num_components = _gauge(ising, watch, each)
+        flip, num_components = _gauge(ising, budget, each)
         J = np.where(flip[edges[:, 0]] != flip[edges[:, 1]], -ising.J, ising.J)
-        tails, city_start, city_half = on(watch, each, planar_cities.cities, edges, follows)
-        sign, _ = on(watch, each, planar_cities.kasteleyn_signs, n, tails, city_start, city_half)
+        tails, city_start, city_half = on(budget, each, cities.cities, edges, follows)
+        sign, _ = on(budget, each, cities.kasteleyn_signs, n, tails, city_start, city_half)
         log_weight = np.zeros(len(sign))
         log_weight[: len(J)] = 2 * J / np.log(2)
         num_cities = len(city_start) - 1
         city_of = np.empty(len(city_half), dtype=np.int64)
         city_of[city_half] = np.repeat(np.arange(num_cities), np.diff(city_start))
-        log_scale = on(watch, each, scales, log_weight, city_start, city_half, city_of)
+        log_scale = on(budget, each, scales, log_weight, city_start, city_half, city_of)
         hard = np.isposinf(log_weight)
         with np.errstate(invalid="ignore", over="ignore"):
             weight = sign * np.where(hard, 1.0, np.exp2(log_weight + log_scale[::2] + log_scale[1::2]))
             scale = np.exp2(log_scale)
         if not (np.isfinite(weight).all() and np.isfinite(scale).all()):
             return Unfit(TOO_STRONG)
-        order, low, high, children = on(watch, each, dissect, city_start, city_half, city_of)
+        order, low, high, children = on(budget, each, dissect, city_start, city_half, city_of)
         place = np.empty(num_cities, dtype=np.int64)
         place[order] = np.arange(num_cities)
-        num_updates = on(watch, each, count_updates, city_start, city_of, place, low, high, children)
+        num_updates = on(budget, each, count_updates, city_start, city_of, place, low, high, children)
         return cls(
             ising,
             num_components,
@@ -165,19 +166,19 @@ class PlanarPlan:
         return float(EPS * (2 * arguments.sum() + 4 * len(arguments)))
 
 
-def on(watch: Watch | None, expected: float, work: Callable[..., T], *args: object) -> T:
-    """`run_on`; Overdue where it was stopped."""
-    found = run_on(watch, expected, work, *args)
-    if watch is not None and expected >= LOOK and watch.must_stop():
-        raise Overdue
+def on(budget: Budget | None, expected: float, work: Callable[..., T], *args: object) -> T:
+    """`run_cancellable`; Overdue where it was stopped."""
+    found = run_cancellable(budget, expected, work, *args)
+    if budget is not None and expected >= LOOK and budget.must_stop():
+        raise Cancelled
     return found
 
 
-def _gauge(ising: Ising, watch: Watch | None, expected: float) -> tuple[NDArray[np.bool_], int]:
+def _gauge(ising: Ising, budget: Budget | None, expected: float) -> tuple[NDArray[np.bool_], int]:
     """The spins to flip, and the number of connected components."""
     ranking = np.argsort(-np.abs(ising.J), kind="stable")
     edges = read_only(ising.edges.copy())  # as all callers have them
-    forest = on(watch, expected, graph.spanning_forest, ising.num_spins, edges, ranking).astype(np.bool_)
+    forest = on(budget, expected, graph.spanning_forest, ising.num_spins, edges, ranking).astype(np.bool_)
     lists = graph.neighbour_lists(ising.num_spins, ising.edges[forest])
     flip, _ = graph.balance(*lists, (ising.J[forest] < 0).astype(np.int8))
     return flip.astype(np.bool_), ising.num_spins - int(np.count_nonzero(forest))

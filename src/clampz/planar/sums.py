@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels.planar_fronts import KeptColumns, factorise, inverse_of_pairs
-from clampz._kernels.planar_pairs import DONE, OUT_OF_MEMORY, UNIT
+from clampz._kernels.planar.front_elimination import DONE, OUT_OF_MEMORY, UNIT
+from clampz._kernels.planar.fronts import KeptColumns, factorise, inverse_of_pairs
 from clampz.model import Model
 from clampz.numerics import EPS, Floats
-from clampz.options import memory_allowed
 from clampz.planar.ising import Unfit
 from clampz.planar.plans import BYTES_PER_EDGE, TOO_STRONG, PlanarPlan, on, planar_seconds
-from clampz.watch import LOOK, Watch
+from clampz.runtime.budget import LOOK, Budget
+from clampz.runtime.options import memory_allowed
 
 # The shift over what rounding may come to, and how often it is raised until it is.
 SHIFT, SHIFTS = 8.0, 3
@@ -47,7 +47,7 @@ class PlanarSum(NamedTuple):
 
 
 def planar_sum(
-    model: Model, *, marginals: bool = False, watch: Watch | None = None, memory: int | str | None = None
+    model: Model, *, marginals: bool = False, budget: Budget | None = None, memory: int | str | None = None
 ) -> PlanarSum | None:
     """log Z of a binary model on a planar graph, without singleton potentials or with all of them on one face; None for
     other models (`PlanarPlan.of` and `sum_by_plan` say why).  Overdue where it is stopped.
@@ -56,12 +56,12 @@ def planar_sum(
     >>> found is not None and found.error < 1e-12 and round(found.log_z, 9)
     6.74663763
     """
-    if watch is not None and planar_seconds(model.num_variables, model.num_edges, marginals=marginals) < LOOK:
-        watch = None
-    plan = PlanarPlan.of(model, marginals=marginals, watch=watch, memory=memory)
+    if budget is not None and planar_seconds(model.num_variables, model.num_edges, marginals=marginals) < LOOK:
+        budget = None
+    plan = PlanarPlan.of(model, marginals=marginals, budget=budget, memory=memory)
     if isinstance(plan, Unfit):
         return None
-    found = sum_by_plan(model, plan, marginals=marginals, watch=watch, memory=memory)
+    found = sum_by_plan(model, plan, marginals=marginals, budget=budget, memory=memory)
     return None if isinstance(found, Unfit) else found
 
 
@@ -70,12 +70,12 @@ def sum_by_plan(
     plan: PlanarPlan,
     *,
     marginals: bool = False,
-    watch: Watch | None = None,
+    budget: Budget | None = None,
     memory: int | str | None = None,
 ) -> PlanarSum | Unfit:
     """The sum of a model by its plan, or why there is none."""
     most = max(memory_allowed(memory) - BYTES_PER_EDGE * plan.num_edges, 0) // 8
-    determinant = _certified(plan, marginals, watch, most)
+    determinant = _certified(plan, marginals, budget, most)
     if isinstance(determinant, Unfit):
         return determinant
     ising, finite = plan.ising, np.isfinite(plan.J)
@@ -94,7 +94,7 @@ def sum_by_plan(
     unary = pairwise = np.empty(0)
     if marginals:
         work = inverse_of_pairs, plan.tree, len(plan.log_scale), determinant.kept
-        unary, pairwise = _marginals(model, plan, on(watch, plan.seconds(), *work))
+        unary, pairwise = _marginals(model, plan, on(budget, plan.seconds(), *work))
     return PlanarSum(log_z, error, unary, pairwise)
 
 
@@ -106,13 +106,13 @@ class _Determinant(NamedTuple):
     kept: KeptColumns
 
 
-def _certified(plan: PlanarPlan, keep: bool, watch: Watch | None, most: int) -> _Determinant | Unfit:
+def _certified(plan: PlanarPlan, keep: bool, budget: Budget | None, most: int) -> _Determinant | Unfit:
     """The sum itself, and the bound on its rounding."""
     seconds = plan.seconds()
 
     def eliminated(shift: float, keep: bool) -> tuple[int, float, float, Floats, KeptColumns]:
         found: tuple[int, float, float, Floats, KeptColumns]
-        found = on(watch, seconds, factorise, plan.tree, plan.matrix, shift, most, keep)
+        found = on(budget, seconds, factorise, plan.tree, plan.matrix, shift, most, keep)
         return found
 
     status, log_det, rounding, rows, kept = eliminated(0.0, keep)

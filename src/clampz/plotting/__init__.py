@@ -8,26 +8,26 @@ read in greyscale.  Every function draws on the axes it is given, `ax`, or on a 
 May import: everything but the command line, reports and the paper; pyplot where somebody works with it (`canvas`).
 """
 
-from clampz.bracketing import Bracket
+from clampz.bounding.bracket import Bracket
 from clampz.clamping.branches import Clamped
-from clampz.drawing import draws
-from clampz.maximising import Mode
-from clampz.options import knows_its_options
+from clampz.display.plot_hooks import draws
+from clampz.map_inference.results import Mode
+from clampz.plotting.bracket_trace import plot_closing
 from clampz.plotting.brackets import plot_bracket
-from clampz.plotting.closing import plot_closing
+from clampz.plotting.clamping_trace import plot_clamped
 from clampz.plotting.graphs import plot_model
 from clampz.plotting.modes import plot_mode
 from clampz.plotting.nodes import FADED
 from clampz.plotting.positions import Layout, layout
 from clampz.plotting.samples import plot_samples
 from clampz.plotting.solutions import plot_solution
-from clampz.plotting.steps import plot_clamped
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, PALE, REPULSIVE, SOFT
 from clampz.plotting.summary import plot_marginals, plot_summary
 from clampz.plotting.sweeps import plot_sweep
-from clampz.sampling import Samples
-from clampz.solution import Solution
-from clampz.sweeping import Sweep
+from clampz.runtime.options import knows_its_options
+from clampz.sampling.samples import Samples
+from clampz.solving.solution import Solution
+from clampz.temperature_sweep.result import Sweep
 
 __all__ = [
     "ATTRACTIVE",

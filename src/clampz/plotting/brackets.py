@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from clampz.display.formatting import KINDS, Bound, round_outward, title
 from clampz.model.results import Estimate
 from clampz.plotting.canvas import new_axes, size_of
 from clampz.plotting.style import FAINT, INK, SOFT, finite, num_digits, true_value
-from clampz.wording import KINDS, Bound, round_outward, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

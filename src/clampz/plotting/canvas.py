@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clampz.errors import library
-from clampz.options import check_option
+from clampz.runtime.options import check_option
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

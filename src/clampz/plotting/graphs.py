@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 from clampz.clamping.branches import checked_variables
 from clampz.errors import OptionError, library
 from clampz.model import Evidence, Model, Variable
-from clampz.model.asked import check_model
+from clampz.model.model_checks import check_model
 from clampz.numerics import Floats
-from clampz.options import check_option, check_whole, knows_its_options
 from clampz.plotting.canvas import new_axes, size_of
-from clampz.plotting.crowds import draw_crowd
-from clampz.plotting.keys import BAR_HEIGHT, KEYS_HEIGHT, KEYS_WIDTH, add_bar, add_legend, add_title
-from clampz.plotting.names import room_for, write_names
+from clampz.plotting.colors import ColorScale
+from clampz.plotting.dense_graphs import draw_crowd
+from clampz.plotting.labels import room_for, write_names
+from clampz.plotting.legends import BAR_HEIGHT, KEYS_HEIGHT, KEYS_WIDTH, add_bar, add_legend, add_title
 from clampz.plotting.nodes import (
     Core,
     draw_clamped,
@@ -26,8 +26,8 @@ from clampz.plotting.nodes import (
     radius_of,
 )
 from clampz.plotting.positions import Layout, layout
-from clampz.plotting.shades import Shade
-from clampz.solution import Found, Solution
+from clampz.runtime.options import check_option, check_whole, knows_its_options
+from clampz.solving.solution import Found, Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +115,7 @@ def plot_model(
     check_whole("state", state, 0)
     place = layout(model) if positions is None else Layout(_as_positions(positions, n))
     chosen = _clamped_variables(model, clamped)
-    shade = Shade.of(model, marginals, state, scores, configuration, chosen)
+    shade = ColorScale.of(model, marginals, state, scores, configuration, chosen)
     is_crowd = n + len(model.factors) > CROWD
     written = not is_crowd and ((model.names is not None and n <= MAX_NAMES) if names is None else names)
     radius = radius_of(place.positions) * (1.25 if written else 1.0)

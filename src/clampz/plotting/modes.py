@@ -3,13 +3,13 @@
 import math
 from typing import TYPE_CHECKING
 
-from clampz.maximising import Mode
+from clampz.display.formatting import DIGITS, round_outward, rounded_up
+from clampz.map_inference.results import Mode
+from clampz.plotting.bracket_trace import VALUE_SIZE, BracketTrace, Label, draw_course, duration, write_value
 from clampz.plotting.canvas import new_axes
-from clampz.plotting.closing import VALUE_SIZE, Course, Label, draw_course, duration, write_value
 from clampz.plotting.graphs import plot_model
-from clampz.plotting.keys import add_title
+from clampz.plotting.legends import add_title
 from clampz.plotting.style import INK, num_digits
-from clampz.wording import DIGITS, round_outward, rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ def plot_mode(mode: Mode, ax: "Axes | None" = None) -> "Axes":
         return ax
     if mode.upper == -math.inf:
         return write_value(new_axes(ax, VALUE_SIZE), "Z = 0", "no configuration is possible")
-    course = Course.of(mode)
+    course = BracketTrace.of(mode)
     if not len(course.moments):
         return write_value(new_axes(ax, VALUE_SIZE), "nothing found, no finite bound", after)
     gap = f"gap {rounded_up(mode.gap)} nats" if mode.gap < math.inf else "one end alone"

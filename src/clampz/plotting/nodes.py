@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from clampz._kernels import graph as kernels
 from clampz.model import Model
 from clampz.model.binary import HARD_STRENGTH
-from clampz.model.fixing import states_left
+from clampz.model.conditioning import states_left
 from clampz.numerics import Floats, Integers
+from clampz.plotting.colors import ColorScale
 from clampz.plotting.positions import Layout
-from clampz.plotting.shades import Shade
 from clampz.plotting.style import ATTRACTIVE, DASHES, INK, PALE, REPULSIVE, SOFT, UNSIGNED
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def radius_of(positions: Floats) -> float:
 
 
 def draw_variables(
-    ax: "Axes", positions: Floats, radius: float, shade: Shade | None, member: NDArray[np.bool_]
+    ax: "Axes", positions: Floats, radius: float, shade: ColorScale | None, member: NDArray[np.bool_]
 ) -> "EllipseCollection":
     """Variables as circles, in the units of the page so that they keep their share of an edge; those that are no
     members have a thin outline."""

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clampz.display.formatting import name_of
 from clampz.plotting.canvas import new_axes
 from clampz.plotting.style import FAINT, FILL, INK, SOFT, shortened
 from clampz.sampling.samples import KINDS, Samples
-from clampz.wording import name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from clampz.clamping.branches import Clamped
+from clampz.plotting.bracket_trace import VALUE_SIZE, exact_value, plot_closing, write_value
 from clampz.plotting.brackets import plot_bracket
 from clampz.plotting.canvas import new_axes
-from clampz.plotting.closing import VALUE_SIZE, exact_value, plot_closing, write_value
-from clampz.plotting.steps import plot_clamped
-from clampz.solution import Solution
+from clampz.plotting.clamping_trace import plot_clamped
+from clampz.solving.solution import Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from clampz.model.results import Estimate
 from clampz.numerics import Floats
 from clampz.plotting.brackets import Estimated, labelled, plot_bracket
 from clampz.plotting.canvas import new_axes, new_figure
+from clampz.plotting.colors import shade_map
 from clampz.plotting.graphs import plot_model
-from clampz.plotting.shades import shade_map
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, REPULSIVE, SOFT
 
 if TYPE_CHECKING:

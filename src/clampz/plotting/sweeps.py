@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clampz.display.formatting import counted
 from clampz.numerics import Floats
 from clampz.plotting.canvas import new_axes
 from clampz.plotting.style import FAINT, FILL, INK, LOWER_DASHES, PALE, SOFT
-from clampz.sweeping import Sweep
-from clampz.wording import counted
+from clampz.temperature_sweep.result import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,9 +3,9 @@
 May import: everything but the command line and the paper; matplotlib only when a report is written.
 """
 
-from clampz.drawing import reports
+from clampz.display.plot_hooks import reports
 from clampz.reporting.page import make_page, write_report
-from clampz.solution import Solution
+from clampz.solving.solution import Solution
 
 __all__ = ["make_page", "write_report"]
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from clampz.display.formatting import counted, name_of
+from clampz.display.html_page import details, sentence, table, text
 from clampz.numerics import Floats, Integers
-from clampz.pages import details, sentence, table, text
-from clampz.solution import Solution
-from clampz.wording import counted, name_of
+from clampz.solving.solution import Solution
 
 # Variables that are seen at once and that are listed, and states of each beside the likeliest.
 MOST_ROWS, MOST_LISTED, MOST_OTHERS = 25, 200, 3

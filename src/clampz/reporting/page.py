@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from clampz import pages
 from clampz._version import __version__
-from clampz.bracketing import Bracket
+from clampz.bounding.bracket import Bracket
 from clampz.clamping.branches import Clamped
+from clampz.display import html_page
+from clampz.display.formatting import as_interval, counted, round_outward, rounded_up
+from clampz.display.html_page import details, section, sentence, text, with_minus
 from clampz.io import files
 from clampz.model.description import describe, in_words
-from clampz.pages import details, section, sentence, text, with_minus
 from clampz.plotting import plot_model
 from clampz.reporting.marginals import marginals_section
 from clampz.reporting.pictures import inside
-from clampz.solution import Solution
-from clampz.wording import as_interval, counted, round_outward, rounded_up
+from clampz.solving.solution import Solution
 
 SECTIONS = {
     "result": "Result",
@@ -57,7 +57,7 @@ def make_page(solution: Solution, title: str = "") -> str:
         f"Made by clampz {text(__version__)}, {today}. Logarithms are natural ones; differences of them are in nats."
     )
     named = title or f"log Z of a model of {counted(solution.model.num_variables, 'variable')}"
-    return pages.page(named, intro, there, main, footer, style)
+    return html_page.page(named, intro, there, main, footer, style)
 
 
 def _result(solution: Solution) -> str:
@@ -95,7 +95,7 @@ def _done(solution: Solution) -> str:
         rows.append(("bracket", f"{leaves} of the tree of clamps, {solution.bracket.seconds:.3g} s, {stop}"))
     ended = "; stopped before its end: this is what there was" if solution.interrupted else ""
     rows.append(("time", f"{solution.seconds:.3g} s{ended}"))
-    return pages.table("", "What was done", ["", ""], [(sentence(name), words) for name, words in rows], "plain")
+    return html_page.table("", "What was done", ["", ""], [(sentence(name), words) for name, words in rows], "plain")
 
 
 def _course(solution: Solution) -> str:
@@ -123,7 +123,7 @@ def _moments(bracket: Bracket) -> str:
         for k in chosen
     ]
     caption = "" if len(chosen) == len(trace) else f"{len(chosen)} of {len(trace):,} moments."
-    return pages.table(caption, "Bounds over time", ["Seconds", "Lower", "Upper", "Gap", "Leaves"], rows, "numeric")
+    return html_page.table(caption, "Bounds over time", ["Seconds", "Lower", "Upper", "Gap", "Leaves"], rows, "numeric")
 
 
 def _model(solution: Solution) -> str:
@@ -131,7 +131,7 @@ def _model(solution: Solution) -> str:
     model = solution.model
     words = in_words(describe(model))
     rows = [(sentence(NAMES.get(name, name)), text(words[name])) for name in words]
-    listed = pages.table("", "What the model is", ["", ""], rows, "plain")
+    listed = html_page.table("", "What the model is", ["", ""], rows, "plain")
     if not model.num_variables:
         return listed
     shaded = solution if solution.marginals_by else None

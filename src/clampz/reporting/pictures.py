@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from clampz.pages import as_source, text
+from clampz.display.html_page import as_source, text
 from clampz.plotting.canvas import let_go
 
 if TYPE_CHECKING:

@@ -6,8 +6,3 @@ weighted.
 
 May import: mini-buckets, elimination, simplifying, and the tools below them.
 """
-
-from clampz.sampling.call import sample, sample_blocks
-from clampz.sampling.samples import Samples
-
-__all__ = ["Samples", "sample", "sample_blocks"]

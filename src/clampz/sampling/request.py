@@ -7,17 +7,17 @@ from typing import get_args
 
 import numpy as np
 
+from clampz.display.formatting import counted
 from clampz.errors import OptionError
 from clampz.generators import Seed, as_seed
 from clampz.model import Evidence, Model
-from clampz.model.asked import check_model
-from clampz.model.fixing import given
-from clampz.options import Options, bytes_in_words, check_name, check_whole, memory_allowed
-from clampz.sampling.proposing import BLOCK_STATES
+from clampz.model.conditioning import given
+from clampz.model.model_checks import check_model
+from clampz.runtime.budget import Progress
+from clampz.runtime.options import Options, bytes_in_words, check_name, check_whole, memory_allowed
+from clampz.runtime.progress import Listener
+from clampz.sampling.proposals import BLOCK_STATES
 from clampz.sampling.samples import Kind
-from clampz.telling import Listener
-from clampz.watch import Progress
-from clampz.wording import counted
 
 METHODS: tuple[str, ...] = ("auto", *get_args(Kind))
 # Share of the memory that samples may take; the rest is for what they are drawn from.

@@ -7,18 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from clampz.drawing import Drawable
-from clampz.mini_buckets.proposals import States
+from clampz.approximations.mini_buckets.proposals import States
+from clampz.display.formatting import counted
+from clampz.display.html_repr import MOST_ROWS, HasHtml, HtmlCard, and_more
+from clampz.display.plot_hooks import Drawable
 from clampz.model import Model
-from clampz.model.cards import configuration_rows
-from clampz.model.fixing import states_left
+from clampz.model.conditioning import states_left
 from clampz.model.frames import configurations_frame
+from clampz.model.html import configuration_rows
 from clampz.model.tables import Listed, UnaryTables, read_only
 from clampz.numerics import Floats
+from clampz.runtime.budget import StoppedBy
 from clampz.sampling.statistics import variance_of_shares, weights_of_states
-from clampz.showing import MOST_ROWS, Card, Shown, and_more
-from clampz.watch import StoppedBy
-from clampz.wording import counted
 
 Kind = Literal["exact", "rejection", "weighted", "gibbs"]
 
@@ -32,7 +32,7 @@ KINDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Samples(Drawable, Shown, Listed[dict[Any, Any]]):
+class Samples(Drawable, HasHtml, Listed[dict[Any, Any]]):
     """Configurations drawn from a model.  `samples[k]` is the k-th as `{variable: state}`, by name where there are
     names.
 
@@ -147,11 +147,11 @@ class Samples(Drawable, Shown, Listed[dict[Any, Any]]):
         weights = {"log_weight": self.log_weights} if self.kind == "weighted" else {}
         return configurations_frame(self.model, self.states, weights)
 
-    def _card(self) -> Card:
+    def _card(self) -> HtmlCard:
         weighted, about = self.kind == "weighted", "" if self.kind == "exact" else ", about"
         weights = {"log weight": [f"{w:.4g}" for w in self.log_weights[:MOST_ROWS]]} if weighted else {}
         columns, rows = configuration_rows(self.model, self.states, weights)
-        return Card(
+        return HtmlCard(
             title=f"{counted(len(self), 'sample')}, {KINDS[self.kind]}",
             facts=[
                 ("why", self.reason),

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.mini_buckets.proposals import Draws, States
+from clampz.approximations.mini_buckets.proposals import Draws, States
 from clampz.model.model import Model
 from clampz.numerics import EPS, Floats, Integers, log_sum_exp
-from clampz.options import check_option, is_number
+from clampz.runtime.options import check_option, is_number
 
 # Draws of equal weight that others are worth, below which an estimate and its error mean nothing.
 LEAST_EFFECTIVE = 50.0

@@ -21,10 +21,10 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
-from clampz.options import memory_allowed
-from clampz.simplifying import simplify
+from clampz.presolve.simplify import simplify
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import memory_allowed
 from clampz.summing.lanes import holding
-from clampz.watch import Overdue, Watch
 
 # Entries that a sum visits while a model is simplified, of any model and for each entry of its tables, about.
 QUICK_ENTRIES, QUICK_PER_ENTRY = 2.0**18, 64
@@ -102,29 +102,29 @@ class Block:
     quick: float = 0.0
 
     @classmethod
-    def of(cls, model: Model, asked: Asked, most: float, watch: Watch) -> "Block":
-        rest = simplify(model, np.unique(asked.variables).tolist(), marginals=False, watch=watch)
+    def of(cls, model: Model, asked: Asked, most: float, budget: Budget) -> "Block":
+        rest = simplify(model, np.unique(asked.variables).tolist(), marginals=False, budget=budget)
         number = np.full(model.num_variables, -1, dtype=np.int64)
         number[rest.variables] = np.arange(len(rest.variables))
         asked = asked._replace(variables=number[asked.variables])
         held = holding(rest.model, [scope for scope in asked.scopes if len(scope) > 1])
         scopes = Restriction.of_lanes(Batch.of(held)).scopes
-        return cls(held, asked, sum_entries(scopes, most, watch), quick_entries(int(scopes.table_start[-1])))
+        return cls(held, asked, sum_entries(scopes, most, budget), quick_entries(int(scopes.table_start[-1])))
 
     @property
     def is_least(self) -> bool:
         """Whether there is nothing to gain from less than it."""
         return len(self.asked.place) == 1 or self.entries < self.quick
 
-    def halves(self, most: float, watch: Watch) -> list["Block"]:
-        watch.check_stop()
-        return [Block.of(self.model, half, most, watch) for half in self.asked.halves()]
+    def halves(self, most: float, budget: Budget) -> list["Block"]:
+        budget.check_stop()
+        return [Block.of(self.model, half, most, budget) for half in self.asked.halves()]
 
-    def fill(self, out: Floats, memory: int | str | None, watch: Watch) -> None:
+    def fill(self, out: Floats, memory: int | str | None, budget: Budget) -> None:
         """Write the beliefs; TooWideError where the memory does not suffice for that."""
-        found = run_exact(Batch.of(self.model), ExactOptions(memory=memory), watch)[0]
+        found = run_exact(Batch.of(self.model), ExactOptions(memory=memory), budget)[0]
         if not found.converged:
-            raise Overdue
+            raise Cancelled
         for scope, place in zip(self.asked.scopes, self.asked.place.tolist(), strict=True):
             table = found.marginal(scope).ravel()
             out[place : place + len(table)] = table
@@ -141,7 +141,7 @@ def beliefs_in_blocks(
     model: Model,
     asked: Asked,
     memory: int | str | None,
-    watch: Watch,
+    budget: Budget,
     joint: float = math.inf,
     alone: float = 0.0,
 ) -> BlockBeliefs | None:
@@ -151,48 +151,48 @@ def beliefs_in_blocks(
     flat, why = np.full(asked.num_entries(model), np.nan), ""
     try:
         known = math.isfinite(joint)
-        whole = Block(model, asked, joint) if known else Block.of(model, asked, most, watch)
-        for part in _parts(whole, most, watch):
+        whole = Block(model, asked, joint) if known else Block.of(model, asked, most, budget)
+        for part in _parts(whole, most, budget):
             if part is whole and known:
                 return None
-            why = _fill(part, flat, memory, most, watch) or why
-    except Overdue:
+            why = _fill(part, flat, memory, most, budget) or why
+    except Cancelled:
         why = OUT_OF_TIME
     return BlockBeliefs(flat, why)
 
 
-def _fill(block: Block, flat: Floats, memory: int | str | None, most: float, watch: Watch) -> str:
+def _fill(block: Block, flat: Floats, memory: int | str | None, most: float, budget: Budget) -> str:
     """Write the beliefs of a block, or of its halves where it is wider than it seemed; why some are missing, if any."""
-    watch.check_stop()
+    budget.check_stop()
     try:
-        block.fill(flat, memory, watch)
+        block.fill(flat, memory, budget)
         return ""
     except TooWideError as error:
         if len(block.asked.place) == 1:
             return f"{TOO_WIDE}: {error}"
-    first, second = (_fill(half, flat, memory, most, watch) for half in block.halves(most, watch))
+    first, second = (_fill(half, flat, memory, most, budget) for half in block.halves(most, budget))
     return first or second
 
 
-def _parts(whole: Block, most: float, watch: Watch) -> Iterator[Block]:
+def _parts(whole: Block, most: float, budget: Budget) -> Iterator[Block]:
     """Halves of halves, as far as that is needed or quicker."""
     waiting = [whole]
     while waiting:
         block = waiting.pop()
         if math.isinf(block.entries) and len(block.asked.place) > 1:
-            waiting.extend(block.halves(most, watch))
+            waiting.extend(block.halves(most, budget))
         else:
-            yield from _quickest(block, most, watch, PATIENCE)[1]
+            yield from _quickest(block, most, budget, PATIENCE)[1]
 
 
-def _quickest(block: Block, most: float, watch: Watch, patience: int) -> tuple[float, list[Block]]:
+def _quickest(block: Block, most: float, budget: Budget, patience: int) -> tuple[float, list[Block]]:
     """Table entries that sums over a block or over parts of it visit, and the parts for which these are fewest."""
     if block.is_least or patience == 0:
         return block.entries, [block]
     entries, blocks = 0.0, list[Block]()
-    for half in block.halves(most, watch):
+    for half in block.halves(most, budget):
         narrower = half.entries < block.entries / 2
-        more, parts = _quickest(half, most, watch, PATIENCE if narrower else patience - 1)
+        more, parts = _quickest(half, most, budget, PATIENCE if narrower else patience - 1)
         entries += more
         blocks.extend(parts)
         if entries >= block.entries:
@@ -200,11 +200,11 @@ def _quickest(block: Block, most: float, watch: Watch, patience: int) -> tuple[f
     return entries, blocks
 
 
-def sum_entries(scopes: Scopes, most: float, watch: Watch | None) -> float:
+def sum_entries(scopes: Scopes, most: float, budget: Budget | None) -> float:
     """Table entries that a sum visits, by an order that is soon found; inf from `most` on, or where the watch was over
     first."""
     free = np.flatnonzero(scopes.num_states > 1)
-    return elimination_entries(scopes.edges(), np.log2(scopes.num_states), free, most, watch)
+    return elimination_entries(scopes.edges(), np.log2(scopes.num_states), free, most, budget)
 
 
 def quick_entries(table_entries: int) -> float:

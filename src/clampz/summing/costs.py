@@ -9,9 +9,9 @@ from clampz.elimination.plans import ExactPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.runtime.budget import Budget, Cancelled
 from clampz.summing.lanes import check_room
 from clampz.summing.plans import SumPlan
-from clampz.watch import Overdue, Watch
 
 
 class ExactCost(NamedTuple):
@@ -29,7 +29,7 @@ class ExactCost(NamedTuple):
 
 
 def exact_cost(
-    model: Model, *, marginals: bool = True, memory: int | str | None = None, watch: Watch | None = None
+    model: Model, *, marginals: bool = True, memory: int | str | None = None, budget: Budget | None = None
 ) -> ExactCost:
     """What the best way found to solve a model exactly takes, in so many bytes if that can be done; nothing is run.
     Where a watch is over before there is any, all that is known is that it takes longer.
@@ -40,10 +40,10 @@ def exact_cost(
     """
     try:
         check_room(Batch.of(model), memory)
-        plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, watch=watch, needed=False)
+        plan = SumPlan.of(Batch.of(model), marginals=marginals, room=memory, budget=budget, needed=False)
     except TooWideError as error:
         return ExactCost(error.width, error.num_bytes, seconds(error.num_bytes / 8, marginals=marginals), None)
-    except Overdue:
+    except Cancelled:
         return ExactCost(0, 0, math.inf, None)
     if isinstance(plan.how, ExactPlan):
         plan = replace(plan, how=plan.how._replace(elimination=plan.how.elimination.within(memory)))

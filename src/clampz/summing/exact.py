@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from clampz.counting import MISSING, count, is_available
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached
 from clampz.elimination.plans import NO_LIMIT, least_bytes
 from clampz.errors import OptionError, TooWideError
+from clampz.method import approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.starts import Start
-from clampz.options import fits_into
-from clampz.signature import approximation
-from clampz.simplifying import simplify
+from clampz.model.warm_starts import Start
+from clampz.model_counting.count import MISSING, count, is_available
+from clampz.presolve.simplify import simplify
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import fits_into
 from clampz.summing import joints as joints  # (which results find by the name of this method)
 from clampz.summing.plans import SumPlan
-from clampz.watch import Overdue, Watch
 
 # What a sum in slices, of what does not fit into memory at once, may take where no time is given; it is tried where it
 # is expected to take so many times as long, as what is expected has room to spare.
@@ -28,7 +28,7 @@ ALONE = 'a count has those of the variables alone; engine="elimination" has all,
 
 
 @approximation("exact", ExactOptions, takes_factors=True, plans_memory=True)
-def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch) -> Estimates:
+def exact(batch: Batch, options: ExactOptions, start: Start | None, budget: Budget) -> Estimates:
     """log Z and all marginals, exactly: the model is simplified, and what is left summed over.
 
     Cost and memory are exponential in the width of the model, but for planar graphs without fields.  What does not fit
@@ -42,34 +42,34 @@ def exact(batch: Batch, options: ExactOptions, start: Start | None, watch: Watch
     """
     one = _counted if options.engine == "counting" else _summed
     alone = options.engine == "counting" or (options.engine == "planar" and batch.num_lanes > 1)
-    found = _lane_by_lane(batch, options, watch, one) if alone else one(batch, options, watch)
+    found = _lane_by_lane(batch, options, budget, one) if alone else one(batch, options, budget)
     return replace(found, batch=batch)
 
 
-def _summed(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
+def _summed(batch: Batch, options: ExactOptions, budget: Budget) -> Estimates:
     try:
-        plan = _planned(batch, options, watch)
-    except Overdue:
-        return not_reached(batch, options, watch)
-    found = plan.run(options, watch)
+        plan = _planned(batch, options, budget)
+    except Cancelled:
+        return not_reached(batch, options, budget)
+    found = plan.run(options, budget)
     if batch.num_lanes == 1 and found.log_z[0] == -np.inf:
-        why = simplify(batch.lane(0), marginals=False, memory=options.memory, watch=watch).contradiction
+        why = simplify(batch.lane(0), marginals=False, memory=options.memory, budget=budget).contradiction
         return replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
     return found
 
 
-def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> SumPlan:
+def _planned(batch: Batch, options: ExactOptions, budget: Budget) -> SumPlan:
     """How to sum the lanes: a single one in slices if that is quicker, or if it is too wide for the memory and the time
     allows that."""
 
     def plan(memory: int | str | None) -> SumPlan:
         return SumPlan.of(
-            batch, memory, marginals=options.marginals, engine=options.engine, room=options.memory, watch=watch
+            batch, memory, marginals=options.marginals, engine=options.engine, room=options.memory, budget=budget
         )
 
     try:
         found = plan(options.memory)
-        return (found.in_slices(options, math.inf, watch) if batch.num_lanes == 1 else None) or found
+        return (found.in_slices(options, math.inf, budget) if batch.num_lanes == 1 else None) or found
     except TooWideError as error:
         too_wide = error.with_traceback(None)  # which would keep all that was laid out
     may = batch.num_lanes == 1 and fits_into(options.memory, least_bytes(batch.model))
@@ -77,10 +77,10 @@ def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> SumPlan:
         at_once = plan(NO_LIMIT) if may else None
     except TooWideError:
         at_once = None
-    in_slices = None if at_once is None else at_once.in_slices(options, math.inf, watch)
+    in_slices = None if at_once is None else at_once.in_slices(options, math.inf, budget)
     if in_slices is None or in_slices.sliced is None:
         raise too_wide
-    left, seconds = watch.left(), in_slices.duration(options.num_threads)
+    left, seconds = budget.left(), in_slices.duration(options.num_threads)
     if seconds > TO_SPARE * (left if math.isfinite(left) else UNASKED_SECONDS):
         raise TooWideError(
             f"{too_wide}; it fits in {in_slices.sliced.num_sums:,} slices, which may take {math.ceil(seconds):,} "
@@ -91,19 +91,19 @@ def _planned(batch: Batch, options: ExactOptions, watch: Watch) -> SumPlan:
     return in_slices
 
 
-def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
+def _counted(batch: Batch, options: ExactOptions, budget: Budget) -> Estimates:
     """By programs that count: exact where that is proven, and else an estimate."""
     if not is_available():
         raise OptionError(f"engine: there is no program that counts; {MISSING}")
     model = batch.lane(0)
-    found = count(model, watch=watch, memory=options.memory, marginals=options.marginals)
+    found = count(model, budget=budget, memory=options.memory, marginals=options.marginals)
     if found.log_z is None:
-        return replace(not_reached(batch, options, watch), notes=[f"there is no count: {found.why_none}"])
+        return replace(not_reached(batch, options, budget), notes=[f"there is no count: {found.why_none}"])
     marginals = np.full(len(batch.unary), np.nan) if found.marginals is None else found.marginals
     num_pairs = len(model.pairwise.flat)
     state = ExactState(None, None, num_pairs, *([ALONE] if options.marginals else []))
     ends = np.array([found.log_z]), np.array([found.error])
-    estimates = exact_estimates(batch, options, watch, *ends, marginals[:, None], state)
+    estimates = exact_estimates(batch, options, budget, *ends, marginals[:, None], state)
     if found.is_proven:
         return estimates
     ends = np.array([found.lower]), np.array([np.inf])
@@ -111,9 +111,9 @@ def _counted(batch: Batch, options: ExactOptions, watch: Watch) -> Estimates:
 
 
 def _lane_by_lane(
-    batch: Batch, options: ExactOptions, watch: Watch, one: Callable[[Batch, ExactOptions, Watch], Estimates]
+    batch: Batch, options: ExactOptions, budget: Budget, one: Callable[[Batch, ExactOptions, Budget], Estimates]
 ) -> Estimates:
     """One after another; what they are together, each of them that has a log Z is."""
-    first, *others = (one(batch.take(np.array([lane])), options, watch) for lane in range(batch.num_lanes))
+    first, *others = (one(batch.take(np.array([lane])), options, budget) for lane in range(batch.num_lanes))
     kinds = {each.bound for each in (first, *others) if not np.isnan(each.log_z[0])}
     return replace(first.join(others), bound=kinds.pop() if len(kinds) == 1 else None)

@@ -9,25 +9,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from clampz.display.formatting import counted
 from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.elimination.plans import ExactPlan
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.fixing import keep_only
+from clampz.model.conditioning import keep_only
 from clampz.model.marginals import JOINTS_BY
 from clampz.numerics import Floats, Integers, log_sum_exp
-from clampz.options import bytes_in_words, fits_into, memory_allowed
-from clampz.simplifying import simplify
+from clampz.presolve.simplify import simplify
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import bytes_in_words, fits_into, memory_allowed
 from clampz.summing.blocks import Asked, Block
-from clampz.watch import Overdue, Watch
-from clampz.wording import counted
 
 # Joint states whose sums are laid out at once.
 LANES_AT_ONCE = 256
 
 
-def joint_marginal(model: Model, variables: Sequence[int], memory: int | str | None, watch: Watch) -> Floats:
+def joint_marginal(model: Model, variables: Sequence[int], memory: int | str | None, budget: Budget) -> Floats:
     """P(x_i, x_j, ...) with an axis for each of some distinct variables, in this order; nan where Z = 0, and where the
     watch is over first.  TooWideError where the memory does not suffice, in either way."""
     scope = np.sort(np.array(variables, dtype=np.int64))
@@ -45,17 +45,17 @@ def joint_marginal(model: Model, variables: Sequence[int], memory: int | str | N
     try:
         try:
             asked = Asked(np.array([0, len(scope)]), scope, np.zeros(1, dtype=np.int64))
-            Block.of(model, asked, memory_allowed(memory) / 8, watch).fill(table, memory, watch)
+            Block.of(model, asked, memory_allowed(memory) / 8, budget).fill(table, memory, budget)
         except TooWideError:
-            table = _state_by_state(model, scope, memory, watch)
-    except Overdue:
+            table = _state_by_state(model, scope, memory, budget)
+    except Cancelled:
         table[:] = np.nan
     return table.reshape(shape).transpose([int(np.searchsorted(scope, i)) for i in variables])
 
 
-def _state_by_state(model: Model, scope: Integers, memory: int | str | None, watch: Watch) -> Floats:
+def _state_by_state(model: Model, scope: Integers, memory: int | str | None, budget: Budget) -> Floats:
     """From log Z with the variables fixed to each of their joint states that are possible."""
-    simpler = simplify(model, scope.tolist(), marginals=False, memory=memory, watch=watch)
+    simpler = simplify(model, scope.tolist(), marginals=False, memory=memory, budget=budget)
     rest = simpler.model
     start, fixed = rest.unary.start, np.searchsorted(simpler.variables, scope)
     states = [np.flatnonzero(rest.unary[i] > -np.inf) for i in fixed.tolist()]
@@ -69,10 +69,10 @@ def _state_by_state(model: Model, scope: Integers, memory: int | str | None, wat
             for i, a in zip(fixed.tolist(), chosen.tolist(), strict=True):
                 keep_only(unary[:, lane], start, i, [a])
         batch = Batch(rest, unary)
-        plan = plan or ExactPlan.of(batch, memory, marginals=False, fixed=fixed.tolist(), watch=watch)
-        found = run_exact(batch, options, watch, plan)
+        plan = plan or ExactPlan.of(batch, memory, marginals=False, fixed=fixed.tolist(), budget=budget)
+        found = run_exact(batch, options, budget, plan)
         if not found.converged.all():
-            raise Overdue
+            raise Cancelled
         log_z[some] = found.log_z
     total = log_sum_exp(log_z)
     return np.full(len(log_z), np.nan) if total == -np.inf else np.exp(log_z - total)

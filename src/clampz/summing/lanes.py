@@ -13,12 +13,12 @@ from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, largest_size
-from clampz.options import fits_into
-from clampz.simplifying import Simplified, simplify
-from clampz.simplifying.layout import num_bytes
-from clampz.simplifying.simplified import unchanged
-from clampz.simplifying.way_back import Scope
-from clampz.watch import Watch
+from clampz.presolve.layout import num_bytes
+from clampz.presolve.postsolve import Scope
+from clampz.presolve.simplified import Simplified, unchanged
+from clampz.presolve.simplify import simplify
+from clampz.runtime.budget import Budget
+from clampz.runtime.options import fits_into
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class SimplerLanes:
 
     @classmethod
     def of(
-        cls, batch: Batch, *, marginals: bool, memory: int | str | None = None, watch: Watch | None = None
+        cls, batch: Batch, *, marginals: bool, memory: int | str | None = None, budget: Budget | None = None
     ) -> "SimplerLanes":
         """What simplifying leaves, in so many bytes: the lanes as they are where that is not enough."""
         model, start = batch.model, batch.model.unary.start
@@ -54,7 +54,7 @@ class SimplerLanes:
         if not np.array_equal(shared, model.unary.flat):
             base = Model.from_contents(model.contents._replace(unary=shared))
         kept = np.flatnonzero(stays).tolist()
-        simplified = simplify(base, kept, marginals=marginals, memory=memory, watch=watch)
+        simplified = simplify(base, kept, marginals=marginals, memory=memory, budget=budget)
         rest = simplified.model
         left = np.repeat(start[simplified.variables], rest.num_states) + simplified.states_left
         unary = rest.unary.flat[:, None] + np.where(rows[left, None], batch.unary[left], 0.0)
@@ -63,9 +63,9 @@ class SimplerLanes:
         error = EPS * np.abs(np.where(np.isfinite(unary) & rows[left, None], unary, 0.0)).sum(axis=0)
         return cls(batch, Batch(rest, unary), simplified, error + simplified.error)
 
-    def marginals(self, found: Estimates, lane: int, watch: Watch | None = None, *, known: bool = False) -> Floats:
+    def marginals(self, found: Estimates, lane: int, budget: Budget | None = None, *, known: bool = False) -> Floats:
         """(S,) those of the original's variables in a lane, from those of the rest; or all that are known."""
-        return self.simplified.marginals(_beliefs(found, lane), watch, known=known)
+        return self.simplified.marginals(_beliefs(found, lane), budget, known=known)
 
     def tables(self, found: Estimates, lane: int, memory: int | str | None = None) -> Floats:
         """Marginals of the original's edges and then of its larger factors in a lane, from those of the rest; what fell

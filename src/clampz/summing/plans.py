@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from clampz.display.formatting import counted
 from clampz.elimination.cost import WITH_MARGINALS, elimination_seconds
 from clampz.elimination.exact import ExactOptions, ExactState, exact_estimates, not_reached, run_exact
 from clampz.elimination.plans import NO_LIMIT, ExactPlan, Restriction, too_large
@@ -16,16 +17,15 @@ from clampz.errors import OptionError, TooWideError
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import Floats
-from clampz.options import bytes_in_words, memory_allowed
 from clampz.planar.ising import Unfit
 from clampz.planar.plans import BYTES_PER_EDGE, PlanarPlan
 from clampz.planar.sums import sum_by_plan
-from clampz.simplifying.simplified import way_back
+from clampz.presolve.simplified import postsolve
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import bytes_in_words, memory_allowed
 from clampz.summing.blocks import Asked, BlockBeliefs, beliefs_in_blocks, quick_entries, sum_entries
 from clampz.summing.lanes import SimplerLanes, check_room
 from clampz.summing.returning import OUT_OF_TIME, Returning
-from clampz.watch import Overdue, Watch
-from clampz.wording import counted
 
 # Shares of the time that simplifying may take: where there are answers without a sum, and where there are none.
 SIMPLIFYING_SHARE, SHARE_IF_NEEDED = 0.2, 0.5
@@ -79,7 +79,7 @@ class SumPlan:
         marginals: bool = True,
         engine: str = "auto",
         room: int | str | None = None,
-        watch: Watch | None = None,
+        budget: Budget | None = None,
         needed: bool = True,
     ) -> "SumPlan":
         """A sum of a moment is planned as the batch is.  Otherwise it is simplified first, if there is `room` for that;
@@ -87,16 +87,16 @@ class SumPlan:
         does, and Overdue as soon as the watch is over where a plan is not `needed` for an answer."""
         check, share = (_check_overdue, SHARE_IF_NEEDED) if needed else (_check_stop, SIMPLIFYING_SHARE)
         check_room(batch, memory)
-        restricted = _quick_restriction(batch, watch) if too_large(batch, memory) is None else None
+        restricted = _quick_restriction(batch, budget) if too_large(batch, memory) is None else None
         if restricted is not None and engine != "planar":
-            how = ExactPlan.of(batch, memory, marginals=marginals, restricted=restricted, watch=watch)
+            how = ExactPlan.of(batch, memory, marginals=marginals, restricted=restricted, budget=budget)
             return cls(batch, None, how, marginals)
-        check(watch)
+        check(budget)
         planar = None
         if engine != "elimination" and batch.num_lanes == 1:
             try:
-                found = PlanarPlan.of(batch.lane(0), marginals=marginals, watch=watch, memory=memory)
-            except Overdue:
+                found = PlanarPlan.of(batch.lane(0), marginals=marginals, budget=budget, memory=memory)
+            except Cancelled:
                 if engine == "planar":
                     raise
                 found = Unfit("there is no time to look for one")  # which says nothing about other ways
@@ -105,28 +105,30 @@ class SumPlan:
             planar = None if isinstance(found, Unfit) else cls(batch, None, found, marginals)
         if engine == "planar" and planar is not None:
             return planar
-        simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, watch=_share(watch, share))
-        check(watch)
+        simpler = SimplerLanes.of(batch, marginals=marginals, memory=room, budget=_share(budget, share))
+        check(budget)
         restricted, too_wide = None, too_large(simpler.batch, memory)
         if too_wide is None:
             restricted = Restriction.of_lanes(simpler.batch)
         hopeless = marginals and (
-            restricted is None or math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES, watch))
+            restricted is None or math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES, budget))
         )
-        check(watch)
-        ways = cls._in_parts(simpler, [], memory, room, watch) if hopeless else []
+        check(budget)
+        ways = cls._in_parts(simpler, [], memory, room, budget) if hopeless else []
         if not ways and restricted is not None:
-            check(watch)
+            check(budget)
             try:
-                how = ExactPlan.of(simpler.batch, memory, marginals=marginals, restricted=restricted, watch=watch)
+                how = ExactPlan.of(simpler.batch, memory, marginals=marginals, restricted=restricted, budget=budget)
                 ways = [cls(batch, None if simpler.simplified.is_trivial else simpler, how, marginals)]
             except TooWideError as error:
                 too_wide = error.with_traceback(None)  # which would keep all that was laid out
             if marginals and not hopeless and (not ways or ways[0].seconds > LONG_SECONDS):
-                ways = cls._in_parts(simpler, ways, memory, room, watch)
+                ways = cls._in_parts(simpler, ways, memory, room, budget)
                 if too_wide is not None and ways:  # in slices all at once may fit, and may be quicker
                     with suppress(TooWideError):
-                        how = ExactPlan.of(simpler.batch, NO_LIMIT, marginals=True, restricted=restricted, watch=watch)
+                        how = ExactPlan.of(
+                            simpler.batch, NO_LIMIT, marginals=True, restricted=restricted, budget=budget
+                        )
                         ways = [replace(ways[0], joint=cls(batch, simpler, how, marginals))]
         if planar is not None:
             ways.append(planar)
@@ -144,21 +146,23 @@ class SumPlan:
         joint: list["SumPlan"],
         memory: int | str | None,
         room: int | str | None,
-        watch: Watch | None,
+        budget: Budget | None,
     ) -> list["SumPlan"]:
         """Log Z alone, and marginals a few at a time, if much of the model is there for marginals only and log Z takes
         much less without them; else the same ways as before."""
-        alone = SimplerLanes.of(simpler.original, marginals=False, memory=room, watch=_share(watch, SIMPLIFYING_SHARE))
+        alone = SimplerLanes.of(
+            simpler.original, marginals=False, memory=room, budget=_share(budget, SIMPLIFYING_SHARE)
+        )
         if alone.batch.model.num_variables == simpler.batch.model.num_variables:
             return joint
-        _check_overdue(watch)
+        _check_overdue(budget)
         if too_large(alone.batch, memory) is not None:
             return joint
         restricted = Restriction.of_lanes(alone.batch)
-        if not joint and math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES / MUCH, watch)):
+        if not joint and math.isinf(sum_entries(restricted.scopes, HOPELESS_ENTRIES / MUCH, budget)):
             return joint
         try:
-            how = ExactPlan.of(alone.batch, memory, marginals=False, restricted=restricted, watch=watch)
+            how = ExactPlan.of(alone.batch, memory, marginals=False, restricted=restricted, budget=budget)
         except TooWideError:
             return joint
         if any(how.elimination.visits > way.visits / MUCH for way in joint):
@@ -223,7 +227,7 @@ class SumPlan:
         parts = " Marginals are summed a few at a time, as all at once are too wide." if self.in_parts else ""
         return f"Simplifying leaves {left:,} of {all_of_them}, and these are {needs}{parts}"
 
-    def in_slices(self, options: ExactOptions, most_seconds: float, watch: Watch | None) -> "SumPlan | None":
+    def in_slices(self, options: ExactOptions, most_seconds: float, budget: Budget | None) -> "SumPlan | None":
         """The sum of a single lane in slices, on all threads, within the memory that is allowed and so many seconds;
         None where there is no such way, none that is quicker, or no need of one."""
         allowed, num_threads = memory_allowed(options.memory), options.num_threads
@@ -238,49 +242,49 @@ class SumPlan:
             marginals=self._at_once,
             num_workers=num_threads,
             sharing=True,
-            watch=watch,
+            budget=budget,
         )
         if found is None or not found.fixed:
             return None
         slices = Slices(self.summed.model, self.summed.unary[:, 0], found, marginals=self._at_once)
-        with suppress(Overdue, TooWideError):
-            slices.begin(watch)
+        with suppress(Cancelled, TooWideError):
+            slices.begin(budget)
             return replace(self, sliced=replace(found, how=slices.how))
         return None
 
-    def run(self, options: ExactOptions, watch: Watch) -> Estimates:
+    def run(self, options: ExactOptions, budget: Budget) -> Estimates:
         """The sums, with marginals if these were planned for."""
-        return replace(self._run(options, watch), batch=self.batch)
+        return replace(self._run(options, budget), batch=self.batch)
 
-    def _run(self, options: ExactOptions, watch: Watch) -> Estimates:
+    def _run(self, options: ExactOptions, budget: Budget) -> Estimates:
         if isinstance(self.how, PlanarPlan):
-            found = _planar(self.batch, self.how, options, watch)
+            found = _planar(self.batch, self.how, options, budget)
             if found.converged[0] or options.engine == "planar":
                 return found
-            return self._else_by_elimination(found, options, watch)
+            return self._else_by_elimination(found, options, budget)
         once = replace(options, marginals=False) if self.in_parts else options
         if self.sliced is None:
-            found = run_exact(self.summed, once, watch, self.how)
+            found = run_exact(self.summed, once, budget, self.how)
         else:
-            found = sum_in_slices(self.summed.lane(0), self.sliced, once, watch)
+            found = sum_in_slices(self.summed.lane(0), self.sliced, once, budget)
         found = found if self.simpler is None else self._back(self.simpler, found, options.memory)
-        return self._with_marginals(found, options, watch) if self.in_parts else found
+        return self._with_marginals(found, options, budget) if self.in_parts else found
 
-    def _with_marginals(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
+    def _with_marginals(self, found: Estimates, options: ExactOptions, budget: Budget) -> Estimates:
         """The same lanes with marginals, as far as time and memory suffice; or all of them at once, if that is
         quicker."""
         joint = self.joint
         if joint is not None and joint.num_bytes > memory_allowed(options.memory):
-            joint = joint.in_slices(options, watch.left(), watch) if self.batch.num_lanes == 1 else None
+            joint = joint.in_slices(options, budget.left(), budget) if self.batch.num_lanes == 1 else None
         lanes = np.flatnonzero(np.isfinite(found.log_z)).tolist()
         few_at_a_time = self._in_rounds if self.seconds >= LONG_ENOUGH else self._block_by_block
-        parts = few_at_a_time(joint, lanes, options, watch)
+        parts = few_at_a_time(joint, lanes, options, budget)
         if parts is None:
             assert joint is not None
-            at_once = joint.run(options, watch)
+            at_once = joint.run(options, budget)
             if joint.sliced is None or at_once.converged.all():
                 return at_once
-            parts = few_at_a_time(None, lanes, options, watch)
+            parts = few_at_a_time(None, lanes, options, budget)
             assert parts is not None
         flat, notes = np.full(self.batch.unary.shape, np.nan), list(found.notes)
         for lane, (marginals, why_none) in zip(lanes, parts, strict=True):
@@ -289,18 +293,18 @@ class SumPlan:
         return replace(found, options=options, marginals_flat=flat, notes=notes, state=state)
 
     def _in_rounds(
-        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
+        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, budget: Budget
     ) -> list[BlockBeliefs] | None:
         """Marginals of lanes: what is missing comes back into the sum for log Z, round by round.  None where all at
         once is quicker, or there is not memory enough for rounds."""
         assert isinstance(self.how, ExactPlan) and self.simpler is not None
-        lost, start = way_back(self.simpler.simplified).lost.tolist(), self.batch.model.unary.start
-        returning = Returning(self.simpler, self.how, [(v,) for v in lost], options.memory, watch)
+        lost, start = postsolve(self.simpler.simplified).lost.tolist(), self.batch.model.unary.start
+        returning = Returning(self.simpler, self.how, [(v,) for v in lost], options.memory, budget)
         if joint is not None and (returning.why_none or joint.seconds < returning.seconds):
             return None
         found = []
         for lane in lanes:
-            flat, tables = returning.run(lane, options.num_threads, watch)
+            flat, tables = returning.run(lane, options.num_threads, budget)
             for v, table in zip(lost, tables, strict=True):
                 if table is not None:
                     flat[start[v] : start[v + 1]] = table
@@ -308,29 +312,29 @@ class SumPlan:
         return found
 
     def _block_by_block(
-        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, watch: Watch
+        self, joint: "SumPlan | None", lanes: list[int], options: ExactOptions, budget: Budget
     ) -> list[BlockBeliefs] | None:
         """The same where log Z takes next to nothing: what is missing is summed anew, a few at a time."""
-        known, found = self._known_marginals(options, watch), []
-        alone = sum_entries(Restriction.of_lanes(self.summed).scopes, HOPELESS_ENTRIES, watch)
+        known, found = self._known_marginals(options, budget), []
+        alone = sum_entries(Restriction.of_lanes(self.summed).scopes, HOPELESS_ENTRIES, budget)
         alone = alone if math.isfinite(alone) else 0.0
         for lane in lanes:
             model, flat = self.batch.lane(lane), known[:, lane].copy()
             asked = Asked.of_variables(model, np.flatnonzero(np.isnan(flat[model.unary.start[:-1]])))
             visits = math.inf if joint is None else joint.visits
-            beliefs = beliefs_in_blocks(model, asked, options.memory, watch, visits, alone)
+            beliefs = beliefs_in_blocks(model, asked, options.memory, budget, visits, alone)
             if beliefs is None:
                 return None
             flat[np.isnan(flat)] = beliefs.flat
             found.append(beliefs._replace(flat=flat))
         return found
 
-    def _known_marginals(self, options: ExactOptions, watch: Watch) -> Floats:
+    def _known_marginals(self, options: ExactOptions, budget: Budget) -> Floats:
         """(S, B) of variables whose marginals follow from those of what was summed for log Z, else nan."""
         flat = np.full(self.batch.unary.shape, np.nan)
         assert isinstance(self.how, ExactPlan) and self.simpler is not None
         if self.how.elimination.num_bytes(True) <= memory_allowed(options.memory):
-            found = run_exact(self.summed, options, watch, self.how)
+            found = run_exact(self.summed, options, budget, self.how)
             for lane in np.flatnonzero(np.isfinite(found.log_z)).tolist():
                 flat[:, lane] = self.simpler.marginals(found, lane, known=True)
         return flat
@@ -364,62 +368,62 @@ class SumPlan:
     def _tables(self, memory: int | str | None, lane: int) -> Floats:
         """Marginals of the edges and larger factors of a lane."""
         model = self.batch.lane(lane)
-        beliefs = beliefs_in_blocks(model, Asked.tables_of(model), memory, Watch())
+        beliefs = beliefs_in_blocks(model, Asked.tables_of(model), memory, Budget())
         assert beliefs is not None
         return beliefs.flat
 
-    def _else_by_elimination(self, found: Estimates, options: ExactOptions, watch: Watch) -> Estimates:
+    def _else_by_elimination(self, found: Estimates, options: ExactOptions, budget: Budget) -> Estimates:
         """Of a planar graph whose sum could not be certified."""
         memory = options.memory
         try:
             plan = SumPlan.of(
-                self.batch, memory, marginals=self.marginals, engine="elimination", room=memory, watch=watch
+                self.batch, memory, marginals=self.marginals, engine="elimination", room=memory, budget=budget
             )
-        except (TooWideError, Overdue):
+        except (TooWideError, Cancelled):
             return found
-        return plan.run(options, watch)
+        return plan.run(options, budget)
 
 
-def _quick_restriction(batch: Batch, watch: Watch | None) -> Restriction | None:
+def _quick_restriction(batch: Batch, budget: Budget | None) -> Restriction | None:
     """What the lanes leave to sum over, if that is quick."""
     restricted = Restriction.of_lanes(batch)
-    return restricted if _is_quick(restricted, batch.num_lanes, watch) else None
+    return restricted if _is_quick(restricted, batch.num_lanes, budget) else None
 
 
-def _is_quick(restricted: Restriction, num_lanes: int, watch: Watch | None) -> bool:
+def _is_quick(restricted: Restriction, num_lanes: int, budget: Budget | None) -> bool:
     """Whether to look for something simpler would take a tenth of what the sums do, or more."""
     scopes = restricted.scopes
     most = max(WORTHWHILE_ENTRIES, quick_entries(int(scopes.table_start[-1]))) / num_lanes
     if np.log2(np.maximum(scopes.num_states, 1)).sum() <= math.log2(most):
         return True  # in any order
-    return sum_entries(scopes, most, watch) < math.inf
+    return sum_entries(scopes, most, budget) < math.inf
 
 
-def _share(watch: Watch | None, share: float) -> Watch | None:
-    return None if watch is None else watch.share(share)
+def _share(budget: Budget | None, share: float) -> Budget | None:
+    return None if budget is None else budget.share(share)
 
 
-def _check_overdue(watch: Watch | None) -> None:
+def _check_overdue(budget: Budget | None) -> None:
     """Between the stages of a plan, each of which looks at all of the model."""
-    if watch is not None:
-        watch.check_overdue()
+    if budget is not None:
+        budget.check_cancelled()
 
 
-def _check_stop(watch: Watch | None) -> None:
+def _check_stop(budget: Budget | None) -> None:
     """The same, where there is an answer without the plan."""
-    if watch is not None:
-        watch.check_stop()
+    if budget is not None:
+        budget.check_stop()
 
 
-def _planar(batch: Batch, plan: PlanarPlan, options: ExactOptions, watch: Watch) -> Estimates:
+def _planar(batch: Batch, plan: PlanarPlan, options: ExactOptions, budget: Budget) -> Estimates:
     model = batch.lane(0)
     try:
-        found = sum_by_plan(model, plan, marginals=options.marginals, watch=watch, memory=options.memory)
-    except Overdue:
-        return not_reached(batch, options, watch)
+        found = sum_by_plan(model, plan, marginals=options.marginals, budget=budget, memory=options.memory)
+    except Cancelled:
+        return not_reached(batch, options, budget)
     if isinstance(found, Unfit):
-        return replace(not_reached(batch, options, watch), notes=[found.reason])
+        return replace(not_reached(batch, options, budget), notes=[found.reason])
     unary = found.unary if options.marginals else np.full(len(batch.unary), np.nan)
     state = ExactState(found.pairwise[None] if options.marginals else None, None, len(model.pairwise.flat))
     ends = np.array([found.log_z]), np.array([found.error])
-    return replace(exact_estimates(batch, options, watch, *ends, unary[:, None], state), model=batch.model)
+    return replace(exact_estimates(batch, options, budget, *ends, unary[:, None], state), model=batch.model)

@@ -20,12 +20,12 @@ from clampz.elimination.plans import ExactPlan, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.model.tables import offsets
 from clampz.numerics import Floats, Integers
-from clampz.options import fits_into, memory_allowed
-from clampz.simplifying.simplified import way_back
-from clampz.simplifying.way_back import Scope
+from clampz.presolve.postsolve import Scope
+from clampz.presolve.simplified import postsolve
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import fits_into, memory_allowed
+from clampz.runtime.workers import Workers
 from clampz.summing.lanes import SimplerLanes
-from clampz.watch import Overdue, Watch
-from clampz.workers import Workers
 
 # Share of the time in which rounds are planned: the rest is for the sums of those that are.
 PLANNING_SHARE = 0.4
@@ -74,10 +74,10 @@ class Returning:
     """
 
     def __init__(
-        self, simpler: SimplerLanes, plan: ExactPlan, asked: Sequence[Scope], memory: int | str | None, watch: Watch
+        self, simpler: SimplerLanes, plan: ExactPlan, asked: Sequence[Scope], memory: int | str | None, budget: Budget
     ) -> None:
         self.simpler, self.plan, self.asked, self.memory = simpler, plan, asked, memory
-        self._back = way_back(simpler.simplified)
+        self._back = postsolve(simpler.simplified)
         self._num_states = simpler.original.model.num_states
         self._number = {int(v): i for i, v in enumerate(simpler.simplified.variables)}
         rows, start = plan.restricted.states, simpler.batch.model.unary.start
@@ -93,7 +93,7 @@ class Returning:
             self._fill = np.zeros(1)
         self._base = base
         self.why_none = ""
-        self.rounds = list(self._rounds(watch.share(PLANNING_SHARE)))
+        self.rounds = list(self._rounds(budget.share(PLANNING_SHARE)))
 
     @property
     def seconds(self) -> float:
@@ -116,13 +116,13 @@ class Returning:
                 self._tables[v] = several, np.log(table).ravel()
         return self._tables[v]
 
-    def _rounds(self, watch: Watch) -> Iterator[ReturningSum]:
+    def _rounds(self, budget: Budget) -> Iterator[ReturningSum]:
         pending = list(range(len(self.asked)))
         begun = False
         while pending or not begun:
             try:
-                found = self._next(pending, watch, all_marginals=not begun)
-            except Overdue:
+                found = self._next(pending, budget, all_marginals=not begun)
+            except Cancelled:
                 self.why_none = OUT_OF_TIME
                 return
             begun, gone = True, {k for k, _ in found.found}
@@ -132,9 +132,9 @@ class Returning:
                 self.why_none = TOO_WIDE
             pending = [k for k in pending if k not in gone]
 
-    def _next(self, pending: Sequence[int], watch: Watch, *, all_marginals: bool) -> ReturningSum:
+    def _next(self, pending: Sequence[int], budget: Budget, *, all_marginals: bool) -> ReturningSum:
         """A round with as many of those pending as are worth it.  Overdue where the watch is over first."""
-        watch.check_stop()
+        budget.check_stop()
         base = self._base
         first, num_rest = base.scopes.num_factors, len(base.scopes.num_states)
         back = self._back.needed(sorted({v for k in pending for v in self.asked[k]}))
@@ -142,7 +142,7 @@ class Returning:
         table_of = {v: first + i for i, v in enumerate(back)}
         scopes, values, needs = list[list[int]](), list[Floats](), list[list[int]]()
         for v in back:
-            watch.check_stop()
+            budget.check_stop()
             variables, table = self._table(v)
             scopes.append([number[u] for u in variables])
             values.append(table)
@@ -172,14 +172,14 @@ class Returning:
         need_start = np.concatenate([np.zeros(first, dtype=np.int64), offsets(np.array([len(each) for each in needs]))])
         flat = np.array([f for each in needs for f in each], dtype=np.int64)
         plan = grown(
-            base, whole, need_start, flat, wanted[: whole.num_factors], self.memory, watch, all_marginals=all_marginals
+            base, whole, need_start, flat, wanted[: whole.num_factors], self.memory, budget, all_marginals=all_marginals
         )
         came = plan.there[plan.there >= first] - first
         place = {int(f): at for at, f in enumerate(came)}
         found = [(k, place[f]) for k, f in targets if f in place]
         return ReturningSum(plan, np.concatenate([np.empty(0), *(values[f] for f in came)]), found)
 
-    def run(self, lane: int, num_threads: int, watch: Watch) -> tuple[Floats, list[Floats | None]]:
+    def run(self, lane: int, num_threads: int, budget: Budget) -> tuple[Floats, list[Floats | None]]:
         """(S,) the marginals that follow from what was summed for log Z, nan where none does; and the beliefs that were
         asked for, None where time or memory did not suffice."""
         lanes = PlannedLanes(self.simpler.batch, self.plan, marginals=True)
@@ -189,14 +189,14 @@ class Returning:
         threads = max(1, min(num_threads, len(self.rounds), memory_allowed(self.memory) // needed))
 
         def work(number: int) -> None:
-            if number > 0 and watch.must_stop():
+            if number > 0 and budget.must_stop():
                 return
             once, elimination = self.rounds[number], self.rounds[number].plan.elimination
             entries, values = lanes.values_of(lane)
             workspace = Workspace.of(elimination, num_threads=num_threads // threads)
             marginals = np.empty(int(elimination.scopes.num_states.sum()))
             values = np.concatenate([values, self._fill, once.values])
-            if np.isnan(sum_out(elimination, values, workspace, marginals, watch=watch).log_z):
+            if np.isnan(sum_out(elimination, values, workspace, marginals, budget=budget).log_z):
                 return
             start = elimination.scopes.table_start[self._base.scopes.num_factors :]
             for k, at in once.found:

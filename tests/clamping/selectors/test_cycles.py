@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from clampz import generators
-from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
+from clampz._kernels.clamping import cycles as kernels
 from clampz.clamping.selectors import choose, scores
 from clampz.clamping.selectors import cycles as cycle_scores
 from clampz.errors import ModelError

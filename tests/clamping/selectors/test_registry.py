@@ -12,12 +12,12 @@ from selector_models import WEIGHTS, random_model
 import naive
 from clampz import generators
 from clampz.approximations.trw import trw
-from clampz.clamping.call import clamp
+from clampz.clamping.clamp import clamp
 from clampz.clamping.selectors import choose, registry, scores, scores_of_all, selectors, singleton_entropies
 from clampz.clamping.selectors.strength import MAX_TANH, Remaining
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model
-from clampz.model.fixing import without_known
+from clampz.model.conditioning import without_known
 from random_models import random_tables, relabelled
 
 EXACT = 1e-12

@@ -6,6 +6,6 @@ May import: approximations and everything below them, and the weights of branche
 
 from clampz.clamping.selectors.entropy import singleton_entropies
 from clampz.clamping.selectors.registry import Choice, Selector, choose, scores, scores_of_all, selectors
-from clampz.clamping.selectors.scored import Scores
+from clampz.clamping.selectors.scores import Scores
 
 __all__ = ["Choice", "Scores", "Selector", "choose", "scores", "scores_of_all", "selectors", "singleton_entropies"]

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
+from clampz._kernels.clamping import cycles as kernels
 from clampz.clamping.selectors.strength import Remaining
 from clampz.numerics import Floats, Integers
-from clampz.watch import NEVER
+from clampz.runtime.budget import NEVER
 
 # Weights that differ by less than this share are equal and taken in the order of the edges, so that rounding does not
 # decide.

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from clampz.approximations.trw import trw
 from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
-from clampz.clamping.selectors.scored import Scores
+from clampz.clamping.selectors.scores import Scores
 from clampz.clamping.selectors.strength import Remaining, m_power, max_w
 from clampz.errors import ModelError, OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
-from clampz.model.fixing import given, states_left
+from clampz.model.conditioning import given, states_left
 from clampz.numerics import Floats, Integers
-from clampz.options import check_name, knows_its_options
-from clampz.telling import Listener, heard
-from clampz.watch import UNLIMITED, Overdue, Progress, Watch
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, Progress
+from clampz.runtime.options import check_name, knows_its_options
+from clampz.runtime.progress import Listener, as_callback
 
 TRE = "+TRE"
 # Scores that differ by less than this share are equal, and the first variable is chosen: rounding does not decide.
@@ -180,21 +180,21 @@ def scores(
     """
     limits = with_rng({"time": time, "threads": threads}, rng)
     trw.options(None, limits)  # refuses what it does not take
-    watch = Watch(time)
-    with heard(progress, "scoring") as listener, watch.interruptible():
+    budget = Budget(time)
+    with as_callback(progress, "scoring") as listener, budget.interruptible():
         model = given(model, evidence)
         clamped = model.variable_indices(clamped, "clamped")
         asked = _defined(model, clamped, entropy) if selector is None else selector
         names = list(asked) if isinstance(asked, list | tuple) else [asked]
         for name in names:
             check_defined(model, name)
-        overdue = False
+        is_cancelled = False
         if any(_selector(name).entropy for name in names) and entropy is None and not clamped:
-            entropy = trw_entropies(model, progress=listener, **limits | {"time": watch.left()})
-            overdue = bool(np.isnan(entropy).any())
+            entropy = trw_entropies(model, progress=listener, **limits | {"time": budget.left()})
+            is_cancelled = bool(np.isnan(entropy).any())
         try:
-            found = {} if overdue else scores_of_all(model, names, clamped=clamped, entropy=entropy, watch=watch)
-        except Overdue:
+            found = {} if is_cancelled else scores_of_all(model, names, clamped=clamped, entropy=entropy, budget=budget)
+        except Cancelled:
             found = {}
         found = found or {name: np.full(model.num_variables, np.nan) for name in names}
         return found[selector] if isinstance(selector, str) else Scores(model, found)
@@ -225,7 +225,7 @@ def scores_of_all(
     *,
     clamped: Collection[Variable] = (),
     entropy: ArrayLike | None = None,
-    watch: Watch = UNLIMITED,
+    budget: Budget = UNLIMITED,
 ) -> dict[str, Floats]:
     """`scores` by several selectors, by name; the graph they score is built once, and once more without its core.
 
@@ -248,10 +248,10 @@ def scores_of_all(
     plain: dict[str, Floats] = {}
     found = {}
     for selector in chosen:
-        watch.check_overdue()
+        budget.check_cancelled()
         name = selector.name.removesuffix(TRE)
         if selector.core not in graphs:
-            graphs[selector.core] = Remaining.of(model, free, core=selector.core, watch=watch)
+            graphs[selector.core] = Remaining.of(model, free, core=selector.core, budget=budget)
         if name not in plain:
             plain[name] = np.zeros(model.num_variables)
             plain[name][graphs[selector.core].variables] = selector.score(graphs[selector.core])

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import cycles as kernels
 from clampz._kernels import graph as graphs
+from clampz._kernels.clamping import cycles as kernels
 from clampz.model import Model
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
-from clampz.watch import UNLIMITED, Overdue, Watch
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 
 # Variables up to which Mpower's series is summed to its end, by a dense inverse: some 20 ms at this size.
 MAX_DENSE = 500
@@ -50,10 +50,10 @@ class Remaining:
     variables: Integers
     edges: NDArray[np.int32]
     edge_numbers: Integers
-    watch: Watch = UNLIMITED
+    budget: Budget = UNLIMITED
 
     @classmethod
-    def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool, watch: Watch = UNLIMITED) -> "Remaining":
+    def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool, budget: Budget = UNLIMITED) -> "Remaining":
         """From a mask (n,) of the variables not yet clamped, in time linear in variables and edges."""
         member = free.copy()
         edges, strength = model.couplings
@@ -64,7 +64,7 @@ class Remaining:
             member[graphs.strip_to_core(*lists)[0]] = False
             kept = kept[member[i[kept]] & member[j[kept]]]
         number = (np.cumsum(member) - 1).astype(np.int32)
-        return cls(model, np.flatnonzero(member), read_only(number[edges[kept]]), kept, watch)
+        return cls(model, np.flatnonzero(member), read_only(number[edges[kept]]), kept, budget)
 
     @property
     def num_variables(self) -> int:
@@ -106,35 +106,35 @@ def m_power(graph: Remaining) -> Floats:
         return np.zeros(n)
     weight = np.minimum(np.tanh(graph.strength / 4), MAX_TANH) / (n - 1)
     if n <= MAX_DENSE or (n <= MAX_DENSE_GRAPH and at_variables(n, graph.edges, weight).max() > DENSE_ROW):
-        return _all_walks(n, graph.edges, weight, graph.watch)
-    return _short_walks(n, graph.edges, weight, graph.watch)
+        return _all_walks(n, graph.edges, weight, graph.budget)
+    return _short_walks(n, graph.edges, weight, graph.budget)
 
 
-def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, watch: Watch = UNLIMITED) -> Floats:
+def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget = UNLIMITED) -> Floats:
     i, j = edges.T
     M = np.zeros((n, n))
     M[i, j] = M[j, i] = weight
     G = np.linalg.inv(np.eye(n) - M)
     score = np.empty(n)
     for begin in range(0, n, ROWS):
-        watch.check_overdue()
+        budget.check_cancelled()
         rows = slice(begin, begin + ROWS)
         B: Floats = M[rows] @ M
-        here = np.arange(len(B)), np.arange(begin, begin + len(B))
-        s = B[here]
-        B[here] = 0.0
+        local_args = np.arange(len(B)), np.arange(begin, begin + len(B))
+        s = B[local_args]
+        B[local_args] = 0.0
         walks = (M[rows] * B).sum(axis=1) + 2 * s * (G[rows] * B).sum(axis=1) + ((B @ G) * B).sum(axis=1)
         score[rows] = walks / (1 - s * s)
     return score
 
 
-def _short_walks(n: int, edges: NDArray[np.int32], weight: Floats, watch: Watch = UNLIMITED) -> Floats:
+def _short_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget = UNLIMITED) -> Floats:
     start, neighbour, edge_of = graphs.neighbour_lists(n, edges.copy())
     degree = np.diff(start).astype(np.float64)
     i, j = edges.T
     # a walk i - j - k goes on to every neighbour of k
     steps = degree @ (np.bincount(i, degree[j], n) + np.bincount(j, degree[i], n))
-    walks: Floats = watch.run(kernels.closed_walks, start, neighbour, weight[edge_of], bool(steps <= MAX_STEPS))
-    if watch.must_stop():  # some are missing
-        raise Overdue
+    walks: Floats = budget.run(kernels.closed_walks, start, neighbour, weight[edge_of], bool(steps <= MAX_STEPS))
+    if budget.must_stop():  # some are missing
+        raise Cancelled
     return walks

@@ -1,0 +1,70 @@
+"""Simplifying: what is left, as the tables of a model, scopes in ascending order."""
+
+from clampz._kernels.jit import kernel
+from clampz._kernels.presolve.pools import NEVER
+
+
+@kernel
+def rest_scopes(pools, chosen, scope_start, variables):
+    """The scopes of factors, each in ascending order."""
+    for k in range(chosen.size):
+        to = scope_start[k]
+        for s in range(pools.factors[chosen[k]].begin, pools.factors[chosen[k]].end):
+            v = pools.slots[s].variable
+            if v < 0:
+                continue
+            place = to
+            while place > scope_start[k] and variables[place - 1] > v:
+                variables[place] = variables[place - 1]
+                place -= 1
+            variables[place] = v
+            to += 1
+
+
+@kernel
+def rest_tables(pools, chosen, scope_start, variables, flat):
+    """The tables of factors with their axes in the order of these scopes."""
+    digit, dims, strides = pools.scratch[0], pools.scratch[1], pools.scratch[2]
+    to = 0
+    for k in range(chosen.size):
+        factor = pools.factors[chosen[k]]
+        arity = scope_start[k + 1] - scope_start[k]
+        stride = 1
+        for s in range(factor.end - 1, factor.begin - 1, -1):
+            v = pools.slots[s].variable
+            if v < 0:
+                continue
+            for a in range(arity):
+                if variables[scope_start[k] + a] == v:
+                    digit[a] = 0
+                    dims[a] = pools.variables[v].states
+                    strides[a] = stride
+            stride *= pools.variables[v].states
+        at = factor.table
+        for _ in range(factor.size):
+            flat[to] = pools.table[at]
+            to += 1
+            q = arity - 1
+            while q >= 0:
+                digit[q] += 1
+                at += strides[q]
+                if digit[q] < dims[q]:
+                    break
+                at -= strides[q] * dims[q]
+                digit[q] = 0
+                q -= 1
+
+
+@kernel
+def rest_unaries(pools, variables, unary, state):
+    """The unary tables of variables, and which states of the model they are about."""
+    to = 0
+    for k in range(variables.size):
+        v = variables[k]
+        a = 0
+        for place in range(pools.variables[v].first, pools.variables[v].last):
+            if pools.states[place].gone == NEVER:
+                unary[to] = pools.table[pools.variables[v].first + a]
+                state[to] = place - pools.variables[v].first
+                a += 1
+                to += 1

@@ -1,0 +1,102 @@
+"""What a state says beside its bound: beliefs of cliques, marginals of variables, and where the bound is loose."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clampz._kernels.mini_buckets import draws
+from clampz._kernels.mini_buckets.layout import DONE, Pass
+from clampz.approximations.mini_buckets.descent import State, evaluate, turn_back
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.numerics import Floats, Integers
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
+
+# Below it is what is impossible: exponentials stop short of 0.
+LEAST_BELIEF = 1e-300
+# Draws that losses are averaged over; on large models as many as take so many random numbers, and one at least.
+NUM_DRAWS, MOST_NUMBERS = 32, 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Of one lane where its shifts and weights stand: estimates, which at the optimum agree between the cliques of a
+    bucket on what they share.
+
+    Attributes
+    ----------
+    marginals
+        P(x_i = a), the states of all variables one after another.
+    cliques
+        Beliefs of all cliques end to end; `clique(c)` is one of them.
+    entropies
+        (C,) of a clique's first variable given the others.
+    """
+
+    structure: Structure
+    num_states: Integers
+    marginals: Floats
+    cliques: Floats
+    entropies: Floats
+
+    def clique(self, c: int) -> tuple[tuple[int, ...], Floats]:
+        """Its variables, in order of elimination, and their joint belief, an axis for each."""
+        scope = self.structure.scope[self.structure.scope_start[c] : self.structure.scope_start[c + 1]]
+        table = self.cliques[self.structure.table_start[c] : self.structure.table_start[c + 1]]
+        return tuple(scope.tolist()), table.reshape(self.num_states[scope])
+
+
+def beliefs(state: State, budget: Budget = UNLIMITED) -> Beliefs:
+    """Beliefs of a state; raises Overdue where the watch says stop before they are there, or the lane has no possible
+    configuration."""
+    return _beliefs(state, _passed(state, budget), budget)
+
+
+def losses(state: State, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
+    """(n,) what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its beliefs: the
+    larger, the more is won by fixing that variable, or by larger cliques for it.  Raises what `beliefs` does."""
+    return _losses(state, _passed(state, budget), num_draws, seed, budget)
+
+
+def beliefs_and_losses(state: State, budget: Budget = UNLIMITED) -> tuple[Beliefs, Floats]:
+    """Both, of one pass forwards."""
+    work = _passed(state, budget)
+    lost = _losses(state, work, NUM_DRAWS, 0, budget)
+    return _beliefs(state, work, budget), lost
+
+
+def _beliefs(state: State, work: Pass, budget: Budget) -> Beliefs:
+    """After a pass forwards, whose tables become beliefs."""
+    tables = state.tables
+    if not turn_back(state, state.x, work, np.empty_like(state.x), budget):
+        raise Cancelled
+    work.table[work.table < LEAST_BELIEF] = 0.0
+    start = tables.model.unary.start
+    marginals = np.zeros(int(start[-1]))
+    draws.fill_marginals(tables.layout, tables.structure.order, state.main, work, start, marginals)
+    return Beliefs(tables.structure, tables.model.num_states, marginals, work.table, work.clique_entropy)
+
+
+def _losses(state: State, work: Pass, num_draws: int, seed: int, budget: Budget) -> Floats:
+    """After a pass forwards, which stays as it is."""
+    tables = state.tables
+    n = tables.model.num_variables
+    rng, out = np.random.default_rng(seed), np.zeros(n)
+    states, log_q = np.zeros((n, 1), dtype=np.int32), np.empty(1)
+    most = int(tables.model.num_states.max(initial=1))
+    done = 0
+    num_draws = max(1, min(num_draws, MOST_NUMBERS // max(n, 1)))
+    while done < num_draws and not (done and budget.must_stop()):
+        numbers = rng.random((n, 1))
+        draws.draw(
+            tables.layout, tables.structure.order, tables.structure.scope, work, numbers, states, log_q, out, most
+        )
+        done += 1
+    return out / done
+
+
+def _passed(state: State, budget: Budget) -> Pass:
+    """A pass forwards where the state stands."""
+    work = state.tables.new_pass()
+    if evaluate(state, state.x, work, budget).status != DONE:
+        raise Cancelled
+    return work

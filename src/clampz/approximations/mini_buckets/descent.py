@@ -1,0 +1,321 @@
+"""Bounds that come down, or up: the shifts and weights of one lane, optimised as far as time goes.
+
+A `State` is what one lane has come to on one side.  It can be left at any evaluation and gone on with later; the bound
+it has is valid at any time, and never gets looser.
+"""
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.mini_buckets import lbfgs, passes
+from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, MATCHED, NOTHING, STOPPED, ZEROS, Pass
+from clampz.approximations.mini_buckets.structure import num_remembered
+from clampz.approximations.mini_buckets.tables import Tables
+from clampz.numerics import EPS, Floats, Integers
+from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
+from clampz.runtime.workers import Workers
+
+RatioTerm = Literal["upper", "lower"]
+HalfFloats = NDArray[np.float32]
+
+# The share of the promised fall that is enough, and what a step that falls short is cut to.
+SUFFICIENT, CUT = 1e-4, 0.3
+# A step cut so far is not tried again: steps are forgotten instead, or there is nothing left to gain.
+LEAST_STEP = 1e-6
+# A slope, in nats, that is not worth a step.
+LEAST_SLOPE = 1e-9
+# v of the cliques that have a negative weight, to begin with.
+FIRST_V = -1.0
+# Seconds that a pass is expected to take per table entry, and per clique, shifts and all.
+SECONDS_PER_ENTRY, SECONDS_PER_CLIQUE = 10e-9, 1e-6
+
+
+@dataclass(eq=False)
+class State:
+    """One side of one lane: where its shifts and weights stand, and the best bound so far.
+
+    Attributes
+    ----------
+    x
+        The shifts end to end, then v, one for each clique: weights are softmax(v) over a bucket in an upper bound, and
+        -exp(v) but for the main clique in a lower one.
+    bound
+        The best bound so far, rounding charged; infinite before the first evaluation, -inf from above where Z = 0.
+    settled
+        Nothing is left to gain.
+    residual
+        What the next step promises to gain at most, in nats.
+    """
+
+    tables: Tables
+    side: RatioTerm
+    theta: Floats
+    size: Floats
+    x: Floats
+    main: Integers
+    matching: int
+    bound: float
+    value: float = math.inf
+    num_evaluations: int = 0
+    settled: bool = False
+    residual: float = math.inf
+    gradient: Floats | None = None
+    _steps: HalfFloats = field(default_factory=lambda: _remembered(0))
+    _changes: HalfFloats = field(default_factory=lambda: _remembered(0))
+    _curvature: Floats = field(default_factory=lambda: np.ones(0))
+    _newest: int = -1
+    _num_kept: int = 0
+
+    @classmethod
+    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "State":
+        """An upper bound for the lane with these unary tables, from the shifts and weights of another lane of the same
+        structure, or from the beginning.  Overdue where the watch is over before it is laid out."""
+        main = np.full(tables.model.num_variables, -1, dtype=np.int64)
+        theta, size = tables.lane(unary, main, budget)
+        begin = np.zeros(tables.num_shift_entries + len(size)) if x is None else x.copy()
+        matching = MATCHED if x is None else ZEROS if _has_zeros(theta) else AS_THEY_ARE
+        return cls(tables, "upper", theta, size, begin, main, matching, math.inf)
+
+    @classmethod
+    def lower(
+        cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, budget: Budget = UNLIMITED
+    ) -> "State":
+        """A lower bound, from the shifts and weights of another one with these main cliques; or of an upper one, whose
+        heaviest cliques stay positive.  Overdue where the watch is over before it is laid out."""
+        begin, is_new = x.copy(), main is None
+        if main is None:
+            v, first = begin[tables.num_shift_entries :], tables.layout.bucket_start
+            bucket = np.repeat(np.arange(len(first) - 1), np.diff(first))
+            main = np.lexsort((-v, bucket))[first[:-1]]  # the first of a bucket is its heaviest
+            v[:] = FIRST_V
+        theta, size = tables.lane(unary, main, budget)
+        matching = MATCHED if is_new and not _has_zeros(theta) else AS_THEY_ARE
+        return cls(tables, "lower", theta, size, begin, main, matching, -math.inf)
+
+    @property
+    def sign(self) -> float:
+        """Of what is made small: 1 of the upper bound, -1 of the lower."""
+        return 1.0 if self.side == "upper" else -1.0
+
+
+def _has_zeros(theta: Floats) -> bool:
+    return bool(theta.min(initial=0.0) == -math.inf)
+
+
+class BoundFound(NamedTuple):
+    """How a pass forwards ended, what it found, and what rounding may have taken from that: `value + error` is an upper
+    bound, `value - error` a lower one."""
+
+    status: int
+    value: float
+    error: float
+
+
+class Forwards(NamedTuple):
+    """What a descent asks for: a pass forwards at some shifts and weights; answered by what it found."""
+
+    x: Floats
+    matching: int = AS_THEY_ARE
+
+
+class Backwards(NamedTuple):
+    """The pass backwards after one forwards, its gradient to be written here; answered by whether it came to its
+    end."""
+
+    gradient: Floats
+
+
+Asked = Forwards | Backwards
+Descent = Generator[Asked, Any, None]
+
+
+def optimise(
+    state: State,
+    num_evaluations: int,
+    budget: Budget = UNLIMITED,
+    *,
+    tol: float = LEAST_SLOPE,
+    tell: Callable[[State], object] | None = None,
+) -> None:
+    """Go on with at most so many evaluations, until the watch says stop, or until steps promise no more than `tol`.
+
+    `tell` is called after every step.
+    """
+    descent = descend(state, num_evaluations, budget, tol, tell)
+    asked = next(descent, None)
+    if asked is not None:
+        serve(state, descent, asked, state.tables.new_pass(), budget)
+
+
+def optimise_lanes(states: Sequence[State], num_evaluations: int, budget: Budget, workers: Workers) -> None:
+    """Go on with every lane, or both sides of it, side by side; none depends on another, or on who does it."""
+    workers.map(lambda state: optimise(state, num_evaluations, budget), list(states))
+
+
+def serve(state: State, descent: Descent, asked: Asked | None, work: Pass, budget: Budget) -> None:
+    """Give a descent what it asks for, to its end."""
+    point = state.x
+    while asked is not None:
+        if isinstance(asked, Forwards):
+            point = asked.x
+            asked = answer(descent, evaluate(state, point, work, budget, matching=asked.matching))
+        else:
+            asked = answer(descent, turn_back(state, point, work, asked.gradient, budget))
+
+
+def answer(descent: Descent, found: BoundFound | bool) -> Asked | None:
+    """What a descent asks for next; None at its end."""
+    try:
+        return descent.send(found)
+    except StopIteration:
+        return None
+
+
+def descend(
+    state: State, num_evaluations: int, budget: Budget, tol: float, tell: Callable[[State], object] | None
+) -> Descent:
+    """L-BFGS with backtracking: a step that falls short costs a pass forwards only.  Whoever runs it does the passes,
+    of this lane alone or of several at once."""
+    if state.settled or num_evaluations < 1:
+        return
+    left = num_evaluations
+    if state.gradient is None:
+        if not (yield from _begin(state)):
+            return
+        left -= 1
+    assert state.gradient is not None
+    direction, moved, there = np.empty_like(state.x), np.empty_like(state.x), np.empty_like(state.x)
+    while left > 0 and not budget.must_stop():
+        length = 1.0 / max(1e-12, math.sqrt(lbfgs.product(state.gradient, state.gradient)))
+        slope = lbfgs.fill_direction(
+            state._steps,
+            state._changes,
+            state._curvature,
+            state._newest,
+            state._num_kept,
+            state.gradient,
+            length,
+            direction,
+        )
+        state.residual = max(0.0, -slope)
+        if not state.residual > max(tol, LEAST_SLOPE):
+            state.settled = True
+            return
+        size, fallen = 1.0, False
+        while left > 0 and size >= LEAST_STEP and not fallen:
+            lbfgs.fill_moved(state.x, size, direction, moved)
+            found = yield Forwards(moved)
+            left -= 1
+            if found.status == STOPPED:
+                return
+            fallen = state.sign * (found.value - state.value) <= SUFFICIENT * size * slope
+            size *= CUT
+        if fallen:
+            if found.status == NOTHING:
+                state.settled = True
+                return
+            if not (yield Backwards(there)):
+                return
+            _remember(state, moved, there)
+            state.x, moved = moved, state.x
+            state.gradient, there = there, state.gradient
+            state.value = found.value
+            if tell is not None:
+                tell(state)
+        elif size < LEAST_STEP:
+            state.settled = state._num_kept == 0
+            state._num_kept = 0
+            if state.settled:
+                return
+
+
+def _begin(state: State) -> Generator[Asked, Any, bool]:
+    """The first evaluation; False if there is nothing to go on with."""
+    found = yield Forwards(state.x, state.matching)
+    state.settled = found.status == NOTHING
+    gradient = np.empty_like(state.x)
+    if found.status != DONE or not (yield Backwards(gradient)):
+        return False
+    state.matching = AS_THEY_ARE
+    state.value, state.gradient = found.value, gradient
+    state.residual = math.sqrt(lbfgs.product(gradient, gradient))
+    state._steps, state._changes = _remembered(len(gradient)), _remembered(len(gradient))
+    state._curvature = np.ones(len(state._steps))
+    return True
+
+
+def evaluate(
+    state: State, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
+) -> BoundFound:
+    """A pass forwards at some shifts and weights, leaving p(x | rest) of every clique in `work`.  The state keeps the
+    bound if it is the best one."""
+    status = run_cancellable(
+        budget,
+        seconds_of_pass(state.tables),
+        passes.forwards,
+        state.tables.layout,
+        state.theta,
+        state.size,
+        state.tables.roundings,
+        x,
+        state.main,
+        matching,
+        work,
+    )
+    return found_by(state, status, float(work.value[0]), float(work.error[0]))
+
+
+def found_by(state: State, status: int, value: float, error: float) -> BoundFound:
+    """What a pass forwards has found for a lane, which keeps the bound if it is the best one."""
+    if status == STOPPED:
+        return BoundFound(status, state.sign * math.inf, 0.0)
+    state.num_evaluations += 1
+    status = NOTHING if value == -math.inf else DONE
+    value += state.tables.model.constant
+    if not math.isfinite(error):  # shifts beyond all numbers prove nothing
+        return BoundFound(status, state.sign * math.inf, 0.0)
+    found = BoundFound(status, value, error + EPS * abs(value) if math.isfinite(value) else 0.0)
+    if state.side == "upper":
+        state.bound = min(state.bound, found.value + found.error)
+    else:
+        state.bound = max(state.bound, found.value - found.error)
+    return found
+
+
+def turn_back(state: State, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
+    """The pass backwards after one forwards at x: beliefs of every clique into `work`, and the gradient of what is made
+    small; False if it was left half way."""
+    tables = state.tables
+    status = run_cancellable(
+        budget, seconds_of_pass(tables), passes.backwards, tables.layout, x, state.main, work, gradient
+    )
+    if state.side == "lower":
+        np.negative(gradient, out=gradient)
+    return bool(status == DONE)
+
+
+def seconds_of_pass(tables: Tables) -> float:
+    """What a pass over one lane is expected to take."""
+    return SECONDS_PER_ENTRY * tables.structure.num_entries + SECONDS_PER_CLIQUE * tables.structure.num_cliques
+
+
+def _remembered(size: int) -> HalfFloats:
+    """Room for what is remembered of steps; what is not written to yet takes no memory."""
+    return np.empty((num_remembered(size), size), dtype=np.float32)
+
+
+def _remember(state: State, moved: Floats, there: Floats) -> None:
+    """The step to where the gradient is `there`, and how it changed, unless that says nothing of the curvature."""
+    assert state.gradient is not None
+    most = len(state._steps)
+    at = (state._newest + 1) % most
+    state._num_kept = min(state._num_kept, most - 1)  # the oldest makes room
+    step, change = state._steps[at], state._changes[at]
+    curvature, square = lbfgs.fill_step(state.x, moved, state.gradient, there, step, change)
+    if math.inf > curvature > 1e-14 * square > 0.0:
+        state._curvature[at], state._newest, state._num_kept = curvature, at, state._num_kept + 1

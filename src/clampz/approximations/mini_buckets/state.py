@@ -1,0 +1,158 @@
+"""What regions end with: the structures that lanes share, where the shifts and weights of each have got to, and the
+beliefs that follow from them when somebody asks."""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from clampz.approximations.mini_buckets import beliefs as region_beliefs
+from clampz.approximations.mini_buckets.beliefs import Beliefs
+from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
+from clampz.approximations.mini_buckets.tables import Tables, has_zeros
+from clampz.model import Model
+from clampz.numerics import Floats, Integers
+from clampz.runtime.budget import Budget
+
+
+@dataclass(frozen=True, eq=False)
+class MiniBucketsLayout:
+    """Of the upper bound and of the lower one: two structures, or one that is exact, or no second one where hard zeros
+    make such a lower bound worth nothing."""
+
+    model: Model
+    limit: int
+    above: Structure
+    below: Structure | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing was split that is summed over."""
+        return sums_exactly(self.above, self.model)
+
+    @property
+    def structures(self) -> list[Structure]:
+        """Those that there are."""
+        return [self.above] if self.below in (None, self.above) else [self.above, self.below]
+
+    @cached_property
+    def tables_above(self) -> Tables:
+        return Tables.of(self.model, self.above)
+
+    @cached_property
+    def tables_below(self) -> Tables:
+        assert self.below is not None
+        return self.tables_above if self.below is self.above else Tables.of(self.model, self.below)
+
+    def lay_out(self, budget: Budget) -> None:
+        """The tables of both, before threads ask for them; of large ones Overdue where the watch is over first."""
+        for name, structure in zip(("tables_above", "tables_below"), self.structures, strict=False):
+            if name not in vars(self) and structure.num_entries > KEPT_ENTRIES:
+                vars(self)[name] = Tables.of(self.model, structure, budget)
+        _ = self.tables_above, self.below and self.tables_below
+
+    def of_model(self, model: Model) -> "MiniBucketsLayout | None":
+        """The same for a model with tables over the same variables; None if this has others, or is not whole."""
+        if model is self.model and (self.below is not None or has_zeros(model)):
+            return self
+        arrays = [
+            (each.num_states, each.edges, each.factors.scope_start, each.factors.variables)
+            for each in (model, self.model)
+        ]
+        if not all(np.array_equal(a, b) for a, b in zip(*arrays, strict=True)):
+            return None
+        if not self.is_exact and (self.below is None) != has_zeros(model):
+            return None
+        return MiniBucketsLayout(model, self.limit, self.above, self.below)
+
+    def is_like(self, other: "MiniBucketsLayout") -> bool:
+        """Whether it is another copy of the same."""
+        return len(self.structures) == len(other.structures) and all(
+            np.array_equal(getattr(a, field.name), getattr(b, field.name))
+            for a, b in zip(self.structures, other.structures, strict=True)
+            for field in fields(Structure)
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # tables are laid out again
+
+
+class Lane(NamedTuple):
+    """Unary tables of a lane; where its upper bound and its lower one have got to, and the main cliques of that; None
+    where there is nothing yet."""
+
+    layout: MiniBucketsLayout
+    unary: Floats
+    above: Floats | None = None
+    below: Floats | None = None
+    main: Integers | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MiniBucketsState:
+    """The lanes, in their order."""
+
+    lanes: tuple[Lane, ...]
+    rho: ClassVar[None] = None
+
+    def __copy__(self) -> "MiniBucketsState":
+        """The same without tables: they are laid out again when they are asked for."""
+        layouts = {id(lane.layout): copy(lane.layout) for lane in self.lanes}
+        return MiniBucketsState(tuple(lane._replace(layout=layouts[id(lane.layout)]) for lane in self.lanes))
+
+    def take(self, lanes: Integers) -> "MiniBucketsState":
+        return MiniBucketsState(tuple(self.lanes[b] for b in lanes))
+
+    def join(self, others: Sequence["MiniBucketsState"]) -> "MiniBucketsState":
+        layout = self.lanes[0].layout
+        more = (lane for other in others for lane in other.lanes)
+        return MiniBucketsState(
+            self.lanes + tuple(lane._replace(layout=layout) if lane.layout.is_like(layout) else lane for lane in more)
+        )
+
+    def pairwise(self, lane: int) -> Floats:
+        model, found = self.lanes[lane].layout.model, self._beliefs(lane)
+        if found is None:
+            return np.full(len(model.pairwise.flat), np.nan)
+        return self.lanes[lane].layout.tables_above.marginals(found.cliques)[0]
+
+    def factors(self, lane: int) -> Floats:
+        model, found = self.lanes[lane].layout.model, self._beliefs(lane)
+        if found is None:
+            return np.full(len(model.factors.flat), np.nan)
+        return self.lanes[lane].layout.tables_above.marginals(found.cliques)[1]
+
+    def cliques(self, lane: int = 0) -> list[tuple[tuple[int, ...], Floats]]:
+        """Every clique of the upper bound: its variables, in order of elimination, and their joint belief; none where
+        there are no beliefs."""
+        found = self._beliefs(lane)
+        return [] if found is None else [found.clique(c) for c in range(found.structure.num_cliques)]
+
+    def losses(self, lane: int = 0) -> Floats:
+        """(n,) what the upper bound loses at each variable, about, in nats: where it would gain most from a clamp."""
+        state = self._state(lane)
+        num_variables = self.lanes[lane].layout.model.num_variables
+        return np.full(num_variables, np.nan) if state is None else region_beliefs.losses(state)
+
+    def _beliefs(self, lane: int) -> Beliefs | None:
+        state = self._state(lane)
+        return None if state is None else region_beliefs.beliefs(state)
+
+    def _state(self, lane: int) -> State | None:
+        """The upper bound's, where it ended; None if it has not begun, or no configuration is possible."""
+        layout, unary, above, *_ = self.lanes[lane]
+        if above is None:
+            return None
+        state = State.upper(layout.tables_above, unary, above)
+        optimise(state, 1)  # hard zeros are passed on between cliques
+        return None if state.gradient is None else state
+
+
+def sums_exactly(structure: Structure, model: Model) -> bool:
+    """Whether no bucket has several cliques, but for variables of one state."""
+    several = np.diff(structure.bucket_start) > 1
+    return not (model.num_states[structure.order[several]] > 1).any()

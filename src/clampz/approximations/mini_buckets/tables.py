@@ -1,0 +1,274 @@
+"""A structure and a model's tables as the kernels want them; what all lanes share."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.mini_buckets import links as mini_buckets_links
+from clampz._kernels.mini_buckets import setup
+from clampz._kernels.mini_buckets.layout import CliqueLayout, Pass, Places
+from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
+from clampz.model.model import Model
+from clampz.model.tables import offsets, read_only
+from clampz.numerics import Floats, Integers
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, run_cancellable
+
+# Entries that the innermost loops run over: in the first cache with what they are added to.
+BLOCK = 256
+# Entries that are copied between two looks at the clock.
+PIECE = 2**20
+# Seconds that adding a table of the model's takes, or a link; and an entry of the cliques' tables, in memory that is
+# touched for the first time.
+SECONDS_PER_TABLE, SECONDS_PER_ENTRY = 1e-7, 1e-9
+# Roundings of a clique's table beside one for each table that is added up in it.
+MORE_ROUNDINGS = 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Of a model in a structure: edges and factors added up in cliques, to which lanes add their unary tables.
+
+    Attributes
+    ----------
+    roundings
+        (C,) of each clique's table, with unary tables, messages and shifts.
+    """
+
+    model: Model
+    structure: Structure
+    layout: CliqueLayout
+    roundings: Floats
+    _kept: tuple[Floats, Floats] | None = None
+
+    @classmethod
+    def of(cls, model: Model, structure: Structure, budget: Budget = UNLIMITED) -> "Tables":
+        """Laid out; Overdue where the watch is over first."""
+        layout = _layout(structure, model.num_states, budget)
+        num_tables = np.diff(layout.link_start)
+        for cliques in (structure.unary_clique, structure.edge_clique, structure.factor_clique):
+            num_tables += np.bincount(cliques, minlength=len(num_tables))
+        tables = cls(model, structure, layout, num_tables + MORE_ROUNDINGS)
+        if structure.num_entries > KEPT_ENTRIES:
+            return tables
+        return replace(tables, _kept=tables._of_edges_and_factors(budget))
+
+    def lane(self, unary: Floats, main: Integers, budget: Budget = UNLIMITED) -> tuple[Floats, Floats]:
+        """theta and size of the lane with these unary tables, its own to write into: the cliques' tables end to end,
+        and (C,) what the absolute terms of each add up to at most; for a lower bound with these main cliques, or for an
+        upper one (-1).  Overdue where the watch is over first."""
+        if self._kept is None:
+            theta, size = self._of_edges_and_factors(budget)
+        else:
+            theta, size = _copied(self._kept[0], budget), self._kept[1].copy()
+        unary, n = _closed(unary), self.model.num_variables
+        one, start = np.arange(n + 1), _closed(self.model.unary.start)
+        self._add(self.structure.unary_clique, one, one[:n], start, unary, theta, size, budget)
+        structure = self.structure
+        setup.rule_out(unary, start, structure.order, structure.bucket_start, structure.table_start, main, theta)
+        return theta, size
+
+    def _of_edges_and_factors(self, budget: Budget) -> tuple[Floats, Floats]:
+        """theta and size, unary tables left out."""
+        theta, size = np.zeros(self.structure.num_entries), np.zeros(self.structure.num_cliques)
+        for tables in _edges_and_factors(self.model, self.structure):
+            self._add(*tables, theta, size, budget)
+        return theta, size
+
+    def _add(
+        self,
+        clique: Integers,
+        scope_start: Integers,
+        variables: Integers,
+        start: Integers,
+        flat: Floats,
+        theta: Floats,
+        size: Floats,
+        budget: Budget,
+    ) -> None:
+        """Tables of the model to those of the cliques."""
+        done = run_cancellable(
+            budget,
+            SECONDS_PER_TABLE * len(clique) + SECONDS_PER_ENTRY * len(theta),
+            setup.add_tables,
+            clique,
+            _closed(scope_start),
+            _closed(variables),
+            _closed(start),
+            _closed(flat),
+            _closed(self.model.num_states),
+            self.structure.scope_start,
+            self.structure.scope,
+            self.structure.table_start,
+            theta,
+            size,
+            _scratch(self.layout),
+        )
+        if not done:
+            raise Cancelled
+
+    def marginals(self, beliefs: Floats) -> tuple[Floats, Floats]:
+        """Those of the model's edges and of its larger factors, each from the beliefs of the clique that it is in."""
+        structure, found = self.structure, []
+        for clique, scope_start, variables, start, flat in _edges_and_factors(self.model, structure):
+            out = np.zeros_like(flat)
+            setup.sum_tables(
+                clique,
+                _closed(scope_start),
+                _closed(variables),
+                _closed(start),
+                out,
+                _closed(self.model.num_states),
+                structure.scope_start,
+                structure.scope,
+                structure.table_start,
+                beliefs,
+                _scratch(self.layout),
+            )
+            whole = np.add.reduceat(out, start[:-1]) if len(out) else out
+            found.append(out / np.repeat(whole, np.diff(start)))
+        return found[0], found[1]
+
+    @property
+    def num_shift_entries(self) -> int:
+        return int(self.layout.shift_start[-1])
+
+    def new_pass(self, num_lanes: int = 1) -> Pass:
+        """Room for the passes over one lane, or several side by side."""
+        structure, layout = self.structure, self.layout
+
+        def room(size: int) -> Floats:
+            return np.zeros(size * num_lanes)
+
+        def later(size: int) -> Floats:
+            return np.empty(size * num_lanes)  # large, and written before it is read
+
+        num_cliques, num_message = structure.num_cliques, int(layout.message_start[-1])
+        return Pass(
+            each=(0.0,) if num_lanes == 1 else room(1),
+            table=later(structure.num_entries),
+            message=later(num_message),
+            entropy=later(num_message),
+            peak=room(num_cliques),
+            spread=room(num_cliques),
+            weight=np.ones(num_cliques * num_lanes),
+            clique_entropy=room(num_cliques),
+            shift_size=room(len(layout.shift_start) - 1),
+            value=room(1),
+            error=room(1),
+            lost=room(1),
+            sizes=room(1),
+            largest=room(1),
+            spare=np.zeros((2, num_lanes)),
+            scratch=_scratch(layout, num_lanes),
+        )
+
+
+def has_zeros(model: Model) -> bool:
+    """Whether tables of edges or factors have hard zeros, which leave nothing of most lower bounds."""
+    return bool((model.pairwise.flat == -np.inf).any() or (model.factors.flat == -np.inf).any())
+
+
+def _edges_and_factors(
+    model: Model, structure: Structure
+) -> list[tuple[Integers, Integers, Integers, Integers, Floats]]:
+    """Of edges, and of larger factors: the clique of each, their scopes end to end, and their tables."""
+    pairs, edges = np.arange(0, 2 * model.num_edges + 1, 2), model.edges.astype(np.int64).ravel()
+    factors = model.factors
+    return [
+        (structure.edge_clique, pairs, edges, model.pairwise.start, model.pairwise.flat),
+        (structure.factor_clique, factors.scope_start, factors.variables, factors.start, factors.flat),
+    ]
+
+
+def _closed(array: NDArray[Any]) -> NDArray[Any]:
+    """As kernels are compiled for what is a model's: contiguous, and closed to writing."""
+    return read_only(np.ascontiguousarray(array).view())
+
+
+def _copied(flat: Floats, budget: Budget) -> Floats:
+    """A copy, piece by piece: a machine may be slow to give new memory, and what NumPy does cannot be stopped."""
+    out = np.empty_like(flat)
+    for begin in range(0, len(flat), PIECE):
+        if begin:
+            budget.check_stop()
+        out[begin : begin + PIECE] = flat[begin : begin + PIECE]
+    return out
+
+
+def _scratch(layout: CliqueLayout, num_lanes: int = 1) -> mini_buckets_links.LinkScratch:
+    most_axes = int(np.diff(layout.scope_start).max(initial=0))
+    block, whole = max(BLOCK, int(layout.sizes.max(initial=1))), max(1, BLOCK // num_lanes) * num_lanes
+    return mini_buckets_links.LinkScratch(
+        axes=np.zeros((4, most_axes), dtype=np.int64),
+        block=np.zeros(block * num_lanes),
+        places=np.zeros(block, dtype=np.uint64),
+        total=np.zeros(whole),
+        tile=np.zeros((2, whole)),
+        zeros=np.zeros(num_lanes),
+        own=np.zeros((2, most_axes), dtype=layout.sizes.dtype),
+        shift=np.zeros((3, int(np.diff(layout.shift_start).max(initial=0)) * num_lanes)),
+    )
+
+
+def _layout(structure: Structure, num_states: Integers, budget: Budget) -> CliqueLayout:
+    """Links of every clique, messages of its children first, then shifts in the order of their numbers."""
+    num_cliques, parent = len(structure.parent), structure.parent
+    small = _places(structure)
+    sizes: Places = num_states[structure.scope].astype(small)
+    start = np.zeros(num_cliques + 1, dtype=np.int64)
+    for cliques in (parent[parent >= 0], structure.pair_left, structure.pair_right):
+        start[1:] += np.bincount(cliques, minlength=num_cliques)
+    stride_start = offsets(start[1:] * np.diff(structure.scope_start))
+    np.cumsum(start, out=start)
+    budget.check_stop()
+    links = setup.Links(
+        start[:-1].copy(),
+        start,
+        np.empty(start[-1], dtype=np.int8),
+        np.empty(start[-1], dtype=small),
+        stride_start,
+        np.empty(stride_start[-1], dtype=small),
+    )
+    strange = run_cancellable(
+        budget,
+        SECONDS_PER_TABLE * len(links.of),
+        setup.fill_links,
+        parent,
+        structure.pair_left,
+        structure.pair_right,
+        structure.pair_scope_start,
+        structure.pair_scope,
+        _closed(num_states),
+        structure.scope_start,
+        structure.scope,
+        links,
+    )
+    if strange < -1:
+        raise Cancelled
+    if strange >= 0:
+        raise AssertionError(f"clique {strange} lacks a variable of what is added to it")
+    return CliqueLayout(
+        bucket_start=structure.bucket_start,
+        pair_start=np.searchsorted(structure.pair_left, structure.bucket_start),
+        scope_start=structure.scope_start,
+        sizes=sizes,
+        table_start=structure.table_start,
+        message_start=offsets(np.diff(structure.table_start) // sizes[structure.scope_start[:-1]]),
+        parent=parent,
+        link_start=start,
+        link_kind=links.kind,
+        link_of=links.of,
+        stride_start=stride_start,
+        strides=links.strides,
+        pair_left=structure.pair_left,
+        pair_right=structure.pair_right,
+        shift_start=structure.shift_start,
+    )
+
+
+def _places(structure: Structure) -> Any:
+    """Whole numbers that places in one table, cliques and shifts fit in."""
+    largest = max(int(np.diff(structure.table_start).max(initial=0)), len(structure.parent), len(structure.pair_left))
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64

@@ -1,0 +1,292 @@
+"""Both ends of a model's lanes by regions under one limit of table entries: what leaves are bounded with."""
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
+from clampz.approximations.mini_buckets.beliefs import beliefs_and_losses
+from clampz.approximations.mini_buckets.descent import State
+from clampz.approximations.mini_buckets.structure import Structure
+from clampz.approximations.mini_buckets.tables import Tables, has_zeros
+from clampz.bounding.leaves.structured_mean_field import StructuredMeanField
+from clampz.model import Model
+from clampz.numerics import Floats, Integers
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
+
+Ends = Literal["both", "upper", "lower"]
+
+# What a variable loses at which cliques rule out all of each other's states.
+LARGEST_LOSS = 1e6
+# Edges of a pairwise model beyond which its parts take longer than they are worth.
+MOST_EDGES = 20_000
+
+
+def _none() -> Floats:
+    return np.empty(0)
+
+
+def _no_variables() -> Integers:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """Where a lane's bounds have got to.
+
+    Attributes
+    ----------
+    marginals
+        (S,) of the lower bound.
+    beliefs, loss
+        (S,) of the upper bound, and (n,) what it loses at each variable, about; empty where that is not known.
+    above, below
+        Shifts and weights of the upper and of the lower bound; empty where there are none.
+    """
+
+    marginals: Floats
+    beliefs: Floats
+    loss: Floats = field(default_factory=_none)
+    above: Floats = field(default_factory=_none)
+    below: Floats = field(default_factory=_none)
+
+    @property
+    def arrays(self) -> tuple[Floats, ...]:
+        return self.marginals, self.beliefs, self.loss, self.above, self.below
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(each.nbytes for each in self.arrays)
+
+    @classmethod
+    def at(cls, marginals: Floats, beliefs: Floats) -> "WarmStart":
+        """Where methods have got to that know nothing of regions; even where they found nothing."""
+        return cls(np.nan_to_num(marginals, nan=0.5), np.nan_to_num(beliefs, nan=0.5))
+
+    @classmethod
+    def even(cls, model: Model) -> "WarmStart":
+        """Where nothing is known."""
+        half = np.full(len(model.unary.flat), 0.5)
+        return cls(half, half)
+
+
+class Shape(NamedTuple):
+    """What a structure is made by: table entries of a clique at most, and the chance in its order."""
+
+    limit: int
+    seed: int = 0
+
+
+class LeafBound(NamedTuple):
+    """Certified bounds of one lane, and where they have got to."""
+
+    lower: float
+    upper: float
+    state: WarmStart
+
+
+@dataclass(eq=False)
+class MiniBucketBounds:
+    """Bounds on lanes of one model, by structures that are laid out where they are first needed.
+
+    Attributes
+    ----------
+    above, below
+        The structures of the upper and of the lower bound.
+    most_bytes
+        What the bounds of one lane may take.
+    main
+        (n,) the cliques of the lower bound's structure whose weights are positive; empty before there was one.
+    labels
+        (n,) the parts of a pairwise model with hard zeros, which leave that lower bound alone; empty before these
+        were looked for.
+    """
+
+    model: Model
+    above: Shape
+    below: Shape
+    most_bytes: float
+    main: Integers = field(default_factory=_no_variables)
+    labels: Integers = field(default_factory=_no_variables)
+    _above: Tables | None = field(default=None, repr=False)
+    _below: Tables | None = field(default=None, repr=False)
+    _parts: StructuredMeanField | None = field(default=None, repr=False)
+
+    def bounds(
+        self, unary: Floats, start: WarmStart, num_evaluations: int, ends: Ends = "both", budget: Budget = UNLIMITED
+    ) -> LeafBound:
+        """Bounds on the lane with these unary potentials (S,), from where others have got to; infinite where time was
+        too short for one.  Overdue and TooWideError are those of the structures."""
+        (found,) = self._bounds([unary], start, num_evaluations, ends, budget, beliefs=True)
+        return found
+
+    def bounds_of_lanes(
+        self,
+        unary: Floats,
+        start: WarmStart,
+        num_evaluations: int,
+        ends: Ends = "both",
+        budget: Budget = UNLIMITED,
+        *,
+        beliefs: bool = True,
+    ) -> Iterator[LeafBound]:
+        """Those of every lane (S, B), one after another or together, whichever is quicker; of the first ones where time
+        is over.  Beliefs and losses are left as they are unless they are asked for."""
+        lanes = [np.ascontiguousarray(lane) for lane in unary.T]
+        size = self._together(len(lanes), ends, budget)
+        for begin in range(0, len(lanes), size):
+            if budget.must_stop():
+                return
+            yield from self._bounds(lanes[begin : begin + size], start, num_evaluations, ends, budget, beliefs=beliefs)
+
+    def _together(self, num_lanes: int, ends: Ends, budget: Budget) -> int:
+        """Lanes at once that are quicker than one after another, and have room."""
+        if num_lanes == 1:
+            return 1
+        structures = [] if ends == "lower" else [self.tables_above(budget).structure]
+        if ends != "upper" and not has_zeros(self.model):
+            structures.append(self.tables_below(budget).structure)
+        size = min(num_lanes, TOGETHER)
+        while size > 1 and not (
+            all(pays(structure, size) for structure in structures)
+            and sum(bytes_together(structure, 1, size) for structure in structures) <= self.most_bytes
+        ):
+            size //= 2
+        return size
+
+    def _bounds(
+        self,
+        lanes: list[Floats],
+        start: WarmStart,
+        num_evaluations: int,
+        ends: Ends,
+        budget: Budget,
+        *,
+        beliefs: bool,
+    ) -> list[LeafBound]:
+        above = [(math.inf, start)] * len(lanes)
+        if ends != "lower":
+            above = self._upper(lanes, start, num_evaluations, budget, beliefs=beliefs)
+        possible = [k for k, (upper, _) in enumerate(above) if upper > -math.inf]
+        below = dict.fromkeys(range(len(lanes)), -math.inf)
+        states = dict(enumerate(state for _, state in above))
+        if ends != "upper" and possible:
+            with suppress(Cancelled) if ends == "both" else nullcontext():  # an upper bound alone is better than none
+                found = self._lower(
+                    [lanes[k] for k in possible], [states[k] for k in possible], num_evaluations, budget
+                )
+                for k, (lower, state) in zip(possible, found, strict=True):
+                    below[k], states[k] = lower, state
+        return [LeafBound(below[k], upper, states[k]) for k, (upper, _) in enumerate(above)]
+
+    def _upper(
+        self, lanes: list[Floats], start: WarmStart, num_evaluations: int, budget: Budget, *, beliefs: bool
+    ) -> list[tuple[float, WarmStart]]:
+        tables = self.tables_above(budget)
+        states = [State.upper(tables, unary, _fitting(start.above, tables), budget) for unary in lanes]
+        optimise_together(states, num_evaluations, budget)
+        return [(found.bound, _got_to(found, start, budget, beliefs=beliefs)) for found in states]
+
+    def _lower(
+        self, lanes: list[Floats], starts: list[WarmStart], num_evaluations: int, budget: Budget
+    ) -> list[tuple[float, WarmStart]]:
+        if may_have_parts(self.model):
+            return [self._lower_by_parts(*each, num_evaluations, budget) for each in zip(lanes, starts, strict=True)]
+        if has_zeros(self.model):
+            return [(-math.inf, start) for start in starts]
+        tables = self.tables_below(budget)
+        x, begin = _fitting(starts[0].below, tables), tables.structure.bucket_start
+        if x is None or len(self.main) != len(begin) - 1 or not _within(self.main, begin):
+            above = [State.upper(tables, unary, budget=budget) for unary in lanes]
+            optimise_together(above, num_evaluations, budget)
+            states = [
+                State.lower(tables, unary, state.x, budget=budget) for unary, state in zip(lanes, above, strict=True)
+            ]
+            self.main = states[-1].main
+        else:
+            states = [State.lower(tables, unary, x, self.main, budget) for unary in lanes]
+        optimise_together(states, num_evaluations, budget)
+        return [
+            (found.bound, start if found.gradient is None else replace(start, below=found.x))
+            for found, start in zip(states, starts, strict=True)
+        ]
+
+    def _lower_by_parts(
+        self, unary: Floats, start: WarmStart, num_evaluations: int, budget: Budget
+    ) -> tuple[float, WarmStart]:
+        starts = [start.marginals, start.beliefs] if num_evaluations > 1 else [start.marginals]
+        parts = self.parts(budget)
+        if parts.num_bytes(unary, budget) > self.most_bytes:
+            return -math.inf, start
+        lower, marginals = parts.lower(unary, starts, budget)
+        return lower, replace(start, marginals=marginals)
+
+    def tables_above(self, budget: Budget) -> Tables:
+        """The upper bound's."""
+        if self._above is None:
+            self._above = self._tables(self.above, budget, grow=True)
+        return self._above
+
+    def tables_below(self, budget: Budget) -> Tables:
+        """The lower bound's."""
+        if self._below is None:
+            self._below = self._tables(self.below, budget, grow=False)
+        return self._below
+
+    def _tables(self, shape: Shape, budget: Budget, *, grow: bool) -> Tables:
+        most = int(self.most_bytes)
+        structure = Structure.of(self.model, shape.limit, seed=shape.seed, grow=grow, most_bytes=most, budget=budget)
+        return Tables.of(self.model, structure, budget)
+
+    def parts(self, budget: Budget) -> StructuredMeanField:
+        """Those of a pairwise model with hard zeros."""
+        if self._parts is None:
+            known = len(self.labels) == self.model.num_variables
+            self._parts = (
+                StructuredMeanField(self.model, float(self.below.limit), self.labels)
+                if known
+                else StructuredMeanField.of(self.model, float(self.below.limit), budget)
+            )
+            self.labels = self._parts.labels
+        return self._parts
+
+    def with_below(self, other: "MiniBucketBounds") -> "MiniBucketBounds":
+        """With another's lower bound."""
+        return replace(
+            self, below=other.below, main=other.main, labels=other.labels, _below=other._below, _parts=other._parts
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        return vars(self) | {"_above": None, "_below": None, "_parts": None}  # quicker to lay out again than to send
+
+
+def _got_to(found: State, start: WarmStart, budget: Budget, *, beliefs: bool) -> WarmStart:
+    """Where an upper bound has got to, with its beliefs and losses if they are asked for."""
+    if found.gradient is None:
+        return start
+    if not beliefs:
+        return replace(start, above=found.x)
+    try:
+        believed, loss = beliefs_and_losses(found, budget)
+    except Cancelled:
+        return replace(start, above=found.x)
+    loss = np.nan_to_num(loss, nan=0.0, posinf=LARGEST_LOSS)
+    return replace(start, beliefs=believed.marginals, loss=loss, above=found.x)
+
+
+def may_have_parts(model: Model) -> bool:
+    return not model.factors and model.num_edges <= MOST_EDGES and has_zeros(model)
+
+
+def _fitting(x: Floats, tables: Tables) -> Floats | None:
+    """Shifts and weights, if they are those of this structure."""
+    structure = tables.structure
+    return x if len(x) == structure.num_shifted + structure.num_cliques else None
+
+
+def _within(main: Integers, begin: Integers) -> bool:
+    return bool(((main >= begin[:-1]) & (main < begin[1:])).all())

@@ -1,0 +1,355 @@
+"""Separators: a lower bound from exact sums over the likeliest joint states of a few variables, without which the rest
+of a model is narrow.
+
+Joint states of a separator are disjoint sets of configurations, and lanes of one plan.  Which of them are likely, draws
+from an upper bound tell: every draw has a joint state, and the weights of the draws that have the same one add up to
+its share of Z.  Which variables to take decides: of the lines of a torus, the twenty likeliest states of the best hold
+two thirds of Z, those of the worst an eighth.  So variables are fixed along several orders, each time that which says
+least for what it narrows, and the draws tell how much of Z there would be in as many sums as there is time for.
+"""
+
+import heapq
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.approximations.mini_buckets.proposals import Draws, States
+from clampz.bounding.strategies.conditioning import ConditionedSums
+from clampz.bounding.strategies.proposal_source import ProposalSource
+from clampz.elimination.cuts import Cuts
+from clampz.elimination.exact import ExactOptions, run_exact
+from clampz.elimination.orders import Order, quick_order
+from clampz.elimination.plans import NO_LIMIT, ExactPlan, Scopes, least_bytes
+from clampz.elimination.slice_plans import MOST_VARIABLES
+from clampz.errors import TooWideError
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.conditioning import states_left
+from clampz.numerics import Floats, Integers
+from clampz.runtime.budget import Budget, Cancelled
+
+# Shares of the first round for draws, for orders and what to fix along them, and for plans of the best; and orders and
+# plans at most.
+DRAWS_SHARE, ORDERS_SHARE, PLANS_SHARE = 0.25, 0.7, 0.8
+MOST_ORDERS, MOST_PLANS = 16, 6
+# Draws that separators are chosen by, at most.
+MOST_DRAWS = 2**15
+# Variables are fixed one at a time where sums have at most so many entries; beyond, one of so many at once.
+FEW_ENTRIES, SHARE = 2.0**32, 50
+# Sums of fewer entries take no less, about.
+LEAST_ENTRIES = 2.0**14
+# Seconds per entry of an order that a sum takes where none has been timed: contracted, it takes a tenth of what a sweep
+# would; sums that show how long they take; and seconds of a sum of no entries.
+PACE, NUM_TIMED, SECONDS_PER_SUM = 1e-9, 2, 2e-4
+# No share is of less.
+LEAST_WEIGHT = 1e-300
+# In nats: what a variable says at least, however sure its state is thought to be.
+LEAST_ENTROPY = 0.02
+# The share of the sums' time that draws may take, and sums that are done at a time at most: each time there is memory
+# to be had first.
+DRAWING_SHARE, MOST_AT_ONCE = 0.15, 256
+# Blocks of draws in a row that bring no new state, after which there is nothing left to sum.
+MOST_IDLE = 8
+# Joint states that wait at most: beyond, the less likely half is forgotten.
+MOST_WAITING = 2**17
+# The share of a worker's memory that a proposal may keep, and bytes of that for each entry of its tables, about.
+KEPT_SHARE, KEPT_BYTES = 0.5, 24
+# Bits of the caller's seed: what is drawn here has its own numbers.
+SEED_BITS, NUMBER = 62, 3
+
+
+class Cutset(NamedTuple):
+    """Variables to fix, table entries of the sum of the rest along its order, and the share of Z that is in the
+    likeliest joint state, in the two likeliest and so on, as far as draws know."""
+
+    fixed: tuple[int, ...]
+    entries: float
+    shares: Floats
+
+    def seconds(self, pace: float) -> float:
+        """What a sum takes, at so many seconds per entry."""
+        return SECONDS_PER_SUM + pace * self.entries
+
+    def share(self, pace: float, seconds: float) -> float:
+        """The share of Z that sums of so many seconds have, about."""
+        count = min(int(seconds / self.seconds(pace)), len(self.shares))
+        return float(self.shares[count - 1]) if count else 0.0
+
+
+class Planned(NamedTuple):
+    """A separator, the plan of its sums, and what one takes in seconds."""
+
+    separator: Cutset
+    plan: ExactPlan
+    seconds: float
+
+
+class CutsetSums:
+    """Sums over the joint states of a separator, likeliest first.
+
+    Parameters
+    ----------
+    model
+        With any factors.
+    origin
+        Of the proposal that states are drawn from.
+    seconds
+        That sums will have in all, about: separators are chosen by it.
+    most_share
+        The share of all joint states that may be summed.
+    memory
+        In bytes.
+
+    Attributes
+    ----------
+    planned
+        The separator; None before it is chosen, and where there is none.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        origin: ProposalSource,
+        *,
+        seconds: float,
+        seed: int = 0,
+        most_share: float = 1.0,
+        memory: float = math.inf,
+    ) -> None:
+        self.model, self.memory = model, memory
+        self.planned: Planned | None = None
+        self._origin, self._seconds, self._most_share = origin, seconds, most_share
+        self._seed, self._num_blocks = seed | NUMBER << SEED_BITS, 0
+        self._begun = self.is_over = self.complete = False
+        self._sums = ConditionedSums()
+        self._waiting: dict[bytes, float] = {}  # of each joint state, the weights of its draws, added up
+        self._done: set[bytes] = set()
+        self._shift, self._num_draws, self._idle = 0.0, 0, 0
+        self._drawing, self._summing = 0.0, 0.0  # seconds
+
+    @property
+    def num_sums(self) -> int:
+        return len(self._sums)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lower and upper end of log Z; the upper one is inf until all is summed."""
+        return self._sums.ends(self.complete)
+
+    def expected(self, seconds: float) -> float:
+        """What the lower end is expected to come to in so many seconds more."""
+        if self.planned is None:
+            return math.inf
+        count = int(seconds * (1 - DRAWING_SHARE) / self.planned.seconds)
+        likely = sum(heapq.nlargest(count, self._waiting.values()))
+        more = math.log(likely / self._num_draws) + self._shift if likely > 0 else -math.inf
+        return float(np.logaddexp(self._sums.lower, more))
+
+    def go_on(self, budget: Budget) -> float:
+        """Some sums; returns the lower bound on log Z by all of them."""
+        try:
+            if not self._begun:
+                self._begun = True
+                self._begin(budget)
+            elif not self._waiting or self._drawing < DRAWING_SHARE * (self._drawing + self._summing):
+                self._draw(budget)
+            else:
+                self._sum(budget)
+        except (Cancelled, TooWideError):
+            self.is_over = self.is_over or self.planned is None
+        return self._sums.lower
+
+    def _begin(self, budget: Budget) -> None:
+        """The proposal, and the separator by what is drawn from it."""
+        most_entries = KEPT_SHARE * self.memory / KEPT_BYTES
+        drawing = budget.share(DRAWS_SHARE)
+        proposal = self._origin.proposal(budget, budget, most_entries)
+        too_large = self.model.num_variables > MOST_VARIABLES or 2 * least_bytes(self.model) > self.memory
+        if proposal is None or too_large:
+            self.is_over = True
+            return
+        self._proposal = proposal
+        blocks: list[Draws] = []
+        while not blocks or (not drawing.must_stop() and sum(len(each.states) for each in blocks) < MOST_DRAWS):
+            blocks.append(self._block())
+        drawn = Draws(*(np.concatenate(each) for each in zip(*blocks, strict=True)))
+        self.planned = _Choice(self.model, drawn, self._seconds, self.memory).best(budget)
+        if self.planned is None:
+            self.is_over = True
+            return
+        self._take(drawn)
+
+    def _block(self) -> Draws:
+        self._num_blocks += 1
+        return self._proposal.draw(self._seed, self._num_blocks)
+
+    def _draw(self, budget: Budget) -> None:
+        """More draws."""
+        began = budget.used
+        known = len(self._waiting)
+        self._take(self._block())
+        self._idle = self._idle + 1 if len(self._waiting) == known else 0
+        self.is_over = not self._waiting and self._idle >= MOST_IDLE
+        self._drawing += budget.used - began
+
+    def _take(self, drawn: Draws) -> None:
+        """The joint states of draws, and what they say of these."""
+        assert self.planned is not None
+        possible = np.flatnonzero(drawn.log_weights > -np.inf)
+        self._num_draws += len(drawn.log_weights)
+        if not possible.size:
+            return
+        log_weights = drawn.log_weights[possible]
+        highest = float(log_weights.max())
+        if highest > self._shift or not self._waiting:
+            by = math.exp(min(self._shift - highest, 700.0)) if self._waiting else 0.0
+            self._waiting = {state: by * weight for state, weight in self._waiting.items()}
+            self._shift = highest
+        joint, number = np.unique(drawn.states[possible][:, self.planned.separator.fixed], axis=0, return_inverse=True)
+        weights = np.bincount(number.ravel(), np.exp(log_weights - self._shift))
+        for state, weight in zip(joint.astype(np.int32), weights.tolist(), strict=True):
+            key = state.tobytes()
+            if key not in self._done:
+                self._waiting[key] = self._waiting.get(key, 0.0) + weight
+        if len(self._waiting) > MOST_WAITING:
+            kept = heapq.nlargest(MOST_WAITING // 2, self._waiting, key=self._waiting.__getitem__)
+            self._waiting = {key: self._waiting[key] for key in kept}
+
+    def _sum(self, budget: Budget) -> None:
+        """The likeliest states that wait."""
+        assert self.planned is not None
+        began, fixed = budget.used, self.planned.separator.fixed
+        left = states_left(self.model.unary.flat > -np.inf, self.model.unary.start)
+        num_joint = float(np.prod(left[list(fixed)].astype(np.float64)))
+        count = max(1, int(min(budget.left() / self.planned.seconds, MOST_AT_ONCE)))
+        count = int(min(count, self._most_share * num_joint - len(self._done)))
+        keys = heapq.nlargest(count, self._waiting, key=self._waiting.__getitem__)
+        if not keys:
+            self.is_over = True
+            return
+        lanes = _lanes(self.model, fixed, np.stack([np.frombuffer(key, dtype=np.int32) for key in keys]))
+        options = ExactOptions(marginals=False, threads=1)
+        found = run_exact(Batch(self.model, lanes), options, budget, self.planned.plan)
+        for lane in np.flatnonzero(found.converged).tolist():
+            if found.log_z[lane] > -np.inf:
+                self._sums.add(float(found.lower[lane]), float(found.upper[lane]))
+            self._done.add(keys[lane])
+            del self._waiting[keys[lane]]
+        self._summing += budget.used - began
+        if self._done:
+            self.planned = self.planned._replace(seconds=self._summing / len(self._done))
+        self.is_over = self.complete = len(self._done) == num_joint
+
+
+class _Choice:
+    """Of separators, by draws."""
+
+    def __init__(self, model: Model, drawn: Draws, seconds: float, memory: float) -> None:
+        self.model, self.seconds, self.memory = model, seconds, memory
+        self.states: States = drawn.states
+        highest = drawn.log_weights.max()
+        self.weights = np.exp(drawn.log_weights - highest) if highest > -np.inf else np.zeros(len(drawn.states))
+        self.scopes = Scopes.of(model)
+        self.edges = self.scopes.edges() if model.factors else model.edges.astype(np.int64)
+
+    def best(self, budget: Budget) -> Planned | None:
+        """The one by which most of Z is expected to be summed, and the plan of its sums."""
+        if not self.weights.any():
+            return None
+        found, looking = list[Cutset](), budget.share(ORDERS_SHARE)
+        price = self._entropies() + LEAST_ENTROPY
+        for order in self._orders(looking):
+            found.extend(self._along(order, price, looking))
+        best: Planned | None = None
+        planning, most, pace = budget.share(PLANS_SHARE), 0.0, PACE
+        for _ in range(MOST_PLANS):
+            first = max(found, key=lambda each: each.share(pace, self.seconds), default=None)
+            if first is None or first.share(pace, self.seconds) <= most or (best and planning.must_stop()):
+                break
+            found.remove(first)
+            try:
+                plan = self._plan(first, budget)
+            except TooWideError:
+                continue
+            seconds = self._timed(first, plan, budget)
+            pace = seconds / first.entries
+            if (share := first.share(pace, self.seconds)) > most:
+                best, most = Planned(first, plan, seconds), share
+        return best
+
+    def _orders(self, budget: Budget) -> Iterator[Order]:
+        n, log_states = self.model.num_variables, np.log2(self.model.num_states)
+        for seed in range(MOST_ORDERS):
+            if budget.must_stop():
+                return
+            order = quick_order(self.edges, log_states, np.ones(n, dtype=np.bool_), math.inf, budget, seed)
+            if order.total < math.inf:
+                yield order
+            if seed == 0 and not budget.must_stop():
+                order = self.scopes.order(budget)
+                if order.total < math.inf:
+                    yield order
+
+    def _along(self, order: Order, price: Floats, budget: Budget) -> Iterator[Cutset]:
+        """Separators of an order, one variable more each time, whose sums there is time for."""
+        cuts = Cuts(order, self.model.num_states, self.edges)
+        group = np.zeros(len(self.states), dtype=np.int64)
+        while cuts.order.total > LEAST_ENTRIES and not budget.must_stop():
+            count = 1 if cuts.order.total <= FEW_ENTRIES else max(1, len(price) // SHARE)
+            chosen = cuts.fix_some(count, price)
+            if not chosen:
+                return
+            for i in chosen:
+                group = np.unique(group * self.model.num_states[i] + self.states[:, i], return_inverse=True)[1]
+            entries = cuts.order.total
+            if PACE * entries <= self.seconds:
+                yield Cutset(tuple(cuts.fixed), entries, self._shares(group))
+
+    def _shares(self, group: Integers) -> Floats:
+        """Of the likeliest groups of draws: these are chosen by the one half of the draws, and weighed by the other."""
+        half = len(group) // 2
+        first = np.bincount(group[:half], self.weights[:half], minlength=int(group.max()) + 1)
+        second = np.bincount(group[half:], self.weights[half:], minlength=len(first))
+        likeliest = np.argsort(-first, kind="stable")[: np.count_nonzero(first)]
+        shares: Floats = np.cumsum(second[likeliest]) / max(second.sum(), LEAST_WEIGHT)
+        return shares
+
+    def _timed(self, separator: Cutset, plan: ExactPlan, budget: Budget) -> float:
+        """What a sum takes now, beside all else that is under way; Overdue where the watch is over first."""
+        began, states = budget.used, self.states[:NUM_TIMED, separator.fixed]
+        batch = Batch(self.model, _lanes(self.model, separator.fixed, states))
+        found = run_exact(batch, ExactOptions(marginals=False, threads=1), budget, plan)
+        if not found.converged[0]:
+            raise Cancelled
+        return max((budget.used - began) / int(np.count_nonzero(found.converged)), SECONDS_PER_SUM)
+
+    def _plan(self, separator: Cutset, budget: Budget) -> ExactPlan:
+        """Of the sums; Overdue where the watch is over first."""
+        lanes = _lanes(self.model, separator.fixed, self.states[:1, separator.fixed])
+        return ExactPlan.of(
+            Batch(self.model, lanes),
+            int(min(self.memory, NO_LIMIT)),
+            marginals=False,
+            fixed=separator.fixed,
+            budget=budget,
+        )
+
+    def _entropies(self) -> Floats:
+        """(n,) of each variable, by the draws."""
+        start, rows = self.model.unary.start, self.model.unary.start[:-1] + self.states
+        weights = np.repeat(self.weights / self.weights.sum(), rows.shape[1])
+        share = np.bincount(rows.ravel(), weights, minlength=int(start[-1]))
+        return np.add.reduceat(-share * np.log(np.maximum(share, LEAST_WEIGHT)), start[:-1])
+
+
+def _lanes(model: Model, fixed: tuple[int, ...], states: Integers | States) -> Floats:
+    """(S, B) the unary potentials of joint states (B, K) of variables."""
+    lanes = np.repeat(model.unary.flat[:, None], len(states), axis=1)
+    for i, row in zip(fixed, states.T, strict=True):
+        begin, end = model.unary.start[i : i + 2]
+        own = model.unary.flat[begin + row]
+        lanes[begin:end] = -np.inf
+        lanes[begin + row, np.arange(len(states))] = own
+    return lanes

@@ -1,0 +1,289 @@
+"""Regions of a submodel as a whole, limit by limit: several structures of each, of which the best is gone on with.
+
+Structures differ by chance, and a few evaluations show which are worth more: many are begun, some gone on with, and one
+to the end.  Then the limit grows, as long as the next one takes its share of the time at most; and on a large model the
+last ones are gone on with, as long as that gains more than clamping a variable would.
+"""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY
+from clampz.approximations.mini_buckets.structure import building_seconds, entries_per_variable, limit_of_entries
+from clampz.bounding.leaves.mini_bucket_bounds import Ends, MiniBucketBounds, Shape, WarmStart
+from clampz.bounding.options import LARGEST_LIMIT, BoundOptions
+from clampz.bounding.strategies.initial_bounds import bethe_leads
+from clampz.model import Model
+
+# Seconds that an evaluation takes, about, for each variable, beside those for its table entries.
+SECONDS_PER_VARIABLE = 5e-7
+# The share of the time left that regions may take until there is a bound, which has so many evaluations: shifts are
+# matched in the first.  In half of that share, tables are as large as larger ones still pay by their first bound.
+BEGINNING_SHARE, FIRST_EVALUATIONS, LIMIT_FOR_LITTLE = 0.8, 3, 2**7
+
+# Shares of the time that is left: of the first limit, of each after it, which is larger by this factor at least, and of
+# one without a choice between structures.
+FIRST_SHARE, SHARE, LEAST_GROWTH, SHARE_WITHOUT_CHOICE = 0.1, 0.45, 2.0, 0.7
+# A limit that has had many evaluations is followed by one of few only where that is so much larger: it would gain less
+# than more evaluations do.
+LEAST_GROWTH_TO_FEW = 8.0
+# Table entries of the first limit, at least and at most; and up to which larger tables take no longer, as there are the
+# fewer of them.
+SMALLEST_LIMIT, FIRST_LIMIT, LIMIT_FOR_NOTHING = 2**3, 2**12, 2**5
+# Bytes for each entry, and for each variable beside them, about: shifts, and what a descent remembers of its steps.
+BYTES_PER_ENTRY, BYTES_PER_VARIABLE = 32, 700
+
+
+class Round(NamedTuple):
+    """Structures that are tried for the upper and for the lower bound, and evaluations of each."""
+
+    above: int
+    below: int
+    evaluations: int
+
+
+# Structures that are begun, gone on with, and gone on with to the end; those of the first limit, which shows how fast
+# all this is, and those of the branches that were cut out, which are many.
+ROUNDS = (Round(6, 2, 15), Round(3, 1, 30), Round(1, 1, 60))
+FIRST_ROUNDS = (Round(1, 1, 20),)
+OF_A_BRANCH = (Round(1, 1, 30),)
+# Where there is no time for a choice: one of each; and where there is hardly any: larger tables with few evaluations
+# are worth as much as smaller ones with many.
+WITHOUT_CHOICE, HARDLY_ANY = (Round(1, 1, 40),), (Round(1, 1, 10),)
+# Evaluations of the best of each, of whichever limit, that are gone on with, on models of so many variables; on smaller
+# ones what comes after the ladder is worth more.
+ONWARDS_EVALUATIONS, LARGE_MODEL = 40, 2_000
+
+
+class Trial(NamedTuple):
+    """What a worker is asked for: so many evaluations, on from where another try ended or with regions of its own.
+
+    `slack` is what the bound it is about has come to, the less the better: an upper bound, or a lower one negated.
+    """
+
+    mini_buckets: MiniBucketBounds
+    state: WarmStart
+    num_evaluations: int
+    ends: Ends
+    slack: float = math.inf
+
+    @property
+    def limit(self) -> int:
+        return (self.mini_buckets.above if self.ends == "upper" else self.mini_buckets.below).limit
+
+
+class SuccessiveHalving:
+    """Which regions a submodel has, and which it will have.
+
+    Attributes
+    ----------
+    first_limit
+        Of a branch that was cut out, the limit where it was; 0 for a choice by the time there is.
+    regions, state
+        The best so far, and where the bounds of the submodel as a whole have got to with them.
+    limit
+        Table entries that are tried now, or were last; 0 before any.
+    finished
+        As far as the time allows.
+    """
+
+    def __init__(self, first_limit: int = 0) -> None:
+        self.first_limit = first_limit
+        self.mini_buckets: MiniBucketBounds | None = None
+        self.state: WarmStart | None = None
+        self.limit = 0
+        self.finished = False
+        self._best: dict[Ends, Trial] = {}
+        self._before: dict[Ends, float] = {}  # slacks of the best before this round
+        self._rounds: tuple[Round, ...] = ()
+        self._round = 0
+        self._seconds, self._num_evaluations = 0.0, 0  # that this limit has taken
+        self._num_under_way = 0
+        self._waiting: list[Trial] = []
+        self._done: list[Trial] = []  # of this round
+        self._goes_on = False
+
+    def end_with(self, mini_buckets: MiniBucketBounds) -> None:
+        """As one that has come to its end with these."""
+        self.mini_buckets, self.limit, self.finished = mini_buckets, mini_buckets.above.limit, True
+
+    @property
+    def upper(self) -> float:
+        """What the best upper bound has come to; infinite before there is one."""
+        return self._slack("upper")
+
+    def _slack(self, ends: Ends) -> float:
+        return self._best[ends].slack if ends in self._best else math.inf
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is under way."""
+        return self._num_under_way > 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more can be begun at once."""
+        return bool(self._waiting)
+
+    def next(self, model: Model, options: BoundOptions, seconds: float) -> Trial | None:
+        """What to try next, with so many seconds of all threads left; None where there is nothing but what is under
+        way."""
+        if not self._waiting and not self.is_busy and not self.finished:
+            self._advance(model, options, seconds)
+        if not self._waiting:
+            return None
+        self._num_under_way += 1
+        return self._waiting.pop(0)
+
+    def take(
+        self,
+        asked: Trial,
+        ends: tuple[float, float],
+        state: WarmStart | None,
+        mini_buckets: MiniBucketBounds | None,
+        seconds: float,
+    ) -> None:
+        """What came of a try, and how long it took; no state: nothing."""
+        self._num_under_way -= 1
+        if asked.limit == self.limit:
+            self._seconds += seconds
+            self._num_evaluations += asked.num_evaluations
+        if state is None or mini_buckets is None:
+            return
+        slack = min(asked.slack, ends[1] if asked.ends == "upper" else -ends[0])
+        self._done.append(asked._replace(mini_buckets=mini_buckets, state=state, slack=slack))
+        self._keep(self._done[-1])
+
+    def _keep(self, done: Trial) -> None:
+        """The best of either end."""
+        if self.mini_buckets is None or self.state is None:
+            self.mini_buckets, self.state = done.mini_buckets, done.state
+        if done.slack >= self._slack(done.ends):
+            return
+        self._best[done.ends] = done
+        if done.ends == "upper":
+            self.mini_buckets = done.mini_buckets.with_below(self.mini_buckets)
+            self.state = replace(done.state, marginals=self.state.marginals, below=self.state.below)
+        else:
+            self.mini_buckets = self.mini_buckets.with_below(done.mini_buckets)
+            self.state = replace(self.state, marginals=done.state.marginals, below=done.state.below)
+
+    def _advance(self, model: Model, options: BoundOptions, seconds: float) -> None:
+        """To the next round, or to the next limit."""
+        done, self._done = sorted(self._done, key=lambda done: done.slack), []
+        above, below = ([each for each in done if each.ends == ends] for ends in ("upper", "lower"))
+        gained = sum(self._before.get(ends, math.inf) - best.slack for ends, best in self._best.items())
+        self._before = {ends: best.slack for ends, best in self._best.items()}
+        self._round += 1
+
+        def go_on(now: Round) -> None:
+            best = above[: now.above] + [each for each in below[: now.below] if each.slack < math.inf]
+            self._waiting = [each._replace(num_evaluations=now.evaluations) for each in best]
+
+        if self.limit and not above:
+            self.finished = True  # there was not time or memory enough
+        elif self.limit and self._round < len(self._rounds):
+            go_on(self._rounds[self._round])
+        else:
+            limit, rounds = self._next(model, options, seconds)
+            # what comes instead of the first limit is worth less than a try: time is asked for beyond it
+            begins = may_begin(model, options, seconds / options.num_threads if self.limit else math.inf)
+            if begins and limit >= LEAST_GROWTH * self.limit:
+                self._begin(model, limit, rounds, options)
+            elif model.num_variables >= LARGE_MODEL and (gained > self._gained_by_a_clamp() or not self._goes_on):
+                self._goes_on = True
+                self._waiting = [best._replace(num_evaluations=ONWARDS_EVALUATIONS) for best in self._best.values()]
+                self.finished = not self._waiting
+            else:
+                self.finished = True
+
+    def _gained_by_a_clamp(self) -> float:
+        """Nats, at most, about; infinite where that is not known."""
+        loss = self.state.loss if self.state is not None else np.empty(0)
+        return float(loss.max(initial=0.0)) if len(loss) else math.inf
+
+    def _begin(self, model: Model, limit: int, rounds: tuple[Round, ...], options: BoundOptions) -> None:
+        """A new limit."""
+        self._rounds = rounds
+        self.limit, self._round, self._seconds, self._num_evaluations = limit, 0, 0.0, 0
+        state, now = self.state or WarmStart.even(model), self._rounds[0]
+        plain = Shape(limit)
+        shapes = [Shape(limit, options.seed + k) for k in range(max(now.above, now.below))]
+        above = [MiniBucketBounds(model, shape, plain, options.worker_bytes) for shape in shapes[: now.above]]
+        num_below = 0 if bethe_leads(model) else now.below
+        # there is always one whose order has no chance in it, which most lower bounds are best with
+        below = [
+            MiniBucketBounds(model, plain, shape, options.worker_bytes) for shape in [plain, *shapes[1:]][:num_below]
+        ]
+        tries = [Trial(mini_buckets, state, now.evaluations, "upper") for mini_buckets in above]
+        tries[1:1] = [Trial(mini_buckets, state, now.evaluations, "lower") for mini_buckets in below]
+        self._waiting = tries
+
+    def _next(self, model: Model, options: BoundOptions, seconds: float) -> tuple[int, tuple[Round, ...]]:
+        """A limit as large as its share of the time allows, by what the one before has taken, and its rounds."""
+        if self.first_limit:
+            return self.limit or self.first_limit, OF_A_BRANCH
+        if options.limit is not None:
+            return options.limit, ROUNDS
+        if not self.limit:
+            beginning = BEGINNING_SHARE / 2 * seconds / options.num_threads - building_seconds(model)
+            least = fitting_limit(model, options, beginning / FIRST_EVALUATIONS, LIMIT_FOR_LITTLE)
+            seconds *= FIRST_SHARE / _num_evaluations(FIRST_ROUNDS)
+            limit = max(least, fitting_limit(model, options, seconds, FIRST_LIMIT))
+            (first,) = FIRST_ROUNDS
+            fitting = int(first.evaluations * seconds / evaluation_seconds(model, limit))
+            return limit, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
+        expected = self._num_evaluations * evaluation_seconds(model, self.limit)
+        pace = max(self._seconds, 1e-3) / expected
+        had_few = not self._goes_on and self._rounds[-1].evaluations <= FIRST_ROUNDS[-1].evaluations
+        for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in (WITHOUT_CHOICE, HARDLY_ANY))):
+            each = share * seconds / _num_evaluations(rounds) / pace
+            limit = fitting_limit(model, options, each, LARGEST_LIMIT)
+            growth = LEAST_GROWTH if rounds is not HARDLY_ANY or had_few else LEAST_GROWTH_TO_FEW
+            if limit >= growth * self.limit:
+                return limit, rounds
+        return self.limit, rounds
+
+
+def may_begin(model: Model, options: BoundOptions, seconds: float) -> bool:
+    """Whether there are time and memory for regions."""
+    beginning = building_seconds(model) + FIRST_EVALUATIONS * evaluation_seconds(model, SMALLEST_LIMIT)
+    return beginning <= BEGINNING_SHARE * seconds and _fitting_limit(model, options) >= SMALLEST_LIMIT
+
+
+def _fitting_limit(model: Model, options: BoundOptions) -> float:
+    """The limit that memory allows."""
+    each = options.worker_bytes / max(model.num_variables, 1) - BYTES_PER_VARIABLE
+    return limit_of_entries(each / BYTES_PER_ENTRY)
+
+
+def _num_evaluations(rounds: tuple[Round, ...]) -> int:
+    """Of all structures together; a lower bound begins with as many of an upper one."""
+    first = rounds[0].below * rounds[0].evaluations
+    return first + sum((each.above + each.below) * each.evaluations for each in rounds)
+
+
+def evaluation_seconds(model: Model, limit: int) -> float:
+    """What an evaluation takes, about."""
+    return max(model.num_variables, 1) * (SECONDS_PER_VARIABLE + SECONDS_PER_ENTRY * entries_per_variable(limit))
+
+
+def fitting_limit(model: Model, options: BoundOptions, seconds: float, most: int) -> int:
+    """The largest limit at which an evaluation takes so many seconds, about; or the one that was asked for."""
+    if options.limit is not None:
+        return options.limit
+    entries = (seconds / max(model.num_variables, 1) - SECONDS_PER_VARIABLE) / SECONDS_PER_ENTRY
+    limit = min(max(limit_of_entries(entries), LIMIT_FOR_NOTHING), _fitting_limit(model, options), most)
+    return allowed(model, 2 ** int(math.log2(max(limit, SMALLEST_LIMIT))), options)
+
+
+def allowed(model: Model, limit: int, options: BoundOptions) -> int:
+    """No larger than any, and without exact sums no clique may have all of a model."""
+    if options.exact:
+        return min(limit, LARGEST_LIMIT)
+    several = model.num_states[model.num_states > 1].astype(np.float64)
+    joint = float(np.prod(np.sort(several)[:60]))
+    return int(min(limit, LARGEST_LIMIT, max(SMALLEST_LIMIT, joint / 4)))

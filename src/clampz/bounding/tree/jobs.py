@@ -1,0 +1,84 @@
+"""What a search has asked for and not yet taken."""
+
+from typing import Any
+
+from clampz.bounding.strategies.exact_sum import WholeModel
+from clampz.bounding.strategies.initial_bounds import PATIENCE
+from clampz.bounding.tree.frontier import Expand, Refine
+from clampz.runtime.workers import Crew, Job, finished
+
+Asked = Refine | Expand | WholeModel
+DRAWS, SETS = WholeModel("draws"), WholeModel("sets")
+
+
+class Jobs:
+    """Jobs, and what each was asked for.
+
+    Parameters
+    ----------
+    in_order
+        Whether the plan is fixed: what is asked for next does not depend on which jobs come back together.
+    """
+
+    def __init__(self, in_order: bool) -> None:
+        self._in_order = in_order
+        self._asked: dict[Job[Any], Asked] = {}
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def add(self, job: Job[Any], asked: Asked) -> None:
+        self._asked[job] = asked
+
+    def pop(self, job: Job[Any]) -> Asked:
+        """What a job was asked for; it is taken."""
+        return self._asked.pop(job)
+
+    @property
+    def num_busy(self) -> int:
+        """Jobs that the crew works on: counts and plans are made beside it."""
+        beside = [
+            asked for asked in self._asked.values() if isinstance(asked, WholeModel) and asked.by in ("count", "plan")
+        ]
+        return len(self) - len(beside)
+
+    @property
+    def has_only_draws(self) -> bool:
+        return all(asked == DRAWS for asked in self._asked.values())
+
+    @property
+    def draws(self) -> Job[Any] | None:
+        """The draws that are being made."""
+        return next((job for job, asked in self._asked.items() if asked == DRAWS), None)
+
+    @property
+    def _leaves(self) -> list[Job[Any]]:
+        return [job for job, asked in self._asked.items() if isinstance(asked, Refine | Expand)]
+
+    def has_room(self, crew: Crew) -> bool:
+        """Whether to ask for more work on leaves; where the plan is fixed, so much at once, whatever else is done."""
+        if self._in_order:
+            return len(self._leaves) < 2 * crew.num_threads
+        return self.num_busy < crew.num_at_once
+
+    def done_within(self, seconds: float) -> list[Job[Any]]:
+        """Jobs that are done, as soon as there are any or time is up."""
+        return finished(self._asked, seconds)
+
+    def to_take(self) -> list[Job[Any]]:
+        """Jobs that are done, perhaps after a while; where the plan is fixed, of those about leaves the first that was
+        asked for alone."""
+        done = self.done_within(PATIENCE)
+        later = self._leaves[1:] if self._in_order else []
+        return [job for job in done if job not in later]
+
+    def withdraw(self) -> list[Refine | Expand]:
+        """Leave what has not begun, and all that is expanded: what is refined by half is better for it.  Returns what
+        was asked for about leaves."""
+        leaves = []
+        for job, asked in list(self._asked.items()):
+            if isinstance(asked, Refine | Expand):
+                leaves.append(asked)
+            if job.future.cancel() or isinstance(asked, Expand):
+                del self._asked[job]
+        return leaves

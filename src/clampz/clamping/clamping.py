@@ -1,0 +1,357 @@
+"""Growth: variables fixed to each of their states, step by step, every sub-model approximated, the sub-partition
+functions summed.
+
+A step chooses a variable for every *group* of branches: for all of them together (one shared sequence, the paper's way)
+or for each on its own.  Selectors that try candidates solve those of all groups as one batch, and the winners' branches
+are solved with that.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import InitVar, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from clampz.approximations.registry import METHODS
+from clampz.approximations.trw import TRWOptions
+from clampz.clamping.branches import Clamped, ClampStep
+from clampz.clamping.candidates import CRITERIA, Candidate, Pieces, Set, end_of
+from clampz.clamping.memo import STOPPED, Memo
+from clampz.clamping.selectors import choose, scores_of_all, selectors, singleton_entropies
+from clampz.clamping.selectors.registry import TRE
+from clampz.method import ForestWeights, Method
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.results import Estimate, Estimates
+from clampz.numerics import EPS, Integers, log_sum_exp
+from clampz.runtime.budget import LOOK, Budget, Cancelled, Progress, StoppedBy
+from clampz.runtime.options import Options
+from clampz.runtime.workers import Crew, finished, lane_blocks
+
+# Lanes in a block that is handed to an executor.
+BLOCK = 16
+
+
+@dataclass(kw_only=True, eq=False)
+class Clamping:
+    """A clamping under way: what was asked for, as `clamp` describes it; the branches so far, what each method says of
+    them, and the steps that led there.
+
+    All of it runs on one watch.  A step that is stopped in the midst is not made: what there is then is what the last
+    whole step has led to.
+
+    With a memo, branches are laid out in the order of their variables, so that a set has the same ones whoever comes to
+    it.
+    """
+
+    model: Model
+    method: Method[Any]
+    options: Options
+    criterion: str
+    budget: Budget
+    reweight: bool | None = None
+    executor: Executor | None = None
+    progress: Callable[[Progress], object] | None = None
+    warm_starts: bool = True
+    every_step: bool = True
+    memo: Memo | None = None
+    start: InitVar[Estimate | None] = None
+
+    def __post_init__(self, start: Estimate | None) -> None:
+        self.began = 0.0  # on the watch: when the step began
+        self.stopped_by: StoppedBy | None = None
+        self.steps: list[ClampStep] = []
+        one = np.zeros(1, dtype=np.int64)
+        self.root = self.at = Pieces(Batch.of(self.model), one, one, [()])
+        self.solved: dict[str, Estimates] = {}
+        self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
+        own = self.method.name
+        if start is not None:
+            weights = None
+            if isinstance(self.options, TRWOptions):
+                weights = ForestWeights.of(start.state, self.options.is_optimized)
+                weights = weights and weights.take(np.array([start.lane]))
+            options = self._options(own).in_branches()
+            self.solved[own] = self._run(self.method, self.at.batch, options, start, weights)
+        elif self.every_step:
+            self._guide(own)
+        self.solved_root = self.solved
+        self._record(Candidate((), ""))
+
+    def clamp_next(self, select: str, fixed: int | None, per_branch: bool) -> None:
+        """Clamp one more variable in every group of branches."""
+        with self._step():
+            # guides of the step before, which may be asked for again
+            self.solved |= {name: self._solve(name, self.at, parents) for name, parents in self.behind.items()}
+            every = np.arange(self.at.batch.num_lanes)
+            groups = np.split(every, len(every)) if per_branch else [every]
+            choices = [
+                [Candidate((fixed,), "given")] if fixed is not None else self._choices(select, group)
+                for group in groups
+            ]
+            self._branch(groups, choices)
+
+    def clamp_best_set(self, size: int) -> None:
+        """Clamp the best of all sets of `size` variables, from the start."""
+        with self._step():
+            self.at, self.solved = self.root, self.solved_root
+            free = np.flatnonzero(self.at.batch.num_possible[:, 0] > 1)
+            chosen = combinations(free, min(size, len(free)))
+            sets = [Candidate(tuple(map(int, some)), "optimal") for some in chosen]
+            self._branch([np.zeros(1, dtype=np.int64)], [sets])
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """A step, whole or not at all."""
+        self.began = self.budget.seconds
+        before = self.at, self.solved, self.behind
+        try:
+            yield
+        except Cancelled:
+            self.at, self.solved, self.behind = before
+            self.stopped()
+
+    def stopped(self) -> bool:
+        """Whether a limit, the caller or Ctrl-C has ended the run: then no further variable is clamped."""
+        if self.stopped_by is None and self.budget.must_stop():
+            self.stopped_by = self.budget.stopped_by
+        return self.stopped_by is not None
+
+    def result(self, select: str) -> Clamped:
+        """What has been reached; if the method has not been asked about it yet, it is now."""
+        if self.method.name not in self.solved:
+            self._guide(self.method.name)
+            self._record(*self.chosen, again=True)
+        estimates = self.solved[self.method.name]
+        return Clamped(
+            method=self.method.name,
+            model=self.model,
+            bound=None if math.isnan(self.steps[-1].log_z) else estimates.bound,
+            variables=self.steps[-1].variables,
+            steps=tuple(self.steps),
+            branches=estimates,
+            batch=self.at.batch,
+            select=select,
+            options=self.options,
+            stopped_by=self.stopped_by or "tol",
+        )
+
+    # -- choosing ------------------------------------------------------------------------------------------------------
+
+    def _choices(self, select: str, group: Integers) -> list[Candidate]:
+        """What a selector offers for a group of branches: one choice, or several to try."""
+        free = (self.at.batch.num_possible[:, group] > 1).any(axis=1)
+        if not free.any():
+            return []
+        if select == "greedy":
+            return [Candidate((int(i),), "greedy") for i in np.flatnonzero(free)]
+        names = list(selectors()) if select == "pseudo-greedy" else [select]
+        if select == "pseudo-greedy" and self.model.pair_form is None:
+            names = [name for name in names if "Cycles" not in name]  # defined for binary models only
+        clamped = np.flatnonzero(~free).tolist()
+        # TRW's entropies, averaged over the branches with TRW's weights, whichever method is being clamped
+        needed = any(name.endswith(TRE) for name in names)
+        entropies = singleton_entropies(self._guide("trw").take(group)) if needed else None
+        found: dict[int, Candidate] = {}
+        values_of = scores_of_all(self.model, names, clamped=clamped, entropy=entropies, budget=self.budget)
+        for name, values in values_of.items():
+            entropy = entropies if name.endswith(TRE) else None
+            variable, score, note = choose(self.model, values, clamped=clamped, entropy=entropy)
+            choice = found.setdefault(variable, Candidate((variable,), name, score, note))
+            if select == "pseudo-greedy":
+                found[variable] = choice._replace(agree=(*choice.agree, name))
+        return list(found.values())
+
+    # -- branching -----------------------------------------------------------------------------------------------------
+
+    def _branch(self, groups: list[Integers], choices: list[list[Candidate]]) -> None:
+        """Split every group at the best of its choices.
+
+        All choices of all groups are laid out as one batch, each a stretch of lanes; where there is a choice, that
+        batch is solved and the best stretches stay.
+        """
+        pieces = [
+            (group, choice)
+            for group, some in zip(groups, choices, strict=True)
+            for choice in (some or [Candidate((), "")])
+        ]
+        owner = np.repeat(np.arange(len(groups)), [max(1, len(some)) for some in choices])
+        laid = self._laid_out([group for group, _ in pieces], [choice.variables for _, choice in pieces])
+        tried: dict[str, Estimates] = {}
+        winners = np.arange(len(pieces))
+        if len(pieces) > len(groups):
+            for name in CRITERIA[self.criterion].needed:
+                parents = self._guide(name).take(laid.origin) if self.warm_starts else None
+                tried[name] = self._solve(name, laid, parents, self._reweights(name, trying=True))
+            merits = laid.merits(self.criterion, tried)
+            winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
+        before = self.solved
+        self.at, kept = laid.take(winners)
+        self.solved = {name: estimates.take(kept) for name, estimates in tried.items()}
+        own = self.method.name
+        if own in self.solved:
+            if self.warm_starts and self._reweights(own) and not self._reweights(own, trying=True):
+                self.solved[own] = self._solve(own, self.at, self.solved[own], True)
+        elif self.every_step:
+            parents = before[own].take(self.at.origin) if self.warm_starts else None
+            self.solved[own] = self._solve(own, self.at, parents, self._reweights(own))
+        if self.warm_starts:
+            self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
+        self._record(*(pieces[w][1] for w in winners))
+
+    def _laid_out(self, groups: list[Integers], clamped: list[Set]) -> Pieces:
+        """A piece for each group of the branches so far with these variables clamped; with a memo it is the whole model
+        that has them and all before them clamped."""
+        if self.memo is None:
+            return Pieces.laid_out(self.at.batch, groups, clamped)
+        sets = [tuple(sorted({*self.at.sets[0], *variables})) for variables in clamped]
+        return Pieces.laid_out(self.root.batch, [np.zeros(1, dtype=np.int64)] * len(sets), sets)
+
+    # -- solving -------------------------------------------------------------------------------------------------------
+
+    def _guide(self, name: str) -> Estimates:
+        """What a method says of the branches so far."""
+        if name not in self.solved:
+            self.solved[name] = self._solve(name, self.at, None)
+        return self.solved[name]
+
+    def _reweights(self, name: str, *, trying: bool = False) -> bool:
+        """Whether a method chooses its edge weights anew in branches, also in those that are only being tried; by
+        default optimized ones go on in branches that stay, where that takes no tables of their own."""
+        if name != self.method.name or not isinstance(self.options, TRWOptions):
+            return False
+        if self.reweight is not None:
+            return self.reweight
+        return self.options.is_optimized and self.model.pair_form is not None and not trying
+
+    def _solve(self, name: str, laid: Pieces, parents: Estimates | None, reweight: bool = False) -> Estimates:
+        """A method's estimates of branches, started from those of the parents (one per lane) if there are any, and
+        under their edge weights unless these are to be chosen anew."""
+        method = METHODS[name]
+        options = self._options(name)
+        if self.memo is not None:
+            self.memo.settle(name, options)
+            return self.memo.estimates(
+                name, laid.sets, laid.piece, lambda lanes: self._run(method, laid.batch.take(lanes), options)
+            )
+        if parents is None:
+            return self._run(method, laid.batch, options)
+        options = options.in_branches()
+        weights = None
+        if isinstance(options, TRWOptions) and (options.is_optimized or not reweight):
+            weights = ForestWeights.of(parents.state, reweight)
+        return self._run(method, laid.batch, options, parents, weights)
+
+    def _options(self, name: str) -> Options:
+        """Of the method, or of one that guides it, for the time that is left."""
+        options = self.options
+        if name != self.method.name:
+            known = self.memo.options(name) if self.memo is not None else None
+            options = (known or METHODS[name].options_type()).with_changes({"threads": self.options.threads})
+        return options.with_changes({"time": max(0.0, self.budget.left())})
+
+    def _run(
+        self,
+        method: Method[Any],
+        batch: Batch,
+        options: Options,
+        parents: Estimate | Estimates | None = None,
+        weights: ForestWeights | None = None,
+    ) -> Estimates:
+        """Solve a batch here, or in blocks wherever the executor has its workers.  Raises Overdue where that is stopped
+        in the midst of a step."""
+        found = None
+        if self.executor is not None and not isinstance(parents, Estimate):
+            found = self._run_elsewhere(method, batch, options, parents, weights)
+        if found is None:
+            progress = self.progress if method is self.method else None
+            found = method.solve(batch, options, parents, progress, weights=weights, within=self.budget)
+        self.stopped_by = next((reason for reason in found.stopped_by if reason in STOPPED), None)
+        if self.stopped() and self.steps and self.every_step:
+            raise Cancelled
+        return found
+
+    def _run_elsewhere(
+        self,
+        method: Method[Any],
+        batch: Batch,
+        options: Options,
+        parents: Estimates | None,
+        weights: ForestWeights | None,
+    ) -> Estimates | None:
+        """Solve a batch in blocks; None if the run is over before they come back."""
+        alone = options.with_changes({"threads": 1})
+        with Crew(self.executor, options.num_threads) as crew:
+            jobs = []
+            for block in lane_blocks(batch.num_lanes, 1, BLOCK):
+                given = parents and parents.take(block), weights and weights.take(block)
+                work = method.name, batch.take(block), alone, *given
+                jobs.append(crew.submit(_solve_block, *work, local_args=(self.budget,)))
+            waiting = jobs
+            while waiting:
+                if self.budget.must_stop():
+                    for job in waiting:
+                        job.future.cancel()
+                    return None
+                back = finished(waiting, LOOK)
+                waiting = [job for job in waiting if job not in back]
+            first, *others = [job.result() for job in jobs]
+        return first.join(others)
+
+    def _record(self, *choices: Candidate, again: bool = False) -> None:
+        """Add a step, or put it in the place of the last one: the sums over the branches, never looser than before."""
+        if again:
+            self.steps.pop()
+        self.chosen = choices
+        estimates = self.solved.get(self.method.name)
+        lower, upper, log_z, raw = -math.inf, math.inf, math.nan, math.nan
+        if estimates is not None:
+            lower, upper, log_z, raw = (
+                log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, end_of(estimates))
+            )
+            size = sum(abs(each) for each in (lower, upper, log_z) if math.isfinite(each))
+            rounding = 4 * EPS * (len(estimates) + size)
+            lower, upper = lower - rounding, upper + rounding
+        before = self.steps[-1] if self.steps else None
+        if before is not None:
+            lower, upper = max(lower, before.lower), min(upper, before.upper)
+        if estimates is not None:
+            log_z = {"lower": lower, "upper": upper}.get(estimates.bound or "", log_z)
+        chosen = [v for choice in choices for v in choice.variables]
+        one = choices[0] if len({choice.variables for choice in choices}) == 1 else None
+        clamped = dict.fromkeys(
+            chosen if one and one.selector == "optimal" else [*(before.variables if before else ()), *chosen]
+        )
+        self.steps.append(
+            ClampStep(
+                variable=one.variables[-1] if one and one.variables else None,
+                variables=tuple(clamped),
+                selector=choices[0].selector if one or len({c.selector for c in choices}) == 1 else "several",
+                score=one.score if one else math.nan,
+                log_z=log_z,
+                raw_log_z=raw,
+                lower=lower,
+                upper=upper,
+                num_branches=self.at.batch.num_lanes,
+                seconds=self.budget.seconds - self.began,
+                converged=estimates is not None and bool(estimates.converged.all()),
+                note="; ".join(dict.fromkeys(choice.note for choice in choices if choice.note)),
+                agree=one.agree if one else (),
+            )
+        )
+
+
+def _solve_block(
+    name: str,
+    batch: Batch,
+    options: Options,
+    parents: Estimates | None,
+    weights: ForestWeights | None,
+    within: Budget | None = None,
+) -> Estimates:
+    """What an executor is given to do."""
+    return METHODS[name].solve(batch, options, parents, weights=weights, within=within)

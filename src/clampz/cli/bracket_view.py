@@ -1,0 +1,117 @@
+"""A bracket for people: as a table, and on a terminal while it closes."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clampz._kernels.jit import compiling
+from clampz.bounding.bracket import Bracket
+from clampz.bounding.options import BoundOptions
+from clampz.cli.live_progress import Listener
+from clampz.cli.outputs import as_number
+from clampz.cli.tables import facts, model_fact, show
+from clampz.runtime.progress import Show, compiling_in_words, somebody_looks_on
+from clampz.solving.solution import Solution
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.table import Table
+
+# Seconds before the bracket is shown live, times a second that it is drawn, and columns of the bar at most, and of the
+# names before it.
+PATIENCE, REFRESH, BAR, NAMES = 0.3, 8, 40, 14
+# A gap that counts as none where none is asked for.
+CLOSED = 1e-9
+REASONS = {
+    "gap": "gap: as narrow as asked for",
+    "exact": "exact: nothing is left to do",
+    "time": "time",
+    "leaves": "leaves",
+    "memory": "memory",
+    "interrupt": "Ctrl-C: this is what there was",
+}
+
+
+def print_bracket(bracket: Bracket, path: Path) -> None:
+    """The bracket as a table."""
+    rows = [
+        model_fact(path, bracket.model),
+        *bracket.facts,
+        ("leaves", f"{bracket.num_leaves:,}"),
+        ("seconds", f"{bracket.seconds:.2f}"),
+        ("stopped by", REASONS[bracket.stopped_by] + ("; Z = 0" if bracket.upper == -math.inf else "")),
+    ]
+    show(facts(rows))
+
+
+def statistical_data(found: Bracket | Solution) -> dict[str, Any]:
+    """The same as JSON can hold it."""
+    if found.standard_error is None:
+        return {"standard_error": None, "statistical_interval_95": None}
+    ends = [as_number(end) for end in found.interval()]
+    return {"standard_error": as_number(found.standard_error), "statistical_interval_95": ends}
+
+
+class Closing(Listener):
+    """The bracket as it closes, for a terminal: rich asks for it again and again."""
+
+    def __init__(self, options: BoundOptions) -> None:
+        super().__init__()
+        self._began = time.perf_counter() - compiling.seconds  # that takes no time on the clock
+        self._options = options
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Table | str]":
+        from rich.markup import escape
+        from rich.progress_bar import ProgressBar
+
+        taken = time.perf_counter() - compiling.seconds - self._began
+        notes = compiling_in_words()
+        if taken < PATIENCE and not notes:
+            yield ""
+            return
+        table = facts([])
+        bracket = self.latest
+        if isinstance(bracket, Bracket):
+            for name, text in bracket.facts:
+                table.add_row(name, escape(text))
+            width = max(1, min(BAR, options.max_width - NAMES))
+            table.add_row("closed", ProgressBar(total=1.0, completed=self.share_closed(bracket), width=width))
+            table.add_row("leaves", f"{bracket.num_leaves:,}")
+        for text in notes:
+            table.add_row("", text)
+        ending = "stopping" if self.stop else "Ctrl-C stops"
+        table.add_row("seconds", f"{taken:.0f} of {self._options.time:g}, {ending}")
+        yield table
+
+    def share_closed(self, bracket: Bracket) -> float:
+        """How far the gap has come from the first one to the one asked for, on a log scale."""
+        gaps = (point.upper - point.lower for point in bracket.trace)
+        widest = next(filter(math.isfinite, gaps), math.inf)
+        target = max(self._options.gap, CLOSED)
+        if bracket.gap <= target:
+            return 1.0
+        return math.log(widest / bracket.gap) / math.log(widest / target) if widest < math.inf else 0.0
+
+
+@contextmanager
+def live(closing: Closing) -> Iterator[Show]:
+    """The bracket on the terminal while it closes, and gone in the end."""
+    if not somebody_looks_on():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True, highlight=False)
+    with Live(
+        get_renderable=lambda: closing,
+        console=console,
+        transient=True,
+        refresh_per_second=REFRESH,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
+        yield lambda text: None

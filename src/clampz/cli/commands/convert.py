@@ -1,0 +1,38 @@
+"""`clampz convert`: a model from one format to another."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from clampz.cli.arguments import add_command, add_format, add_model, read_model
+from clampz.cli.exit_codes import OK
+from clampz.cli.outputs import MODEL_FORMS, asked_for, model_forms
+from clampz.runtime.budget import end_at_once, on_ctrl_c
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "convert",
+        run,
+        summary="write a model in another format",
+        description="Read a model and write it in the format that the second file's name asks for: .uai, .fg, .json "
+        "or .npz, compressed if .gz follows.  clampz's own .json, for people, and .npz, for large models, keep names "
+        "and every digit; the others have no names.  With evidence, its variables are fixed in the new file.",
+        examples="  clampz convert model.uai model.json\n"
+        "  clampz convert model.fg model.uai.gz\n"
+        "  zcat model.uai.gz | clampz convert - - --format json | less\n"
+        "  clampz convert model.uai known.uai --evidence model.uai.evid",
+    )
+    add_model(parser)
+    parser.add_argument("out", type=Path, metavar="OUT", help="the file to write; - for standard output")
+    add_format(parser, MODEL_FORMS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and write."""
+    out = asked_for(args, MODEL_FORMS, option="writing")
+    model = read_model(args)
+    with on_ctrl_c(end_at_once):
+        out.give(model_forms(model))
+    return OK

@@ -1,0 +1,122 @@
+"""`clampz generate`: the paper's random models, as files."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from clampz import generators, io
+from clampz.cli.arguments import add_command, add_out, number_range, whole_number
+from clampz.cli.exit_codes import OK, CommandError
+from clampz.cli.outputs import MODEL_FORMS, asked_for, model_forms
+from clampz.generators import THETA, WEIGHTS
+from clampz.model import Model
+from clampz.runtime.budget import end_at_once, on_ctrl_c
+
+# What each graph takes beside the seed and theta; all but barbell take what `DRAWING` has.
+DRAWING = ("weights", "labels", "potentials")
+TAKES = {
+    "grid": ("size", "planar", *DRAWING),
+    "er": ("size", "degree", *DRAWING),
+    "regular": ("size", "degree", *DRAWING),
+    "complete": ("size", *DRAWING),
+    "cycle": ("size", *DRAWING),
+    "lamp": DRAWING,
+    "barbell": ("weights",),
+}
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "generate",
+        run,
+        summary="make a random model of the paper's kinds",
+        description="Draw a random model and write it to a file: theta_i x_i + W_ij / 2 [x_i = x_j], with theta and W "
+        "uniform over ranges.  The same seed gives the same model.",
+        examples="  clampz generate grid --size 9 --weights -6,6 --theta -2,2 --seed 1 -o grid.uai\n"
+        "  clampz generate grid --size 4x20 --planar --seed 1 -o strip.fg\n"
+        "  clampz generate complete --size 15 --weights -12,12 --seed 1 -o k15.uai.gz\n"
+        "  clampz generate er --size 50 --degree 3 --labels 4 --potentials table -o r.uai",
+    )
+    parser.add_argument(
+        "graph",
+        choices=tuple(TAKES),
+        metavar="GRAPH",
+        help=f"{', '.join(TAKES)} (er: Erdős-Rényi; the last two are the paper's examples)",
+    )
+    parser.add_argument("--size", metavar="N", help="variables; of a grid its side, or ROWSxCOLUMNS")
+    for name, what, default in (("--weights", "W", WEIGHTS), ("--theta", "theta", THETA)):
+        shown = "{:g},{:g}".format(*default)  # type: ignore[misc]
+        text = f"range of {what}, or one number (default: {shown})"
+        parser.add_argument(name, type=number_range, metavar="LOW,HIGH", help=text)
+    parser.add_argument(
+        "--degree", type=float, metavar="D", help="neighbours of each variable; for er on average (default: 4)"
+    )
+    parser.add_argument("--labels", type=whole_number(2), metavar="L", help="states of each variable (default: 2)")
+    parser.add_argument(
+        "--potentials",
+        choices=("potts", "table"),
+        help="with more labels: W/2 [x_i = x_j], or every table entry at random (default: potts)",
+    )
+    parser.add_argument("--planar", action="store_const", const=True, help="a grid that is not wrapped around")
+    parser.add_argument(
+        "--seed", type=whole_number(0), metavar="N", help="whole number (default: a new model each time)"
+    )
+    add_out(
+        parser,
+        f"the file: {', '.join(io.FORMATS)}, also .gz; - for standard output",
+        "-o",
+        required=True,
+        forms=MODEL_FORMS,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw a model and write it."""
+    out = asked_for(args, MODEL_FORMS)
+    takes = TAKES[args.graph]
+    for option in ("size", "degree", "planar", *DRAWING):
+        if getattr(args, option) is not None and option not in takes:
+            others = ", ".join(f"--{name}" for name in (*takes, "theta", "seed"))
+            raise CommandError(f"--{option}: {args.graph} has no such option; it takes {others}")
+    if "size" in takes and args.size is None:
+        raise CommandError(f"--size: expected how large the {args.graph} is to be, as in --size 9")
+    with on_ctrl_c(end_at_once):
+        out.give(model_forms(random_model(args)))
+    return OK
+
+
+def random_model(args: argparse.Namespace) -> Model:
+    """The model that the arguments ask for."""
+    drawing: dict[str, Any] = {"rng": args.seed}
+    drawing |= {name: getattr(args, name) for name in ("theta", *DRAWING) if getattr(args, name) is not None}
+    if args.graph == "lamp":
+        return generators.lamp(**drawing)
+    if args.graph == "barbell":
+        weight = drawing.pop("weights", None)
+        if isinstance(weight, tuple):
+            raise CommandError(
+                f"--weights: barbell has one weight, as in --weights 6, found {weight[0]:g},{weight[1]:g}"
+            )
+        return generators.barbell(**drawing) if weight is None else generators.barbell(weight, **drawing)
+    rows, columns = as_size(args.size, args.graph)
+    if args.graph == "grid":
+        return generators.grid(rows, columns, toroidal=not args.planar, **drawing)
+    if args.degree is not None:
+        drawing["degree"] = int(args.degree) if args.graph == "regular" and args.degree.is_integer() else args.degree
+    kinds: dict[str, Callable[..., Model]] = {
+        "er": generators.erdos_renyi,
+        "regular": generators.regular,
+        "complete": generators.complete,
+        "cycle": generators.cycle,
+    }
+    return kinds[args.graph](rows, **drawing)
+
+
+def as_size(text: str, graph: str) -> tuple[int, int]:
+    """Rows and columns of a grid, or the number of variables twice."""
+    parts = text.lower().split("x") if graph == "grid" else [text]
+    if len(parts) > 2 or not all(part.isdecimal() and int(part) >= 1 for part in parts):
+        expected = "a whole number >= 1 or two, as in 9 or 4x20" if graph == "grid" else "a whole number >= 1"
+        raise CommandError(f"--size: expected {expected}, found {text!r}")
+    return int(parts[0]), int(parts[-1])

@@ -1,0 +1,139 @@
+"""`clampz info`: what a model is like, and what each method would cost on it."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from clampz.approximations.accuracy import dense_and_strong
+from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
+from clampz.cli.arguments import add_command, add_json, add_memory, add_model, read_model
+from clampz.cli.exit_codes import OK, need
+from clampz.cli.live_progress import completed
+from clampz.cli.outputs import called, give_json
+from clampz.cli.tables import facts, new_table, show
+from clampz.display.formatting import counted, title
+from clampz.model import Model
+from clampz.model.description import describe, in_words, num_entries
+from clampz.presolve.simplify import simplify
+from clampz.runtime.options import bytes_in_words, memory_allowed
+from clampz.summing.costs import ExactCost, exact_cost
+
+ROWS = (
+    "variables",
+    "labels",
+    "factors",
+    "zeros",
+    "simplified",
+    "components",
+    "core",
+    "width",
+    "kind",
+    "strength",
+)
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "info",
+        run,
+        summary="what a model is like, and what each method would cost",
+        description="Print the size, the graph, the width and the kind of a model, and about what each method would "
+        "cost on it.  Nothing is solved.",
+        examples="  clampz info model.uai\n  clampz info model.uai --evidence model.uai.evid --json",
+    )
+    add_model(parser)
+    add_memory(parser, "what exact inference may use")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what there is to know."""
+    if not args.json:
+        need("rich")
+    model = read_model(args)
+    data = completed(lambda: described(model, args.memory), "looking for an elimination order")
+    if args.json:
+        give_json({"model": str(args.model), **data})
+    else:
+        print_description(args.model, data)
+    return OK
+
+
+def described(model: Model, memory: int | None) -> dict[str, Any]:
+    """What a model is like; costs in bytes and seconds, estimated."""
+    cost, simplified = exact_cost(model), simplify(model, marginals=False)
+    return describe(model) | {
+        "simplified": {
+            "variables": simplified.model.num_variables,
+            "table_entries": num_entries(simplified.model),
+            "done": list(simplified.words),
+            "contradiction": simplified.contradiction,
+        },
+        "width": cost.width,
+        "width_at_least": cost.at_least,
+        "dense_and_strong": dense_and_strong(model),
+        "cost": costs(model, cost, memory),
+    }
+
+
+def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[str, Any]]:
+    """Of each method: bytes and table entries, or sweeps, and seconds; about that for one lane."""
+    exact = {
+        "bytes": cost.num_bytes,
+        "table_entries": cost.num_bytes // 16,
+        "seconds": cost.seconds,
+        "fits": cost.num_bytes <= memory_allowed(memory),
+    }
+    sweep = seconds_per_sweep(model)
+    return {"exact": exact} | {
+        name: {
+            "sweeps": sweeps,
+            "starts": STARTS[name],
+            "seconds_per_sweep": sweep,
+            "seconds": STARTS[name] * sweeps * sweep,
+        }
+        for name, sweeps in TYPICAL_SWEEPS.items()
+    }
+
+
+def print_description(path: Path, data: dict[str, Any]) -> None:
+    """The description as tables."""
+    words = in_words(data)
+    strong = "; dense and strong: Bethe is far off" if data["dense_and_strong"] else ""
+    words["strength"] += strong
+    words["simplified"] = simplified_in_words(data["simplified"])
+    words["width"] = (
+        f"{'at least ' if data['width_at_least'] else ''}{data['width']}, of the best elimination order found"
+    )
+    show(facts([("model", called(path)), *((name, words[name]) for name in ROWS)]))
+    table = new_table(
+        "method", "gives", "takes about", "seconds", left=("gives", "takes about"), wrapped=("takes about",)
+    )
+    exact = data["cost"]["exact"]
+    too_much = "" if exact["fits"] else ", more than there is memory for"
+    text = f"{bytes_in_words(exact['bytes'])}, {exact['table_entries']:,.3g} table entries{too_much}"
+    table.add_row("exact", "log Z", text, as_seconds(exact["seconds"]))
+    for name, gives in (("mean_field", "a lower bound"), ("bethe", "an estimate"), ("trw", "an upper bound")):
+        found = data["cost"][name]
+        starts = f" from each of {found['starts']} starts" if found["starts"] > 1 else ""
+        text = f"{found['sweeps']} sweeps of {1e3 * found['seconds_per_sweep']:.2g} ms{starts}"
+        table.add_row(title(name), gives, text, as_seconds(found["seconds"]))
+    show()
+    show(table)
+
+
+def simplified_in_words(simplified: dict[str, Any]) -> str:
+    """What simplifying does to the model."""
+    if simplified["contradiction"]:
+        return f"Z = 0: {simplified['contradiction']}"
+    if not simplified["done"]:
+        return "nothing to simplify"
+    left = f"{counted(simplified['variables'], 'variable')}, {simplified['table_entries']:,} table entries left"
+    return f"{left}: {'; '.join(simplified['done'])}"
+
+
+def as_seconds(value: float) -> str:
+    if value >= 1e6:
+        return "years" if value > 1e8 else "weeks"
+    return "< 0.01" if value < 0.01 else f"{value:.2g}" if value < 10 else f"{value:,.0f}"

@@ -1,0 +1,83 @@
+"""`clampz scores`: the variables that each selector would clamp first."""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from clampz.clamping.selectors import Scores, scores, selectors
+from clampz.cli.arguments import add_command, add_json, add_model, add_out, read_model, whole_number
+from clampz.cli.exit_codes import OK, need
+from clampz.cli.live_progress import completed
+from clampz.cli.outputs import as_csv, as_json, asked_for
+from clampz.cli.tables import new_table, show
+from clampz.display.formatting import name_of
+from clampz.numerics import Floats
+
+FORMS = ("csv", "json")
+
+
+def add(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "scores",
+        run,
+        summary="the variables that each selector would clamp first",
+        description="Score the variables by the paper's heuristics, and print the best of each: "
+        "what is gained most by clamping.",
+        examples="  clampz scores model.uai\n  clampz scores model.uai --select frustCycles --top 20",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--select", choices=tuple(selectors()), metavar="NAME", help=f"only this selector: {', '.join(selectors())}"
+    )
+    parser.add_argument(
+        "--top", type=whole_number(1), default=5, metavar="N", help="how many variables to print (default: %(default)s)"
+    )
+    add_json(parser, ": for each selector all variables with their scores, best first")
+    add_out(parser, "write all scores to a file: .csv (a row for each variable) or .json; - for stdout", forms=FORMS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the best variables."""
+    out = asked_for(args, FORMS)
+    if not args.json and not out.is_standard:
+        need("rich")
+    model = read_model(args)
+    found = completed(lambda: scores(model, [args.select] if args.select else None), "scoring")
+    names = [name_of(model.names, i) for i in range(model.num_variables)]
+    ranked = {name: [[names[i], float(values[i])] for i in best(values)] for name, values in found.items()}
+    data = {"model": str(args.model), "scores": ranked}
+    rows = zip(names, *(values.tolist() for values in found.values()), strict=True)
+    out.give({"csv": lambda: as_csv(["variable", *found], rows), "json": lambda: as_json(data)})
+    out.show(args.json, data, lambda: print_table(found, args.top))
+    return OK
+
+
+def best(values: Floats) -> list[int]:
+    """The variables, highest score first."""
+    order: list[int] = np.argsort(-values, kind="stable").tolist()
+    return order
+
+
+def print_table(found: Scores, top: int) -> None:
+    """A row for each selector, its best variables with their scores in a column each; a single selector has a row for
+    each variable."""
+    names, top = found.model.names, min(top, found.model.num_variables)
+    (name, values), *others = found.items()
+    if not others:
+        table = new_table("variable", name)
+        for i in best(values)[:top]:
+            table.add_row(name_of(names, i), f"{values[i]:.6g}")
+        show(table)
+        return
+    table = new_table("selector", *(f"{rank}." for rank in range(1, top + 1)))
+    missing = [name for name in selectors() if name not in found]
+    for name in selectors():
+        first = [i for i in best(found[name])[:top] if found[name][i] > 0] if name in found else []
+        shown = [f"{name_of(names, i)} [dim]{found[name][i]:.4g}[/dim]" for i in first]
+        table.add_row(name, *(["-"] if name in missing else shown))
+    show(table)
+    show("[dim]Variables, each with its score; higher gains more. Those that score 0 are left out.[/dim]")
+    if missing:
+        show(f"[dim]Not defined for this model (it takes two labels and no zeros): {', '.join(missing)}[/dim]")

@@ -1,0 +1,4 @@
+"""The best configuration: found from below, bounded from above, and what is between searched through.
+
+May import: sampling, and what is below it.
+"""

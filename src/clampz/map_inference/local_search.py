@@ -1,0 +1,197 @@
+"""Scores of configurations, and local search for one of large score in all tables of a model end to end."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.map_inference import local_search
+from clampz.model import Model
+from clampz.model.data import added_up
+from clampz.model.tables import offsets
+from clampz.numerics import EPS, Floats, Integers
+from clampz.runtime.budget import UNLIMITED, Budget
+
+States = NDArray[np.int32]
+
+# Variables that a kick may change at most.
+KICKED = 4
+# A hard zero costs so many times what a variable could gain otherwise.
+PENALTY = 4.0
+# Kicks between two looks at the clock, and more of them for so many variables: each begins with a look at all.
+KICKS, VARIABLES_PER_KICK = 256, 64
+# Inverse temperatures at which annealing begins and ends, in units of what is at stake at a variable, and numbers that
+# are drawn for it at a time.
+HOT, COLD, DRAWN_AT_A_TIME = 3.0, 20.0, 2**20
+# Seconds that a sweep of it takes for each state of each variable of a table, about.
+SWEEP_SECONDS = 4e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Those of variables, edges and larger factors, in this order; see `_kernels.climbs`."""
+
+    model: Model
+    scope_start: Integers
+    scope: Integers
+    strides: Integers
+    start: Integers
+    flat: Floats
+    table_of: Integers
+    at_start: Integers
+    tables_at: Integers
+
+    @classmethod
+    def of(cls, model: Model, budget: Budget = UNLIMITED) -> "Terms":
+        """Overdue where the watch is over first."""
+        n, m, factors = model.num_variables, model.num_edges, model.factors
+        edges, states = model.edges.astype(np.int64), model.num_states
+        scope = np.concatenate([np.arange(n), edges.ravel(), factors.variables])
+        scope_start = np.concatenate([np.arange(n), n + 2 * np.arange(m), n + 2 * m + factors.scope_start])
+        budget.check_stop()
+        pairs = np.ones((m, 2), dtype=np.int64)
+        pairs[:, 0] = states[edges[:, 1]]
+        tables = (model.unary, model.pairwise, factors)
+        start = offsets(np.concatenate([np.diff(each.start) for each in tables]))
+        budget.check_stop()
+        by_variable = np.argsort(scope, kind="stable")
+        budget.check_stop()
+        strides = np.concatenate([np.ones(n, dtype=np.int64), pairs.ravel(), factors.strides])
+        budget.check_stop()
+        flat = _without_zeros(np.concatenate([each.flat for each in tables]), start, scope_start, scope)
+        budget.check_stop()
+        return cls(
+            model=model,
+            scope_start=scope_start,
+            scope=scope,
+            strides=strides,
+            start=start,
+            flat=flat,
+            table_of=np.repeat(np.arange(len(start) - 1), np.diff(scope_start)),
+            at_start=offsets(np.bincount(scope, minlength=n)),
+            tables_at=by_variable,
+        )
+
+    def climb(self, states: States, num_kicks: int, rng: np.random.Generator, budget: Budget) -> States:
+        """A configuration that is no worse, after so many kicks or until the watch says stop."""
+        x = states.copy()
+        at_a_time = max(KICKS, len(x) // VARIABLES_PER_KICK)
+        for first in range(0, max(num_kicks, 1), at_a_time):
+            uniform = rng.random((min(at_a_time, num_kicks - first), 1 + 3 * KICKED))
+            budget.run(local_search.climb, *self._arrays, uniform, x)
+            if budget.must_stop():
+                break
+        return x
+
+    def anneal(self, states: States, num_sweeps: int, rng: np.random.Generator, budget: Budget) -> States:
+        """A configuration after so many sweeps, cooling down, begun at a settled one for the sake of its scale; as it
+        is where there is nothing at stake, or no time for all of them."""
+        stakes = np.empty(len(states))
+        local_search.fill_stakes(*self._arrays, states, stakes)
+        at_stake = stakes[stakes > 0.0]
+        if not len(at_stake) or num_sweeps * self.sweep_seconds > budget.left():
+            return states
+        x, betas = states.copy(), np.geomspace(HOT, COLD, num_sweeps) / np.median(at_stake)
+        for some in np.array_split(betas, max(1, len(x) * num_sweeps // DRAWN_AT_A_TIME)):
+            budget.run(local_search.anneal, *self._arrays, some, rng.random((len(some), len(x))), x)
+            if budget.must_stop():
+                break
+        return self.climb(x, 0, rng, budget)
+
+    @cached_property
+    def sweep_seconds(self) -> float:
+        """What a sweep of annealing takes, about."""
+        return SWEEP_SECONDS * float(self.model.num_states[self.scope].sum())
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        """As kernels take them."""
+        return (
+            np.array(self.model.num_states),
+            self.scope_start,
+            self.scope,
+            self.strides,
+            self.start,
+            self.flat,
+            self.table_of,
+            self.at_start,
+            self.tables_at,
+        )
+
+
+def first_states(model: Model) -> States:
+    """The configuration that the variables' own tables would choose."""
+    unary, start = model.unary.flat, model.unary.start
+    if not model.num_variables:
+        return np.zeros(0, dtype=np.int32)
+    top = np.repeat(np.maximum.reduceat(unary, start[:-1]), model.num_states)
+    best = np.flatnonzero(unary == top)
+    found = best[np.searchsorted(best, start[:-1])] - start[:-1]
+    return found.astype(np.int32)
+
+
+def score_of(model: Model, states: States) -> float:
+    """The score of a configuration, rounded once."""
+    x, edges, factors = states.astype(np.int64), model.edges, model.factors
+    steps = x[factors.variables] * factors.strides
+    places = np.add.reduceat(steps, factors.scope_start[:-1]) if len(factors) else steps
+    values = [
+        model.unary.flat[model.unary.start[:-1] + x],
+        model.pairwise.flat[
+            model.pairwise.start[:-1] + x[edges[:, 0]] * model.num_states[edges[:, 1]] + x[edges[:, 1]]
+        ],
+        factors.flat[factors.start[:-1] + places],
+    ]
+    return added_once([model.constant], *values)
+
+
+def largest_sum(model: Model) -> float:
+    """No configuration scores more: the largest entries of all tables, rounded up."""
+    tables = model.unary, model.pairwise, model.factors
+    tops = [np.maximum.reduceat(each.flat, each.start[:-1]) for each in tables if len(each.flat)]
+    total = added_once([model.constant], *tops)
+    return total + EPS * abs(total) if total > -np.inf else total
+
+
+def folding_error(model: Model) -> float:
+    """What a score may be off by where entries of the tables were added up before, each sum rounded once."""
+    total = abs(model.constant)
+    for each in (model.unary, model.pairwise, model.factors):
+        if len(each.flat):
+            sizes = np.abs(np.where(np.isfinite(each.flat), each.flat, 0.0))
+            total += float(np.maximum.reduceat(sizes, each.start[:-1]).sum())
+    return 2 * EPS * total
+
+
+def rounded_sum(values: list[float], sense: float) -> float:
+    """The sum of numbers each of which is rounded, moved up (sense 1) or down by what that may have changed."""
+    total = math.fsum(values)
+    return total + sense * 2 * EPS * math.fsum(map(abs, values)) if math.isfinite(total) else total
+
+
+def added_once(*parts: Floats | list[float]) -> float:
+    """The sum of all numbers, as if exactly and then rounded."""
+    terms = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+    return float(added_up(np.zeros(1), np.zeros(len(terms), dtype=np.int64), terms)[0])
+
+
+def num_bytes(model: Model) -> int:
+    """What the terms of a model take, and making them."""
+    num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
+    num_places = model.num_variables + 2 * model.num_edges + len(model.factors.variables)
+    return 8 * (3 * num_entries + 10 * num_places + 12 * model.num_variables)
+
+
+def _without_zeros(flat: Floats, start: Integers, scope_start: Integers, scope: Integers) -> Floats:
+    """Hard zeros as numbers that no variable gains as much from as they cost."""
+    zero = flat == -np.inf
+    if not zero.any():
+        return flat
+    flat[zero] = 0.0
+    ranges = np.maximum.reduceat(flat, start[:-1]) - np.minimum.reduceat(flat, start[:-1])
+    gains = np.bincount(scope, np.repeat(ranges, np.diff(scope_start)))
+    flat[zero] = -PENALTY * (1.0 + float(gains.max()))
+    return flat

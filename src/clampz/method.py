@@ -1,0 +1,408 @@
+"""Approximation: the one signature that exact, mean field, Bethe, TRW and regions share.
+
+Each of them is written as a function of a batch; `approximation` turns it into what users call, on a model or on a
+batch.
+"""
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, Self, TypeVar, overload
+
+import numpy as np
+
+from clampz.display.formatting import counted
+from clampz.errors import OptionError
+from clampz.generators import Seed, with_rng
+from clampz.model import Evidence, Model
+from clampz.model.batch import Batch
+from clampz.model.equivalent import Equivalent, equivalent_start
+from clampz.model.evidence import several_sets
+from clampz.model.grouped import GroupedRuns, in_their_order
+from clampz.model.model_checks import check_model
+from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, nothing
+from clampz.model.tables import columns
+from clampz.model.warm_starts import Start, start_marginals
+from clampz.numerics import Floats, Integers
+from clampz.runtime.budget import GRACE, Budget, Cancelled, Progress
+from clampz.runtime.options import Options, as_bytes
+from clampz.runtime.progress import Listener, as_callback
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+# Table entries of a small model.
+SMALL_MODEL = 50_000
+# Numbers that a run takes for each state of a variable and each entry of a message, in every lane, and for each entry
+# of the pairwise tables, where these are not log-odds.  Peaks of resident memory on grids, cubes, stars and complete
+# graphs of 10^5 edges, two to fifty labels, are 60% to 105% of what they come to, the copies on the way included; those
+# of pairwise equivalents half to three quarters.
+PER_STATE, PER_MESSAGE, PER_ENTRY = 36, 12, 9
+# The same for each entry of the tables of larger factors, where a method takes those as they are.
+PER_FACTOR_ENTRY = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ForestWeights:
+    """Edge weights (m, 1) or (m, B) for TRW that are known to be mixtures of spanning forests, because they come from
+    an earlier run: not checked again.
+
+    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of
+    [WD16] is about. `optimize`: they are where the optimization begins.
+    """
+
+    rho: Floats
+    optimize: bool = False
+
+    @classmethod
+    def of(cls, state: EndState, optimize: bool = False) -> "ForestWeights | None":
+        """Those that a method ended with, if it has any."""
+        return None if state.rho is None else cls(state.rho, optimize)
+
+    def take(self, lanes: Integers) -> "ForestWeights":
+        """Those of some of the lanes."""
+        return self if self.rho.shape[1] == 1 else replace(self, rho=columns(self.rho, lanes))
+
+
+class Method(Generic[OptionsT]):
+    """A method from models to estimates.
+
+    Call it with a `Model` for an `Estimate`, or with a `Batch` (or a list of evidence sets) for `Estimates`, one per
+    lane.
+
+    Parameters
+    ----------
+    model
+        A Model or a Batch.
+    evidence
+        `{variable: state}`, as `Model.condition` takes it, or a list of such sets (a frame of pandas, or an array, has
+        one in each row): then all of them are solved as one batch.
+    beta
+        Inverse temperatures >= 0 that the whole score is multiplied by, hard zeros staying what they are: one, or
+        several, which make a lane each, and with a list of evidence sets one for each of these.  The result has
+        `energy` (minus the mean score), `entropy` and `heat_capacity` too.
+    start
+        Where to start from, one per lane or one for all: an earlier estimate of the same graph, by whatever method, or
+        marginals, as an array with a row per state of each variable in turn.
+    rng
+        A whole number, or a numpy Generator whose next number is taken: the option `seed` by another name.  The result
+        is the same every time without it, and a method without chance does not look at it.
+    progress
+        True for a live line that says how far it is; or called now and then with a `Progress`, and may raise
+        StopIteration to stop the run.
+    options
+        The method's options, whole; or single ones, by name:
+
+    Returns
+    -------
+    Estimate or Estimates
+        Estimates, with a lane for each, where a batch, a list of evidence sets or several inverse temperatures are
+        given.
+
+    Raises
+    ------
+    OptionError, EvidenceError
+        Where an option is unknown or out of range, or evidence names a variable or a state that the model does not
+        have.
+    TooWideError
+        By exact and regions, where the model does not fit into memory.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options_type: type[OptionsT],
+        solve: Callable[..., Estimates],
+        takes_factors: bool,
+        plans_memory: bool,
+    ) -> None:
+        self.name = name
+        self.takes_factors, self.plans_memory = takes_factors, plans_memory
+        self.options_type = options_type
+        self._solve = solve
+        SOLVED_BY[name] = self.solve
+        self.__doc__ = described(solve.__doc__ or "", type(self), options_type)
+        self.__name__ = self.__qualname__ = solve.__name__
+        self.__module__ = solve.__module__
+        self.__wrapped__ = solve
+        self.__signature__ = signature_of(options_type)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """For what `help` takes it: a routine, which it shows with its parameters."""
+        return self
+
+    @overload
+    def __call__(
+        self,
+        model: Model,
+        *,
+        evidence: Evidence | None = None,
+        beta: float | None = None,
+        start: Start | None = None,
+        rng: Seed = None,
+        progress: Listener[Progress] = None,
+        options: OptionsT | None = None,
+        **changes: Any,
+    ) -> Estimate: ...
+    @overload
+    def __call__(
+        self,
+        model: Batch,
+        *,
+        evidence: None = None,
+        beta: float | Sequence[float] | Floats | None = None,
+        start: Start | None = None,
+        rng: Seed = None,
+        progress: Listener[Progress] = None,
+        options: OptionsT | None = None,
+        **changes: Any,
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self,
+        model: Model,
+        *,
+        evidence: Sequence[Evidence],
+        beta: float | Sequence[float] | Floats | None = None,
+        start: Start | None = None,
+        rng: Seed = None,
+        progress: Listener[Progress] = None,
+        options: OptionsT | None = None,
+        **changes: Any,
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self,
+        model: Model,
+        *,
+        evidence: Evidence | None = None,
+        beta: Sequence[float] | Floats,
+        start: Start | None = None,
+        rng: Seed = None,
+        progress: Listener[Progress] = None,
+        options: OptionsT | None = None,
+        **changes: Any,
+    ) -> Estimates: ...
+    def __call__(
+        self,
+        model: Model | Batch,
+        *unnamed: object,
+        evidence: Evidence | Sequence[Evidence] | None = None,
+        beta: float | Sequence[float] | Floats | None = None,
+        start: Start | None = None,
+        rng: Seed = None,
+        progress: Listener[Progress] = None,
+        options: OptionsT | None = None,
+        **changes: Any,
+    ) -> Estimate | Estimates:
+        if unnamed:  # (Python's own error would count this object too)
+            raise OptionError(
+                f"{self.name}: expected the model alone without a name, found {1 + len(unnamed)} arguments; the others "
+                "are named, as in evidence={variable: state}"
+            )
+        if not isinstance(model, Batch):
+            check_model(model)
+        chosen = self.options(options, self.with_rng(changes, rng))
+        grace = _grace(model.model if isinstance(model, Batch) else model)
+        with (
+            as_callback(progress, "solving") as listener,
+            Budget(chosen.time, listener, grace=grace).interruptible() as budget,
+        ):
+            if isinstance(model, Batch):
+                if evidence is not None:
+                    raise OptionError("evidence goes with a model; a batch has its evidence in its lanes")
+                batch, single = model, False
+            else:
+                sets = several_sets(evidence)
+                single = sets is None
+                one: Any = {} if evidence is None else evidence
+                batch = Batch.from_evidence(model, [one] if sets is None else sets)
+            if beta is not None:
+                batch, single = batch.at(beta), single and np.ndim(beta) == 0
+            estimates = self._solved(batch, chosen, start, budget, {})
+            return estimates[0] if single else estimates
+
+    def with_rng(self, changes: dict[str, Any], rng: Seed) -> dict[str, Any]:
+        """Single options with the seed that `rng` means, where the method has one."""
+        seeded = with_rng(changes, rng)
+        return seeded if hasattr(self.options_type, "seed") else changes
+
+    def solve(
+        self,
+        batch: Batch,
+        options: OptionsT,
+        start: Start | None = None,
+        progress: Callable[[Progress], object] | None = None,
+        *,
+        weights: ForestWeights | None = None,
+        within: Budget | None = None,
+    ) -> Estimates:
+        """Estimates of a batch, perhaps as a share of another run, which it stops with; to TRW also edge weights may be
+        given, in place of those that its options name."""
+        budget = Budget(options.time, progress, within=within, grace=_grace(batch.model))
+        with budget.interruptible():
+            return self._solved(batch, options, start, budget, {} if weights is None else {"weights": weights})
+
+    def _solved(
+        self, batch: Batch, options: OptionsT, start: Start | None, budget: Budget, given: dict[str, ForestWeights]
+    ) -> Estimates:
+        """What there is when the watch says stop, which may be nothing."""
+        if batch.beta is not None:
+            return self._at_temperatures(batch, batch.beta, options, start, budget, given)
+        try:
+            budget.check_cancelled()
+            if not self.plans_memory and options.memory is not None:
+                self._check_memory(batch, as_bytes(options.memory))
+            if self.takes_factors or not batch.model.factors:
+                return self._solve(batch, options, start, budget, **given)
+            # the pairwise model that a model with larger factors is equivalent to
+            equivalent = Equivalent.of(batch.model, budget)
+            if isinstance(start, Estimate | Estimates):
+                start = equivalent_start(equivalent, start)
+            elif start is not None:
+                start = equivalent.marginals(start_marginals(batch, start))
+            return equivalent.back(batch.model, self._solve(equivalent.batch(batch), options, start, budget, **given))
+        except Cancelled:
+            return nothing(self.name, batch.model, batch.num_lanes, options, budget.stopped_by or "time")
+
+    def _at_temperatures(
+        self,
+        batch: Batch,
+        beta: Floats,
+        options: OptionsT,
+        start: Start | None,
+        budget: Budget,
+        given: dict[str, ForestWeights],
+    ) -> Estimates:
+        """Lanes of the same inverse temperature are a batch of the model at that, solved as it would be alone, in an
+        even share of the time; bounds are widened by what rounding has changed in the potentials."""
+        model, values = batch.model, np.unique(beta)
+        groups = [np.flatnonzero(beta == value) for value in values]
+        if start is not None and not isinstance(start, Estimate | Estimates):
+            start = start_marginals(batch, start)
+        num_finished = 0
+
+        def tell(progress: Progress) -> None:
+            done = num_finished + progress.num_finished
+            if not budget.must_stop():
+                budget.report(replace(progress, num_lanes=batch.num_lanes, num_finished=done, seconds=budget.seconds))
+            if budget.must_stop():
+                raise StopIteration
+
+        parts = []
+        for g, (value, lanes) in enumerate(zip(values, groups, strict=True)):
+            callback = tell if budget.listening else None
+            share = Budget(budget.left(1.0 / (len(values) - g)), callback, within=budget, grace=_grace(model))
+            own = {name: weights.take(lanes) for name, weights in given.items()}
+            some = batch.take(lanes)
+            part = self._solved(some.scaled(), options, _start_of(start, lanes, len(beta)), share, own)
+            parts.append(part.widened(some.sizes.rounding(float(value))))
+            num_finished += len(lanes)
+        return replace(in_their_order(parts, groups), model=model, batch=batch)
+
+    def fits(self, model: Model, num_bytes: float, num_lanes: int = 1) -> bool:
+        """Whether it solves so many lanes of a model in this memory, beyond what the model itself takes."""
+        return bytes_of_lanes(model, num_lanes, as_factors=self.takes_factors) <= num_bytes
+
+    def _check_memory(self, batch: Batch, allowed: int) -> None:
+        """Refuse, before any work, more lanes than fit into the memory that was given."""
+        needed = bytes_of_lanes(batch.model, batch.num_lanes, as_factors=self.takes_factors)
+        if needed > allowed:
+            raise OptionError(
+                f"memory: expected at least {needed:,} bytes for {counted(batch.num_lanes, 'lane')} of this size, "
+                f"found {allowed:,}"
+            )
+
+    def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
+        """The options of a call: those given, or the defaults, with some of them changed."""
+        return self.options_type.chosen(options, changes)
+
+    def __repr__(self) -> str:
+        return f"<approximation {self.name}>"
+
+
+def _start_of(start: Start | None, lanes: Integers, num_lanes: int) -> Start | None:
+    """The start of some of the lanes: their own, or the one for all."""
+    if start is None or isinstance(start, Estimate) or (isinstance(start, Estimates) and len(start) != num_lanes):
+        return start
+    if not isinstance(start, Estimates):
+        return columns(start, lanes)
+    taken = start.take(lanes)
+    return replace(taken, state=taken.state.of_one()) if isinstance(taken.state, GroupedRuns) else taken
+
+
+def bytes_of_lanes(model: Model, num_lanes: int = 1, *, as_factors: bool = False) -> int:
+    """Memory that it takes to solve so many lanes of a model, beyond the model itself."""
+    once, each = _bytes_of_lanes(model, as_factors)
+    return once + num_lanes * each
+
+
+def lanes_that_fit(model: Model, num_bytes: float) -> int:
+    """How many lanes of a model can be solved in so much memory, by whatever method."""
+    once, each = _bytes_of_lanes(model, as_factors=False)
+    return max(0, int((num_bytes - once) / max(1, each)))
+
+
+def _bytes_of_lanes(model: Model, as_factors: bool) -> tuple[int, int]:
+    """What all lanes share, and what each of them takes: of the pairwise equivalent, where there are larger factors, as
+    if these had no hard zeros.  Who takes factors as they are passes no messages in it, and needs none without hard
+    zeros."""
+    pairwise, larger, num_states = model.pairwise, model.factors, model.num_states
+    states, messages = PER_STATE * len(model.unary.flat), int(num_states[model.edges].sum())
+    has_zeros = any(flat.min(initial=0.0) == -np.inf for flat in (pairwise.flat, larger.flat))
+    if larger and as_factors and not has_zeros:
+        return 8 * PER_FACTOR_ENTRY * (len(pairwise.flat) + len(larger.flat)), 8 * states
+    entries = 0 if not (larger or has_zeros or (num_states != 2).any()) else len(pairwise.flat)
+    rows, arity = np.diff(larger.start), np.diff(larger.scope_start)
+    messages += int(num_states[larger.variables].sum()) + int((arity * rows).sum())
+    entries += int(np.repeat(rows, arity) @ num_states[larger.variables])
+    messages = 0 if larger and as_factors else messages
+    return 8 * PER_ENTRY * entries, 8 * (states + PER_MESSAGE * (int(rows.sum()) + messages))
+
+
+def is_small(model: Model) -> bool:
+    """Whether a first sweep over a model takes a few milliseconds at most."""
+    return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat) <= SMALL_MODEL
+
+
+def _grace(model: Model) -> float:
+    """Seconds after its end in which a method still gives the least answer: on a small model that takes no time."""
+    return math.inf if is_small(model) else GRACE
+
+
+def signature_of(options_type: type[Options]) -> inspect.Signature:
+    """Of a call, as people read it: the parameters that all methods have, and every option of this one by name."""
+    call = inspect.signature(Method.__call__).parameters.values()
+    shared = [each.replace(annotation=each.empty) for each in call if each.name not in ("self", "unnamed", "changes")]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    options = [inspect.Parameter(field.name, keyword, default=field.default) for field in fields(options_type)]
+    return inspect.Signature([*shared, *options])
+
+
+def described(doc: str, *types: type) -> str:
+    """What a method does, followed by its parameters, as the call and the options describe them, by what is returned
+    and raised, and by its example."""
+    text, mark, example = inspect.cleandoc(doc).partition(">>> ")
+    parameters: dict[str, str] = {}
+    results = ""
+    for kind in (base for last in types for base in reversed(last.__mro__)):
+        _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\n----------\n")
+        listed, _, after = section.partition("\n\nReturns\n")
+        parameters |= dict(re.findall(r"^(\w+)\n((?: .*\n?|\n(?= ))+)", listed, re.MULTILINE))
+        results = f"Returns\n{after}\n\n" if after else results
+    entries = "\n".join(f"{name}\n{words.rstrip()}" for name, words in parameters.items())
+    return f"{text}Parameters\n----------\n{entries}\n\n{results}Examples\n--------\n{mark}{example}"
+
+
+def approximation(
+    name: str, options_type: type[OptionsT], *, takes_factors: bool = False, plans_memory: bool = False
+) -> Callable[[Callable[..., Estimates]], Method[OptionsT]]:
+    """Make a function (batch, options, start, watch) -> Estimates, for TRW with an argument `weights`, into an
+    `Method`; with `takes_factors` it works on factors of any size itself, with `plans_memory` it sees to
+    its memory itself."""
+
+    def wrap(solve: Callable[..., Estimates]) -> Method[OptionsT]:
+        return Method(name, options_type, solve, takes_factors, plans_memory)
+
+    return wrap

@@ -1,0 +1,250 @@
+"""Contents: what a model is made of, as flat arrays, and what can be done to them without a model around."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.compensated_sums import add_up
+from clampz.errors import EvidenceError, ModelError
+from clampz.model.evidence import Evidence
+from clampz.model.factors import Factor, FactorTables
+from clampz.model.tables import PairTables, offsets, ranges
+from clampz.model.variables import Findings
+from clampz.numerics import Floats, Integers
+
+
+class ModelData(NamedTuple):
+    """Sound potentials: the tables of the variables and those of the edges, end to end each, and the factors of three
+    or more variables."""
+
+    num_states: Integers
+    unary: Floats
+    edges: NDArray[Any]
+    pairwise: Floats
+    factors: FactorTables
+    constant: float = 0.0
+    names: Sequence[str] | None = None
+    state_names: Sequence[Sequence[str]] | None = None
+
+    @property
+    def tables(self) -> PairTables:
+        """The tables of the edges, to be looked into."""
+        return PairTables.of(self.pairwise, self.edges, self.num_states)
+
+
+def fold(factors: FactorTables) -> ModelData:
+    """Factors of any size sorted into those of no, one, two and more variables; those over the same variables are added
+    up, as if exactly and then rounded: what cancels, cancels.
+
+    Factors of up to two variables are dealt with all at once: files have millions of them.  The constant is -inf where
+    a factor over nothing is zero.
+    """
+    num_states, variables, flat = factors.num_states, factors.variables, factors.flat
+    arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
+    first = np.zeros((len(arity), 2), dtype=np.int64)
+    for p in range(2):
+        first[arity > p, p] = variables[factors.scope_start[:-1][arity > p] + p]
+    of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
+    unary_start = offsets(num_states)
+    single = arity == 1
+    unary = added_up(np.zeros(unary_start[-1]), ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
+    constants = flat[of == 0].tolist()
+    by_scope: dict[tuple[int, ...], list[Floats]] = {}
+    for f in np.flatnonzero(arity > 2).tolist():
+        scope, table = factors[f]
+        order = np.argsort(scope)
+        key = tuple(scope[i] for i in order)
+        by_scope.setdefault(key, []).append(table.transpose(order))
+    larger = []
+    for key, (table, *others) in by_scope.items():
+        if others:
+            place = np.tile(np.arange(table.size), len(others))
+            values = np.concatenate([other.ravel() for other in others])
+            table = added_up(table.ravel(), place, values).reshape(table.shape)
+        low = float(table.min())
+        if low == float(table.max()) and low > -np.inf:
+            constants.append(low)
+        else:
+            larger.append(Factor(key, table))
+    tables = FactorTables.of(num_states, larger)
+    return ModelData(num_states, unary, first[arity == 2], flat[of == 2], tables, math.fsum(constants))
+
+
+def added_up(sums: Floats, place: Integers, values: Floats) -> Floats:
+    """Sums to which values are added at these places, rounded once; a hard zero stays one."""
+    out, lost, unsure = sums.copy(), np.zeros_like(sums), np.zeros(len(sums), dtype=np.uint8)
+    add_up(out, lost, unsure, place, np.ascontiguousarray(values))
+    out += lost
+    if unsure.any():  # rarely: sizes of several kinds, and those in the middle cancel too
+        terms = {p: [float(sums[p])] for p in np.flatnonzero(unsure).tolist()}
+        for k in np.flatnonzero(unsure[place]).tolist():
+            terms[int(place[k])].append(float(values[k]))
+        for p, each in terms.items():
+            out[p] = math.fsum(each)
+    return out
+
+
+def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
+    """Edges with the smaller variable first, and their tables turned accordingly."""
+    i, j = edges.T
+    if not (i > j).any():
+        return edges, flat
+    tables = PairTables.of(flat, np.sort(edges, axis=1), num_states)
+    entry, edge, a, b = tables.entries(np.flatnonzero(i > j))
+    transposed = flat.copy()
+    transposed[entry] = flat[tables.start[edge] + b * num_states[j[edge]] + a]
+    return tables.edges, transposed
+
+
+def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
+    """Edges in lexicographic order with their tables, parallel ones merged."""
+    first, second = edges.astype(np.int64).T
+    loops = np.flatnonzero(first == second)
+    if loops.size:
+        raise ModelError(
+            f"edge {tuple(edges[loops[0]].tolist())}: a variable cannot have an edge to itself; "
+            "add its diagonal to the unary potentials"
+        )
+    keys = first * len(num_states) + second
+    if (keys[1:] > keys[:-1]).all():
+        return edges, flat
+    sizes = num_states[first] * num_states[second]
+    start = offsets(sizes)
+    order = np.argsort(keys, kind="stable")
+    new = np.concatenate([[True], np.diff(keys[order]) > 0])
+    kept, extra = order[new], order[~new]
+    merged = flat[ranges(start[kept], sizes[kept])]
+    if not extra.size:
+        return edges[kept], merged
+    # a parallel edge adds its table to that of the first of its kind
+    into = offsets(sizes[kept])[:-1][(np.cumsum(new) - 1)[~new]]
+    values = flat[ranges(start[extra], sizes[extra])]
+    return edges[kept], added_up(merged, ranges(into, sizes[extra]), values)
+
+
+def under(contents: ModelData, found: Findings, said: Evidence) -> ModelData:
+    """Given what is known of some variables, which keep their places: those whose state is certain are in no edge and
+    no factor, and likelihoods multiply the potentials of others.
+
+    `said` is the same in the user's words, for the error where that is seen to be impossible.
+    """
+    start, left = offsets(contents.num_states), fixed(contents, found.states, said) if found.states else contents
+    unary = left.unary.copy()
+    for i, likelihoods in found.likelihoods.items():
+        unary[start[i] : start[i + 1]] += log_of(likelihoods)
+    if len(contents.num_states):
+        before, after = (np.maximum.reduceat(flat, start[:-1]) for flat in (contents.unary, unary))
+        gone = np.flatnonzero((after == -np.inf) & (before > -np.inf))
+        if gone.size:
+            raise EvidenceError(
+                f"evidence {dict(said)!r:.200} is impossible: it leaves no state for variable {gone[0]}, "
+                "so Z = 0 under it"
+            )
+    return left._replace(unary=unary)
+
+
+def log_of(likelihoods: Floats) -> Floats:
+    """Logarithms, -inf of 0."""
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(likelihoods)
+    return logs
+
+
+def fixed(contents: ModelData, known: Mapping[int, int], said: Evidence) -> ModelData:
+    """Given the states of some variables, which keep their places but are in no edge and no factor; what they leave of
+    tables is folded as factors are.
+
+    `said` is the same in the user's words, for the error where that is seen to be impossible.
+    """
+    num_states, tables, start = contents.num_states, contents.tables, offsets(contents.num_states)
+    state = np.full(len(num_states), -1, dtype=np.int64)
+    state[list(known)] = list(known.values())
+    free = state < 0
+    i, j = contents.edges.T
+    inside = free[i] & free[j]
+    entry, edge, a, b = tables.entries(np.flatnonzero(~inside))
+    state_i, state_j, value = state[i[edge]], state[j[edge]], contents.pairwise[entry]
+    cut, beside = _cut(contents.factors, free)
+    pieces = contents.factors.take(cut).given(state)
+    near = np.zeros(len(num_states), dtype=np.bool_)  # free variables that something is left for
+    near[contents.edges[~inside]] = near[pieces.variables] = True
+    near &= free
+    of_near = np.repeat(near, num_states)
+    of_known = [contents.unary[start[:-1][~free] + state[~free]], value[(state_i == a) & (state_j == b)]]
+    constants = np.concatenate([[contents.constant], *of_known])
+    left = [
+        FactorTables(num_states, np.zeros(len(constants) + 1, dtype=np.int64), np.empty(0, dtype=np.int64), constants),
+        _of_one(num_states, np.flatnonzero(near), contents.unary[of_near]),
+        _of_one(num_states, j[free[j] & ~free[i]], value[(state_i == a) & (state_j < 0)]),
+        _of_one(num_states, i[free[i] & ~free[j]], value[(state_j == b) & (state_i < 0)]),
+        pieces,
+        contents.factors.take(beside),
+    ]
+    folded = fold(FactorTables.joined(num_states, left))
+    if folded.constant == -np.inf:
+        raise EvidenceError(
+            f"evidence {dict(said)!r:.200} is impossible: the model gives it probability zero, so Z = 0 under it"
+        )
+    unary = np.where(of_near, folded.unary, contents.unary)
+    unary[np.repeat(~free, num_states)] = -np.inf
+    unary[start[:-1][~free] + state[~free]] = 0.0
+    return contents._replace(
+        unary=unary,
+        edges=np.concatenate([contents.edges[inside], folded.edges]),
+        pairwise=np.concatenate([contents.pairwise[np.repeat(inside, np.diff(tables.start))], folded.pairwise]),
+        factors=FactorTables.joined(num_states, [contents.factors.take(~(cut | beside)), folded.factors]),
+        constant=folded.constant,
+    )
+
+
+def _cut(factors: FactorTables, free: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which factors have variables that are not free; and which others may be over what these leave of a scope, to be
+    added to that."""
+    arity, num_free = np.diff(factors.scope_start), factors.num_among(free)
+    cut = num_free < arity
+    left = np.zeros(len(free), dtype=np.bool_)
+    left[factors.variables[np.repeat(cut & (num_free > 2), arity)]] = True
+    return cut, ~cut & (factors.num_among(left & free) == arity)
+
+
+def scaled(contents: ModelData, beta: float) -> ModelData:
+    """Every log potential times beta; a hard zero stays one, whatever beta."""
+
+    def times(table: Floats) -> Floats:
+        out = np.full(table.shape, -np.inf)
+        np.multiply(table, beta, out=out, where=table > -np.inf)
+        return out
+
+    return contents._replace(
+        unary=times(contents.unary),
+        pairwise=times(contents.pairwise),
+        factors=contents.factors.with_flat(times(contents.factors.flat)),
+        constant=beta * contents.constant,
+    )
+
+
+def _of_one(num_states: Integers, variables: NDArray[Any], values: Floats) -> FactorTables:
+    """Factors of these variables, one each."""
+    return FactorTables(num_states, np.arange(len(variables) + 1), variables.astype(np.int64), values)
+
+
+def among(contents: ModelData, variables: Integers) -> ModelData:
+    """Of some variables alone, in this order, with the edges and the larger factors among them."""
+    place = np.full(len(contents.num_states), -1, dtype=np.int64)
+    place[variables] = np.arange(len(variables))
+    edges = np.flatnonzero((place[contents.edges] >= 0).all(axis=1))
+    num_states, tables = contents.num_states[variables], contents.tables.start
+    larger = contents.factors.take(contents.factors.num_among(place >= 0) == np.diff(contents.factors.scope_start))
+    return ModelData(
+        num_states,
+        contents.unary[ranges(offsets(contents.num_states)[variables], num_states)],
+        place[contents.edges[edges]],
+        contents.pairwise[ranges(tables[edges], tables[edges + 1] - tables[edges])],
+        FactorTables(num_states, larger.scope_start, place[larger.variables], larger.flat),
+        contents.constant,
+        contents.names and [contents.names[v] for v in variables.tolist()],
+        contents.state_names and [contents.state_names[v] for v in variables.tolist()],
+    )

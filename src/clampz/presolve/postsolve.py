@@ -1,0 +1,281 @@
+"""The way back from a simplified model: marginals, joint beliefs and states of all variables from those of the rest."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz._kernels.presolve import pools as state
+from clampz._kernels.presolve import postsolve as kernels
+from clampz._kernels.presolve.pools import Pools
+from clampz._kernels.presolve.postsolve import NOWHERE, Targets
+from clampz.errors import OptionError
+from clampz.model import Model
+from clampz.model.tables import offsets, ranges
+from clampz.numerics import Floats, Integers
+from clampz.presolve.reduced import Reduced
+from clampz.runtime.budget import Budget, Cancelled, run_cancellable
+
+# Seconds that sending beliefs back takes per entry of the tables, about.
+SECONDS_PER_ENTRY = 1e-7
+
+Scope = tuple[int, ...]
+einsum: Any = np.einsum  # (NumPy has no type for axes given as numbers)
+
+
+class Homes(NamedTuple):
+    """Targets, and those of each home h, of_home[start[h] : start[h + 1]]: see `_kernels.simplifying_back`."""
+
+    targets: Targets
+    home: Integers
+    start: Integers
+    of_home: Integers
+
+
+class Postsolve:
+    """What the rules did to a model, to be undone for results on what they left of it."""
+
+    def __init__(self, original: Model, pools: Pools, left: Reduced) -> None:
+        self.original, self.pools, self.left = original, pools, left
+        self.num_sums = int(pools.count[state.SUMS])
+
+    def marginals(self, beliefs: Floats, budget: Budget | None, known: bool = False) -> Floats:
+        """Of all variables; only those that are `known`, nan for the others, of what was simplified for log Z alone."""
+        if not known and (self._homes_of_sums.home == NOWHERE).any():
+            raise OptionError("marginals: this model was simplified for log Z alone; simplify it with marginals=True")
+        marginal = self._send(self._homes_of_sums, beliefs, budget)[1]
+        marginal[np.repeat(self._lost, self.original.num_states)] = np.nan
+        return marginal
+
+    def factor_marginals(self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget | None) -> Floats:
+        """Of all edges and larger factors, end to end; those that no table of the rest holds from joint beliefs."""
+        homes, num_sums = self._homes_of_all, self.num_sums
+        belief, _ = self._send(homes, beliefs, budget)
+        first = int(homes.targets.out[num_sums])
+        for k in self._apart.tolist():
+            if budget is not None and budget.must_stop():
+                raise Cancelled
+            scope = self.factor_scope(k)
+            begin, end = homes.targets.out[num_sums + k : num_sums + k + 2]
+            belief[begin:end] = self.joint(scope, joint(self.joint_scope(scope))).ravel()
+        return belief[first:]
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        """Scopes of the rest whose joint beliefs the marginals of some factors need, beyond those of its tables."""
+        return sorted({self.joint_scope(self.factor_scope(k)) for k in self._apart.tolist()})
+
+    def factor_scope(self, k: int) -> Scope:
+        """The variables of an edge, or, after those, of a larger factor."""
+        m, larger = self.original.num_edges, self.original.factors
+        if k < m:
+            return tuple(self.original.edges[k].tolist())
+        return tuple(larger.variables[larger.scope_start[k - m] : larger.scope_start[k - m + 1]].tolist())
+
+    # -- any scope at all ----------------------------------------------------------------------------------------------
+
+    def joint_scope(self, scope: Sequence[int]) -> Scope:
+        """The variables of the rest whose joint belief that of these variables follows from."""
+        return tuple(self.left.tables.of_variable[sorted(self._steps(scope)[1])].tolist())
+
+    def joint(self, scope: Sequence[int], belief: Floats) -> Floats:
+        """The joint belief of some variables from that of `joint_scope`: what left comes back, one after another."""
+        steps, last = self._steps(scope)
+        have = sorted(last)
+        table = self._spread(belief, have, state.NEVER - 1)
+        for v, wanted in reversed(steps):
+            around, given = self.given(v)
+            wanted_now = sorted(wanted)
+            label = {u: k for k, u in enumerate({*have, *around})}
+            table = einsum(
+                table, [label[u] for u in have], given, [label[u] for u in around], [label[u] for u in wanted_now]
+            )
+            have = wanted_now
+        return np.transpose(table, [have.index(u) for u in scope])
+
+    def _steps(self, scope: Sequence[int]) -> tuple[list[tuple[int, frozenset[int]]], frozenset[int]]:
+        """Those of the variables that left, and of those they depend on, in order, each with all that are wanted before
+        it goes; and what of the rest is wanted in the end."""
+        variables, wanted = self.pools.variables, frozenset(scope)
+        steps = []
+        while gone := [v for v in wanted if variables["fate"][v] != state.STAYS]:
+            v = min(gone, key=lambda u: int(variables["left"][u]))
+            steps.append((v, wanted))
+            wanted = (wanted - {v}) | frozenset(self.depends_on(v))
+        return steps, wanted
+
+    def depends_on(self, v: int) -> list[int]:
+        """The variables without which P(v | others) is not known: they left later, or did not."""
+        fate, to = (int(self.pools.variables[name][v]) for name in ("fate", "to"))
+        if fate == state.SUMMED:
+            begin, end = (int(self.pools.record[name][to]) for name in ("axes", "end"))
+            found: list[int] = self.pools.numbers[begin:end].tolist()
+            return found
+        return [to] if fate == state.EQUAL else []
+
+    def given(self, v: int) -> tuple[list[int], Floats]:
+        """P(v | what it depends on): the variables of the table, and the table over all of their states."""
+        fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
+        states = int(self.original.num_states[v])
+        if fate == state.SUMMED:
+            axes, _, values = kernels.conditional(self.pools, to)
+            kernels.forget_axes(self.pools, axes)
+            return axes.tolist(), self._spread(values, axes.tolist(), time)
+        if fate == state.FIXED:
+            return [v], np.eye(states)[to]
+        begin = int(self.pools.variables["map"][v])
+        image = self.pools.numbers[begin : begin + int(self.original.num_states[to])]
+        return [to, v], np.eye(states)[image]
+
+    def _spread(self, values: Floats, variables: list[int], time: int) -> Floats:
+        """A table over the states that variables had at a time as one over all of their states, zero elsewhere."""
+        there = [np.flatnonzero(self._there(v, time)) for v in variables]
+        out = np.zeros(self.original.num_states[variables])
+        out[np.ix_(*there)] = np.reshape(values, [len(some) for some in there])
+        return out
+
+    # -- what may come back into a model that it was taken out of ------------------------------------------------------
+
+    @property
+    def lost(self) -> Integers:
+        """The variables whose marginals do not follow from those of the rest's tables."""
+        return np.flatnonzero(self._lost)
+
+    def needed(self, variables: Sequence[int]) -> list[int]:
+        """Those of some variables, and of what they depend on, that left the model and have a choice of states: the
+        last to leave first."""
+        fate, left = (self.pools.variables[name] for name in ("fate", "left"))
+        found, waiting = set[int](), list(variables)
+        while waiting:
+            v = waiting.pop()
+            if v not in found and fate[v] in (state.SUMMED, state.EQUAL):
+                found.add(v)
+                waiting.extend(self.depends_on(v))
+        return sorted(found, key=lambda v: -int(left[v]))
+
+    def states_when_left(self, v: int) -> Integers:
+        """The states that a variable had when it left."""
+        fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
+        if fate == state.FIXED:
+            return np.array([to])
+        return np.flatnonzero(self._there(v, time))
+
+    # -- all at once ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _homes_of_sums(self) -> Homes:
+        record = self.pools.record[: self.num_sums]
+        arity = record["end"] - record["axes"]
+        time = self.pools.variables["time"][record["variable"]].astype(np.int64)
+        scopes = self.pools.numbers[ranges(record["axes"], arity)]
+        return self._homes(Targets(offsets(arity), scopes, time, offsets(record["size"])))
+
+    @cached_property
+    def _lost(self) -> NDArray[np.bool_]:
+        """(n,) the variables that were summed out of what is in no one table any more, and those that depend on them:
+        a sum depends on one after it, or on what is left."""
+        home, lost = self._homes_of_sums.home, self._homes_of_sums.home == NOWHERE
+        if not lost.any():
+            return np.zeros(self.original.num_variables, dtype=np.bool_)
+        for r in np.flatnonzero((home >= 0) & (home < self.num_sums))[::-1].tolist():
+            lost[r] |= lost[home[r]]
+        found = np.zeros(self.original.num_variables, dtype=np.bool_)
+        found[self.pools.record["variable"][: self.num_sums][lost]] = True
+        fate, to = (self.pools.variables[name][: self.original.num_variables] for name in ("fate", "to"))
+        for v in np.flatnonzero(fate == state.EQUAL).tolist():
+            u = v
+            while fate[u] == state.EQUAL:
+                u = int(to[u])
+            found[v] = found[u]
+        return found
+
+    @cached_property
+    def _homes_of_all(self) -> Homes:
+        sums, model, larger = self._homes_of_sums.targets, self.original, self.original.factors
+        arity = np.concatenate([np.full(model.num_edges, 2), np.diff(larger.scope_start)])
+        sizes = np.concatenate([np.diff(model.pairwise.start), np.diff(larger.start)])
+        return self._homes(
+            Targets(
+                np.concatenate([sums.start, sums.start[-1] + np.cumsum(arity)]),
+                np.concatenate([sums.variables, model.edges.ravel(), larger.variables]).astype(np.int32),
+                np.concatenate([sums.time, np.full(len(arity), -1)]),
+                np.concatenate([sums.out, sums.out[-1] + np.cumsum(sizes)]),
+            )
+        )
+
+    @cached_property
+    def _apart(self) -> Integers:
+        """The edges and factors whose variables are in no one table any more."""
+        return np.flatnonzero(self._homes_of_all.home[self.num_sums :] == NOWHERE)
+
+    def _homes(self, targets: Targets) -> Homes:
+        rest = self.left.tables
+        num_homes = self.num_sums + len(rest.start) - 1
+        home = np.empty(len(targets.time), dtype=np.int64)
+        kernels.find_homes(self.pools, targets, rest, home)
+        order = np.argsort(home, kind="stable")
+        found = order[np.searchsorted(home[order], 0) :]
+        return Homes(targets, home, offsets(np.bincount(home[found], minlength=num_homes)), found)
+
+    def _send(self, homes: Homes, beliefs: Floats, budget: Budget | None) -> tuple[Floats, Floats]:
+        """Beliefs of all targets, and marginals of all variables."""
+        rest = self.left.tables
+        if beliefs.shape != (rest.tables[-1],):
+            raise OptionError(
+                f"beliefs: expected shape ({rest.tables[-1]},), those of the rest's variables, edges and larger "
+                f"factors in turn, found {beliefs.shape}"
+            )
+        belief = np.zeros(int(homes.targets.out[-1]))
+        certain = np.flatnonzero(homes.home == kernels.CERTAIN)
+        marginal = np.zeros(len(self.original.unary.flat))
+        belief[homes.targets.out[certain] + self._places(homes.targets, certain)] = 1.0
+        beliefs = np.ascontiguousarray(beliefs, dtype=np.float64)
+        expected = SECONDS_PER_ENTRY * (len(belief) + len(marginal))
+        done = run_cancellable(
+            budget, expected, kernels.send_back, self._own_pools(), rest, beliefs, homes.targets, homes.start,
+            homes.of_home, belief, marginal,
+        )  # fmt: skip
+        if not done:
+            raise Cancelled
+        return belief, marginal
+
+    def _own_pools(self) -> Pools:
+        """For one call: the kernels number the axes of a sum among the variables while they are at it, and several
+        threads may be, as where blocks of draws are made whole."""
+        return self.pools._replace(variables=self.pools.variables.copy())
+
+    def _places(self, targets: Targets, certain: Integers) -> Integers:
+        """Where in their tables the one joint state lies that variables without a choice have."""
+        found = np.zeros(len(certain), dtype=np.int64)
+        for k, t in enumerate(certain.tolist()):
+            for v in targets.variables[targets.start[t] : targets.start[t + 1]].tolist():
+                there = self._there(v, int(targets.time[t]))
+                found[k] = found[k] * np.count_nonzero(there) + np.count_nonzero(there[: self._certain_state(v)])
+        return found
+
+    def _there(self, v: int, time: int) -> NDArray[np.bool_]:
+        """Which states of a variable were there at a time."""
+        there: NDArray[np.bool_] = self.pools.states["gone"][slice(*self.original.unary.start[v : v + 2])] > time
+        return there
+
+    def _certain_state(self, v: int) -> int:
+        fate, to = (int(self.pools.variables[name][v]) for name in ("fate", "to"))
+        if fate == state.FIXED:
+            return to
+        return int(self.pools.numbers[int(self.pools.variables["map"][v]) + self._certain_state(to)])
+
+    # -- states --------------------------------------------------------------------------------------------------------
+
+    def states(self, x: Integers, rng: np.random.Generator, maximum: bool, budget: Budget | None) -> Integers:
+        """Whole configurations (N, n) from those of the rest (N, k)."""
+        left = self.left
+        first = offsets(left.model.num_states)[:-1]
+        out = np.zeros((len(x), self.original.num_variables), dtype=np.int64)
+        out[:, left.variables] = left.states[first + x]
+        seed = int(rng.integers(2**63))
+        expected = SECONDS_PER_ENTRY * out.size
+        if not run_cancellable(budget, expected, kernels.fill_states, self._own_pools(), out, seed, maximum):
+            raise Cancelled
+        return out

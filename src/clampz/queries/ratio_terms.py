@@ -1,0 +1,261 @@
+"""Two log Z, closed together: what an answer is the difference of.
+
+Where both are lanes of one model that is narrow enough, they are summed by one plan.  Else both are bounded as lanes of
+that model's regions, which is soon done, and then searched for in turn: the first in half of the time, the second in
+what is left, and whichever has more to gain again, should that be more time than it had.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from clampz.bounding.bracket import NEAR
+from clampz.bounding.marginals.bound_marginals import bound_lanes
+from clampz.bounding.options import BoundOptions
+from clampz.bounding.tree.branch_and_bound import BranchAndBound
+from clampz.bounding.tree.frontier import check_room
+from clampz.elimination.exact import ExactOptions
+from clampz.errors import TooWideError
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.conditioning import states_left
+from clampz.model.tables import columns
+from clampz.numerics import EPS, Floats, Integers
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.workers import Crew
+from clampz.summing.plans import SumPlan
+
+T = TypeVar("T")
+AskedStop = Literal["gap", "exact", "time", "memory", "interrupt", "callback", "left"]
+# Shares of the time: to look for a plan of exact sums, for these sums, and for bounds on both as lanes.
+PLANNING_SHARE, EXACT_SHARE, LANES_SHARE = 0.15, 0.7, 0.2
+# Seconds that it takes per table entry of both to lay them out for a plan, about.
+SECONDS_PER_ENTRY = 3e-7
+# Seconds that the beginning of a search takes per table entry, about, before it looks at the clock.
+SEARCH_SECONDS_PER_ENTRY = 1e-7
+
+
+@dataclass
+class RatioTerm:
+    """One of the two: what is known of its log Z so far."""
+
+    model: Model
+    lower: float = -math.inf
+    upper: float = math.inf
+    guess: float | None = None
+    is_closed: bool = False
+    seconds: float = field(default=0.0, repr=False)  # of the longest search for it
+
+    @classmethod
+    def of(cls, model: Model) -> "RatioTerm":
+        """Nothing is known, unless Z = 0 is plain to see."""
+        seen = (states_left(model.unary.flat > -np.inf, model.unary.start) == 0).any()
+        return cls.impossible(model) if seen else cls(model)
+
+    @classmethod
+    def impossible(cls, model: Model) -> "RatioTerm":
+        """Z = 0."""
+        return cls(model, upper=-math.inf, is_closed=True)
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether Z = 0 is certain."""
+        return self.upper == -math.inf
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether Z > 0 is certain: by what is known of it, or because nothing but states is ruled out."""
+        return self.lower > -math.inf or (not self.is_impossible and self._has_no_hard_zeros)
+
+    @cached_property
+    def _has_no_hard_zeros(self) -> bool:
+        return all(bool((table.flat > -np.inf).all()) for table in (self.model.pairwise, self.model.factors))
+
+    def learn(self, lower: float, upper: float) -> None:
+        self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
+        self.is_closed = self.is_closed or self.lower == self.upper or self.is_impossible
+
+    def settle(self, lower: float, upper: float) -> None:
+        """Nothing is left to do."""
+        self.learn(lower, upper)
+        self.is_closed = True
+
+    @property
+    def width(self) -> float:
+        return 0.0 if self.is_closed else self.upper - self.lower
+
+    @property
+    def values(self) -> tuple[float, float, float, float]:
+        """What log Z may be taken for, best first and nan or infinite where there is none: the estimate, unless the
+        ends have refuted it since, or the middle of closed ends; the middle; the ends."""
+        middle = self.lower + (self.upper - self.lower) / 2
+        estimate = middle if self.is_closed else math.nan
+        if self.guess is not None and self.lower - NEAR <= self.guess <= self.upper + NEAR:
+            estimate = min(max(self.guess, self.lower), self.upper)
+        return estimate, middle, self.lower, self.upper
+
+
+class Interval(NamedTuple):
+    """Ends of a number, rounded outwards, and what it is taken for, which is inside; nan where nothing is known."""
+
+    lower: float
+    upper: float
+    estimate: float
+
+    @classmethod
+    def of_difference(cls, one: RatioTerm, other: RatioTerm) -> "Interval":
+        """log Z of one less that of the other; -inf where the first is impossible, inf where the other is."""
+        if one.is_impossible or other.is_impossible:
+            end = -math.inf if one.is_impossible else math.inf
+            return cls(end, end, end)
+        lower = _less(one.lower, other.upper, -1.0)
+        upper = _less(one.upper, other.lower, 1.0)
+        # of the same kind: the estimate of one and an end of the other say nothing together
+        differences = (a - b for a, b in zip(one.values, other.values, strict=True))
+        estimate = next((value for value in differences if math.isfinite(value)), math.nan)
+        return cls(lower, upper, min(max(estimate, lower), upper))
+
+
+def _less(a: float, b: float, sense: float) -> float:
+    """a - b, moved by what rounding may have changed: up (sense 1) or down."""
+    difference = a - b
+    return difference + sense * 2 * EPS * abs(difference) if math.isfinite(difference) else sense * math.inf
+
+
+def telling(progress: Callable[[T], object] | None, found: Callable[[], T], budget: Budget) -> Callable[[], None]:
+    """What tells the caller's callback of what is found so far; StopIteration from it stops the run."""
+
+    def tell() -> None:
+        if progress is not None:
+            try:
+                progress(found())
+            except StopIteration:
+                budget.stop("callback")
+
+    return tell
+
+
+def close_both(
+    sides: tuple[RatioTerm, RatioTerm],
+    base: Model | None,
+    options: BoundOptions,
+    budget: Budget,
+    enough: Callable[[], bool],
+    tell: Callable[[], None],
+) -> AskedStop:
+    """Learn as much of two log Z as the limits allow, until it is enough; returns why that ended.
+
+    `base` is the model that both are, but for states ruled out, if there is one; `tell` is called as they close.
+    """
+    for side in sides:
+        check_room(side.model, options.num_bytes)
+    reason: AskedStop = "time"
+    if not _sum_both(sides, options, budget) and not enough():
+        with Crew(None, options.num_threads) as crew:
+            try:
+                if base is not None:
+                    _bound_as_lanes(sides, base, options, budget.share(LANES_SHARE), crew)
+                    tell()
+                reason = _search_in_turn(sides, options, budget, crew, enough, tell)
+            finally:
+                budget.end()
+    if all(side.is_closed for side in sides):
+        return "exact"
+    return "gap" if enough() else reason
+
+
+def _sum_both(sides: tuple[RatioTerm, RatioTerm], options: BoundOptions, budget: Budget) -> bool:
+    """Exact sums of both, by one plan where they are lanes of one model, if they fit into time and memory."""
+    left = [side for side in sides if not side.is_closed]
+    if not left or not options.exact or _num_entries(left) * SECONDS_PER_ENTRY > budget.left(PLANNING_SHARE):
+        return not left
+    batches = [Batch.of(side.model) for side in left]
+    if len(left) == 2 and _differ_in_unary(left[0].model, left[1].model):
+        batches = [Batch(left[0].model, np.stack([side.model.unary.flat for side in left], axis=1))]
+    memory = options.num_bytes // 2
+    chosen = ExactOptions(memory=memory, marginals=False, threads=options.threads)
+    found: list[tuple[float, float]] = []
+    for batch in batches:
+        try:
+            planning = budget.share(PLANNING_SHARE)
+            plan = SumPlan.of(batch, memory, marginals=False, room=memory, budget=planning)
+            if plan.seconds * len(batches) > budget.left(EXACT_SHARE):
+                return False
+            sums = plan.run(chosen, budget.share(EXACT_SHARE))
+        except (Cancelled, TooWideError):
+            return False
+        if sums.bound != "exact" or not np.asarray(sums.converged).all():
+            return False
+        found += zip(sums.lower.tolist(), sums.upper.tolist(), strict=True)
+    for side, ends in zip(left, found, strict=True):
+        side.settle(*ends)
+    return True
+
+
+def _num_entries(sides: list[RatioTerm]) -> int:
+    tables = [table for side in sides for table in (side.model.unary, side.model.pairwise, side.model.factors)]
+    return sum(len(table.flat) for table in tables)
+
+
+def _differ_in_unary(one: Model, other: Model) -> bool:
+    """Whether two models are lanes of one."""
+    a, b = one.contents, other.contents
+    same = np.array_equal(a.num_states, b.num_states) and np.array_equal(a.edges, b.edges)
+    return same and np.array_equal(a.pairwise, b.pairwise) and a.factors == b.factors and a.constant == b.constant
+
+
+def _bound_as_lanes(
+    sides: tuple[RatioTerm, RatioTerm], base: Model, options: BoundOptions, budget: Budget, crew: Crew
+) -> None:
+    unary = np.stack([side.model.unary.flat for side in sides], axis=1)
+
+    def lanes_of(rows: Integers) -> Floats:
+        return columns(unary, rows)
+
+    def learn(row: int, lower: float, upper: float) -> None:
+        sides[row].learn(lower, upper)
+
+    rows = np.array([k for k, side in enumerate(sides) if not side.is_closed], dtype=np.int64)
+    bound_lanes(base, rows, lanes_of, options, budget, crew, learn)
+
+
+def _search_in_turn(
+    sides: tuple[RatioTerm, RatioTerm],
+    options: BoundOptions,
+    budget: Budget,
+    crew: Crew,
+    enough: Callable[[], bool],
+    tell: Callable[[], None],
+) -> AskedStop:
+    """A search for one after the other, each as long as its turn and until its part of the gap is closed; returns why
+    there are no more."""
+    narrow, reason = options.gap / 2, "time"
+    while not budget.must_stop() and not enough():
+        waiting = [side for side in sides if not side.is_closed and side.width > narrow]
+        new = [side for side in waiting if not side.seconds]
+        seconds = budget.left(1 / len(new)) if new else budget.left()
+        worth = new or [side for side in waiting if side.seconds < seconds]
+        if not worth:
+            break
+        side = max(worth, key=lambda side: side.width)
+        if _num_entries([side]) * SEARCH_SECONDS_PER_ENTRY > seconds:
+            break
+        turn = Budget(seconds, within=budget)
+        search = BranchAndBound(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
+        for bracket in search.run(crew, turn):
+            side.learn(bracket.lower, bracket.upper)
+            side.guess = bracket.estimate if bracket.estimate is not None else side.guess
+            side.is_closed = side.is_closed or bracket.stopped_by == "exact"
+            reason = bracket.stopped_by
+            tell()
+            if enough():
+                break
+        turn.end()
+        side.seconds = seconds
+    if budget.stopped_by in ("interrupt", "callback"):
+        return budget.stopped_by
+    return "memory" if reason == "memory" else "time"

@@ -1,0 +1,200 @@
+"""How far a run has come: told to the caller's own function, or with `progress=True` to people, as a live line.
+
+In a notebook the line is an output of the cell, which every front end can change (rich and tqdm need widgets for that);
+on a terminal rich draws it, if it is there, and it is gone in the end; in a log there is a line now and then.  All of
+these are imported when somebody asks.
+"""
+
+import contextvars
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from html import escape
+from importlib.util import find_spec
+from time import perf_counter
+from typing import Any, Protocol, TypeVar
+
+from clampz._kernels.jit import compiling_anew
+from clampz.errors import library
+from clampz.runtime.options import check_option
+
+# Between two things that are said, and columns of what turns before them.
+BETWEEN, SPINNER = " · ", 3
+# Seconds before a line is shown, between looks, and between the lines of a log.
+PATIENCE, LOOK, BETWEEN_LINES = 0.5, 0.1, 10.0
+# Seconds from which on it is worth a word that kernels are compiled.
+LONG_COMPILING = 1.0
+
+
+class ProgressText(Protocol):
+    """What a run tells of itself."""
+
+    @property
+    def progress_words(self) -> list[str]:
+        """How far it has come, in a few words each."""
+
+
+ToldT = TypeVar("ToldT", bound=ProgressText)
+# What `progress=` takes: a function, or True for a live line.
+Listener = Callable[[ToldT], object] | bool | None
+# What shows a line, in place of the one before.
+Show = Callable[[str], None]
+
+
+@contextmanager
+def as_callback(progress: Listener[ToldT], what: str) -> Iterator[Callable[[ToldT], object] | None]:
+    """Who is to be told of a run: the caller's function, nobody, or a line that says what is done and how far it is."""
+    if progress is None or progress is False:
+        yield None
+    elif progress is not True:
+        check_option(callable(progress), "progress", "True, or a function that is called now and then", progress)
+        yield progress
+    else:
+        live = _Live(what)
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(live.show_all,), daemon=True)
+        thread.start()  # (with this thread's context, which says which cell of a notebook the output is of)
+        try:
+            yield live
+        finally:
+            live.done.set()
+            thread.join()
+
+
+class _Live:
+    """Keeps what was told last, and shows it until the run is done."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.latest: ProgressText | None = None
+        self.done = threading.Event()
+        self._began = perf_counter()
+
+    def __call__(self, told: ProgressText) -> None:
+        self.latest = told
+
+    def show_all(self) -> None:
+        if self.done.wait(PATIENCE):
+            return
+        with _line() as show:
+            while not self.done.wait(LOOK):
+                show(self.text)
+
+    @property
+    def text(self) -> str:
+        return in_a_line(self.what, self.latest, f"{perf_counter() - self._began:.0f} s")
+
+
+def in_a_line(what: str, latest: ProgressText | None, ending: str) -> str:
+    """What is done, how far it is, and that kernels are compiled which are not on disk yet, if that takes long."""
+    return BETWEEN.join([what, *([] if latest is None else latest.progress_words), *compiling_in_words(), ending])
+
+
+def compiling_in_words() -> list[str]:
+    """What to say while kernels are compiled that are not on disk yet, if that takes over a second."""
+    new = compiling_anew.now and compiling_anew.seconds > LONG_COMPILING
+    return ["compiling kernels, once after installation"] if new else []
+
+
+def somebody_looks_on() -> bool:
+    """Whether stderr is a terminal, and rich is there to draw on it."""
+    return sys.stderr.isatty() and find_spec("rich") is not None
+
+
+def in_lines(text: str, width: int) -> str:
+    """What is said of some work, in lines as wide as a terminal: broken between two things that are said, if they fit.
+
+    >>> in_lines("solving · gap 3.1 nats · 4 leaves · 12 s", 24)
+    'solving · gap 3.1 nats\\n4 leaves · 12 s'
+    """
+    lines: list[str] = []
+    for said in text.split(BETWEEN):
+        if lines and len(lines[-1]) + len(BETWEEN) + len(said) <= width:
+            lines[-1] += BETWEEN + said
+        else:
+            lines.append(said)
+    return "\n".join(lines)
+
+
+def _line() -> AbstractContextManager[Show]:
+    """A line wherever this runs."""
+    if _in_notebook():
+        return _notebook_line()
+    if somebody_looks_on():
+        return terminal_line()
+    return _plain_line() if sys.stderr.isatty() else _log_lines()
+
+
+def _in_notebook() -> bool:
+    """Whether this is a kernel of Jupyter."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def _notebook_line() -> Iterator[Show]:
+    """An output of the cell that can be changed, and stays."""
+    display = library("IPython.display").display
+    handle: Any = None
+
+    def show(text: str) -> None:
+        nonlocal handle
+        bundle = {"text/plain": text, "text/html": f"<span style='opacity:.65'>{escape(text)}</span>"}
+        if handle is None:
+            handle = display(bundle, raw=True, display_id=True)
+        else:
+            handle.update(bundle, raw=True)
+
+    yield show
+
+
+@contextmanager
+def terminal_line() -> Iterator[Show]:
+    """A line on the terminal that can be changed, and is gone in the end; nothing where nobody looks on."""
+    if not somebody_looks_on():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.markup import escape as as_it_is
+
+    console = Console(stderr=True)
+    status = console.status("")
+    try:
+
+        def show(text: str) -> None:
+            status.update(as_it_is(in_lines(text, console.width - SPINNER)))
+            status.start()
+
+        yield show
+    finally:
+        status.stop()
+
+
+@contextmanager
+def _plain_line() -> Iterator[Show]:
+    """The same without rich."""
+
+    def show(text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        print(f"\r{text[:width]}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _log_lines() -> Iterator[Show]:
+    """A line now and then."""
+    last = perf_counter() - BETWEEN_LINES
+
+    def show(text: str) -> None:
+        nonlocal last
+        if perf_counter() >= last + BETWEEN_LINES:
+            last = perf_counter()
+            print(text, file=sys.stderr, flush=True)
+
+    yield show

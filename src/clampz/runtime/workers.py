@@ -1,0 +1,206 @@
+"""Who does the work: threads for the lanes of a batch, and crews, which know executors and what to do when one breaks.
+
+A batch is cut into blocks of lanes, and a single large model into ranges of slots.  The kernels release the GIL, so
+threads run them side by side.  No result depends on who does the work: lanes do not touch each other, and a range is
+cut where the arithmetic is the same on both sides.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from itertools import pairwise
+from typing import Generic, Self, TypeVar
+
+import numpy as np
+
+from clampz._kernels.approximations.messages_binary import FULL_LANES
+from clampz.numerics import Integers
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+# Lanes per block at most: the messages of a hundred-variable model times 64 lanes still fit in a second-level cache.
+MAX_BLOCK = 64
+# Values (messages times lanes) below which a range is not worth cutting: handing it to another thread costs about 20
+# microseconds.  Nor are whole blocks of lanes: their kernels end after a fraction of a millisecond there, and between
+# them is Python, one thread at a time (16 to 64 branches of a 9 x 9 torus: 5% faster at best, a fifth slower at worst).
+MIN_RANGE = 50_000
+# Sums over ranges are taken in blocks of this size whatever the number of threads, so that rounding is the same.
+SUM_BLOCK = 1 << 16
+# Seconds after which a thread that waits looks up: a wait without an end is not left for a Ctrl-C that another thread
+# received, nor for any on Windows.
+LOOK_UP = 0.05
+
+
+class Workers:
+    """A pool of threads for the length of a `with`; with one thread, no pool."""
+
+    def __init__(self, num_threads: int) -> None:
+        self.num_threads = num_threads
+        self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
+
+    def map(self, function: Callable[[S], T], items: list[S]) -> list[T]:
+        """The function of each item, in order."""
+        if self._pool is None or len(items) < 2:
+            return [function(item) for item in items]
+        futures = [self._pool.submit(function, item) for item in items]
+        try:
+            return [_awaited(future) for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+class Job(Generic[T]):
+    """Work that a crew has been given.  What an executor loses, the crew's own threads do again."""
+
+    def __init__(
+        self,
+        crew: "Crew",
+        function: Callable[..., T],
+        args: tuple[object, ...],
+        local_args: tuple[object, ...],
+        executor: Executor | None,
+    ) -> None:
+        self._crew, self._function, self._args, self._here = crew, function, args, local_args
+        self.future = self._given_to(executor)
+
+    def done(self) -> bool:
+        if self.future.done() and self._lost():
+            self.future = self._given_to(None)
+        return self.future.done()
+
+    def result(self) -> T:
+        """What came of it, waited for; raises what the function raised."""
+        while not self.done():
+            wait([self.future], LOOK_UP)
+        return self.future.result()
+
+    def _given_to(self, executor: Executor | None) -> Future[T]:
+        self._executor = executor
+        args = (*self._args, *self._here) if in_this_process(executor) else self._args
+        try:
+            return (executor or self._crew.home).submit(self._function, *args)
+        except RuntimeError:  # it is broken, or shut down
+            if executor is None:
+                raise
+            self._crew.executor = None
+            return self._given_to(None)
+
+    def _lost(self) -> bool:
+        """Whether it is not done, though no longer waiting: the executor broke, or it failed where the workers are, for
+        reasons that may be theirs."""
+        if self._executor is None:
+            return False
+        if self.future.cancelled():
+            return True
+        error = self.future.exception()
+        if isinstance(error, BrokenExecutor):
+            self._crew.executor = None
+        return error is not None and (isinstance(error, BrokenExecutor) or not in_this_process(self._executor))
+
+
+class Crew:
+    """Those who work for a run: the caller's executor of threads, processes or machines, or else threads of its own.
+
+    An executor that breaks is left for good, and all that it had not done is done here.  At the end of a `with` the
+    crew's own threads are dismissed; the executor stays its owner's.
+    """
+
+    def __init__(self, executor: Executor | None, num_threads: int) -> None:
+        self.executor = executor
+        self.num_threads = num_threads
+        self._home: ThreadPoolExecutor | None = None
+        self._beside: ThreadPoolExecutor | None = None
+
+    @property
+    def num_at_once(self) -> int:
+        """Jobs that keep all busy: workers elsewhere should find the next one there already."""
+        return self.num_threads if in_this_process(self.executor) else 2 * self.num_threads
+
+    @property
+    def home(self) -> ThreadPoolExecutor:
+        """Threads of its own."""
+        if self._home is None:
+            self._home = ThreadPoolExecutor(self.num_threads)
+        return self._home
+
+    def beside(self, function: Callable[..., T], *args: object) -> Job[T]:
+        """Let a thread of its own call function(*args) in this process, beside all other work: for what mostly waits,
+        or has to be done here."""
+        self._beside = self._beside or ThreadPoolExecutor()
+        return Job(self, function, args, (), self._beside)
+
+    def at_home(self, function: Callable[..., T], *args: object) -> Job[T]:
+        """Let one of its own threads call function(*args), as they are: for what is too large to send elsewhere."""
+        return Job(self, function, args, (), None)
+
+    def submit(self, function: Callable[..., T], *args: object, local_args: tuple[object, ...] = ()) -> Job[T]:
+        """Let someone compute function(*args), or function(*args, *here) if it is done in this process."""
+        return Job(self, function, args, local_args, self.executor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for own in (self._home, self._beside):
+            if own is not None:
+                own.shutdown(wait=False, cancel_futures=True)
+
+
+def _awaited(future: Future[T]) -> T:
+    """What came of it, waited for; raises what was raised."""
+    while not future.done():
+        wait([future], LOOK_UP)
+    return future.result()
+
+
+def in_this_process(executor: Executor | None) -> bool:
+    """Whether its workers share our memory and clocks."""
+    return executor is None or isinstance(executor, ThreadPoolExecutor)
+
+
+def finished(jobs: Iterable[Job[T]], timeout: float) -> list[Job[T]]:
+    """Those that are done, as soon as there are any or time is up."""
+    jobs = list(jobs)
+    wait([job.future for job in jobs], timeout, FIRST_COMPLETED)
+    return [job for job in jobs if job.done()]
+
+
+def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) -> list[Integers]:
+    """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers unless
+    `max_block` does not allow that."""
+    size = max(1, -(-num_lanes // num_threads))
+    size = min(MAX_BLOCK if max_block is None else max_block, -(-size // FULL_LANES) * FULL_LANES)
+    begin = np.arange(0, num_lanes, size)
+    if len(begin) > 1 and size >= FULL_LANES > num_lanes - begin[-1]:
+        # a remainder joins the last block: alone it would be too few lanes for the kernels of full ones, which round
+        # differently
+        begin = begin[:-1]
+    return np.split(np.arange(num_lanes), begin[1:]) if num_lanes else []
+
+
+def padded(lanes: Integers, enough: bool) -> Integers:
+    """Lanes repeated up to a multiple of the vector width, where there are `enough` of them to use it: remainders run
+    at scalar speed."""
+    if not enough or len(lanes) % FULL_LANES == 0:
+        return lanes
+    return np.concatenate([lanes, np.repeat(lanes[-1:], -len(lanes) % FULL_LANES)])
+
+
+def cut(first: int, last: int, num_parts: int) -> list[tuple[int, int]]:
+    """A range in about equal parts."""
+    bounds = np.linspace(first, last, num_parts + 1).astype(np.int64)
+    return [(int(a), int(b)) for a, b in pairwise(bounds) if a < b]
+
+
+def sum_blocks(size: int, weight: int = 1) -> list[tuple[int, int]]:
+    """A range in blocks that do not depend on the number of threads; smaller where each item weighs more."""
+    block = max(1, SUM_BLOCK // weight)
+    return [(begin, min(begin + block, size)) for begin in range(0, size, block)]

@@ -1,0 +1,199 @@
+"""What samples are drawn from: the best proposal that memory and time allow, of what simplifying leaves of a model.
+
+Which structures are tried, and for how many evaluations, follows from sizes and from the seconds that are allowed, by
+rates that are fixed beforehand: so the same seed gives the same samples, unless the clock ends the work before.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clampz.approximations.mini_buckets.descent import (
+    SECONDS_PER_CLIQUE,
+    SECONDS_PER_ENTRY,
+    State,
+    optimise,
+    optimise_lanes,
+)
+from clampz.approximations.mini_buckets.proposals import Draws, Proposal, States
+from clampz.approximations.mini_buckets.structure import ENDLESS, Structure, building_seconds, limit_of_entries
+from clampz.approximations.mini_buckets.tables import Tables
+from clampz.elimination.plans import Scopes
+from clampz.errors import TooWideError
+from clampz.model import Model
+from clampz.presolve.simplified import Simplified
+from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.options import bytes_in_words
+from clampz.runtime.workers import Workers
+
+# Seconds that a bound is worth where no time is given.
+EFFORT = 5.0
+# Shares of the time: of the bound, of an exact proposal, and of the search for its order.
+BOUND_SHARE, EXACT_SHARE, ORDER_SHARE = 0.3, 0.5, 0.1
+# Structures that are begun, evaluations of each, and of the best one at the most.
+NUM_STRUCTURES, FIRST_EVALUATIONS, MOST_EVALUATIONS = 4, 15, 100
+# Passes over its tables that an exact proposal takes, laid out and all; bytes of a table entry, in all copies.
+EXACT_PASSES, ENTRY_BYTES = 6.0, 40
+# Seconds that a table entry of a structure, and a clique, take until there is a bound by it: not to be left half way.
+LAYING_SECONDS, LAYING_CLIQUE_SECONDS = 2.5e-8, 1e-6
+# Entries of a clique at least, and at most, where nobody says.
+SMALLEST_LIMIT, LARGEST_LIMIT = 2**3, 2**22
+# Numbers of a block of draws, whole configurations counted.
+BLOCK_STATES = 2**19
+# Where the numbers for acceptance are, apart from those of the draws themselves.
+ACCEPTANCE = 1 << 192
+
+
+@dataclass(frozen=True, eq=False)
+class SampleProposal:
+    """Where draws come from: blocks of them, each the same whoever draws it.
+
+    Attributes
+    ----------
+    simplified
+        The model with its evidence, and what is left of it; what left is drawn given the rest.
+    proposal
+        Of the rest.  The weight of a whole configuration is that of its rest.
+    """
+
+    simplified: Simplified
+    proposal: Proposal
+    seed: int
+
+    @cached_property
+    def block_size(self) -> int:
+        """Draws in a block."""
+        whole = BLOCK_STATES // max(1, self.simplified.original.num_variables)
+        return max(1, min(self.proposal.block_size, whole))
+
+    def draw(self, block: int) -> Draws:
+        """A block of draws of the rest."""
+        return self.proposal.draw(self.seed, block, self.block_size)
+
+    def accepted(self, block: int, draws: Draws) -> NDArray[np.bool_]:
+        """Which of its draws are accepted, with probability f / (q e^bound): these follow the model."""
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=ACCEPTANCE + (block << 64)))
+        accepted: NDArray[np.bool_] = rng.random(len(draws.log_weights)) < np.exp(
+            draws.log_weights - self.proposal.bound
+        )
+        return accepted
+
+    def whole(self, block: int, states: NDArray[np.integer]) -> States:
+        """Whole configurations of some of the rest."""
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=2 * ACCEPTANCE + (block << 64)))
+        return self.simplified.states(states, rng).astype(np.int32)
+
+
+def propose(
+    model: Model,
+    limit: int | None,
+    allowed: int,
+    seconds: float,
+    budget: Budget,
+    workers: Workers,
+    *,
+    exact: bool = False,
+) -> Proposal | None:
+    """The best proposal for a model in so many bytes and seconds, or with this limit; None where Z = 0.
+
+    Overdue where the watch is over before there is one; TooWideError where memory is too short for any, or, if it has
+    to be `exact`, for that.
+    """
+    unary, structure = model.unary.flat, None
+    if limit is None or exact:
+        structure = _exact_structure(model, allowed, seconds, budget, must_be=exact)
+    if structure is not None:
+        return Proposal.of(State.upper(Tables.of(model, structure), unary, budget=budget), unary, budget)
+    if budget.left() < building_seconds(model):
+        raise Cancelled
+    worth = BOUND_SHARE * seconds if math.isfinite(seconds) else EFFORT
+    chosen = _largest_limit(model, allowed, worth) if limit is None else limit
+    while structure is None:
+        try:
+            structure = Structure.of(model, chosen, most_bytes=allowed, budget=budget)
+        except TooWideError:
+            if limit is not None or chosen <= SMALLEST_LIMIT:
+                raise
+            chosen = max(chosen // 4, SMALLEST_LIMIT)
+            continue
+        laying = LAYING_SECONDS * structure.num_entries + LAYING_CLIQUE_SECONDS * structure.num_cliques
+        if limit is None and laying > worth and chosen > SMALLEST_LIMIT:  # dense models have many more than is usual
+            chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_LIMIT)))
+            structure = None
+        elif laying > budget.left():
+            raise Cancelled
+    state = State.upper(Tables.of(model, structure), unary, budget=budget)
+    if structure.num_cliques > model.num_variables:
+        share = budget.share(2 * BOUND_SHARE)  # the rates that it is planned by may be wrong
+        state = _optimised(model, state, chosen, allowed, worth, share, workers)
+    return Proposal.of(state, unary, budget)
+
+
+def _exact_structure(model: Model, allowed: int, seconds: float, budget: Budget, *, must_be: bool) -> Structure | None:
+    """One that splits no bucket, along the best order found; None where memory or time are too short for it."""
+    try:
+        order = Scopes.of(model).order(budget if must_be else budget.share(ORDER_SHARE))
+    except Cancelled:
+        budget.check_stop()
+        return None
+    needed = order.total * ENTRY_BYTES
+    if math.isinf(order.total) or len(order.variables) < model.num_variables or needed > allowed:
+        budget.check_stop()
+        if must_be:
+            raise _too_wide(order.log2_largest, needed, allowed)
+        return None
+    if not must_be and order.total * EXACT_PASSES * SECONDS_PER_ENTRY > EXACT_SHARE * seconds:
+        return None
+    try:
+        return Structure.of(model, ENDLESS, order=order.variables, most_bytes=allowed, budget=budget)
+    except TooWideError as error:
+        if must_be:
+            raise _too_wide(order.log2_largest, error.num_bytes, allowed) from None
+        return None
+
+
+def _too_wide(log2_largest: float, num_bytes: float, allowed: int) -> TooWideError:
+    taken = f"about {bytes_in_words(num_bytes)}" if math.isfinite(num_bytes) else "more memory than any machine has"
+    return TooWideError(
+        f"exact samples need {taken}, and {bytes_in_words(allowed)} are allowed: allow more with memory=, or take what "
+        'there is with method="auto" (by rejection, or weighted)',
+        width=int(log2_largest) if math.isfinite(log2_largest) else 0,
+        num_bytes=int(num_bytes) if math.isfinite(num_bytes) else ENDLESS,
+    )
+
+
+def _largest_limit(model: Model, allowed: int, worth: float) -> int:
+    """The largest limit that so many bytes and seconds allow, about."""
+    num_passes = 2 * (NUM_STRUCTURES * FIRST_EVALUATIONS + MOST_EVALUATIONS)
+    entries = min(worth / (num_passes * SECONDS_PER_ENTRY), allowed / ENTRY_BYTES)
+    most = limit_of_entries(entries / max(1, model.num_variables))
+    return 1 << int(math.log2(min(max(most, SMALLEST_LIMIT), LARGEST_LIMIT)))
+
+
+def _optimised(
+    model: Model, first: State, limit: int, allowed: int, worth: float, budget: Budget, workers: Workers
+) -> State:
+    """The best of several structures with this limit, as far as so many seconds are worth; how far follows from sizes,
+    and it is left early only where the watch says so."""
+    structure = first.tables.structure
+    evaluation = 2 * (SECONDS_PER_ENTRY * structure.num_entries + SECONDS_PER_CLIQUE * structure.num_cliques)
+    possible, building = int(worth / evaluation), building_seconds(model) / evaluation
+    states, taken = [first], structure.num_bytes()
+    while len(states) < NUM_STRUCTURES and (len(states) + 1) * (FIRST_EVALUATIONS + building) < possible / 2:
+        try:
+            other = Structure.of(model, limit, seed=len(states), most_bytes=allowed, budget=budget)
+            taken += other.num_bytes()
+            if taken > allowed:
+                break
+            states.append(State.upper(Tables.of(model, other, budget), model.unary.flat, budget=budget))
+        except (Cancelled, TooWideError):  # those that there are will do
+            break
+    spent = len(states) * FIRST_EVALUATIONS if len(states) > 1 else 0
+    if spent:
+        optimise_lanes(states, FIRST_EVALUATIONS, budget, workers)
+    best = min(states, key=lambda state: state.bound)
+    optimise(best, max(1, min(MOST_EVALUATIONS, possible - spent)), budget)
+    return best

@@ -1,0 +1,90 @@
+"""A run of `solve`, and what all methods of it are held to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from clampz.bounding.bracket import Bracket
+from clampz.clamping.branches import Clamped
+from clampz.method import Method
+from clampz.model import Model
+from clampz.model.batch import Batch
+from clampz.model.results import Estimate, nothing
+from clampz.runtime.budget import Budget, Progress
+from clampz.runtime.options import memory_allowed
+from clampz.solving.solution import Found, Solution
+
+# Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
+DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
+
+# Bytes that all but exact sums may take in any case: fewer than kernels and threads do by themselves.
+LITTLE = 10**7
+
+FoundT = TypeVar("FoundT", Estimate, Clamped)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all methods of a run are held to: one clock, of the whole and of a share of it, threads, memory, whether
+    marginals are wanted, and the caller's callback."""
+
+    whole: Budget
+    budget: Budget
+    threads: int | None
+    memory: int | str | None
+    marginals: bool
+    progress: Callable[[Progress | Bracket], object] | None
+    seed: int
+
+    def share(self, share: float) -> "Run":
+        """The same with a share of the time left."""
+        return replace(self, budget=self.budget.share(share))
+
+    def limited(self, seconds: float) -> "Run":
+        """The same with so many seconds at most."""
+        return replace(self, budget=Budget(min(seconds, self.budget.left()), within=self.budget))
+
+    @property
+    def room(self) -> int:
+        """Bytes for all that is not exact."""
+        return max(memory_allowed(self.memory), LITTLE)
+
+    def options(self, share: float = 1.0) -> dict[str, Any]:
+        limits = {"time": self.budget.left(share), "threads": self.threads, "memory": self.room}
+        return {**limits, "progress": self.tell, "rng": self.seed}
+
+    def tell(self, progress: Progress | Bracket) -> None:
+        """Tell the callback, and whoever is at work whether to stop: Ctrl-C is heard by the run as a whole."""
+        if self.interrupted:
+            raise StopIteration
+        if self.progress is not None:
+            self.progress(progress)
+
+    def by(self, method: Method[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
+        """What a method makes of a model in a share of the time left; OptionError where there is no memory for it."""
+        start, limits = own.pop("start", None), self.options(share)
+        progress, rng = limits.pop("progress"), limits.pop("rng")
+        options = method.options(None, method.with_rng(limits | own, rng))
+        found = method.solve(Batch.of(model), options, start, progress, within=self.budget)
+        return self.as_callback(found[0])
+
+    def by_if_it_fits(self, method: Method[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
+        """The same, and nothing where there is no memory for it."""
+        if method.fits(model, self.room):
+            return self.by(method, model, share, **own)
+        return nothing(method.name, model, 1, method.options(None, {}), "memory")[0]
+
+    def as_callback(self, found: FoundT) -> FoundT:
+        """The same result; if somebody stopped it, the rest stops too."""
+        if found.stopped_by in ("interrupt", "callback"):
+            self.budget.stop(found.stopped_by)
+        return found
+
+    @property
+    def interrupted(self) -> bool:
+        self.budget.must_stop()
+        return self.budget.stopped_by in ("interrupt", "callback")
+
+    def solution(self, found: Found, reason: str, **more: Any) -> Solution:
+        """A method's result as that of the run."""
+        return Solution.of(found, reason, seconds=self.whole.seconds, interrupted=self.interrupted, **more)
