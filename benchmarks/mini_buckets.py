@@ -4,8 +4,8 @@
 
 A 20 x 20 torus of strong couplings.  The bare loop, one exponential and one logarithm for every two entries, takes
 turns with the passes: what they take beside it is additions, and memory.  Lanes of small tables are bounded one by one,
-and together.  Bounds are those of `cz.mini_buckets` with default options, and under limits of size and time, beside TRW's
-with optimized weights and mean field's.
+and together.  Bounds are those of `cz.mini_buckets` with default options, and under limits of size and time, beside
+TRW's with optimized weights and mean field's.
 """
 
 import itertools
@@ -38,9 +38,9 @@ def bare(values, out):
         out[j] = log(1.0 + exp(-abs(values[j])))
 
 
-def speed(model: cz.Model, limit: int, repeats: int) -> dict[str, float]:
+def speed(model: cz.Model, max_table: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per entry."""
-    tables = Tables.of(model, Structure.of(model, limit))
+    tables = Tables.of(model, Structure.of(model, max_table))
     state = State.upper(tables, model.unary.flat)
     optimise(state, 2)
     work, gradient = tables.new_pass(), np.empty_like(state.x)
@@ -55,9 +55,9 @@ def speed(model: cz.Model, limit: int, repeats: int) -> dict[str, float]:
     return {name: 1e9 * taken / num_entries for name, taken in interleaved(runs, repeats).items()}
 
 
-def lanes(model: cz.Model, limit: int, repeats: int) -> dict[str, float]:
+def lanes(model: cz.Model, max_table: int, repeats: int) -> dict[str, float]:
     """Seconds that lanes of one thread take, one by one and together: processor's time."""
-    tables, rng = Tables.of(model, Structure.of(model, limit)), np.random.default_rng(0)
+    tables, rng = Tables.of(model, Structure.of(model, max_table)), np.random.default_rng(0)
     unary = [model.unary.flat + rng.normal(size=len(model.unary.flat)) for _ in range(LANES)]
 
     def one_by_one() -> None:
@@ -74,28 +74,33 @@ def main(quick: bool) -> list[Claim]:
     model = cz.generators.grid(20, 20, weights=(-6, 6), rng=0)
     rows: list[list[Any]] = []
     claims = []
-    for limit in LIMITS:
-        took = speed(model, limit, 10 if quick else 50)
+    for max_table in LIMITS:
+        took = speed(model, max_table, 10 if quick else 50)
         ratio = (took["forwards"] + took["backwards"]) / took["bare"]
-        rows.append([f"{limit:,}", *took.values(), ratio])
-        claims.append(Claim(f"mini-buckets: both passes / bare exp and log, tables of {limit:,}", ratio, "<=", 3.0))
-    print_table("Nanoseconds per entry", ["limit", "forwards", "backwards", "bare exp and log", "ratio"], rows)
+        rows.append([f"{max_table:,}", *took.values(), ratio])
+        claims.append(Claim(f"mini-buckets: both passes / bare exp and log, tables of {max_table:,}", ratio, "<=", 3.0))
+    print_table("Nanoseconds per entry", ["max_table", "forwards", "backwards", "bare exp and log", "ratio"], rows)
     rows = []
-    for limit, most in SMALL_LIMITS.items():
-        took = lanes(model, limit, 2 if quick else 5)
+    for max_table, most in SMALL_LIMITS.items():
+        took = lanes(model, max_table, 2 if quick else 5)
         ratio = took["together"] / took["one by one"]
-        rows.append([f"{limit:,}", *took.values(), ratio])
+        rows.append([f"{max_table:,}", *took.values(), ratio])
         claims.append(
-            Claim(f"mini-buckets: {LANES} lanes together / one by one, tables of {limit:,}", ratio, "<=", most)
+            Claim(f"mini-buckets: {LANES} lanes together / one by one, tables of {max_table:,}", ratio, "<=", most)
         )
     print_table(
-        f"Seconds of {LANES} lanes, {LANE_EVALUATIONS} evaluations", ["limit", "alone", "together", "ratio"], rows
+        f"Seconds of {LANES} lanes, {LANE_EVALUATIONS} evaluations", ["max_table", "alone", "together", "ratio"], rows
     )
     trw, field = cz.trw(model, edge_weights="optimized"), cz.mean_field(model)
     rows = [["TRW, optimized", trw.upper, ""], ["mean field", "", field.lower]]
     asked: dict[str, dict[str, Any]] = {"regions, default options": {}}
-    for limit, seconds in itertools.product(LIMITS, (1.0,) if quick else (1.0, 10.0)):
-        asked[f"regions of {limit:,}, {seconds:g} s"] = {"limit": limit, "time": seconds, "tol": 0.0, "max_iter": 10**6}
+    for max_table, seconds in itertools.product(LIMITS, (1.0,) if quick else (1.0, 10.0)):
+        asked[f"regions of {max_table:,}, {seconds:g} s"] = {
+            "max_table": max_table,
+            "time": seconds,
+            "tol": 0.0,
+            "max_iter": 10**6,
+        }
     for name, options in asked.items():
         found = cz.mini_buckets(model, **options)
         rows.append([name, found.upper, found.lower])

@@ -63,7 +63,7 @@ def some_options(method: str, rng: Numbers) -> dict[str, Any]:
         weights = str(rng.choice(["uniform", "uniform", "sampled", "optimized"]))
         return out | {"edge_weights": weights, "num_trees": 5, "num_steps": 2, "seed": int(rng.integers(100))}
     if method == "mini_buckets":
-        limits = {"limit": int(rng.choice([2, 4, 8, 64])), "num_structures": int(rng.choice([1, 1, 3]))}
+        limits = {"max_table": int(rng.choice([2, 4, 8, 64])), "num_structures": int(rng.choice([1, 1, 3]))}
         return out | limits | {"seed": int(rng.integers(100))}
     return out | {"num_starts": 1}
 
@@ -205,7 +205,7 @@ def clamped(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Cla
     if method != "exact":
         changes["max_iter"] = int(rng.choice([1, 5, 30]))
     if method == "mini_buckets":
-        changes["limit"] = int(rng.choice([2, 4, 8]))
+        changes["max_table"] = int(rng.choice([2, 4, 8]))
     if method == "trw":
         changes["edge_weights"] = str(rng.choice(["uniform", "optimized"]))
         changes["num_steps"] = 2
@@ -237,7 +237,7 @@ def some_search(drawn: DrawsEstimate, rng: Numbers) -> dict[str, Any]:
         "seed": int(rng.integers(100)),
         "criterion": str(rng.choice(["gap", "upper", "lower"])),
         "select": str(rng.choice(["cuts", "cuts", *selectors_for(drawn)])),
-        "limit": [None, None, 2, 4, 8][int(rng.integers(5))],
+        "max_table": [None, None, 2, 4, 8][int(rng.integers(5))],
         "time": PLENTY,
     }
 
@@ -344,7 +344,7 @@ def contracted(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[
 def summed_in_dives(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Lower ends by dives, by whatever beliefs, and both ends where they come to their end."""
     beliefs = np.concatenate([np.empty(0), *(some_point(k, rng) for k in drawn.num_states)])
-    dives = Diving(model, beliefs, limit=float(rng.choice([2.0, 16.0, 1e6])))
+    dives = Diving(model, beliefs, max_table=float(rng.choice([2.0, 16.0, 1e6])))
     for _ in range(int(rng.integers(1, 30))):
         dives.go_on(UNLIMITED)
         yield Claimed("dives", *dives.ends)

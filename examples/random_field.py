@@ -106,7 +106,7 @@ def main(arguments=None):
             max_iter=40,
             tol=1e-3,
         )
-        limits = cz.options.MiniBucketsOptions(limit=2**3) if bracketed_by == "mini_buckets" else None
+        limits = cz.options.MiniBucketsOptions(max_table=2**3) if bracketed_by == "mini_buckets" else None
         bracket = found.evaluate(rows[held_out], inputs=inputs[held_out], method=bracketed_by, options=limits)
         reports[name] = found, bracket
         print(f"{name}: {found.log_likelihood:.2f} nats a picture where it learned,", end=" ")

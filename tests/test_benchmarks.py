@@ -2,12 +2,9 @@
 
 import ast
 import math
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import run
 import timing

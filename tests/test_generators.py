@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import configurations, graphs
 
 from clampz import generators
 from clampz.errors import ClampzError, ModelError, OptionError
 from clampz.model import Model
 from clampz.model.conditioning import without_known
-from strategies import configurations, graphs
 
 pytestmark = pytest.mark.nojit
 

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-
-import clampz as cz
 from naive import enumerate_model
 from random_models import table_cycle, with_a_factor
+
+import clampz as cz
 
 CLOSE = 1e-10
 

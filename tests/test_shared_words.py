@@ -7,9 +7,9 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from enumerated import brute_force, log_sum, random_model
 
 import clampz as cz
-from enumerated import brute_force, log_sum, random_model
 
 # Public functions that ask nothing of a model: they make one, change its form, draw it, or say what there is.
 ASK_NOTHING = {"branches", "methods", "plot_clamped", "plot_model", "read", "selectors", "tie", "write"}
@@ -202,7 +202,7 @@ def test_a_list_of_evidence_shares_the_time_and_stops_with_one_of_it():
 
 def test_a_checkpoint_is_of_the_model_under_its_evidence(tmp_path):
     model, path = cz.generators.grid(6, 6, weights=(-3, 3), rng=0), tmp_path / "some.bounds"
-    limits = {"limit": 8, "leaves": 4, "exact": False, "checkpoint": path, "time": 60, "threads": 1}
+    limits = {"max_table": 8, "leaves": 4, "exact": False, "checkpoint": path, "time": 60, "threads": 1}
     first = cz.bound(model, evidence={0: 1}, **limits)
     again = cz.bound(model, evidence={0: 1}, **limits | {"leaves": 8})
     assert again.lower >= first.lower and again.upper <= first.upper and len(again.trace) > len(first.trace)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-
-import clampz as cz
 import size_checks as checks
 from size_checks import EXACT, set_everywhere, value_of
+
+import clampz as cz
 
 HOUSE = Path(cz.__file__).parent
 # What a limit of size is called.
@@ -300,9 +300,13 @@ CHECKED = [
 
 @pytest.mark.parametrize("where", CHECKED)
 def test_nothing_changes_at_the_limit(where):
-    limit = value_of(where)
-    assert isinstance(limit, int | float)
-    for size in (limit - 1, limit, limit + 1) if limit < 1e15 else (limit * 0.99, limit, limit * 1.01):
+    max_table = value_of(where)
+    assert isinstance(max_table, int | float)
+    for size in (
+        (max_table - 1, max_table, max_table + 1)
+        if max_table < 1e15
+        else (max_table * 0.99, max_table, max_table * 1.01)
+    ):
         AT_SIZE[where](size)
 
 

@@ -1,17 +1,12 @@
 """A little of `benchmarks/soundness.py`: bounds against arithmetic without rounding, on models of every kind."""
 
-import sys
 from collections import Counter
 from decimal import Context, Decimal, localcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import clampz as cz
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 import soundness
 from soundness_models import KINDS, DrawsEstimate
 from soundness_questions import QUESTIONS

@@ -4,11 +4,11 @@ import sys
 
 import numpy as np
 import pytest
+from naive import enumerate_model
+from random_models import table_cycle, with_a_factor
 
 import clampz as cz
 import clampz.torch
-from naive import enumerate_model
-from random_models import table_cycle, with_a_factor
 
 CLOSE = 1e-10
 
@@ -70,7 +70,7 @@ def test_batches_are_single_models(torch):
         ("trw", {"tol": 1e-12}),
         ("mean_field", {"tol": 1e-12}),
         ("bethe", {"tol": 1e-12}),
-        ("mini_buckets", {"limit": 4}),
+        ("mini_buckets", {"max_table": 4}),
     ],
 )
 def test_gradients_of_bounds(torch, method, options):

@@ -2,18 +2,14 @@
 
 import json
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.io.results import write_mar, write_pr
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 import uai
+from clampz.io.results import write_mar, write_pr
 
 MODEL = cz.Model.from_factors([2, 3, 2], [((0, 1), [[0.0, 1.0, 0.5], [1.0, 0.0, 0.2]]), ((1, 2), np.eye(3, 2))])
 
@@ -70,8 +66,8 @@ def test_rows_that_are_there_are_not_run_again(folder, tmp_path, monkeypatch, ca
     asked = []
 
     def answer(script, option, text, seconds):
-        call, limit, _, paths = json.loads(text)
-        asked.append((call, limit, Path(paths[0]).name))
+        call, max_table, _, paths = json.loads(text)
+        asked.append((call, max_table, Path(paths[0]).name))
         if paths[0].endswith("plain.uai"):
             raise RuntimeError("measure failed (-9):\n")
         return {"lower": -3.0, "upper": -2.4, "estimate": -2.6, "seconds": 1.0, "megabytes": 1.0}

@@ -6,27 +6,24 @@
 True
 """
 
-from clampz import generators, jax, torch
+from clampz.runtime import startup as startup  # before all that takes time
+
+# isort: split
+from clampz import errors, generators, jax, options, results, torch
 from clampz import reporting as reporting  # results find their reports through it
 from clampz._version import __version__ as __version__
-from clampz.approximations.bethe import BetheOptions, bethe
-from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.mini_buckets.method import MiniBucketsOptions, mini_buckets
+from clampz.approximations.bethe import bethe
+from clampz.approximations.mean_field import mean_field
+from clampz.approximations.mini_buckets.method import mini_buckets
 from clampz.approximations.registry import methods
-from clampz.approximations.trw import TRWOptions, trw
-from clampz.bounding.bound import bound, bounds
-from clampz.bounding.bracket import Bracket
+from clampz.approximations.trw import trw
+from clampz.bounding.bound import bound, iter_bounds
 from clampz.bounding.marginals.bound_marginals import bound_marginals
-from clampz.bounding.marginals.marginal_bounds import MarginalBounds
-from clampz.bounding.options import BoundOptions
-from clampz.clamping.branches import Clamped, ClampStep, branches
+from clampz.clamping.branches import branches
 from clampz.clamping.clamp import clamp
 from clampz.clamping.memo import Memo
-from clampz.clamping.selectors import Scores, scores, selectors
-from clampz.elimination.exact import ExactOptions
-from clampz.errors import ClampzError, EdgeError, EvidenceError, FormatError, ModelError, OptionError, TooWideError
+from clampz.clamping.selectors import scores, selectors
 from clampz.interop import (
-    MissingLibraryError,
     from_dimod,
     from_networkx,
     from_pgmpy,
@@ -38,37 +35,24 @@ from clampz.interop import (
     to_pyagrum,
 )
 from clampz.io import read, write
-from clampz.learning.fit import Fit, fit
+from clampz.learning.fit import fit
 from clampz.learning.parameters import tied_parameters
-from clampz.learning.results import FitStep, Likelihood
 from clampz.map_inference.mode import mode
-from clampz.map_inference.results import Mode, ModeTrace
-from clampz.model import BinaryForm, Model
+from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimate, Estimates
-from clampz.model.topology import Topology
 from clampz.plotting import plot_clamped, plot_model
-from clampz.presolve.simplified import Simplified
 from clampz.presolve.simplify import simplify
-from clampz.queries.log_ratio import LogRatio, log_ratio
-from clampz.queries.probability import Probability, probability
-from clampz.runtime import startup  # before all that takes time
-from clampz.runtime.budget import Progress
-from clampz.runtime.options import Options
+from clampz.queries.log_ratio import log_ratio
+from clampz.queries.probability import probability
 from clampz.sampling.sample import sample, sample_blocks
-from clampz.sampling.samples import Samples
-from clampz.solving.solution import Solution
 from clampz.solving.solve import solve
 from clampz.summing.exact import exact
-from clampz.temperature_sweep.result import Sweep
 from clampz.temperature_sweep.sweep import sweep
 
 __all__ = [  # noqa: RUF022 (grouped)
     # models
     "Batch",
-    "BinaryForm",
     "Model",
-    "Topology",
     "generators",
     "read",
     "write",
@@ -91,7 +75,7 @@ __all__ = [  # noqa: RUF022 (grouped)
     "methods",
     "mini_buckets",
     "trw",
-    # simplifying
+    # presolve
     "simplify",
     # clamping
     "Memo",
@@ -109,53 +93,20 @@ __all__ = [  # noqa: RUF022 (grouped)
     # certified brackets
     "bound",
     "bound_marginals",
-    "bounds",
+    "iter_bounds",
     # the best configuration
     "mode",
     # learning
     "fit",
-    "tie",
+    "tied_parameters",
     # questions
     "log_ratio",
     "probability",
     # pictures
     "plot_clamped",
     "plot_model",
-    # results
-    "Bracket",
-    "Clamped",
-    "Estimate",
-    "Estimates",
-    "Fit",
-    "FitStep",
-    "Likelihood",
-    "LogRatio",
-    "MarginalBounds",
-    "Mode",
-    "ModeTrace",
-    "Probability",
-    "Progress",
-    "Samples",
-    "Scores",
-    "Simplified",
-    "Solution",
-    "ClampStep",
-    "Sweep",
-    # options
-    "BetheOptions",
-    "BoundOptions",
-    "ExactOptions",
-    "MeanFieldOptions",
-    "Options",
-    "MiniBucketsOptions",
-    "TRWOptions",
-    # errors
-    "ClampzError",
-    "EdgeError",
-    "EvidenceError",
-    "FormatError",
-    "MissingLibraryError",
-    "ModelError",
-    "OptionError",
-    "TooWideError",
+    # what calls return, take and raise
+    "results",
+    "options",
+    "errors",
 ]

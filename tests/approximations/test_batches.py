@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from random_models import as_general, random_binary, random_edges, random_tables
 
 import clampz as cz
 from clampz._kernels.approximations import tables
@@ -14,7 +15,6 @@ from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import lanes_of
 from clampz.runtime.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
-from random_models import as_general, random_binary, random_edges, random_tables
 
 SAME = 1e-9
 METHODS = list(cz.methods())

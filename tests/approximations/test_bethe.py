@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from naive import NaiveMessages, naive_bethe, naive_objective
+from random_models import as_general, random_binary, random_edges, random_tables
 
 import clampz as cz
 from clampz.approximations import bethe_bound
@@ -14,8 +16,6 @@ from clampz.approximations.layouts import layout_of
 from clampz.approximations.messages import lanes_of
 from clampz.runtime.budget import Cancelled
 from clampz.runtime.workers import Workers
-from naive import NaiveMessages, naive_bethe, naive_objective
-from random_models import as_general, random_binary, random_edges, random_tables
 
 bethe_module = importlib.import_module("clampz.approximations.bethe")
 EXACT = 1e-10

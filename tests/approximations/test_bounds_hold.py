@@ -10,10 +10,10 @@ import itertools
 
 import numpy as np
 import pytest
-
-import clampz as cz
 from naive import enumerate_model
 from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
+
+import clampz as cz
 
 SCALES = (0.1, 1.0, 5.0, 30.0, 1000.0)
 MAX_ITERS = (1, 2, 5, 1000)

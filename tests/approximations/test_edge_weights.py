@@ -3,6 +3,8 @@
 import networkx as nx
 import numpy as np
 import pytest
+from naive import naive_forest_excess, spanning_trees
+from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
 import clampz as cz
 from clampz.approximations import edge_weights
@@ -15,8 +17,6 @@ from clampz.approximations.edge_weights import (
 )
 from clampz.model.topology import Topology
 from clampz.runtime.budget import Budget
-from naive import naive_forest_excess, spanning_trees
-from random_models import as_general, random_binary, random_edges, random_tables, tree_edges
 
 # Weights are shrunk by 1e-12 and more against rounding.
 EXACT = 1e-10

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from naive import enumerate_factors
 
 import clampz as cz
-from naive import enumerate_factors
 
 STEP = 1e-4
 # The error of a central difference is of the order of its step squared; what methods converge to is sharper.
@@ -18,7 +18,7 @@ OPTIONS = {
     "mean_field": {"tol": 1e-13},
     "bethe": {"tol": 1e-13},
     "trw": {"tol": 1e-12},
-    "mini_buckets": {"tol": 1e-13, "max_iter": 3000, "limit": 18},
+    "mini_buckets": {"tol": 1e-13, "max_iter": 3000, "max_table": 18},
 }
 
 

@@ -3,11 +3,11 @@ weights."""
 
 import numpy as np
 import pytest
+from naive import naive_mean_field, naive_mean_field_objective
+from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 import clampz as cz
 from clampz.model.conditioning import without_known
-from naive import naive_mean_field, naive_mean_field_objective
-from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 EXACT = 1e-10
 CONVERGED = 1e-6

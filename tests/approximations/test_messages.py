@@ -3,11 +3,11 @@ no signs, and a clamped lane is the conditioned model."""
 
 import numpy as np
 import pytest
+from naive import enumerate_model
+from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 import clampz as cz
 from clampz.model.conditioning import without_known
-from naive import enumerate_model
-from random_models import as_general, random_binary, random_edges, random_tables, relabelled, tree_edges
 
 EXACT = 1e-10
 CONVERGED = 1e-6

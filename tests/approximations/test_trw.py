@@ -5,12 +5,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from naive import naive_objective, naive_trw
+from random_models import as_general, random_binary, random_edges, random_tables
 
 import clampz as cz
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.iteration import next_look
-from naive import naive_objective, naive_trw
-from random_models import as_general, random_binary, random_edges, random_tables
 
 EXACT = 1e-10
 CONVERGED = 1e-6

@@ -7,12 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import clampz as cz
-from clampz import generators
-from clampz.clamping.branches import branch_weights, check_memory, split
-from clampz.method import ForestWeights
-from clampz.numerics import log_sum_exp
 from naive import (
     all_configurations,
     entropy,
@@ -23,6 +17,12 @@ from naive import (
 )
 from random_models import as_general, random_binary, random_edges, random_tables
 from strategies import finite_or_hard, models
+
+import clampz as cz
+from clampz import generators
+from clampz.clamping.branches import branch_weights, check_memory, split
+from clampz.method import ForestWeights
+from clampz.numerics import log_sum_exp
 
 # Sums and marginals that are equal but for rounding.
 EXACT = 1e-9

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_plans import contracted
+from engines import contracted
 
 import clampz as cz
 from clampz._kernels.contraction import step_list as plans
@@ -129,8 +129,8 @@ def test_a_tree_is_no_worse_than_the_order_that_it_began_with(monkeypatch):
         assert contracted(elimination).plan.seconds < 0.7 * first
 
 
-def first_tree(tree, log_states, limit, budget, num_sums):
-    return tree, float(measure(tree, log_states, limit)[1].sum())
+def first_tree(tree, log_states, max_table, budget, num_sums):
+    return tree, float(measure(tree, log_states, max_table)[1].sum())
 
 
 @pytest.mark.parametrize("marginals", [False, True])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import enumerate_model
 
 from clampz import generators
 from clampz.elimination.exact import ExactOptions, _normalised
@@ -18,7 +19,6 @@ from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import without_known
 from clampz.summing.exact import exact
-from naive import enumerate_model
 
 EXACT = 1e-10
 MODULE = sys.modules["clampz.elimination.exact"]

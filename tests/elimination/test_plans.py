@@ -2,19 +2,18 @@
 
 import pickle
 import tracemalloc
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from engines import contracted, swept
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive import enumerate_factors
 
 import clampz as cz
-from clampz._kernels.contraction.passes import Factors
 from clampz._kernels.elimination import greedy_order
 from clampz.elimination import plans
-from clampz.elimination.contraction import Contraction
 from clampz.elimination.plans import Elimination, ExactPlan, Restriction, Scopes
 from clampz.elimination.sums import Workspace, sum_out
 from clampz.errors import ModelError, TooWideError
@@ -22,7 +21,6 @@ from clampz.model.batch import Batch
 from clampz.model.tables import offsets
 from clampz.runtime.options import memory_allowed
 from clampz.summing.costs import exact_cost
-from naive import enumerate_factors
 
 EXACT = 1e-10
 
@@ -35,16 +33,6 @@ class Summed(NamedTuple):
     upper: float
     marginals: list
     factor_marginals: list
-
-
-def contracted(elimination, memory=2**40):
-    """The same sum as a tree of contractions, however small."""
-    plan = Contraction.of(Factors(*elimination.scopes), elimination.scopes.tree(elimination.order), memory)
-    return replace(elimination, plan=plan, sizes=plans.NO_SIZES)
-
-
-def swept(elimination):
-    return elimination
 
 
 ENGINES = pytest.mark.parametrize("engine", [swept, contracted])

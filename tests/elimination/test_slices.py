@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from naive import enumerate_factors, enumerate_model
 
 import clampz as cz
 from clampz._kernels import graph
@@ -17,7 +18,6 @@ from clampz.elimination.slice_plans import SLICE_SECONDS, SlicedPlan, Slicer, _t
 from clampz.elimination.slices import Slices, run_slices, sum_in_slices, sum_lane, sum_slices
 from clampz.runtime.budget import Budget
 from clampz.runtime.workers import Crew
-from naive import enumerate_factors, enumerate_model
 
 EXACT = 1e-9
 

@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from naive import enumerate_factors
 
 import clampz as cz
 from clampz.elimination.cuts import TreeCuts
@@ -13,7 +14,6 @@ from clampz.elimination.slice_plans import SlicedPlan, Slicer
 from clampz.elimination.slices import sum_in_slices, sum_lane
 from clampz.model.batch import Batch
 from clampz.runtime.budget import Budget
-from naive import enumerate_factors
 
 EXACT = 1e-9
 

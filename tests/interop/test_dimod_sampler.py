@@ -55,7 +55,7 @@ def test_samplesets():
     np.testing.assert_allclose(found.record.energy, cz.to_dimod(model, beta=2.0).energies(found))
     spins = cz.to_dimod_sampleset(samples, vartype="SPIN")
     np.testing.assert_array_equal(spins.record.sample, 2 * samples.states - 1)
-    weighted = cz.sample(model, 50, method="weighted", limit=4)
+    weighted = cz.sample(model, 50, method="weighted", max_table=4)
     np.testing.assert_allclose(cz.to_dimod_sampleset(weighted).record.log_weight, weighted.log_weights)
     assert cz.to_dimod_sampleset(weighted).info["kind"] == "weighted"
     with pytest.raises(cz.errors.ModelError, match="variable 0 of 3 states"):

@@ -9,9 +9,9 @@ import warnings
 
 import numpy as np
 import pytest
+from random_models import random_binary, random_edges, random_tables
 
 import clampz as cz
-from random_models import random_binary, random_edges, random_tables
 
 CLOSE = 1e-9
 NUM_MODELS = 12

@@ -4,16 +4,16 @@ import gzip
 
 import numpy as np
 import pytest
+from enumerated import random_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lossless_files import LAWN, SUFFIXES, lawn, zipped
+from strategies import models
 
 import clampz as cz
 from clampz import generators
 from clampz.errors import FormatError, ModelError
 from clampz.io import json_model, lossless, npz_model
-from enumerated import random_model
-from strategies import models
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.floats(-1e19, 1e19) | st.just(-np.inf) | st.sampled_from([5e-324, -0.0, 0.1, 1e19, 1 / 3, 2.0**-1000])

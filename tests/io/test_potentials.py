@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from model_files import FG, UAI
+from strategies import EXACT, close, configurations, finite_or_hard, models
 
 from clampz import io
 from clampz.errors import FormatError
 from clampz.model import Model
-from strategies import EXACT, close, configurations, finite_or_hard, models
 
 pytestmark = pytest.mark.nojit
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from model_files import UAI
+from strategies import EXACT, configurations
 
 from clampz import generators, io
 from clampz.errors import FormatError, ModelError
 from clampz.model import Model
-from strategies import EXACT, configurations
 
 pytestmark = pytest.mark.nojit
 

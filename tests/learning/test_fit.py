@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from budgets import Asked
 from data_for_learning import random_rows, small_model
+from naive import all_configurations, log_sum_exp
 
 import clampz as cz
 from clampz.learning import likelihood
@@ -16,7 +17,6 @@ from clampz.learning.fit import _Ascent, _options
 from clampz.learning.likelihood import Cases, Inputs, Objective
 from clampz.learning.parameters import Features
 from clampz.runtime.budget import Budget, Cancelled
-from naive import all_configurations, log_sum_exp
 
 CLOSE = 1e-9
 STEP = 1e-5
@@ -132,7 +132,7 @@ def test_bounds_hold_on_the_way_and_at_the_end(method, missing):
     rng = np.random.default_rng(3)
     model = cz.generators.complete(5, weights=(-2, 2), rng=1)
     rows = random_rows(rng, model, 12, missing)
-    options = cz.options.MiniBucketsOptions(limit=4) if method == "mini_buckets" else None
+    options = cz.options.MiniBucketsOptions(max_table=4) if method == "mini_buckets" else None
     ascent = objective(model, rows, method, options=options)
     for _ in range(3):
         x = rng.normal(size=ascent.num_parameters)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import close, configurations, models
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Model
 from clampz.model.batch import Batch
-from strategies import close, configurations, models
 
 pytestmark = pytest.mark.nojit
 

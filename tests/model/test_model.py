@@ -8,10 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-
-from clampz.errors import EvidenceError, ModelError
-from clampz.model import Model
-from clampz.model.binary import HARD_STRENGTH
 from strategies import (
     EXACT,
     binary_models,
@@ -24,6 +20,10 @@ from strategies import (
     parts,
     score,
 )
+
+from clampz.errors import EvidenceError, ModelError
+from clampz.model import Model
+from clampz.model.binary import HARD_STRENGTH
 
 pytestmark = pytest.mark.nojit
 

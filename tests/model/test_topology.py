@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import graphs
 
 from clampz._kernels import graph
 from clampz.model.topology import Topology
-from strategies import graphs
 
 pytestmark = pytest.mark.nojit
 

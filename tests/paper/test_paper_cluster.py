@@ -4,7 +4,7 @@ import socket
 import sys
 
 import pytest
-from test_paper_cores import TASKS, stand_in
+from made_up_runs import TASKS, stand_in
 
 import clampz as cz
 from clampz.paper.cluster import ClusterError, connected, on_cluster

@@ -11,65 +11,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import made_up_runs
 import pytest
+from made_up_runs import TASKS, TRACES, always_fails, says_how_it_runs, stand_in, takes_long, unlucky
 
 from clampz.paper.cores import MAX_RETRIES, num_cores, on_cores
 from clampz.paper.running import MAX_FAILURES, Summary, make_runs
-from clampz.paper.runs import Finished, Outcome, Row, Task
+from clampz.paper.runs import Outcome, Task
 from clampz.paper.store import Store
-
-TASKS = [Task("paper", "errors", "complete10[0,2]", run) for run in range(6)]
-# Where the workers of these tests leave traces.
-TRACES = "CLAMPZ_TEST_TRACES"
-
-
-def stand_in(task: Task) -> Finished:
-    """A run of made-up numbers."""
-    return Finished(
-        task,
-        seed=task.run,
-        num_variables=10,
-        num_edges=45,
-        exact=1.0,
-        seconds=0.01,
-        rows=(Row("trw", "none", 0, None, 1.0 + task.run, True, 1),),
-    )
-
-
-def leave_trace(task: Task) -> int:
-    """How often this has been called for a task, this time included."""
-    traces = list(Path(os.environ[TRACES]).glob(f"{task.run}-*"))
-    (Path(os.environ[TRACES]) / f"{task.run}-{len(traces)}").touch()
-    return len(traces) + 1
-
-
-def unlucky(task: Task) -> Finished:
-    """Two runs whose worker is killed the first time, one that kills it every time, and one that fails."""
-    count = leave_trace(task)
-    if task.run in (0, 3) and count == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if task.run == 2:
-        os._exit(7)
-    if task.run == 4:
-        raise ValueError("no such\nluck")
-    return stand_in(task)
-
-
-def always_fails(task: Task) -> Finished:
-    raise ValueError("never")
-
-
-def takes_long(task: Task) -> Finished:
-    leave_trace(task)
-    time.sleep(60)
-    return stand_in(task)
-
-
-def says_how_it_runs(task: Task) -> Finished:
-    threads, ignored = os.environ["OPENBLAS_NUM_THREADS"], signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    raise RuntimeError(
-        f"{threads} thread, ignored {ignored}, main {threading.current_thread() is threading.main_thread()}"
-    )
 
 
 @pytest.fixture
@@ -165,9 +114,10 @@ def test_workers_do_not_outlive_a_main_process_that_is_killed(traces):
     psutil = pytest.importorskip("psutil")
     code = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import test_paper_cores as test
-list(test.on_cores(test.TASKS, 2, test.takes_long))
+sys.path.insert(0, {str(Path(made_up_runs.__file__).parent)!r})
+from made_up_runs import TASKS, takes_long
+from clampz.paper.cores import on_cores
+list(on_cores(TASKS, 2, takes_long))
 """
     main = subprocess.Popen([sys.executable, "-c", code])
     try:

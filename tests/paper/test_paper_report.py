@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from paper_tables import Fiction
+from reading_pages import Page
 
 from clampz.paper import page as pages
 from clampz.paper import report
@@ -19,7 +20,6 @@ from clampz.paper.page import command_for, make_page, size_of
 from clampz.paper.report import write_report
 from clampz.paper.table import Table
 from clampz.paper.verdicts import Claim, Verdict, word_for
-from reading_pages import Page
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

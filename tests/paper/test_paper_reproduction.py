@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_paper_cores import always_fails, stand_in
+from made_up_runs import always_fails, stand_in
 
 import clampz as cz
 from clampz import cli

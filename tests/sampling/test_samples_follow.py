@@ -4,13 +4,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from random_models import random_tables
 from scipy import stats
 from small_models import all_configurations, p_value, possible_evidence, probabilities, random_model
 
 import clampz as cz
 from clampz.presolve.simplified import unchanged
 from clampz.sampling import choice
-from random_models import random_tables
 
 NUM_MODELS = 200
 NUM_SAMPLES = 2000
@@ -54,7 +54,7 @@ def test_exact_samples_follow_the_model():
 def test_samples_by_rejection_follow_the_model(as_it_is):
     values, split = [], 0
     for seed, (model, evidence, truth) in enumerate(cases()):
-        found = cz.sample(model, NUM_SAMPLES, evidence=evidence, method="rejection", limit=2, threads=1, rng=seed)
+        found = cz.sample(model, NUM_SAMPLES, evidence=evidence, method="rejection", max_table=2, threads=1, rng=seed)
         split += found.kind == "rejection" and found.num_drawn > NUM_SAMPLES
         assert found.is_exact and len(found) == NUM_SAMPLES
         values.append(p_value(model, found.states, truth))
@@ -68,7 +68,7 @@ def test_what_simplifying_leaves_is_drawn_from_and_the_rest_given_that():
     for zeros in (0.0, 0.1):
         model = random_tables(rng, [2] * 8, edges, zeros=zeros)
         assert cz.simplify(model, marginals=False, pairwise=True).model.num_variables < 8
-        found = cz.sample(model, 20_000, method="rejection", limit=2)
+        found = cz.sample(model, 20_000, method="rejection", max_table=2)
         assert found.kind == "rejection"
         assert p_value(model, found.states, probabilities(model)) > LEVEL
 
@@ -77,7 +77,7 @@ def test_weighted_samples_are_right_on_average(as_it_is):
     """Every configuration's probability within its standard error, log Z too: dead draws count."""
     deviations = []
     for seed, (model, evidence, truth) in enumerate(cases()):
-        found = cz.sample(model, NUM_SAMPLES, evidence=evidence, method="weighted", limit=2, threads=1, rng=seed)
+        found = cz.sample(model, NUM_SAMPLES, evidence=evidence, method="weighted", max_table=2, threads=1, rng=seed)
         assert found.kind == "weighted" and len(found) == NUM_SAMPLES
         place = np.ravel_multi_index(found.states.T, tuple(model.num_states))
         share = np.bincount(place, found.weights, len(truth))
@@ -98,7 +98,7 @@ def test_chains_come_close_to_the_model():
     deviations = []
     for seed in range(10):
         model = random_model(rng, zeros=0.0)
-        found = cz.sample(model, NUM_SAMPLES, method="gibbs", limit=2, threads=1, rng=seed)
+        found = cz.sample(model, NUM_SAMPLES, method="gibbs", max_table=2, threads=1, rng=seed)
         assert found.kind == "gibbs" and not found.is_exact and found.num_chains == 16
         truth, states = probabilities(model), all_configurations(model)
         for i, (means, errors) in enumerate(zip(found.marginals, found.standard_errors, strict=True)):
@@ -116,11 +116,11 @@ def test_chains_keep_to_what_is_possible():
         assert np.isfinite(found.scores).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"limit": 2**8}, {"limit": 2**7, "method": "weighted"}])
+@pytest.mark.parametrize("options", [{}, {"max_table": 2**8}, {"max_table": 2**7, "method": "weighted"}])
 def test_means_of_a_torus(options):
     model = cz.generators.grid(9, 9, rng=0)
     found, exact = cz.sample(model, 4000, **options), cz.exact(model)
-    assert found.kind == {None: "exact", 2**8: "rejection", 2**7: "weighted"}[options.get("limit")]
+    assert found.kind == {None: "exact", 2**8: "rejection", 2**7: "weighted"}[options.get("max_table")]
     deviation = (found.marginals.flat - exact.marginals.flat) / found.standard_errors.flat
     assert np.abs(deviation).max() < 4
     assert 0.6 < deviation.std() < 1.3

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from random_models import random_edges, random_tables
 
 import clampz as cz
 from clampz.approximations.mini_buckets.descent import State, optimise
@@ -13,7 +14,6 @@ from clampz.approximations.mini_buckets.structure import Structure
 from clampz.approximations.mini_buckets.tables import Tables
 from clampz.sampling import statistics
 from clampz.sampling.statistics import MarginalTally, Sampled, Tally, best, interval, score_rounding
-from random_models import random_edges, random_tables
 
 EXACT = 1e-9
 
@@ -98,15 +98,15 @@ def a_model(*, zeros=0.0):
     return random_tables(rng, [3, 2, 3, 2, 3, 2, 3], random_edges(rng, 7, 0.7), zeros=zeros)
 
 
-def proposal_of(model, limit, evaluations=5):
-    state = State.upper(Tables.of(model, Structure.of(model, limit)), model.unary.flat)
+def proposal_of(model, max_table, evaluations=5):
+    state = State.upper(Tables.of(model, Structure.of(model, max_table)), model.unary.flat)
     optimise(state, evaluations)
     return Proposal.of(state, model.unary.flat)
 
 
-def runs_of(model, limit, num_seeds, num_blocks, size):
+def runs_of(model, max_table, num_seeds, num_blocks, size):
     """What different seeds say of a model, each in blocks of this size."""
-    proposal = proposal_of(model, limit)
+    proposal = proposal_of(model, max_table)
     for seed in range(num_seeds):
         drawn = np.concatenate([proposal.draw(seed, b).log_weights for b in range(num_blocks * size // 2048 + 1)])
         yield with_blocks(Sampled(proposal.bound, score_rounding(model)), drawn[: num_blocks * size], size)

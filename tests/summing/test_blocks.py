@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 import clampz as cz
 from clampz.elimination.exact import ExactOptions
@@ -14,7 +15,6 @@ from clampz.summing import blocks, plans
 from clampz.summing.blocks import Asked
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
-from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 
 @pytest.fixture

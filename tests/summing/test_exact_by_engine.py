@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from random_models import random_of_any_kind
+from simplifiable import Enumerated, random_model
 
 import clampz as cz
 from clampz.elimination.exact import ExactOptions, run_exact
@@ -17,8 +19,6 @@ from clampz.summing import lanes, plans
 from clampz.summing.costs import exact_cost
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
-from random_models import random_of_any_kind
-from simplifiable import Enumerated, random_model
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from enumerated import brute_force, random_model
 
 import clampz as cz
 from clampz.runtime.budget import Budget
 from clampz.summing import joints
 from clampz.summing.joints import joint_marginal
-from enumerated import brute_force, random_model
 
 EXACT = 1e-10
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 import clampz as cz
 from clampz.elimination import contraction, growth
@@ -18,7 +19,6 @@ from clampz.summing import plans, returning
 from clampz.summing.lanes import SimplerLanes
 from clampz.summing.plans import SumPlan
 from clampz.summing.returning import Returning
-from simplifiable import Enumerated, cone_marginal, gates, random_model
 
 CLOSE = 1e-9
 

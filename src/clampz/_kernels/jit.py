@@ -48,15 +48,15 @@ WAITING, LOOK, PATIENCE = "clampz:waiting", 0.02, 120.0
 def _cache_folder() -> str:
     """Where compiled kernels are kept: in the user's NUMBA_CACHE_DIR, else beside the kernels, else (read-only
     installs) in the user's cache."""
-    local_args = Path(__file__).parent
-    sources = [path.read_bytes() for path in sorted(local_args.glob("*.py"))]
+    kernels = Path(__file__).parent
+    sources = [path.read_bytes() for path in sorted(kernels.rglob("*.py"))]
     checked = b"checked" if SETTINGS.BOUNDSCHECK else b""
     state = hashlib.sha256(b"".join([*sources, checked])).hexdigest()[:16]
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     places = (
         [Path(chosen)]
         if chosen
-        else [local_args / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clampz"]
+        else [kernels / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clampz"]
     )
     for place in places:
         folder = place / f"kernels-{state}"

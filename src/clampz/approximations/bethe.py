@@ -230,9 +230,9 @@ class Leaving:
         self.to_known = np.zeros(num_lanes, dtype=np.bool_)
 
     def __call__(self, block: MessageLanes, running: Integers, drift: Floats, num_iter: int) -> NDArray[np.bool_]:
-        local_args = block.marginals()[:, : running.size] if self.known else np.empty((0, running.size))
+        at_hand = block.marginals()[:, : running.size] if self.known else np.empty((0, running.size))
         for beliefs, before in zip(self.known, self.off, strict=True):
-            off = np.abs(local_args - beliefs[:, running]).max(axis=0, initial=0.0)
+            off = np.abs(at_hand - beliefs[:, running]).max(axis=0, initial=0.0)
             self.to_known[running] |= (off <= SAME) & (off < before[running])
             before[running] = off
         if self.level == 0:

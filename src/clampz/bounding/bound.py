@@ -77,7 +77,7 @@ def bound(
     last = None
     more: dict[str, Any] = {"executor": executor, "stop": stop, "checkpoint": checkpoint, "options": options}
     with as_callback(progress, "bounding") as listener:
-        for last in bounds(model, evidence=evidence, rng=rng, **more, **changes):
+        for last in iter_bounds(model, evidence=evidence, rng=rng, **more, **changes):
             if listener is not None:
                 try:
                     listener(last)
@@ -89,7 +89,7 @@ def bound(
 
 
 @takes_names
-def bounds(
+def iter_bounds(
     model: Model,
     *,
     evidence: Evidence | None = None,
@@ -120,7 +120,7 @@ def bounds(
     Examples
     --------
     >>> from clampz import generators
-    >>> for bracket in bounds(generators.grid(4, 4, rng=0)):
+    >>> for bracket in iter_bounds(generators.grid(4, 4, rng=0)):
     ...     if bracket.gap < 0.5:
     ...         break
     """

@@ -43,7 +43,7 @@ class BoundOptions(OptionsBase):
         Bytes, or text such as "2GB"; None for half of what is free.
     leaves
         Leaves of the tree at most.
-    limit
+    max_table
         Table entries of a region at most; None for as many as there is time for.  With this, `leaves` and without exact
         sums, a bracket that is not stopped by the time is the same on all executors with as many workers.
     exact
@@ -65,7 +65,7 @@ class BoundOptions(OptionsBase):
     time: float = 60.0
     memory: int | str | None = None
     leaves: int | None = None
-    limit: int | None = None
+    max_table: int | None = None
     exact: bool = True
     select: str = CUTS
     criterion: str = "gap"
@@ -76,8 +76,8 @@ class BoundOptions(OptionsBase):
     def __post_init__(self) -> None:
         check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
         check_whole("leaves", self.leaves, 1, or_none=True)
-        fits = self.limit is None or (is_whole(self.limit) and 2 <= self.limit <= LARGEST_LIMIT)
-        check_option(fits, "limit", f"None or a whole number from 2 to {LARGEST_LIMIT:,}", self.limit)
+        fits = self.max_table is None or (is_whole(self.max_table) and 2 <= self.max_table <= LARGEST_LIMIT)
+        check_option(fits, "max_table", f"None or a whole number from 2 to {LARGEST_LIMIT:,}", self.max_table)
         fits = is_whole(self.seed) and 0 <= self.seed < LARGEST_SEED
         check_option(fits, "seed", "a whole number >= 0 of at most 62 bits", self.seed)
         Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
@@ -98,7 +98,7 @@ class BoundOptions(OptionsBase):
     @property
     def in_order(self) -> bool:
         """Whether the plan is fixed, so that the tree is the same whoever does the work, and however fast."""
-        return self.limit is not None and self.leaves is not None
+        return self.max_table is not None and self.leaves is not None
 
     @property
     def worker_bytes(self) -> float:

@@ -207,9 +207,9 @@ def fit(
     method, options
         How log Z is computed: any of `clampz.methods()`, and its options, whole.
     parameters
-        What is learned: None for every potential by itself, the result of `tied_parameters` for tables that share theirs, or any
-        features (K, E), an array or a sparse one, over the entries of `unary.flat`, `pairwise.flat` and `factors.flat`
-        in turn.  The model's own potentials are where it begins, and its hard zeros stay.
+        What is learned: None for every potential by itself, the result of `tied_parameters` where tables share theirs,
+        or any features (K, E), an array or a sparse one, over the entries of `unary.flat`, `pairwise.flat` and
+        `factors.flat` in turn.  The model's own potentials are where it begins, and its hard zeros stay.
     inputs
         For conditional random fields: covariates (N, n, D), whose weights (D, L) are learned and shared by all
         variables; or potentials (N, S) that are added to the unary ones of each row as they are.

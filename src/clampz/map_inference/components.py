@@ -125,16 +125,16 @@ class Component:
     def bound(self, budget: Budget, workers: Workers, tell: Callable[[], object]) -> None:
         """Bounds of one limit after another, each with a search of about as long, as far as time and memory allow; none
         where there is one that is exact."""
-        limit, best = FIRST_LIMIT, self._search.heuristic if self._search is not None else None
+        max_table, best = FIRST_LIMIT, self._search.heuristic if self._search is not None else None
         if best is not None and best.is_exact:
             return
-        while not self.is_done and limit <= LARGEST_LIMIT and not self._too_late(budget):
+        while not self.is_done and max_table <= LARGEST_LIMIT and not self._too_late(budget):
             self._search = None
             try:
-                structures = [self._structure(limit, k, NUM_STRUCTURES, budget) for k in range(NUM_STRUCTURES)]
+                structures = [self._structure(max_table, k, NUM_STRUCTURES, budget) for k in range(NUM_STRUCTURES)]
                 seconds = sum(self._seconds(each) for each in structures)
                 share = min(1.0, budget.left(BOUNDS_SHARE) / seconds)
-                if limit > FIRST_LIMIT and share < 1.0:
+                if max_table > FIRST_LIMIT and share < 1.0:
                     break
                 bounds = workers.map(partial(heuristic, self.model, budget, share), structures)
             except (TooWideError, Cancelled) as error:
@@ -151,7 +151,7 @@ class Component:
             tell()
             if newest.is_exact:
                 return
-            limit *= GROWTH
+            max_table *= GROWTH
         if self._search is None and best is not None:
             self.search_by(best)
 
@@ -188,10 +188,10 @@ class Component:
         if math.isfinite(bound.error) and not self.is_done:
             self._search = BestFirst.of(bound, self.limits.num_best, NODES_MEMORY * self._room)
 
-    def _structure(self, limit: int, number: int, of: int, budget: Budget) -> Structure:
+    def _structure(self, max_table: int, number: int, of: int, budget: Budget) -> Structure:
         seed = self.limits.seed + number if number else 0
         most_bytes = int(TABLES_MEMORY * self._room / of)
-        return Structure.of(self.model, limit, seed=seed, most_bytes=most_bytes, budget=budget)
+        return Structure.of(self.model, max_table, seed=seed, most_bytes=most_bytes, budget=budget)
 
     def _seconds(self, structure: Structure) -> float:
         """That the bound of a structure takes, about."""

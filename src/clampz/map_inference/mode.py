@@ -87,8 +87,8 @@ def mode(
     rng
         A seed or a Generator; the same seed gives the same result, unless time ends it.
     progress
-        True for a live line; or called with each `ModeTrace`, in any thread, and StopIteration from it ends the run with
-        what there is.
+        True for a live line; or called with each `ModeTrace`, in any thread, and StopIteration from it ends the run
+        with what there is.
 
     Returns
     -------

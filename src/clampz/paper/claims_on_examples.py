@@ -168,7 +168,7 @@ def theorem_1(_: Measures) -> Verdict:
         " clamped ≤ maximum over the mixtures ≤ TRW"
     )
     ordered = truth - SAME <= clamped <= middle + SAME <= whole + 2 * SAME
-    return Verdict(text, equal, "" if equal else f"{note}{', as local_args' if ordered else ', but not local_args'}.")
+    return Verdict(text, equal, "" if equal else f"{note}{', as here' if ordered else ', but not here'}.")
 
 
 def best_mixture(model: cz.Model, rho: Floats) -> float:

@@ -80,12 +80,12 @@ def on_cores(tasks: Sequence[Task], jobs: int, perform: Perform = perform) -> It
 def _start(perform: Perform) -> _Worker:
     """A worker of its own: a new interpreter, as threads and compiled code do not survive a fork."""
     context = multiprocessing.get_context("spawn")
-    local_args, there = context.Pipe()
+    here, there = context.Pipe()
     process = context.Process(target=_work, args=(perform, there), daemon=True)
     with _for_workers():
         process.start()
     there.close()
-    return _Worker(process, local_args)
+    return _Worker(process, here)
 
 
 def _send(pipe: "Connection[Any, Any]", task: Task) -> None:

@@ -72,7 +72,7 @@ def _result(solution: Solution) -> str:
     if solution.standard_error is not None:
         interval = as_interval(solution.interval(), solution.standard_error)
         facts["95% interval, statistical"] = with_minus(interval)
-    return f"{pages.facts(facts)}\n<p>{_proven(solution)}</p>"
+    return f"{html_page.facts(facts)}\n<p>{_proven(solution)}</p>"
 
 
 def _proven(solution: Solution) -> str:

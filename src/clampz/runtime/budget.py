@@ -83,9 +83,9 @@ class Budget:
     """Holds a run to its time, hears its callback and Ctrl-C.  `stopped_by` is None while the run may go on.
 
     Every deadline is a share of one clock: a run inside another gets `budget.share(...)`, which ends no later than the
-    whole and stops when that does.  `stop` is asked whenever the run asks whether it must stop.  `cancel_flag[0]` is raised as
-    soon as the run is seen to be over: kernels that take long look at it now and then (see `run`).  `grace` is how many
-    seconds later there is no time left even for the least answer.
+    whole and stops when that does.  `stop` is asked whenever the run asks whether it must stop.  `cancel_flag[0]` is
+    raised as soon as the run is seen to be over: kernels that take long look at it now and then (see `run`).
+    `grace` seconds later there is no time left even for the least answer.
     """
 
     def __init__(

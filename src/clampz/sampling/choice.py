@@ -112,7 +112,7 @@ def find_way(asked: SampleRequest, budget: Budget, workers: Workers) -> SamplerC
         raise impossible(asked, simplified.contradiction)
     seconds, exact = asked.options.time, method == "exact"
     worth = min(BEGINNING_SECONDS, BEGINNING_SHARE * seconds) if method == "gibbs" else seconds
-    proposal = propose(simplified.model, asked.limit, asked.bytes_left, worth, budget, workers, exact=exact)
+    proposal = propose(simplified.model, asked.max_table, asked.bytes_left, worth, budget, workers, exact=exact)
     if proposal is None or proposal.bound == -math.inf:
         raise impossible(asked, "")
     source = SampleProposal(simplified, proposal, asked.seed)
@@ -138,7 +138,7 @@ def find_way(asked: SampleRequest, budget: Budget, workers: Workers) -> SamplerC
     if method == "rejection":
         raise OptionError(
             f"rejection would take {needed:.2g} draws for {asked.num_at_once:,} samples, since {measured}: give it "
-            'time= to see how many there are, raise limit=, allow more memory=, or take method="weighted"'
+            'time= to see how many there are, raise max_table=, allow more memory=, or take method="weighted"'
         )
     return ProposalSampler("weighted", f"too wide for elimination, and {measured}", source, alive)
 

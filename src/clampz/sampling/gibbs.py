@@ -48,7 +48,7 @@ class Chains:
         if top == -np.inf:
             raise ModelError(
                 f"none of {len(draws.log_weights):,} draws is a possible configuration, and chains need one to begin "
-                "at: raise limit=, or allow more time= or memory="
+                "at: raise max_table=, or allow more time= or memory="
             )
         weights = np.exp(draws.log_weights - top)
         taken = np.random.default_rng([seed, 1]).choice(len(weights), NUM_CHAINS, p=weights / weights.sum())

@@ -89,7 +89,7 @@ class SampleProposal:
 
 def propose(
     model: Model,
-    limit: int | None,
+    max_table: int | None,
     allowed: int,
     seconds: float,
     budget: Budget,
@@ -103,24 +103,26 @@ def propose(
     to be `exact`, for that.
     """
     unary, structure = model.unary.flat, None
-    if limit is None or exact:
+    if max_table is None or exact:
         structure = _exact_structure(model, allowed, seconds, budget, must_be=exact)
     if structure is not None:
         return Proposal.of(State.upper(Tables.of(model, structure), unary, budget=budget), unary, budget)
     if budget.left() < building_seconds(model):
         raise Cancelled
     worth = BOUND_SHARE * seconds if math.isfinite(seconds) else EFFORT
-    chosen = _largest_limit(model, allowed, worth) if limit is None else limit
+    chosen = _largest_limit(model, allowed, worth) if max_table is None else max_table
     while structure is None:
         try:
             structure = Structure.of(model, chosen, most_bytes=allowed, budget=budget)
         except TooWideError:
-            if limit is not None or chosen <= SMALLEST_LIMIT:
+            if max_table is not None or chosen <= SMALLEST_LIMIT:
                 raise
             chosen = max(chosen // 4, SMALLEST_LIMIT)
             continue
         laying = LAYING_SECONDS * structure.num_entries + LAYING_CLIQUE_SECONDS * structure.num_cliques
-        if limit is None and laying > worth and chosen > SMALLEST_LIMIT:  # dense models have many more than is usual
+        if (
+            max_table is None and laying > worth and chosen > SMALLEST_LIMIT
+        ):  # dense models have many more than is usual
             chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_LIMIT)))
             structure = None
         elif laying > budget.left():
@@ -174,7 +176,7 @@ def _largest_limit(model: Model, allowed: int, worth: float) -> int:
 
 
 def _optimised(
-    model: Model, first: State, limit: int, allowed: int, worth: float, budget: Budget, workers: Workers
+    model: Model, first: State, max_table: int, allowed: int, worth: float, budget: Budget, workers: Workers
 ) -> State:
     """The best of several structures with this limit, as far as so many seconds are worth; how far follows from sizes,
     and it is left early only where the watch says so."""
@@ -184,7 +186,7 @@ def _optimised(
     states, taken = [first], structure.num_bytes()
     while len(states) < NUM_STRUCTURES and (len(states) + 1) * (FIRST_EVALUATIONS + building) < possible / 2:
         try:
-            other = Structure.of(model, limit, seed=len(states), most_bytes=allowed, budget=budget)
+            other = Structure.of(model, max_table, seed=len(states), most_bytes=allowed, budget=budget)
             taken += other.num_bytes()
             if taken > allowed:
                 break

@@ -42,7 +42,7 @@ class SampleRequest:
     num_at_once: int
     evidence: Evidence | None
     method: str
-    limit: int | None
+    max_table: int | None
     time: float | None
     memory: int | str | None
     threads: int | None
@@ -53,7 +53,7 @@ class SampleRequest:
         check_model(self.model)
         check_whole("num_samples", self.num_at_once, 0)
         check_name("method", self.method, METHODS)
-        check_whole("limit", self.limit, 2, or_none=True)
+        check_whole("max_table", self.max_table, 2, or_none=True)
         _ = self.options, self.seed
         if self.evidence is not None:
             self.model.findings(self.evidence)

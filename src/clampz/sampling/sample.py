@@ -23,7 +23,7 @@ from clampz.sampling.samples import Samples
 STATES_IN_BLOCK = 2**22
 # Of weighted samples, the share that they are worth below which that is said.
 LITTLE = 0.01
-FEW = 'a few of them carry all the weight: allow more time= or memory=, raise limit=, or try method="gibbs"'
+FEW = 'a few of them carry all the weight: allow more time= or memory=, raise max_table=, or try method="gibbs"'
 # How a run ended that has fewer samples than asked for.
 ENDINGS = {"time": "time was over", "interrupt": "interrupted", "callback": "stopped by its callback"}
 NOTHING = "stopped before there was anything to draw from"
@@ -36,7 +36,7 @@ def sample(
     *,
     evidence: Evidence | None = None,
     method: str = "auto",
-    limit: int | None = None,
+    max_table: int | None = None,
     time: float | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
@@ -62,7 +62,7 @@ def sample(
     method
         "auto"; or "exact" (by elimination, or TooWideError), "rejection", "weighted", or "gibbs": Markov chains that
         draw random trees of variables given the others.  Chains are not exact, however long.
-    limit
+    max_table
         Table entries of a clique at most; as many as memory and time allow if None.
     time, memory, threads
         Seconds at most; bytes, or text such as "2GB" (half of what is free if None); all cores if None.
@@ -95,7 +95,7 @@ def sample(
     >>> sample(Model([[0.0, 0.0]], names=["coin"], state_names=[["heads", "tails"]]), 2, evidence={"coin": "tails"})[1]
     {'coin': 'tails'}
     """
-    asked = SampleRequest(model, num_samples, evidence, method, limit, time, memory, threads, rng, progress)
+    asked = SampleRequest(model, num_samples, evidence, method, max_table, time, memory, threads, rng, progress)
     return next(_blocks(asked, num_samples))
 
 
@@ -107,7 +107,7 @@ def sample_blocks(
     block_size: int | None = None,
     evidence: Evidence | None = None,
     method: str = "auto",
-    limit: int | None = None,
+    max_table: int | None = None,
     time: float | None = None,
     memory: int | str | None = None,
     threads: int | None = None,
@@ -148,7 +148,7 @@ def sample_blocks(
     check_whole("block_size", block_size, 1, or_none=True)
     size = max(1, STATES_IN_BLOCK // max(1, model.num_variables)) if block_size is None else block_size
     size = size if num_samples is None else min(size, num_samples)
-    asked = SampleRequest(model, size, evidence, method, limit, time, memory, threads, rng, progress)
+    asked = SampleRequest(model, size, evidence, method, max_table, time, memory, threads, rng, progress)
     return _blocks(asked, math.inf if num_samples is None else num_samples)
 
 

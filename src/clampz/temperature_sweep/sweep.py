@@ -208,7 +208,7 @@ class _Sweeping:
     def by_method(self, method: Method[Any], beta: float) -> _Point:
         """One method alone."""
         share = self.budget.share(METHOD_SHARE)
-        own = {"limit": max(LEAST_LIMIT, self._limit(share.left()))} if method is mini_buckets else {}
+        own = {"max_table": max(LEAST_LIMIT, self._limit(share.left()))} if method is mini_buckets else {}
         found = self._solved(method, beta, share, **own)
         energy, heat = self._thermodynamics(found)
         return _Point(found.lower, found.upper, found.log_z, energy, heat, method.name)
@@ -229,15 +229,15 @@ class _Sweeping:
         if has_room:
             found = self._solved(bethe, beta, self.budget.share(BETHE_SHARE), tol=BETHE_TOL)
             lower, upper = found.lower, found.upper
-        limit = self._limit(share.left(REGIONS_SHARE))
+        max_table = self._limit(share.left(REGIONS_SHARE))
         part = share.share(REGIONS_SHARE)
-        if limit >= LEAST_LIMIT:
+        if max_table >= LEAST_LIMIT:
             with suppress(TooWideError):
-                closer = self._solved(mini_buckets, beta, part, limit=limit, marginals=False)
+                closer = self._solved(mini_buckets, beta, part, max_table=max_table, marginals=False)
                 lower, upper = max(lower, closer.lower), min(upper, closer.upper)
         elif has_room and not self._too_late(part):
             upper = min(upper, self._solved(trw, beta, part).upper)
-        if (limit < LEAST_LIMIT or share.left() > SEARCH_SECONDS) and not self._too_late(share):
+        if (max_table < LEAST_LIMIT or share.left() > SEARCH_SECONDS) and not self._too_late(share):
             charged = self.batch.sizes.rounding(beta)
             bracket = bound(
                 self.model.at(beta),

@@ -1,9 +1,9 @@
 """Entropies under TRW: averaged over branches, and what the +TRE selectors make of them."""
 
+import naive
 import numpy as np
 import pytest
 
-import naive
 from clampz import generators
 from clampz.approximations.trw import trw
 from clampz.clamping.selectors import scores, singleton_entropies

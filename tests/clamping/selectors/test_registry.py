@@ -5,11 +5,12 @@ import json
 import subprocess
 import sys
 
+import naive
 import numpy as np
 import pytest
+from random_models import random_tables, relabelled
 from selector_models import WEIGHTS, random_model
 
-import naive
 from clampz import generators
 from clampz.approximations.trw import trw
 from clampz.clamping.clamp import clamp
@@ -18,7 +19,6 @@ from clampz.clamping.selectors.strength import MAX_TANH, Remaining
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model
 from clampz.model.conditioning import without_known
-from random_models import random_tables, relabelled
 
 EXACT = 1e-12
 PLAIN = ["maxW0", "maxW", "Mpower", "frustCycles", "strongCycles"]

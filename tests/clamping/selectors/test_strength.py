@@ -1,10 +1,10 @@
 """maxW and Mpower: no digits lost, and large graphs."""
 
+import naive
 import numpy as np
 import pytest
 from selector_models import random_model
 
-import naive
 from clampz import generators
 from clampz.clamping.selectors import scores
 from clampz.clamping.selectors.strength import Remaining, _all_walks, _short_walks, m_power

@@ -11,7 +11,8 @@ rows             (n, words)        bit u of row v: u and v are neighbours, or ha
 total            sum over eliminations of the size of the table over the variable and its neighbours: the cost of the
                  order
 work             words of bits read, to weigh the time spent on orders against the time they save
-cancel_flag             (1,)              raised from outside when the run is over; looked at before each elimination and count
+cancel_flag      (1,)              raised from outside when the run is over; looked at before each elimination
+                                   and count
 """
 
 import numpy as np

@@ -51,7 +51,7 @@ class MiniBucketsOptions(Options):
         In nats: what the next step promises to gain at most.
     max_iter
         Evaluations at most, of each bound: most of what there is to gain comes with the first hundred.
-    limit
+    max_table
         Table entries of a clique at most: the more, the tighter and the slower.  A larger factor is a clique of its
         own.
     num_structures
@@ -67,14 +67,14 @@ class MiniBucketsOptions(Options):
     """
 
     max_iter: int = 100
-    limit: int = 2**14
+    max_table: int = 2**14
     num_structures: int = 1
     seed: int = 0
     marginals: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("limit", self.limit, 2)
+        check_whole("max_table", self.max_table, 2)
         check_whole("num_structures", self.num_structures, 1)
         check_whole("seed", self.seed, 0)
         check_flag("marginals", self.marginals)
@@ -84,17 +84,17 @@ class MiniBucketsOptions(Options):
 def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None, budget: Budget) -> Estimates:
     """Weighted mini-buckets: `log_z` is an upper bound on log Z, and `lower` a lower one, at every evaluation.
 
-    Variables are eliminated one after another in tables of at most `limit` entries; where these are not enough, tables
-    are split, which Hölder's inequality makes a bound, and shifts between them and their weights are optimised.  A
-    model narrow enough is summed exactly.  The lower bound is the same with weights below zero, where no table has hard
-    zeros, or mean field's, begun at the beliefs, whichever is higher.
+    Variables are eliminated one after another in tables of at most `max_table` entries; where these are not enough,
+    tables are split, which Hölder's inequality makes a bound, and shifts between them and their weights are optimised.
+    A model narrow enough is summed exactly.  The lower bound is the same with weights below zero, where no table has
+    hard zeros, or mean field's, begun at the beliefs, whichever is higher.
 
     An earlier estimate by regions, with the same limit, is gone on from; any other `start` is mean field's.  Of an
     estimate's lane, `state.cliques(lane)` are the beliefs, and `state.losses(lane)` says at which variables the upper
     bound is loose.  Options: see `MiniBucketsOptions`.
 
     >>> from clampz import generators, mini_buckets
-    >>> found = mini_buckets(generators.grid(9, 9, weights=(-1, 1), rng=0), limit=2**6)
+    >>> found = mini_buckets(generators.grid(9, 9, weights=(-1, 1), rng=0), max_table=2**6)
     >>> found.bound, found.upper - found.lower < 0.5
     ('upper', True)
     """
@@ -133,7 +133,7 @@ def _earlier(batch: Batch, options: MiniBucketsOptions, start: Start | None) -> 
     lanes = [start.state.lanes[start.lane]] if isinstance(start, Estimate) else list(start.state.lanes)
     first = lanes[0].layout
     layout = first.of_model(batch.model)
-    if layout is None or layout.limit != options.limit or any(lane.layout is not first for lane in lanes):
+    if layout is None or layout.max_table != options.max_table or any(lane.layout is not first for lane in lanes):
         return None
     return [lane._replace(layout=layout) for lane in (lanes * batch.num_lanes if len(lanes) == 1 else lanes)]
 
@@ -145,7 +145,7 @@ def _laid_out(
     allowed = memory_allowed(options.memory)
 
     def structure(seed: int, grow: bool = True, within: Budget = budget) -> Structure:
-        return Structure.of(model, options.limit, seed=seed, grow=grow, most_bytes=allowed, budget=within)
+        return Structure.of(model, options.max_table, seed=seed, grow=grow, most_bytes=allowed, budget=within)
 
     above, point = structure(options.seed), None
     if options.num_structures > 1 and not sums_exactly(above, model):
@@ -155,7 +155,7 @@ def _laid_out(
     if below is None and not has_zeros(model):
         with suppress(Cancelled):  # an upper bound alone is better than none
             below = structure(0, grow=False, within=budget.share(BELOW_SHARE))
-    return MiniBucketsLayout(model, options.limit, above, below), point
+    return MiniBucketsLayout(model, options.max_table, above, below), point
 
 
 def _best(
@@ -193,9 +193,9 @@ def _work_that_fits(layout: MiniBucketsLayout, batch: Batch, options: MiniBucket
         if needed <= allowed:
             return threads, together
     raise TooWideError(
-        f"regions of up to {options.limit:,} entries need {bytes_in_words(needed)} for {batch.num_lanes} lanes, and "
-        f"{bytes_in_words(allowed)} are allowed: lower limit=, or allow more with memory=",
-        width=int(options.limit).bit_length() - 1,
+        f"tables of up to {options.max_table:,} entries need {bytes_in_words(needed)} for {batch.num_lanes} lanes, "
+        f"and {bytes_in_words(allowed)} are allowed: lower max_table=, or allow more with memory=",
+        width=int(options.max_table).bit_length() - 1,
         num_bytes=needed,
     )
 
@@ -330,8 +330,8 @@ def _estimates(
         for lane, (up, low) in zip(begin, ends, strict=True)
     )
     size = _largest_table(batch.model)
-    note = f"a factor of {size:,} entries is more than limit={options.limit:,}, and a clique of its own"
-    of_all = note if size > options.limit else ""
+    note = f"a factor of {size:,} entries is more than max_table={options.max_table:,}, and a clique of its own"
+    of_all = note if size > options.max_table else ""
     notes = []
     for end in above:
         late = NO_MARGINALS if options.marginals and end.marginals is None else ""

@@ -25,7 +25,7 @@ class MiniBucketsLayout:
     make such a lower bound worth nothing."""
 
     model: Model
-    limit: int
+    max_table: int
     above: Structure
     below: Structure | None
 
@@ -67,7 +67,7 @@ class MiniBucketsLayout:
             return None
         if not self.is_exact and (self.below is None) != has_zeros(model):
             return None
-        return MiniBucketsLayout(model, self.limit, self.above, self.below)
+        return MiniBucketsLayout(model, self.max_table, self.above, self.below)
 
     def is_like(self, other: "MiniBucketsLayout") -> bool:
         """Whether it is another copy of the same."""

@@ -1,7 +1,7 @@
 """The structure of weighted mini-buckets: which tables of a limited size bound log Z, whatever their values.
 
 Variables are eliminated one after another.  The tables that have the variable (the model's, and messages) are shared
-among *mini-buckets*, each with a union of scopes of at most `limit` entries: the cliques of the variable's bucket.
+among *mini-buckets*, each with a union of scopes of at most `max_table` entries: the cliques of the variable's bucket.
 Each clique sums the variable out, with a weight of its own, and sends what is left, its message, to the bucket of the
 next of its variables.  A bucket with one clique is summed exactly; cliques of one bucket differ in what they say of the
 variables that they share, and shifts between them make up for that.
@@ -105,7 +105,7 @@ class Structure:
     def of(
         cls,
         model: Model,
-        limit: int = 2**14,
+        max_table: int = 2**14,
         *,
         noise: float | None = None,
         seed: int = 0,
@@ -115,8 +115,8 @@ class Structure:
         most_bytes: int | str | None = None,
         budget: Budget | None = None,
     ) -> "Structure":
-        """Eliminate the variables of a model in tables of at most `limit` entries; a larger factor is a clique of its
-        own.
+        """Eliminate the variables of a model in tables of at most `max_table` entries; a larger factor is a clique of
+        its own.
 
         The next variable is the one whose elimination would join fewest pairs of its neighbours, on the graph that the
         messages make.  Overdue where the watch is over before there is a structure, TooWideError where bounds would
@@ -134,8 +134,8 @@ class Structure:
         order
             The order to follow, in place of all this.
         """
-        check_whole("limit", limit, 2)
-        limit = int(limit)
+        check_whole("max_table", max_table, 2)
+        max_table = int(max_table)
         noise = (NOISE if seed else 0.0) if noise is None else noise
         check_option(is_number(noise) and 0.0 <= noise < np.inf, "noise", "a number of edges >= 0", noise)
         n, allowed = model.num_variables, memory_allowed(most_bytes)
@@ -148,15 +148,15 @@ class Structure:
         late[list(last)] = 1.0
         chance = noise * np.random.default_rng(seed).random(n) if noise else np.zeros(n)
         num_places = 2 * model.num_edges + len(model.factors.variables)
-        _check_bytes(kernels.PER_PLACE * num_places + kernels.PER_VARIABLE * n, allowed, limit, "at least ")
+        _check_bytes(kernels.PER_PLACE * num_places + kernels.PER_VARIABLE * n, allowed, max_table, "at least ")
         start, variables = _scopes(model)
         states = model.num_states.astype(np.float64)
         expected = SECONDS_PER_FUNCTION * (n + len(start)) + SECONDS_PER_LOOK * min(len(variables) ** 2, 2**30)
-        within, looks = float(min(limit, ENDLESS)), max(COUNTING_WORK // max(n, 1), 1) if n <= MOST_COUNTED else 1
+        within, looks = float(min(max_table, ENDLESS)), max(COUNTING_WORK // max(n, 1), 1) if n <= MOST_COUNTED else 1
         arguments = (start, variables, states, chance, late, given, within, looks, float(allowed))
         found = run_cancellable(budget, expected, kernels.eliminate, *arguments)
         places, bucket_start, scope_start, scope, home, done, num_bytes = found
-        _check_bytes(num_bytes, allowed, limit, "at least ")
+        _check_bytes(num_bytes, allowed, max_table, "at least ")
         if done < n:
             raise Cancelled
         num_own = len(start) - 1
@@ -165,14 +165,14 @@ class Structure:
         scope_start, scope, entries, ended = run_cancellable(budget, expected, shifts.grow, *layout)
         if not ended:
             raise Cancelled
-        _check_bytes(8.0 * entries.sum(), allowed, limit, "at least ")
+        _check_bytes(8.0 * entries.sum(), allowed, max_table, "at least ")
         cliques = (places, bucket_start, scope_start, scope, states)
         left, right, pair_start, pair_scope, shared, ended = run_cancellable(
             budget, expected, shifts.shift_pairs, *cliques
         )
         if not ended:
             raise Cancelled
-        _check_bytes(8.0 * (entries.sum() + shared.sum()), allowed, limit, "at least ")
+        _check_bytes(8.0 * (entries.sum() + shared.sum()), allowed, max_table, "at least ")
         unary_clique = np.empty(n, dtype=np.int64)
         unary_clique[places] = bucket_start[:-1]
         num_edges = len(model.edges)
@@ -192,7 +192,7 @@ class Structure:
             pair_scope=pair_scope,
             shift_start=_whole_offsets(shared),
         )
-        _check_bytes(structure.num_bytes(), allowed, limit)
+        _check_bytes(structure.num_bytes(), allowed, max_table)
         return structure
 
     @property
@@ -238,12 +238,12 @@ def _whole_offsets(sizes: Floats) -> Integers:
     return offsets(sizes.astype(np.int64))
 
 
-def _check_bytes(num_bytes: float, allowed: int, limit: int, more: str = "") -> None:
+def _check_bytes(num_bytes: float, allowed: int, max_table: int, more: str = "") -> None:
     if num_bytes > allowed:
         raise TooWideError(
-            f"regions of up to {limit:,} entries need {more}{bytes_in_words(num_bytes)}, and {bytes_in_words(allowed)} "
-            "are allowed: lower limit=, or allow more with memory=",
-            width=limit.bit_length() - 1,
+            f"tables of up to {max_table:,} entries need {more}{bytes_in_words(num_bytes)}, and "
+            f"{bytes_in_words(allowed)} are allowed: lower max_table=, or allow more with memory=",
+            width=max_table.bit_length() - 1,
             num_bytes=int(num_bytes),
         )
 
@@ -253,9 +253,9 @@ def num_remembered(numbers: int) -> int:
     return MEMORY if numbers < MANY_NUMBERS else MEMORY_OF_MANY
 
 
-def entries_per_variable(limit: float) -> float:
+def entries_per_variable(max_table: float) -> float:
     """Of all tables, about, at a limit."""
-    return ENTRIES * math.pow(limit, POWER_OF_LIMIT)
+    return ENTRIES * math.pow(max_table, POWER_OF_LIMIT)
 
 
 def limit_of_entries(entries: float) -> float:

@@ -40,8 +40,10 @@ def write(path: Path, line: bytes, arrays: Sequence[NDArray[Any]], kinds: Sequen
 
 
 def read(file: BinaryIO, line: bytes, kinds: Sequence[Kind], most_bytes: int) -> list[NDArray[Any]]:
-    """The arrays of a file that is open after its first line, which was this one; `CorruptFileError` if they are not what
-    was written, or more than so many bytes."""
+    """Read the arrays of a file that is open after its first line.
+
+    Raises `CorruptFileError` where they are not what was written, or take more than `most_bytes`.
+    """
     digest = file.read(DIGEST)
     lengths = np.fromfile(file, INTEGERS, len(kinds))
     size = os.fstat(file.fileno()).st_size

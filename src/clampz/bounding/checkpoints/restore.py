@@ -39,7 +39,7 @@ def restore(model: Model, options: BoundOptions, kept: SavedSearch) -> BranchAnd
     if kept.model.tobytes() != digest(model):
         raise CorruptFileError(f"expected one of this model, {model}, found one of another")
     most = options.num_bytes + SPARE_BYTES
-    needed = sum(each.nbytes for each in kept) + NODE_BYTES * len(kept.parent) + SUBMODEL_BYTES * len(kept.limit)
+    needed = sum(each.nbytes for each in kept) + NODE_BYTES * len(kept.parent) + SUBMODEL_BYTES * len(kept.max_table)
     if needed > most:
         raise CorruptFileError(f"expected a tree of at most {most:,} bytes, as memory= allows, found one of {needed:,}")
     _expect(kept.simplified.tolist() in ([0], [1]), "to be told whether the model was simplified")
@@ -78,24 +78,27 @@ class _Pieces(Generic[Number]):
 
 def _submodels(kept: SavedSearch, root: Submodel, most_bytes: float) -> list[Submodel]:
     """All submodels, the root's first, whose model is there already."""
-    numbers = kept.first_limit, kept.limit, kept.seed, kept.below_limit, kept.below_seed, kept.too_wide
+    numbers = kept.first_limit, kept.max_table, kept.seed, kept.below_limit, kept.below_seed, kept.too_wide
     _same_length(*numbers, kept.num_main, kept.num_labels)
-    _expect(len(kept.limit) == len(kept.num_variables) + 1, "a model for every submodel but the first")
-    for limits in (kept.first_limit, kept.limit, kept.below_limit):
+    _expect(len(kept.max_table) == len(kept.num_variables) + 1, "a model for every submodel but the first")
+    for limits in (kept.first_limit, kept.max_table, kept.below_limit):
         _expect(((limits == 0) | ((limits >= 2) & (limits <= LARGEST_LIMIT))).all(), "limits of regions")
-    _expect(((kept.limit == 0) == (kept.below_limit == 0)).all(), "regions of both ends")
+    _expect(((kept.max_table == 0) == (kept.below_limit == 0)).all(), "regions of both ends")
     for seeds in (kept.seed, kept.below_seed):
         _expect(((seeds >= 0) & (seeds <= LARGEST_SEED)).all(), "seeds of at most 62 bits")
     _expect((kept.too_wide >= -3).all(), "clamps that are not negative")
     models = list(_models(kept))
-    out = [root, *(Submodel(model, int(limit)) for model, limit in zip(models, kept.first_limit[1:], strict=True))]
+    out = [
+        root,
+        *(Submodel(model, int(max_table)) for model, max_table in zip(models, kept.first_limit[1:], strict=True)),
+    ]
     main, labels = _Pieces(kept.main, "main cliques"), _Pieces(kept.labels, "labels")
     for k, submodel in enumerate(out):
         submodel.too_wide, n = int(kept.too_wide[k]), submodel.model.num_variables
         sizes = int(kept.num_main[k]), int(kept.num_labels[k])
-        _expect(set(sizes) <= {0, n} and (kept.limit[k] > 0 or sizes == (0, 0)), "regions of all variables")
-        if kept.limit[k]:
-            above = Shape(int(kept.limit[k]), int(kept.seed[k]))
+        _expect(set(sizes) <= {0, n} and (kept.max_table[k] > 0 or sizes == (0, 0)), "regions of all variables")
+        if kept.max_table[k]:
+            above = Shape(int(kept.max_table[k]), int(kept.seed[k]))
             below = Shape(int(kept.below_limit[k]), int(kept.below_seed[k]))
             own = main.take(sizes[0]), labels.take(sizes[1])
             _expect((own[0] >= 0).all(), "main cliques that are there")

@@ -54,7 +54,7 @@ class SavedSearch(NamedTuple):
     trace_leaves: Integers
     first_limit: Integers
     too_wide: Integers
-    limit: Integers
+    max_table: Integers
     seed: Integers
     below_limit: Integers
     below_seed: Integers
@@ -121,9 +121,9 @@ def kept_of(search: BranchAndBound) -> SavedSearch:
         trace_leaves=_integers(point.num_leaves for point in search.trace),
         first_limit=_integers(submodel.ladder.first_limit for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
-        limit=_integers(0 if each is None else each.above.limit for each in mini_buckets),
+        max_table=_integers(0 if each is None else each.above.max_table for each in mini_buckets),
         seed=_integers(0 if each is None else each.above.seed for each in mini_buckets),
-        below_limit=_integers(0 if each is None else each.below.limit for each in mini_buckets),
+        below_limit=_integers(0 if each is None else each.below.max_table for each in mini_buckets),
         below_seed=_integers(0 if each is None else each.below.seed for each in mini_buckets),
         num_main=_integers(0 if each is None else len(each.main) for each in mini_buckets),
         num_labels=_integers(0 if each is None else len(each.labels) for each in mini_buckets),

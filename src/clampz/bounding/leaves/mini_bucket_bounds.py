@@ -77,7 +77,7 @@ class WarmStart:
 class Shape(NamedTuple):
     """What a structure is made by: table entries of a clique at most, and the chance in its order."""
 
-    limit: int
+    max_table: int
     seed: int = 0
 
 
@@ -239,7 +239,9 @@ class MiniBucketBounds:
 
     def _tables(self, shape: Shape, budget: Budget, *, grow: bool) -> Tables:
         most = int(self.most_bytes)
-        structure = Structure.of(self.model, shape.limit, seed=shape.seed, grow=grow, most_bytes=most, budget=budget)
+        structure = Structure.of(
+            self.model, shape.max_table, seed=shape.seed, grow=grow, most_bytes=most, budget=budget
+        )
         return Tables.of(self.model, structure, budget)
 
     def parts(self, budget: Budget) -> StructuredMeanField:
@@ -247,9 +249,9 @@ class MiniBucketBounds:
         if self._parts is None:
             known = len(self.labels) == self.model.num_variables
             self._parts = (
-                StructuredMeanField(self.model, float(self.below.limit), self.labels)
+                StructuredMeanField(self.model, float(self.below.max_table), self.labels)
                 if known
-                else StructuredMeanField.of(self.model, float(self.below.limit), budget)
+                else StructuredMeanField.of(self.model, float(self.below.max_table), budget)
             )
             self.labels = self._parts.labels
         return self._parts

@@ -16,8 +16,8 @@ def tie_strength(model: Model) -> Floats:
     return strength
 
 
-def parts_of(model: Model, limit: float, weight: Floats, budget: Budget) -> Integers:
-    """(n,) a number for each variable: those of the same number form a part whose elimination makes at most `limit`
+def parts_of(model: Model, max_table: float, weight: Floats, budget: Budget) -> Integers:
+    """(n,) a number for each variable: those of the same number form a part whose elimination makes at most `max_table`
     table entries.
 
     Parts are merged two at a time, those tied by most `weight` of edges first, with all edges between them, until none
@@ -40,7 +40,7 @@ def parts_of(model: Model, limit: float, weight: Floats, budget: Budget) -> Inte
         if ties is None or key != -float(weight[ties].sum()):
             continue
         together, kept = members[a] + members[b], inside[a] + inside[b] + ties
-        if elimination_entries(edges[kept], log_states, np.array(together), limit) >= limit:
+        if elimination_entries(edges[kept], log_states, np.array(together), max_table) >= max_table:
             continue
         members[a], inside[a], alive[b] = together, kept, False
         del between[a][b]

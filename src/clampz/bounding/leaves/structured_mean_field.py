@@ -37,21 +37,21 @@ class StructuredMeanField:
 
     Attributes
     ----------
-    limit
+    max_table
         Table entries per part.
     labels
         (n,) the part of each variable.
     """
 
     model: Model
-    limit: float
+    max_table: float
     labels: Integers
     _sums: dict[bytes, PartSums] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model, limit: float, budget: Budget = UNLIMITED) -> "StructuredMeanField":
+    def of(cls, model: Model, max_table: float, budget: Budget = UNLIMITED) -> "StructuredMeanField":
         """When time is up, parts are as large as they have become."""
-        return cls(model, limit, parts_of(model, limit, tie_strength(model) + 1e-9, budget))
+        return cls(model, max_table, parts_of(model, max_table, tie_strength(model) + 1e-9, budget))
 
     def lower(self, unary: Floats, starts: list[Floats], budget: Budget = UNLIMITED) -> tuple[float, Floats]:
         """The best bound on the lane with these unary potentials (S,), from marginals (S,) of several kinds, and the

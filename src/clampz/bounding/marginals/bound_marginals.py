@@ -262,8 +262,8 @@ def _shared(
         return None, None
     evaluations = LANE_EVALUATIONS * num_lanes + SHARED_EVALUATIONS
     seconds = options.num_threads * budget.left()
-    limit = fitting_limit(model, options, seconds / (2 * evaluations), LARGEST_SHARED)
-    shape = Shape(limit, options.seed)
+    max_table = fitting_limit(model, options, seconds / (2 * evaluations), LARGEST_SHARED)
+    shape = Shape(max_table, options.seed)
     mini_buckets = MiniBucketBounds(model, shape, shape, options.worker_bytes)
     try:
         found = mini_buckets.bounds(

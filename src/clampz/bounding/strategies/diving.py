@@ -79,7 +79,7 @@ class Diving:
         With any factors; what can be known without decisions should be simplified before.
     beliefs
         (S,) of the states of its variables, from any method: the better, the more of Z is in the first sums.
-    limit
+    max_table
         Table entries of one sum.
     memory
         In bytes.
@@ -90,10 +90,12 @@ class Diving:
         Sets of configurations that were summed, and that were found to be impossible.
     """
 
-    def __init__(self, model: Model, beliefs: Floats, *, limit: float = LARGEST_SUM, memory: float = math.inf) -> None:
+    def __init__(
+        self, model: Model, beliefs: Floats, *, max_table: float = LARGEST_SUM, memory: float = math.inf
+    ) -> None:
         self.model, self.memory = model, memory
         self.num_contradictions = 0
-        self._limit = max(limit, LARGEST_PER_VARIABLE * model.num_variables)
+        self._limit = max(max_table, LARGEST_PER_VARIABLE * model.num_variables)
         self._beliefs = np.where(beliefs > LEAST_BELIEF, beliefs, LEAST_BELIEF)
         self._begun, self._place = False, np.empty(0, dtype=np.int64)
         self._waiting = [Waiting(0.0, 0, None)]
@@ -167,8 +169,8 @@ class Diving:
         made = [path.pop()]  # one more decision each, since zeros were followed
         most_planned, place = self._limit * MOST_GAINED, self._place
         while True:
-            local_args = made[-1]
-            rest = simplify(self._given(local_args.decided), marginals=False, budget=budget)
+            here = made[-1]
+            rest = simplify(self._given(here.decided), marginals=False, budget=budget)
             if rest.contradiction and len(made) > 2:  # one of several is wrong: half of them are made
                 num_wrong = len(made) // 2
                 del made[-num_wrong:], path[-num_wrong:]
@@ -189,17 +191,15 @@ class Diving:
             if cuts is not None:
                 place = np.full(self.model.num_variables, -1)
                 place[rest.variables[order.variables]] = np.arange(len(order.variables))
-            made = [local_args]
+            made = [here]
             for variable, state, belief in self._decide(rest, order, cuts):
                 self._num_decisions += 1
-                others = Decision(variable, state, False, local_args.decided)
-                path.append(
-                    Waiting(local_args.loss - math.log(max(1 - belief, LEAST_BELIEF)), self._num_decisions, others)
-                )
-                this = Decision(variable, state, True, local_args.decided)
-                local_args = Waiting(local_args.loss - math.log(belief), self._num_decisions, this)
-                made.append(local_args)
-        path.append(local_args)
+                others = Decision(variable, state, False, here.decided)
+                path.append(Waiting(here.loss - math.log(max(1 - belief, LEAST_BELIEF)), self._num_decisions, others))
+                this = Decision(variable, state, True, here.decided)
+                here = Waiting(here.loss - math.log(belief), self._num_decisions, this)
+                made.append(here)
+        path.append(here)
         return True
 
     def _given(self, decided: Decision | None) -> Model:

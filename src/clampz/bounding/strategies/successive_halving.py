@@ -71,8 +71,8 @@ class Trial(NamedTuple):
     slack: float = math.inf
 
     @property
-    def limit(self) -> int:
-        return (self.mini_buckets.above if self.ends == "upper" else self.mini_buckets.below).limit
+    def max_table(self) -> int:
+        return (self.mini_buckets.above if self.ends == "upper" else self.mini_buckets.below).max_table
 
 
 class SuccessiveHalving:
@@ -84,7 +84,7 @@ class SuccessiveHalving:
         Of a branch that was cut out, the limit where it was; 0 for a choice by the time there is.
     regions, state
         The best so far, and where the bounds of the submodel as a whole have got to with them.
-    limit
+    max_table
         Table entries that are tried now, or were last; 0 before any.
     finished
         As far as the time allows.
@@ -94,7 +94,7 @@ class SuccessiveHalving:
         self.first_limit = first_limit
         self.mini_buckets: MiniBucketBounds | None = None
         self.state: WarmStart | None = None
-        self.limit = 0
+        self.max_table = 0
         self.finished = False
         self._best: dict[Ends, Trial] = {}
         self._before: dict[Ends, float] = {}  # slacks of the best before this round
@@ -108,7 +108,7 @@ class SuccessiveHalving:
 
     def end_with(self, mini_buckets: MiniBucketBounds) -> None:
         """As one that has come to its end with these."""
-        self.mini_buckets, self.limit, self.finished = mini_buckets, mini_buckets.above.limit, True
+        self.mini_buckets, self.max_table, self.finished = mini_buckets, mini_buckets.above.max_table, True
 
     @property
     def upper(self) -> float:
@@ -148,7 +148,7 @@ class SuccessiveHalving:
     ) -> None:
         """What came of a try, and how long it took; no state: nothing."""
         self._num_under_way -= 1
-        if asked.limit == self.limit:
+        if asked.max_table == self.max_table:
             self._seconds += seconds
             self._num_evaluations += asked.num_evaluations
         if state is None or mini_buckets is None:
@@ -183,16 +183,16 @@ class SuccessiveHalving:
             best = above[: now.above] + [each for each in below[: now.below] if each.slack < math.inf]
             self._waiting = [each._replace(num_evaluations=now.evaluations) for each in best]
 
-        if self.limit and not above:
+        if self.max_table and not above:
             self.finished = True  # there was not time or memory enough
-        elif self.limit and self._round < len(self._rounds):
+        elif self.max_table and self._round < len(self._rounds):
             go_on(self._rounds[self._round])
         else:
-            limit, rounds = self._next(model, options, seconds)
+            max_table, rounds = self._next(model, options, seconds)
             # what comes instead of the first limit is worth less than a try: time is asked for beyond it
-            begins = may_begin(model, options, seconds / options.num_threads if self.limit else math.inf)
-            if begins and limit >= LEAST_GROWTH * self.limit:
-                self._begin(model, limit, rounds, options)
+            begins = may_begin(model, options, seconds / options.num_threads if self.max_table else math.inf)
+            if begins and max_table >= LEAST_GROWTH * self.max_table:
+                self._begin(model, max_table, rounds, options)
             elif model.num_variables >= LARGE_MODEL and (gained > self._gained_by_a_clamp() or not self._goes_on):
                 self._goes_on = True
                 self._waiting = [best._replace(num_evaluations=ONWARDS_EVALUATIONS) for best in self._best.values()]
@@ -205,13 +205,13 @@ class SuccessiveHalving:
         loss = self.state.loss if self.state is not None else np.empty(0)
         return float(loss.max(initial=0.0)) if len(loss) else math.inf
 
-    def _begin(self, model: Model, limit: int, rounds: tuple[Round, ...], options: BoundOptions) -> None:
+    def _begin(self, model: Model, max_table: int, rounds: tuple[Round, ...], options: BoundOptions) -> None:
         """A new limit."""
         self._rounds = rounds
-        self.limit, self._round, self._seconds, self._num_evaluations = limit, 0, 0.0, 0
+        self.max_table, self._round, self._seconds, self._num_evaluations = max_table, 0, 0.0, 0
         state, now = self.state or WarmStart.even(model), self._rounds[0]
-        plain = Shape(limit)
-        shapes = [Shape(limit, options.seed + k) for k in range(max(now.above, now.below))]
+        plain = Shape(max_table)
+        shapes = [Shape(max_table, options.seed + k) for k in range(max(now.above, now.below))]
         above = [MiniBucketBounds(model, shape, plain, options.worker_bytes) for shape in shapes[: now.above]]
         num_below = 0 if bethe_leads(model) else now.below
         # there is always one whose order has no chance in it, which most lower bounds are best with
@@ -225,27 +225,27 @@ class SuccessiveHalving:
     def _next(self, model: Model, options: BoundOptions, seconds: float) -> tuple[int, tuple[Round, ...]]:
         """A limit as large as its share of the time allows, by what the one before has taken, and its rounds."""
         if self.first_limit:
-            return self.limit or self.first_limit, OF_A_BRANCH
-        if options.limit is not None:
-            return options.limit, ROUNDS
-        if not self.limit:
+            return self.max_table or self.first_limit, OF_A_BRANCH
+        if options.max_table is not None:
+            return options.max_table, ROUNDS
+        if not self.max_table:
             beginning = BEGINNING_SHARE / 2 * seconds / options.num_threads - building_seconds(model)
             least = fitting_limit(model, options, beginning / FIRST_EVALUATIONS, LIMIT_FOR_LITTLE)
             seconds *= FIRST_SHARE / _num_evaluations(FIRST_ROUNDS)
-            limit = max(least, fitting_limit(model, options, seconds, FIRST_LIMIT))
+            max_table = max(least, fitting_limit(model, options, seconds, FIRST_LIMIT))
             (first,) = FIRST_ROUNDS
-            fitting = int(first.evaluations * seconds / evaluation_seconds(model, limit))
-            return limit, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
-        expected = self._num_evaluations * evaluation_seconds(model, self.limit)
+            fitting = int(first.evaluations * seconds / evaluation_seconds(model, max_table))
+            return max_table, (first._replace(evaluations=max(1, min(fitting, first.evaluations))),)
+        expected = self._num_evaluations * evaluation_seconds(model, self.max_table)
         pace = max(self._seconds, 1e-3) / expected
         had_few = not self._goes_on and self._rounds[-1].evaluations <= FIRST_ROUNDS[-1].evaluations
         for rounds, share in ((ROUNDS, SHARE), *((few, SHARE_WITHOUT_CHOICE) for few in (WITHOUT_CHOICE, HARDLY_ANY))):
             each = share * seconds / _num_evaluations(rounds) / pace
-            limit = fitting_limit(model, options, each, LARGEST_LIMIT)
+            max_table = fitting_limit(model, options, each, LARGEST_LIMIT)
             growth = LEAST_GROWTH if rounds is not HARDLY_ANY or had_few else LEAST_GROWTH_TO_FEW
-            if limit >= growth * self.limit:
-                return limit, rounds
-        return self.limit, rounds
+            if max_table >= growth * self.max_table:
+                return max_table, rounds
+        return self.max_table, rounds
 
 
 def may_begin(model: Model, options: BoundOptions, seconds: float) -> bool:
@@ -266,24 +266,24 @@ def _num_evaluations(rounds: tuple[Round, ...]) -> int:
     return first + sum((each.above + each.below) * each.evaluations for each in rounds)
 
 
-def evaluation_seconds(model: Model, limit: int) -> float:
+def evaluation_seconds(model: Model, max_table: int) -> float:
     """What an evaluation takes, about."""
-    return max(model.num_variables, 1) * (SECONDS_PER_VARIABLE + SECONDS_PER_ENTRY * entries_per_variable(limit))
+    return max(model.num_variables, 1) * (SECONDS_PER_VARIABLE + SECONDS_PER_ENTRY * entries_per_variable(max_table))
 
 
 def fitting_limit(model: Model, options: BoundOptions, seconds: float, most: int) -> int:
     """The largest limit at which an evaluation takes so many seconds, about; or the one that was asked for."""
-    if options.limit is not None:
-        return options.limit
+    if options.max_table is not None:
+        return options.max_table
     entries = (seconds / max(model.num_variables, 1) - SECONDS_PER_VARIABLE) / SECONDS_PER_ENTRY
-    limit = min(max(limit_of_entries(entries), LIMIT_FOR_NOTHING), _fitting_limit(model, options), most)
-    return allowed(model, 2 ** int(math.log2(max(limit, SMALLEST_LIMIT))), options)
+    max_table = min(max(limit_of_entries(entries), LIMIT_FOR_NOTHING), _fitting_limit(model, options), most)
+    return allowed(model, 2 ** int(math.log2(max(max_table, SMALLEST_LIMIT))), options)
 
 
-def allowed(model: Model, limit: int, options: BoundOptions) -> int:
+def allowed(model: Model, max_table: int, options: BoundOptions) -> int:
     """No larger than any, and without exact sums no clique may have all of a model."""
     if options.exact:
-        return min(limit, LARGEST_LIMIT)
+        return min(max_table, LARGEST_LIMIT)
     several = model.num_states[model.num_states > 1].astype(np.float64)
     joint = float(np.prod(np.sort(several)[:60]))
-    return int(min(limit, LARGEST_LIMIT, max(SMALLEST_LIMIT, joint / 4)))
+    return int(min(max_table, LARGEST_LIMIT, max(SMALLEST_LIMIT, joint / 4)))

@@ -207,7 +207,7 @@ class Frontier:
             node.settled = True
             (node.parent or node).refresh()
             return
-        first_limit = node.submodel.ladder.limit if node.clamps else 0
+        first_limit = node.submodel.ladder.max_table if node.clamps else 0
         node.is_and = True
         children = [
             Node(node, Submodel(component, first_limit), (), -math.inf, math.inf)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clampz.bounding.bound import bounds
+from clampz.bounding.bound import iter_bounds
 from clampz.bounding.bracket import Bracket
 from clampz.bounding.marginals.bound_marginals import bound_marginals
 from clampz.bounding.marginals.marginal_bounds import MarginalBounds
@@ -84,7 +84,7 @@ def add(commands: Any) -> None:
         "--leaves", type=whole_number(1), metavar="N", help="leaves of the tree of clamps at most (default: any number)"
     )
     parser.add_argument(
-        "--limit",
+        "--max-table",
         type=whole_number(2),
         metavar="N",
         help="table entries of a region at most (default: as many as there is time for)",
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         time=args.time,
         memory=args.memory,
         leaves=args.leaves,
-        limit=args.limit,
+        max_table=args.max_table,
         exact=not args.no_exact,
         threads=args.threads,
         seed=as_seed(args.seed),
@@ -152,7 +152,7 @@ def closed(model: Model, options: BoundOptions, checkpoint: Path | None) -> tupl
 
     def work() -> Exception | None:
         try:
-            for bracket in bounds(model, checkpoint=checkpoint, stop=lambda: closing.stop, options=options):
+            for bracket in iter_bounds(model, checkpoint=checkpoint, stop=lambda: closing.stop, options=options):
                 closing.latest = bracket
         except ClampzError as error:
             if closing.latest is None:

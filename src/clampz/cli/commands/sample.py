@@ -71,7 +71,7 @@ def add(commands: Any) -> None:
         default="auto",
         help="auto takes the best that is possible; others are forced; gibbs is never exact (default: %(default)s)",
     )
-    parser.add_argument("--limit", type=whole_number(2), metavar="N", help="table entries of a clique at most")
+    parser.add_argument("--max-table", type=whole_number(2), metavar="N", help="table entries of a clique at most")
     parser.add_argument("--time", type=positive, metavar="SECONDS", help="time at most (default: as long as it takes)")
     add_memory(parser, "memory at most")
     add_threads(parser)
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     model, listener = read_model(args), Listener()
 
     def work() -> Samples:
-        limits = {"limit": args.limit, "time": args.time, "memory": args.memory, "threads": args.threads}
+        limits = {"max_table": args.max_table, "time": args.time, "memory": args.memory, "threads": args.threads}
         return sample(model, args.num, method=args.method, rng=args.seed, progress=listener, **limits)
 
     samples, stopped = watched(work, "sampling", listener)

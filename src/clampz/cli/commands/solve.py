@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from clampz import solving
 from clampz.bounding.bracket import Bracket, statistical
 from clampz.cli.arguments import (
     SELECTORS,
@@ -55,6 +54,7 @@ from clampz.display.formatting import DIGITS, counted, name_of, title
 from clampz.errors import EvidenceError
 from clampz.io import results
 from clampz.model import Model
+from clampz.solving import solve as solving
 from clampz.solving.solution import Solution
 
 METHODS = ("auto", "exact", "mf", "bethe", "trw", "mini_buckets")

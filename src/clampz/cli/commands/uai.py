@@ -14,7 +14,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from clampz import solving
 from clampz.cli.arguments import add_command, add_memory
 from clampz.cli.commands import mode
 from clampz.cli.commands.solve import TASKS, result_file
@@ -24,6 +23,7 @@ from clampz.cli.outputs import STANDARD, check_file
 from clampz.display.formatting import title
 from clampz.io import evidence, files, uai
 from clampz.model import Model
+from clampz.solving import solve as solving
 from clampz.solving.solution import Solution
 
 # What of INF_TIME is left for starting, reading and writing: a share, and seconds.

@@ -1,0 +1,4 @@
+"""Kernels of the selectors that say where to clamp.
+
+May import: other kernels and numerics.
+"""

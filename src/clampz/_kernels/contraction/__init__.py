@@ -1,0 +1,4 @@
+"""Kernels of pairwise contractions: trees, their steps, and both passes over them.
+
+May import: other kernels and numerics.
+"""

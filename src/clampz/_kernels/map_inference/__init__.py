@@ -1,0 +1,4 @@
+"""Kernels of the search for the best configuration.
+
+May import: other kernels and numerics.
+"""

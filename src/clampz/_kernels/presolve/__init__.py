@@ -1,0 +1,4 @@
+"""Kernels of the presolve: its rules over flat pools of tables, and the postsolve.
+
+May import: other kernels and numerics.
+"""

@@ -1,0 +1,4 @@
+"""Kernels that draw configurations and score them.
+
+May import: other kernels and numerics.
+"""

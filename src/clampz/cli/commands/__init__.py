@@ -1,0 +1,4 @@
+"""One module a command: `add` declares its arguments, `run` returns its exit code.
+
+May import: everything.
+"""

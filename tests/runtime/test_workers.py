@@ -1,0 +1,186 @@
+"""Crews: whoever does the work, the results are the same, and what an executor loses is done here."""
+
+import math
+import os
+import threading
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    InvalidStateError,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
+from contextlib import suppress
+
+import pytest
+from random_models import frustrated
+
+import clampz as cz
+from clampz.runtime.workers import Crew, finished
+
+
+def dead_pool():
+    """Processes that end before they have begun."""
+    return ProcessPoolExecutor(2, initializer=os._exit, initargs=(1,))
+
+
+class Breaking(Executor):
+    """Does some jobs, keeps the next one waiting, and breaks with it at the one after, or in a while."""
+
+    def __init__(self, num_done):
+        self.num_done = num_done
+        self.waiting = None
+
+    def submit(self, function, /, *args, **options):
+        if self.waiting is not None:
+            if not self.waiting.done():
+                self.waiting.set_exception(BrokenExecutor("gone"))
+            raise BrokenExecutor("gone")
+        future = Future()
+        if self.num_done:
+            self.num_done -= 1
+            future.set_result(function(*args, **options))
+        else:
+            self.waiting = future
+            threading.Timer(0.5, self.give_up).start()
+        return future
+
+    def give_up(self):
+        with suppress(InvalidStateError):
+            self.waiting.set_exception(BrokenExecutor("gone"))
+
+
+@pytest.fixture
+def pools(monkeypatch):
+    """All pools of threads that are made."""
+    made = []
+    init = ThreadPoolExecutor.__init__
+
+    def recorded(self, *args, **options):
+        made.append(self)
+        init(self, *args, **options)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "__init__", recorded)
+    return made
+
+
+def end_or_add(a, b):
+    """Ends its process, if that is not the one of the tests."""
+    if os.getpid() != TESTS:
+        os._exit(1)
+    return a + b
+
+
+TESTS = os.getpid()
+
+
+def test_work_that_a_pool_loses_is_done_here():
+    with ProcessPoolExecutor(2) as pool, Crew(pool, 2) as crew:
+        jobs = [crew.submit(end_or_add, k, 1) for k in range(20)]
+        assert [job.result() for job in jobs] == list(range(1, 21))
+        assert crew.executor is None  # left for good
+        assert crew.submit(end_or_add, 5, 1).result() == 6
+
+
+def shut_down():
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    return executor
+
+
+def map_on(executor, num_threads, function, items):
+    """The function of each item's arguments, in order: by an executor, or by threads here should it break."""
+    with Crew(executor, num_threads) as crew:
+        return [job.result() for job in [crew.submit(function, *item) for item in items]]
+
+
+@pytest.mark.parametrize(
+    "make", [dead_pool, shut_down, lambda: Breaking(3), lambda: ThreadPoolExecutor(1), lambda: None]
+)
+def test_results_come_in_order_whoever_does_the_work(make):
+    executor = make()
+    assert map_on(executor, 2, math.pow, [(k, 2) for k in range(10)]) == [k * k for k in range(10)]
+    if executor is not None:
+        executor.shutdown()
+
+
+def test_what_was_cancelled_elsewhere_is_done_here():
+    class Cancelling(Executor):
+        def submit(self, function, /, *args, **options):
+            future = Future()
+            future.cancel()
+            return future
+
+    assert map_on(Cancelling(), 1, math.sqrt, [(4.0,)]) == [2.0]
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_errors_of_the_work_itself_are_raised(pool):
+    with pool(1) as executor, pytest.raises(ValueError, match=r"math domain error|expected a nonnegative input"):
+        map_on(executor, 1, math.sqrt, [(-1.0,)])
+
+
+def test_more_arguments_in_this_process():
+    with Crew(None, 1) as crew:
+        assert crew.submit(max, 1, 2, local_args=(3,)).result() == 3
+    with ProcessPoolExecutor(1) as pool, Crew(pool, 1) as crew:
+        assert crew.submit(max, 1, 2, local_args=(3,)).result() == 2
+    with dead_pool() as pool, Crew(pool, 1) as crew:
+        assert crew.submit(max, 1, 2, local_args=(3,)).result() == 3
+
+
+def test_finished_jobs():
+    executor = Breaking(1)
+    with Crew(executor, 1) as crew:
+        done, waiting = crew.submit(max, 1, 2), crew.submit(max, 3, 4)
+        assert finished([done, waiting], 0.0) == [done]
+        executor.waiting.set_exception(BrokenExecutor("gone"))
+        assert finished([done, waiting], 10.0)
+        assert waiting.result() == 4
+
+
+def test_own_threads_are_dismissed(pools):
+    with Crew(None, 1) as crew:
+        crew.submit(max, 1, 2).result()
+    assert pools and all(pool._shutdown for pool in pools)
+
+
+# -- where executors are taken -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [dead_pool, lambda: Breaking(2), lambda: Breaking(5)])
+def test_a_bracket_survives_its_executor(make, pools):
+    model = frustrated(8, 9)
+    executor = make()
+    bracket = cz.bound(model, gap=1e-4, exact=False, executor=executor, threads=1, time=60)
+    assert bracket.gap <= 1e-4 and bracket.lower <= cz.exact(model).log_z <= bracket.upper
+    executor.shutdown()
+    assert pools and all(pool._shutdown for pool in pools)
+
+
+def test_a_sum_over_the_whole_survives_its_executor():
+    model = cz.generators.grid(5, 5, rng=0)
+    with dead_pool() as pool:
+        bracket = cz.bound(model, executor=pool)
+    assert bracket.stopped_by == "exact" and bracket.gap < 1e-9
+
+
+def test_intervals_survive_their_executor():
+    model = frustrated(8, 6)
+    with dead_pool() as pool:
+        found = cz.bound_marginals(model, gap=0.2, exact=False, executor=pool, time=30)
+    truth = cz.exact(model)
+    for i in range(model.num_variables):
+        assert (found.lower[i] <= truth.marginals[i]).all() and (truth.marginals[i] <= found.upper[i]).all()
+
+
+@pytest.mark.parametrize("make", [dead_pool, lambda: Breaking(5)])
+def test_clamping_survives_its_executor(make):
+    model = cz.generators.complete(8, weights=(-4, 4), rng=0)
+    local_args = cz.clamp(model, "trw", k=5, select="maxW", executor=ThreadPoolExecutor(1))
+    with make() as executor:
+        elsewhere = cz.clamp(model, "trw", k=5, select="maxW", executor=executor)
+    assert elsewhere.variables == local_args.variables
+    assert (elsewhere.branches.upper == local_args.branches.upper).all()
+    assert [step.log_z for step in elsewhere.steps] == [step.log_z for step in local_args.steps]
