@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from running import EXACT, answer, run
 
 import clampz as cz
-from clampz import solving
 from clampz.cli import exit_codes, outputs
+from clampz.solving import solve as solving
 
 
 def test_a_picture_that_cannot_be_written_leaves_nothing_behind(tmp_path):

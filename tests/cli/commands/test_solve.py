@@ -13,10 +13,10 @@ from reading_pages import Page
 from running import EXACT, answer, extras_imported_by, press_ctrl_c, run
 
 import clampz as cz
-from clampz import solving
 from clampz.cli import exit_codes, live_progress
 from clampz.cli.commands import solve
 from clampz.io import results
+from clampz.solving import solve as solving
 
 
 def test_solve_draws_what_it_found(folder, capsys):

@@ -8,8 +8,8 @@ import pytest
 from running import EXACT, run
 
 import clampz as cz
-from clampz import solving
 from clampz.io import results
+from clampz.solving import solve as solving
 
 
 def test_the_competitions_calling_convention(folder, capsys, monkeypatch):
