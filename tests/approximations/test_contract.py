@@ -62,7 +62,7 @@ def test_the_method_describes_itself(method):
     assert cz.methods()[method.name] is method and getattr(cz, method.name) is method
     assert method.name in repr(method)
     assert method.__doc__ and issubclass(method.options_type, cz.options.Options)
-    assert method.options_type.__name__ in cz.__all__
+    assert method.options_type.__name__ in cz.options.__all__
 
 
 def test_fields_have_their_types(method, model):

@@ -263,7 +263,7 @@ def test_a_limit_below_the_largest_factor():
 def test_a_limit_that_memory_cannot_hold():
     wide = cz.generators.complete(60, rng=0)
     with pytest.raises(
-        cz.errors.TooWideError, match=r"regions of up to 1,048,576 entries need .*MB.*lower max_table="
+        cz.errors.TooWideError, match=r"tables of up to 1,048,576 entries need .*MB.*lower max_table="
     ) as refused:
         cz.mini_buckets(wide, max_table=2**20, memory="1MB")
     assert refused.value.num_bytes > 10**6
@@ -293,7 +293,7 @@ def test_without_marginals_there_are_bounds_alone():
     assert found.upper == both.upper and np.isnan(found.marginals.flat).all()
     solution = cz.solve(TORUS, method="mini_buckets", marginals=False)
     assert solution.marginals_are == "none: log Z alone was asked for"
-    assert cz.solve(TORUS, method="mini_buckets").marginals_are == "regions', converged"
+    assert cz.solve(TORUS, method="mini_buckets").marginals_are == "mini_buckets', converged"
 
 
 def test_no_time_at_all_still_gives_an_answer():
