@@ -29,7 +29,7 @@ exit codes:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """Parse arguments, with errors of one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"reproduction: {message} (see {self.prog} --help)\n")

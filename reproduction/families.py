@@ -32,7 +32,7 @@ DEGREE = 4
 
 @dataclass(frozen=True, order=True)
 class Family:
-    """A kind of graph, its number of variables, the range of W, and how many labels have which potentials.
+    """Name a kind of graph, its number of variables, the range of W, and how many labels have which potentials.
 
     >>> family = Family("grid", 49, (-6.0, 6.0))
     >>> family.name, family.title
@@ -55,7 +55,7 @@ class Family:
 
     @property
     def title(self) -> str:
-        """As figures call it."""
+        """Return the name that figures have for it."""
         side = math.isqrt(self.size)
         kind = {
             "grid": f"{side}x{side} grid",
@@ -68,7 +68,7 @@ class Family:
 
     @property
     def mixed(self) -> bool:
-        """Whether weights have both signs, or more labels than two leave Bethe without a bound all the same."""
+        """Tell whether weights have both signs, or more labels than two leave Bethe without a bound all the same."""
         return self.weights[0] < 0 or self.labels > 2
 
     @property
@@ -76,11 +76,11 @@ class Family:
         return "[{:g},{:g}]".format(*self.weights)
 
     def seed(self, run: int) -> int:
-        """Of a run: the same on every machine, and unlike that of any other run of any family."""
+        """Return the seed of a run: the same on every machine, and unlike that of any other run of any family."""
         return int.from_bytes(hashlib.sha256(f"clampz paper {self.name} {run}".encode()).digest()[:6], "big")
 
     def model(self, run: int) -> cz.Model:
-        """The model of a run."""
+        """Draw the model of a run."""
         drawing: cz.generators.Drawing = {
             **{"theta": THETA, "weights": self.weights, "rng": self.seed(run)},
             **{"labels": self.labels, "potentials": self.potentials},
@@ -97,7 +97,8 @@ class Family:
 
 @dataclass(frozen=True, order=True)
 class FromFile(Family):
-    """A model of the user's, a family of one run by the name of its file; Bethe's errors count without their sign."""
+    """Take a model of the user's as a family of one run, by the name of its file; Bethe's errors count without their
+    sign."""
 
     path: str = ""
 
@@ -130,7 +131,7 @@ _BY_NAME = {family.name: family for family in EVERY}
 
 @cache
 def family_named(name: str) -> Family:
-    """The family of this name, or the model in the file of this name.
+    """Return the family of this name, or the model in the file of this name.
 
     >>> family_named("complete15[-12,12]")
     Family(graph='complete', size=15, weights=(-12.0, 12.0), labels=2, potentials='potts')
@@ -143,8 +144,8 @@ def family_named(name: str) -> Family:
 
 
 def families(graph: str | None = None, size: int | None = None, weights: Sequence[float] | None = None) -> list[Family]:
-    """All families, or those of one kind of graph, one size, one range of weights; `graph` may also be a family's whole
-    name.
+    """Return all families, or those of one kind of graph, one size, one range of weights; `graph` may also be a
+    family's whole name.
 
     >>> [family.name for family in families("complete", weights=(0, 2))]
     ['complete10[0,2]', 'complete15[0,2]']

@@ -9,7 +9,7 @@ and the report.
     latex/              tables and figures for papers, if asked for
 
 Runs that a folder already has are not made again, so the same request goes on where it was stopped, and a quick one is
-a beginning of the whole.  A folder with the plain table alone, as ours is published, is gone on with too.
+a beginning of the whole.  A folder with the plain table alone, as ours is published, is continued too.
 """
 
 import os
@@ -35,7 +35,7 @@ STORE, PLAIN = "results.sqlite", "results.csv.gz"
 
 
 class Reproduced(NamedTuple):
-    """How it ended: the report, if it was written, whether Ctrl-C was pressed, and how many runs could not be made."""
+    """Say how it ended: the report, if written, whether Ctrl-C was pressed, and how many runs could not be made."""
 
     report: Path | None
     interrupted: bool = False
@@ -84,7 +84,7 @@ def reproduce(request: Request) -> Reproduced:
 
 
 def write(store: Store, request: Request, figures: Sequence[PaperFigure]) -> Path:
-    """The plain table, if it is older than the runs, the figures and the report; the report's path."""
+    """Write the plain table, if it is older than the runs, the figures and the report, and return the report's path."""
     plain = request.out / PLAIN
     if not plain.exists() or plain.stat().st_mtime_ns < store.path.stat().st_mtime_ns:
         tell("writing the table")
@@ -119,7 +119,7 @@ def outcomes_of(tasks: Sequence[Task], jobs: int, client: Any) -> Iterator[Outco
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """What the disk has to say, as one line."""
+    """Raise what the disk has to say as one line."""
     try:
         yield
     except OSError as error:
@@ -156,7 +156,7 @@ def tell_beginning(request: Request, store: Store, num_tasks: int, num_missing: 
 
 
 def tell_end(request: Request, summary: Summary, num_missing: int) -> bool:
-    """Say how it went; whether that was it."""
+    """Say how it went, and return whether that was the end."""
     for task, _, error in summary.failures:
         which = f"{task.experiment}, settings {task.settings!r}"
         tell(f"reproduction: no run {task.run} of {task.family} ({which}): {error}")

@@ -26,9 +26,8 @@ LONG = {"errors": 2.0, "times": 2.5, "optimal": 6.0, "further": 10.0}
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for, by the names that the command line has for it: several figures, graphs or families, sizes and
-    ranges of weights, None for all; runs of each family; or the user's files, and how many clamps; where to compute;
-    the folder, whether LaTeX goes there too, and whether to draw what is there and run nothing."""
+    """Hold what is asked for, by the names that the command line has for it. Figures, graphs or families, sizes and
+    ranges of weights are several, None for all."""
 
     quick: bool = False
     figure: Sequence[str] | None = None
@@ -45,7 +44,7 @@ class Request:
     out: Path = Path("results/paper")
 
     def as_command(self) -> str:
-        """The command that asks for this."""
+        """Return the command that asks for this."""
         words = ["python", "-m", "reproduction"]
         for field in fields(self):
             value = getattr(self, field.name)
@@ -58,14 +57,14 @@ class Request:
 
 
 def chosen_figures(request: Request) -> list[PaperFigure]:
-    """Those asked for: of the paper and beyond it, or of the user's files."""
+    """Return the figures asked for: of the paper and beyond it, or of the user's files."""
     if request.models is None:
         return figures_named(request.figure or ())
     return figures_named(request.figure or (), model_figures(chosen_files(request.models)))
 
 
 def chosen_files(patterns: Sequence[str]) -> list[Family]:
-    """The files that the patterns stand for."""
+    """Return the files that the patterns stand for."""
     paths = [Path(pattern).expanduser().absolute() for pattern in patterns]
     found = sorted({str(each) for path in paths for each in Path(path.anchor).glob(str(path.relative_to(path.anchor)))})
     if not found:
@@ -74,7 +73,7 @@ def chosen_files(patterns: Sequence[str]) -> list[Family]:
 
 
 def chosen_tasks(request: Request, figures: Sequence[PaperFigure]) -> list[Task]:
-    """The runs that the figures need, of the chosen families."""
+    """Return the runs that the figures need, of the chosen families."""
     for name, value in (("runs", request.runs), ("jobs", request.jobs), ("clamps", request.clamps)):
         if value is not None and value < 1:
             raise OptionError(f"--{name} {value}: expected a whole number >= 1")
@@ -101,7 +100,7 @@ def chosen_tasks(request: Request, figures: Sequence[PaperFigure]) -> list[Task]
 
 
 def num_runs(request: Request, settings: str, experiment: str, family: Family) -> int:
-    """How many to make: of a file one, as every other would be the same."""
+    """Return how many runs to make: of a file one, as every other would be the same."""
     if isinstance(family, FromFile):
         return 1
     runs = OWN_RUNS if settings != "paper" else EXPERIMENTS if family in FAMILIES else LABELLED_RUNS
@@ -114,8 +113,8 @@ def num_runs(request: Request, settings: str, experiment: str, family: Family) -
 def chosen_families(
     graphs: Sequence[str] | None, sizes: Sequence[int] | None, weights: Sequence[str] | None
 ) -> list[Family]:
-    """Those that are of one of the graphs, one of the sizes and one of the ranges of weights; a graph need not have
-    every size."""
+    """Return the families of one of the graphs, one of the sizes and one of the ranges of weights; a graph need not
+    have every size."""
     found = set[Family]()
     for name in graphs or ():
         families(name)
@@ -134,7 +133,7 @@ def chosen_families(
 
 
 def as_range(text: str) -> tuple[float, float]:
-    """Two numbers with a comma between them."""
+    """Read two numbers with a comma between them."""
     try:
         low, high = map(float, text.split(","))
     except ValueError:

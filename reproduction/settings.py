@@ -36,7 +36,7 @@ OWN_FAMILIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Options of the three methods, and how clamping uses them.
+    """Hold the options of the three methods, and how clamping uses them.
 
     Attributes
     ----------
@@ -75,12 +75,14 @@ class Settings:
         return replace(chosen, threads=threads)
 
     def for_model(self, seed: int, clamps: int) -> "Settings":
-        """With random starts of a model's own, the same in all its branches, and so many clamps at most."""
+        """Return these settings with random starts of a model's own, the same in all its branches, and a limit on
+        clamps."""
         selectors = {name: min(most, clamps) if most < MAX_CLAMPS else clamps for name, most in self.selectors.items()}
         return replace(self, mf=replace(self.mf, seed=seed), bethe=replace(self.bethe, seed=seed), selectors=selectors)
 
     def described(self, clamps: int = MAX_CLAMPS) -> dict[str, Any]:
-        """For the record, as JSON has it; limits on time, threads and memory, which change no number, are left out.
+        """Describe the settings for the record, as JSON has it, but for limits on time, threads and memory, which
+        change no number.
 
         Files call the experiments "parts".
         """
@@ -150,7 +152,7 @@ SETTINGS = {settings.name: settings for settings in (PAPER, *OWN)}
 
 
 def settings_named(name: str) -> Settings:
-    """The settings of this name."""
+    """Return the settings of this name."""
     if name not in SETTINGS:
         raise unknown_name("settings", name, SETTINGS)
     return SETTINGS[name]

@@ -54,7 +54,7 @@ Condition = str | float | Collection[str] | Collection[float]
 
 
 class Table:
-    """The rows of `results`, column by column; immutable.
+    """Hold the rows of `results`, column by column; immutable.
 
     >>> table = Table.from_rows(["family", "run", "method", "selector", "clamps", "error"],
     ...     [("grid25[0,2]", 0, "trw", "none", 0, 2.0), ("grid25[0,2]", 0, "trw", "maxW", 1, 1.5),
@@ -67,12 +67,12 @@ class Table:
     """
 
     def __init__(self, columns: dict[str, NDArray[Any]] | None = None) -> None:
-        """All columns, or none: an empty table."""
+        """Take all columns, or none: an empty table."""
         self._columns = columns or {name: np.empty(0, DTYPES[kind]) for name, (kind, _) in COLUMNS.items()}
 
     @classmethod
     def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-        """Rows as a database or a file gives them, None or nothing for what is missing.
+        """Make a table of rows as a database or a file gives them, None or nothing for what is missing.
 
         Names that are no columns are passed over; of settings and experiment, where neither is named, the paper's
         errors are meant.
@@ -94,7 +94,7 @@ class Table:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Table":
-        """The view `results` of an SQLite file, or a CSV file of the same columns, also compressed (`.csv.gz`)."""
+        """Read the view `results` of an SQLite file, or a CSV file of the same columns, also compressed (`.csv.gz`)."""
         path = Path(path)
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such file")
@@ -117,17 +117,17 @@ class Table:
         return len(self._columns["run"])
 
     def column(self, name: str) -> NDArray[Any]:
-        """One column; texts as objects."""
+        """Return one column; texts as objects."""
         if name not in COLUMNS:
             raise unknown_name("column", name, COLUMNS)
         return self._columns[name]
 
     def unique(self, name: str) -> list[Any]:
-        """The different values of a column, sorted."""
+        """Return the different values of a column, sorted."""
         return sorted(set(self.column(name).tolist()))
 
     def where(self, **conditions: Condition) -> "Table":
-        """The rows whose columns have these values: `table.where(method="trw", clamps=[1, 2])`."""
+        """Return the rows whose columns have these values: `table.where(method="trw", clamps=[1, 2])`."""
         mask = np.ones(len(self), dtype=np.bool_)
         for name, condition in conditions.items():
             column = self.column(name)
@@ -137,7 +137,7 @@ class Table:
         return Table({name: column[mask] for name, column in self._columns.items()})
 
     def runs(self, family: str, *, settings: str = "paper", experiment: str = "errors") -> list[int]:
-        """The numbers of the runs of a family that there are, sorted: the rows of its curves."""
+        """Return the numbers of the runs of a family that there are, sorted: the rows of its curves."""
         return self._runs.get((settings, experiment, family), [])
 
     def curve(
@@ -150,7 +150,8 @@ class Table:
         experiment: str = "errors",
         column: str = "error",
     ) -> Floats:
-        """(runs, clamps from 0 on) a column of one selector's rows, by default the error; nan where there is no row.
+        """Return (runs, clamps from 0 on) a column of one selector's rows, by default the error; nan where there is no
+        row.
 
         With 0 clamps all selectors are one.  The rows are those of `runs`, whatever the selector: curves of a family
         can be compared run by run.
@@ -165,8 +166,8 @@ class Table:
     def shown(
         self, family: str, method: str, selector: str, *, settings: str = "paper", experiment: str = "errors"
     ) -> Floats:
-        """(runs, clamps from 0 on) the errors as the paper's figures have them: of Bethe on mixed models without the
-        sign.
+        """Return (runs, clamps from 0 on) the errors as the paper's figures have them: of Bethe on mixed models without
+        the sign.
 
         Besides the selectors there are "best" and "worst": in each run, for each number of clamps, the best or the
         worst of the heuristics that differ.  Best is TRW's lowest, mean field's highest, and of Bethe the one nearest
@@ -183,7 +184,7 @@ class Table:
 
     @cached_property
     def _rows(self) -> dict[tuple[str, ...], list[int]]:
-        """The rows of each curve, but for those before the first clamp, which are of the selector "none"."""
+        """Return the rows of each curve, but for those before the first clamp, which are of the selector "none"."""
         found: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for row, key in enumerate(zip(*(self.column(name).tolist() for name in CURVE), strict=True)):
             found[key].append(row)
@@ -191,7 +192,7 @@ class Table:
 
     @cached_property
     def _runs(self) -> dict[tuple[str, ...], list[int]]:
-        """The runs of each family in each experiment of each settings."""
+        """Return the runs of each family in each experiment of each settings."""
         found: dict[tuple[str, ...], set[int]] = defaultdict(set)
         for key, rows in self._rows.items():
             found[key[:3]].update(self.column("run")[rows].tolist())
@@ -199,13 +200,13 @@ class Table:
 
 
 def padded(curves: Iterable[Floats], width: int) -> list[Floats]:
-    """Curves of so many points, nan beyond what each has."""
+    """Lengthen curves to a number of points, nan beyond what each has."""
     return [np.pad(curve, ((0, 0), (0, width - curve.shape[1])), constant_values=math.nan) for curve in curves]
 
 
 def distinct(family: str) -> tuple[str, ...]:
-    """The heuristics that differ in a family: where no cycle is frustrated, frustCycles scores nothing, and its choice
-    falls to maxW0's."""
+    """Return the heuristics that differ in a family: where no cycle is frustrated, frustCycles scores nothing, and its
+    choice falls to maxW0's."""
     return (
         HEURISTICS
         if family_named(family).mixed
@@ -214,7 +215,7 @@ def distinct(family: str) -> tuple[str, ...]:
 
 
 def _checked(names: Sequence[str]) -> list[str]:
-    """The column names of a file, all of which must be there."""
+    """Return the column names of a file, all of which must be there."""
     found = ["experiment" if name == "part" else name for name in names]
     if absent := [name for name in COLUMNS if name not in found]:
         raise ValueError(f"expected a table of results, found no column {', '.join(absent)}")

@@ -16,8 +16,8 @@ from reproduction.table import Floats
 from reproduction.tools import counted
 
 PATHS = (*HEURISTICS, "pseudo-greedy", "greedy", "pseudo-greedy (mf)", "pseudo-greedy (gap)")
-# "Typically": in so large a share of the families that can be told apart.  "Much more accurate": so much of the error
-# is gone.  A step that loosens is one to speak of from so many nats on.
+# "Typically": in this share of the families that can be told apart.  "Much more accurate": so much of the error
+# is gone.  A step that loosens is one to speak of from this many nats on.
 TYPICALLY, MUCH, SPEAK_OF = 0.75, 0.5, 0.1
 # In which direction each method's error worsens.
 WORSE = {"mf": -1.0, "bethe": -1.0, "trw": 1.0}
@@ -31,7 +31,7 @@ WHY_LOOSER = {
 
 
 class Steps(NamedTuple):
-    """Different clamping steps of a method.
+    """Hold the different clamping steps of a method.
 
     worsening       by how much each made its value worse (negative: better), in nats
     settled         whether both its ends had converged
@@ -47,7 +47,7 @@ class Steps(NamedTuple):
 
 
 def steps(m: Measures, method: str, families: Collection[Family], *, signed: bool = True) -> Steps:
-    """Every step of every selector, those that several selectors took together once."""
+    """Collect every step of every selector; one that several selectors took together counts once."""
     found: list[Floats] = [np.empty((0, 4))]
     num_values, num_crossed, num_models = 0, 0, 0
     for family in families:
@@ -71,7 +71,7 @@ def steps(m: Measures, method: str, families: Collection[Family], *, signed: boo
 
 
 def never_worse(m: Measures, method: str, mixed: bool | None = None) -> Verdict:
-    """Whether clamping ever worsens a method where it is a bound."""
+    """Judge whether clamping ever worsens a method where it is a bound."""
     found = steps(m, method, m.families(mixed=mixed))
     if not len(found.worsening):
         return no_data(f"clamping steps of {TITLES[method]}")
@@ -194,13 +194,13 @@ def clamping_helps(m: Measures) -> Verdict:
 
 
 def leads(m: Measures, family: Family, method: str) -> list[Mean]:
-    """By how much less a method errs than each of the others, before clamping."""
+    """Return by how much less a method errs than each of the others, before clamping."""
     ours = m.error(family, method, "none")[:, 0]
     return [stratified([m.error(family, other, "none")[:, 0] - ours]) for other in METHODS if other != method]
 
 
 def is_dense_mixed(family: Family) -> bool:
-    """Where the paper sees mean field overtake Bethe."""
+    """Tell whether a family is one where the paper sees mean field overtake Bethe."""
     return family.mixed and family.graph == "complete"
 
 
@@ -272,8 +272,8 @@ def bethe_too_high(m: Measures) -> Verdict:
 
 
 def share_gained(m: Measures, family: Family, method: str, gain: Floats) -> Floats:
-    """(runs,) with the mean and the spread of the family's mean gain over its mean error before clamping, a ratio of
-    two means of the same runs."""
+    """Return (runs,) numbers with the mean and the spread of a ratio: the family's mean gain over its mean error before
+    clamping."""
     scale = m.scale(family, method)
     share = float(gain[np.isfinite(gain)].mean()) / scale if np.isfinite(gain).any() else math.nan
     return np.asarray(share + (gain - share * m.error(family, method, "none")[:, 0]) / scale)
@@ -282,7 +282,7 @@ def share_gained(m: Measures, family: Family, method: str, gain: Floats) -> Floa
 def contrast(
     m: Measures, pairs: Collection[tuple[Collection[Family], Collection[Family]]], what: str, why_not: str
 ) -> Verdict:
-    """Whether five clamps gain more in the first families of each pair than in the second, for every method."""
+    """Judge whether five clamps gain more in the first families of each pair than in the second, for every method."""
     pairs = [(more, less) for more, less in pairs if more and less]
     if not pairs:
         return no_data(what)

@@ -17,7 +17,7 @@ CLAIMS = (*accuracy.CLAIMS, *choice.CLAIMS, *times.CLAIMS, *examples.CLAIMS)
 
 
 def check_claims(table: Table, families: Sequence[Family] = FAMILIES) -> list[tuple[Claim, Verdict]]:
-    """Every claim with its verdict on this table's runs of these families."""
+    """Return every claim with its verdict on this table's runs of these families."""
     measured = Measures(table, known=families)
     return [(claim, claim.judge(measured)) for claim in CLAIMS]
 

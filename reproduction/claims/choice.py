@@ -30,7 +30,7 @@ def losses(
     experiment: str = "errors",
     families: Collection[Family] | None = None,
 ) -> Mean:
-    """What share of the better selector's gain the worse one loses."""
+    """Return the share of the better selector's gain that the worse one loses."""
     lost, gained = [], []
     for family in m.families(experiment) if families is None else families:
         reference, other = m.share(family, method, better, experiment), m.share(family, method, worse, experiment)
@@ -58,7 +58,7 @@ def pseudo_greedy(m: Measures) -> Verdict:
 
 
 def average_share(m: Measures, family: Family, selector: str, methods: Collection[str] = METHODS) -> Floats:
-    """(runs,) the share of error left, on average over the methods and over 1 to 5 clamps."""
+    """Return (runs,) the share of error left, on average over the methods and over 1 to 5 clamps."""
     shares = [
         m.share(family, method, selector)[:, 1:].mean(axis=1)
         for method in methods
@@ -70,13 +70,13 @@ def average_share(m: Measures, family: Family, selector: str, methods: Collectio
 def compared(
     m: Measures, first: str, second: str, methods: Collection[str] = METHODS, families: Collection[Family] | None = None
 ) -> Mean:
-    """By how much more error the first selector leaves than the second, as a share of that before clamping."""
+    """Return by how much more error the first selector leaves than the second, as a share of that before clamping."""
     chosen = m.families() if families is None else families
     return stratified([average_share(m, f, first, methods) - average_share(m, f, second, methods) for f in chosen])
 
 
 def ranking(found: dict[str, Mean]) -> list[str]:
-    """Names, the lowest mean first."""
+    """Return the names, the lowest mean first."""
     return sorted((name for name, mean in found.items() if mean.num_runs), key=lambda name: found[name].value)
 
 
@@ -97,7 +97,7 @@ def greedy_restarts(m: Measures) -> Verdict:
 
 
 def greedy_lead(m: Measures, family: Family) -> Floats:
-    """(runs,) by how many nats less MF errs with greedy than with pseudo-greedy."""
+    """Return (runs,) by how many nats less MF errs with greedy than with pseudo-greedy."""
     errors = (m.error(family, "mf", name)[:, MAX_GREEDY] for name in ("pseudo-greedy", "greedy"))
     return np.asarray(np.subtract(*errors))
 
@@ -131,7 +131,7 @@ def best_single(m: Measures) -> Verdict:
 def agreement(
     m: Measures, family: Family, name: str, methods: Collection[str] = METHODS, steps: slice = slice(None)
 ) -> Floats:
-    """(runs,) how often a heuristic chooses what pseudo-greedy does, at its own state."""
+    """Return (runs,) how often a heuristic chooses what pseudo-greedy does, at its own state."""
     return np.asarray(np.mean([m.agreement(family, method, name)[:, steps].mean(axis=1) for method in methods], axis=0))
 
 

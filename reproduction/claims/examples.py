@@ -13,14 +13,14 @@ from reproduction.pictures.examples import LAMP_WEIGHT, SYMMETRIC_STYLES, TOL, c
 from reproduction.settings import HEURISTICS, METHODS, TITLES
 from reproduction.table import Floats
 
-# Two errors are the same, and a limit is reached, within so many nats; an error this small is "almost nothing".
+# Two errors are the same, and a limit is reached, within this many nats; an error this small is "almost nothing".
 SAME, NEAR, ALMOST_NOTHING = 1e-5, 0.02, 0.02
 # Weights that are strong, and stronger still.
 STRONG, STRONGER = 8.0, 16.0
 # Those with frustrated cycles where W < 0.
 FRUSTRATED = ("C3", "C5", "K4", "K5")
 # What the barbell is clamped by: the two earlier heuristics, and all with entropies.  Pairs of clamps are as good as
-# each other within so many nats.
+# each other within this many nats.
 BARBELL_BY = ("maxW", "Mpower", *(name for name in HEURISTICS if name.endswith("+TRE")))
 ALMOST_TIED = 1e-3
 # Mirror ascent on the triangle of Theorem 1.
@@ -171,7 +171,7 @@ def theorem_1(_: Measures) -> Verdict:
 
 
 def best_mixture(model: cz.Model, rho: Floats) -> float:
-    """max over L^(i) of TRW's objective on a binary triangle, any variable i clamped.
+    """Maximise TRW's objective on a binary triangle over L^(i), any variable i clamped.
 
     One clamp leaves one edge, whose local polytope is that of its joint distributions: L^(i) is the marginals of all
     joint distributions p of the three variables, and the objective is concave in p.  Mirror ascent.
@@ -181,7 +181,7 @@ def best_mixture(model: cz.Model, rho: Floats) -> float:
     log_p = np.full(len(states), -math.log(len(states)))
 
     def logs(scope: list[int]) -> Floats:
-        """log of the marginal of these variables, at each state."""
+        """Return the log of the marginal of these variables, at each state."""
         same = (states[:, None, scope] == states[None, :, scope]).all(axis=2)
         return np.asarray(np.log(same @ np.exp(log_p)))
 

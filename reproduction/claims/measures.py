@@ -16,7 +16,7 @@ from reproduction.families import FAMILIES, Family
 from reproduction.settings import MAX_CLAMPS, MAX_GREEDY, settings_named
 from reproduction.table import Floats, Table, padded
 
-# A difference counts from so many standard errors on, and a standard error from so many degrees of freedom.
+# A difference counts from this many standard errors on, and a standard error from this many degrees of freedom.
 BEYOND, MIN_FREEDOM = 2.0, 4
 # Errors below this, in nats, are none: no share of them is taken.
 NOTHING = 1e-6
@@ -26,7 +26,7 @@ NUM_TIMES = 60
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean, its standard error (inf where there are too few runs to tell) and the number of runs behind it.
+    """Hold a mean, its standard error (inf where there are too few runs to tell) and the number of runs behind it.
 
     >>> print(Mean(0.1234, 0.0056, 100))
     0.123 ± 0.006
@@ -37,18 +37,18 @@ class Mean:
     num_runs: int
 
     def above(self, limit: float = 0.0) -> bool | None:
-        """Whether the mean is above the limit; None if noise could have put it on either side."""
+        """Tell whether the mean is above the limit; None if noise could have put it on either side."""
         if self.num_runs == 0 or not math.isfinite(self.error) or abs(self.value - limit) <= BEYOND * self.error:
             return None
         return self.value > limit
 
     def below(self, limit: float = 0.0) -> bool | None:
-        """Whether the mean is below the limit; None if noise could have put it on either side."""
+        """Tell whether the mean is below the limit; None if noise could have put it on either side."""
         found = self.above(limit)
         return None if found is None else not found
 
     def text(self, scale: float = 1.0, unit: str = "", sign: bool = False) -> str:
-        """Value and standard error."""
+        """Write the value and its standard error."""
         value, error = scale * self.value, scale * self.error
         if self.num_runs == 0:
             return "no data"
@@ -67,8 +67,7 @@ class Mean:
 
 
 def stratified(groups: Sequence[Floats]) -> Mean:
-    """The mean over groups of the mean over their runs; runs that are nan are left out, and so are groups without
-    runs."""
+    """Return the mean over groups of the mean over their runs; nan and groups without runs are left out."""
     kept = [group for group in map(_finite, groups) if len(group)]
     found = combination(kept, [1 / len(kept)] * len(kept)) if kept else Mean(math.nan, math.inf, 0)
     if not math.isfinite(found.error) and len(kept) > MIN_FREEDOM:
@@ -79,7 +78,7 @@ def stratified(groups: Sequence[Floats]) -> Mean:
 
 
 def combination(groups: Sequence[Floats], weights: Sequence[float]) -> Mean:
-    """The weighted sum of the groups' means; nothing if a group has no runs."""
+    """Return the weighted sum of the groups' means; no number if a group has no runs."""
     kept = [_finite(group) for group in groups]
     if not kept or not all(len(group) for group in kept):
         return Mean(math.nan, math.inf, 0)
@@ -100,7 +99,7 @@ def _finite(group: Floats) -> Floats:
 
 
 def ratio(parts: Sequence[Floats], wholes: Sequence[Floats]) -> Mean:
-    """The mean of the parts over that of the wholes, each as `stratified` has it; paired run by run."""
+    """Return the mean of the parts over that of the wholes, paired run by run, both as `stratified` has them."""
     paired = [
         (np.where(np.isfinite(b), a, math.nan), np.where(np.isfinite(a), b, math.nan))
         for a, b in zip(parts, wholes, strict=True)
@@ -113,8 +112,8 @@ def ratio(parts: Sequence[Floats], wholes: Sequence[Floats]) -> Mean:
 
 
 class Measures:
-    """Errors and times of one table's runs of some families under one settings, as (runs, clamps from 0 on) arrays, nan
-    where there is no row."""
+    """Measure errors and times of one table's runs under one settings: (runs, clamps from 0 on), nan where there is no
+    row."""
 
     def __init__(self, table: Table, settings: str = "paper", known: Sequence[Family] = FAMILIES) -> None:
         self.table, self.settings, self.known = table, settings, known
@@ -126,38 +125,38 @@ class Measures:
 
     @property
     def tolerance(self) -> dict[str, float]:
-        """By how much a sum over branches may be off its optimum, in nats, without anything being amiss."""
+        """Return by how many nats a sum over branches may be off its optimum without anything being amiss."""
         return {"mf": NOTHING, "bethe": NOTHING, "trw": max(NOTHING, settings_named(self.settings).trw.tol)}
 
     def families(
         self, experiment: str = "errors", *, mixed: bool | None = None, graphs: Collection[str] | None = None
     ) -> list[Family]:
-        """Those of which there are runs."""
+        """Return the families of which there are runs."""
         found = [f for f in self.known if self.table.runs(f.name, settings=self.settings, experiment=experiment)]
         return [f for f in found if mixed in (None, f.mixed) and (graphs is None or f.graph in graphs)]
 
     def error(self, family: Family, method: str, selector: str, experiment: str = "errors") -> Floats:
-        """|log Z of the method - log Z|."""
+        """Return |log Z of the method - log Z|."""
         return np.abs(self.signed(family, method, selector, experiment))
 
     def scale(self, family: Family, method: str, experiment: str = "errors") -> float:
-        """The family's mean error before clamping; nan where there is none to speak of."""
+        """Return the family's mean error before clamping; nan where there is none to speak of."""
         errors = self.error(family, method, "none", experiment)[:, 0]
         found = float(np.mean(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else math.nan
         return found if found > NOTHING else math.nan
 
     def share(self, family: Family, method: str, selector: str, experiment: str = "errors") -> Floats:
-        """Errors as shares of the family's mean error before clamping."""
+        """Return errors as shares of the family's mean error before clamping."""
         return self.error(family, method, selector, experiment) / self.scale(family, method, experiment)
 
     def gain(self, family: Family, method: str, selector: str, clamps: int) -> Floats:
-        """By how much the clamps have made the error smaller, in nats."""
+        """Return by how many nats the clamps have made the error smaller."""
         errors = self.error(family, method, selector)
         return np.asarray(errors[:, 0] - errors[:, clamps])
 
     def _agreement(self, family: Family, method: str, heuristic: str) -> Floats:
-        """(runs, steps 1 to 5) 1 where the heuristic, asked at pseudo-greedy's own state, chooses what that does, else
-        0."""
+        """Return (runs, steps 1 to 5) 1 where the heuristic, asked at pseudo-greedy's own state, chooses what that
+        does, else 0."""
         runs = self.table.runs(family.name, settings=self.settings)
         found = np.full((len(runs), MAX_CLAMPS + 1), math.nan)
         for run, clamps, agreeing in self._agreeing.get((family.name, method), ()):
@@ -176,7 +175,7 @@ class Measures:
         return found
 
     def over_time(self, family: Family, method: str, selector: str, times: Floats, all_steps: bool = False) -> Floats:
-        """(runs, times) the error that each run has by then: that of the most clamps that are reached, or of none."""
+        """Return (runs, times) the error that each run has by then: that of the most clamps reached, or of none."""
         reached = self._reached(family, method, selector, all_steps)
         clamps = np.where(reached[None, :] <= times[:, None], np.arange(len(reached)), 0).max(axis=1)
         return np.asarray(self.error(family, method, selector, "times")[:, clamps])
@@ -184,8 +183,7 @@ class Measures:
     def times(
         self, family: Family, methods: Sequence[str], selectors: Sequence[str], all_steps: bool = False
     ) -> Floats:
-        """Points in time from when every method has its first value to when the last selector has made its last
-        clamp."""
+        """Return points in time from every method's first value to the last clamp of the last selector."""
         first = [float(self._reached(family, method, "none")[0]) for method in methods]
         pairs = [(o, name) for o, name in product(methods, selectors) if self._timed(family, o, name)]
         reached = [self._reached(family, *pair, all_steps) for pair in pairs]
@@ -194,8 +192,8 @@ class Measures:
         return np.geomspace(max(first), max(last), NUM_TIMES) if known else np.empty(0)
 
     def _reached(self, family: Family, method: str, selector: str, all_steps: bool = False) -> Floats:
-        """(clamps from 0 on,) the mean seconds up to each; inf where there are none.  Points in time begin and end at
-        such means, so the same numbers must have the same mean in every array, which NumPy's does not promise."""
+        """Return (clamps from 0 on,) the mean seconds up to each; inf where there are none. Points in time begin and
+        end at such means: the same numbers must have the same mean in every array, which NumPy's does not promise."""
         columns = self.seconds(family, method, selector, all_steps).T
         known = [column[np.isfinite(column)] for column in columns]
         return np.array([math.fsum(column) / len(column) if len(column) else math.inf for column in known])
@@ -210,12 +208,12 @@ class Measures:
         return self._curve(family, method, selector, "errors", "converged")
 
     def _seconds(self, family: Family, method: str, selector: str, all_steps: bool = False) -> Floats:
-        """Of choosing so many clamps and solving the branches of the last, or of all of them."""
+        """Return the seconds of choosing clamps and solving the branches of the last step, or of all of them."""
         found = self._curve(family, method, selector, "times", "seconds")
         greedy, entropies = selector.endswith("greedy"), selector.endswith("+TRE")
         judge = "trw" if entropies or (greedy and method == "bethe" and family.mixed) else method if greedy else None
         if not all_steps or judge == method or self.settings != "paper":
-            return found  # whoever judges solves every step anyway
+            return found  # the judge solves every step anyway
         guide = np.zeros_like(found)
         if judge is not None:
             steps = self._curve(family, judge, selector, "times", "seconds")

@@ -20,7 +20,7 @@ OURS = "Times are of our implementation, in which all branches are solved at onc
 
 
 def log_seconds(m: Measures, family: Family, method: str, selector: str, clamps: int) -> Floats:
-    """(runs,) the logarithm of the seconds that so many clamps take: choosing them, and solving all branches."""
+    """Return (runs,) the logarithm of the seconds that clamps take: choosing them, and solving all branches."""
     taken = m.seconds(family, method, selector)[:, clamps]
     return np.log(np.where(taken > 0, taken, math.nan))
 
@@ -41,7 +41,7 @@ def mf_fastest(m: Measures) -> Verdict:
 
 
 def times(mean: Mean) -> str:
-    """A mean of logarithms as a factor, with its range of one standard error."""
+    """Write a mean of logarithms as a factor, with its range of one standard error."""
     middle = f"{math.exp(mean.value):.2g} times"
     if not math.isfinite(mean.error):
         return middle
@@ -51,8 +51,8 @@ def times(mean: Mean) -> str:
 def left_over_time(
     m: Measures, families: Sequence[Family], methods: Sequence[str], selectors: Sequence[str], all_steps: bool
 ) -> dict[tuple[str, str], list[Floats]]:
-    """By method and selector, for each family: (runs,) the error left at a moment, on average over the logarithm of
-    time, as a share of the methods' mean error before clamping."""
+    """Return, by method and selector, for each family (runs,) the error left at a moment: on average over the logarithm
+    of time, as a share of the methods' mean error before clamping."""
     found: dict[tuple[str, str], list[Floats]] = {(o, name): [] for o in methods for name in selectors}
     for family in families:
         grid = m.times(family, methods, selectors, all_steps)
@@ -114,7 +114,8 @@ def clamping_saves_time(m: Measures) -> Verdict:
     """Clamping sometimes lowers the total time: TRW on K10 with W in [-6,6]."""
 
     def against_none(family: Family, method: str, clamps: int) -> Mean:
-        """The logarithm of what choosing by maxW and solving all branches takes, over what the model itself does."""
+        """Compare choosing by maxW and solving all branches with solving the model itself: the logarithm of their
+        ratio."""
         return stratified([log_seconds(m, family, method, "maxW", clamps) - log_seconds(m, family, method, "none", 0)])
 
     families = m.families("times")

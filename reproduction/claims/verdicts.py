@@ -10,8 +10,8 @@ from reproduction.tools import counted
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was measured, whether the claim holds (None: these runs cannot tell), why, where that is not plain, and,
-    where it holds in part only, for what."""
+    """Say what was measured, whether the claim holds (None: these runs cannot tell), and why, where that is not plain;
+    `only` names what it holds for, where that is a part."""
 
     numbers: str
     holds: bool | None
@@ -20,7 +20,7 @@ class Verdict:
 
 
 def word_for(verdict: Verdict) -> tuple[str, str]:
-    """The verdict in words, and the class that colours them."""
+    """Return the verdict in words, and the class that colours them."""
     if verdict.only:
         return f"holds for {verdict.only}", "open"
     if verdict.holds is None:
@@ -30,7 +30,7 @@ def word_for(verdict: Verdict) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, in our words; where it says so; and how it is judged.
+    """Hold what the paper says, in our words; where it says so; and how it is judged.
 
     `name` is short and fit for a link; `figures` are those that show it.
     """
@@ -52,17 +52,17 @@ def claim(where: str, *figures: str) -> Callable[[Callable[[Measures], Verdict]]
 
 
 def claims_in(module: Mapping[str, object]) -> tuple[Claim, ...]:
-    """The claims that a module has made, in its order: `claims_in(vars())` at its end."""
+    """Return the claims that a module has made, in its order: `claims_in(vars())` at its end."""
     return tuple(each for each in module.values() if isinstance(each, Claim))
 
 
 def no_data(what: str) -> Verdict:
-    """Of a table that lacks what the claim is about."""
+    """Return the verdict on a table that lacks what the claim is about."""
     return Verdict("–", None, f"Not in this table: {what}.")
 
 
 def together(found: Iterable[bool | None]) -> bool | None:
-    """Whether all hold: not if one fails, and undecided if one is.
+    """Tell whether all hold: not if one fails, and undecided if one is.
 
     >>> together([True, None]), together([None, False]), together([True, True])
     (None, False, True)
@@ -72,13 +72,13 @@ def together(found: Iterable[bool | None]) -> bool | None:
 
 
 def judged(numbers: str, holds: bool | None, num_runs: int, why_not: str) -> Verdict:
-    """A verdict that says why where the claim fails, or that the runs are too few to tell."""
+    """Return a verdict that says why where the claim fails, or that the runs are too few to tell."""
     few = f"Cannot tell with {counted(num_runs, 'run')}: within two standard errors, or too few runs for one."
     return Verdict(numbers, holds, few if holds is None else "" if holds else why_not)
 
 
 def in_parts(numbers: str, parts: Mapping[str, bool | None], num_runs: int, why_not: str = "") -> Verdict:
-    """Whether all parts, such as the methods, agree; else for which the claim holds."""
+    """Judge a claim by its parts, such as the methods: whether all agree, else for which it holds."""
     holds = together(parts.values())
     against = [TITLES.get(name, name) for name, held in parts.items() if held is False]
     note = f"Not so for {' and '.join(against)}. {why_not}".strip() if against else why_not
@@ -87,7 +87,7 @@ def in_parts(numbers: str, parts: Mapping[str, bool | None], num_runs: int, why_
 
 
 def listed(found: Mapping[str, Mean], *, percent: bool = True, sign: bool = False) -> str:
-    """The means of some methods, or of whatever they are called, one after the other."""
+    """Write the means of methods, or of other names, one after the other."""
     return ", ".join(
         f"{TITLES.get(name, name)} {mean.percent(sign) if percent else mean.text(sign=sign)}"
         for name, mean in found.items()

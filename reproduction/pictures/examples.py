@@ -33,15 +33,15 @@ LAMP_WEIGHT = 2.0
 
 
 def clamped(model: cz.Model, method: str = "trw", **choice: Any) -> cz.results.Clamped:
-    """A small example as the runs have it: TRW with the uniform weights of what is left after every clamp.  Mean field
-    and Bethe from their several starts: from the symmetric one alone they would stay at a saddle."""
+    """Clamp a small example as the runs do: TRW with the uniform weights of what is left after every clamp. Mean field
+    and Bethe have several starts: from the symmetric one alone they would stay at a saddle."""
     options: dict[str, Any] = {} if method == "mf" else {"tol": TOL}
     options |= {"edge_weights": "uniform", "reweight": True} if method == "trw" else {}
     return cz.clamp(model, method, **choice, **options)
 
 
 def lamp(_: Table) -> "Figure":
-    """The lamp with what maxW chooses on the whole graph, its core, and what is chosen there."""
+    """Draw the lamp with what maxW chooses on the whole graph, its core, and what is chosen there."""
     model = cz.generators.lamp(theta=0, weights=LAMP_WEIGHT)
     figure = new_figure(PAGE, 2.95)
     whole, core, stripped = figure.subplots(1, 3)
@@ -60,13 +60,13 @@ def lamp(_: Table) -> "Figure":
 
 
 def uniform(graph: str, weight: float) -> cz.Model:
-    """C3, C4, C5, K4 or K5 without singleton potentials, all edges alike."""
+    """Make C3, C4, C5, K4 or K5 without singleton potentials, all edges alike."""
     return _SHAPES[graph[0]](int(graph[1:]), theta=0, weights=weight)
 
 
 @cache
 def errors(graph: str, weight: float, method: str) -> tuple[float, float]:
-    """Before and after clamping one variable of a model without singleton potentials."""
+    """Return the errors before and after clamping one variable of a model without singleton potentials."""
     model = uniform(graph, weight)
     before, after = clamped(model, method, variables=[0]).steps
     truth = cz.exact(model).log_z
@@ -74,7 +74,7 @@ def errors(graph: str, weight: float, method: str) -> tuple[float, float]:
 
 
 def symmetric(_: Table) -> "Figure":
-    """Error against the weight of all edges, before and after one clamp, of models without singleton potentials."""
+    """Draw errors against the weight of all edges, before and after one clamp, without singleton potentials."""
     from matplotlib.lines import Line2D
 
     figure = new_figure(PAGE, 4.6)
@@ -107,7 +107,7 @@ def symmetric(_: Table) -> "Figure":
 
 
 def barbell(_: Table) -> "Figure":
-    """The barbell, with the first two variables that maxW and maxW+TRE clamp, and what TRW is off by as they do."""
+    """Draw the barbell, the first two variables that maxW and maxW+TRE clamp, and what TRW is off by as they do."""
     from matplotlib.lines import Line2D
 
     model, truth = cz.generators.barbell(), cz.exact(cz.generators.barbell()).log_z

@@ -29,7 +29,7 @@ NUM_COLOURS = 256
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure.
+    """Describe a figure, and draw it from a table.
 
     Attributes
     ----------
@@ -57,8 +57,8 @@ class PaperFigure:
 
 
 def figures_named(names: Iterable[str], of: Sequence[PaperFigure] | None = None) -> list[PaperFigure]:
-    """Of all figures, or of these, the ones of these names, each of which may also be a group ("errors", "zoom",
-    "times", ...) or "all"; none are all.
+    """Return the figures of these names, each of which may also be a group ("errors", "zoom", "times", ...) or "all";
+    none are all.
 
     >>> [figure.name for figure in figures_named(["success", "zoom"])][:2]
     ['zoom-mixed-6', 'zoom-mixed-12']
@@ -90,7 +90,7 @@ def save(figure: "Figure", path: Path) -> None:
 
 
 def errors_main(table: Table, title: str) -> "Figure":
-    """Grids and random graphs at three sizes, attractive and mixed."""
+    """Draw grids and random graphs at three sizes, attractive and mixed."""
     columns = ("grid{}[0,6]", "er{}[0,6]", "grid{}[-6,6]", "er{}[-6,6]")
     cells = {
         (row, c): errors_cell(table, family_named(name.format(size)))
@@ -101,14 +101,14 @@ def errors_main(table: Table, title: str) -> "Figure":
 
 
 def complete_main(table: Table, title: str) -> "Figure":
-    """Complete graphs, and the time that clamping takes on a grid."""
+    """Draw complete graphs, and the time that clamping takes on a grid."""
     cells = {(0, c): errors_cell(table, family_named(f"complete15{W}")) for c, W in enumerate(STRONG)}
     cells[0, 3] = times_cell(table, Family("grid", 49, (-6.0, 6.0)))
     return panel_figure(title, cells)
 
 
 def all_of_range(table: Table, title: str, weights: tuple[float, float], kind: str) -> "Figure":
-    """Every family of one range of weights: grids, 4-regular, random and complete graphs in columns, the largest
+    """Draw every family of one range of weights: grids, 4-regular, random and complete graphs in columns, the largest
     above."""
     cells = {}
     for family in FAMILIES:
@@ -120,7 +120,7 @@ def all_of_range(table: Table, title: str, weights: tuple[float, float], kind: s
 
 
 def of_families(table: Table, title: str, families: Sequence[Family], kind: str) -> "Figure":
-    """A panel for each of a few families."""
+    """Draw a panel for each of a few families."""
     columns = 3 if len(families) % 3 == 0 else 4
     short = [f.title.replace(f", {f.labels} labels", "") for f in families]
     named = enumerate(zip(families, short, strict=True))
@@ -147,7 +147,7 @@ def _figure(
     settings: Sequence[str] = ("paper",),
     **texts: str,
 ) -> PaperFigure:
-    """A figure by what is drawn of which runs; the rest is in `figures.toml`."""
+    """Make a figure by what is drawn of which runs; the rest is in `figures.toml`."""
     said = TEXTS.get(name, {}) | texts
     draw = partial(draw, title=said["title"]) if experiments else draw
     runs = tuple(experiments), tuple(families), draw, tuple(settings)
@@ -155,7 +155,7 @@ def _figure(
 
 
 def _made() -> Iterator[PaperFigure]:
-    """Every figure, in the order of the paper."""
+    """Yield every figure, in the order of the paper."""
     sparse = [f for f in FAMILIES if f.graph in ("grid", "er") and f.weights in ((0.0, 6.0), (-6.0, 6.0))]
     dense = [family_named(f"complete15{weights}") for weights in STRONG]
     for draw in (examples.lamp, examples.symmetric, examples.barbell):
@@ -183,7 +183,7 @@ FIGURES: dict[str, PaperFigure] = {figure.name: figure for figure in _made()}
 
 
 def model_figures(families: Sequence[Family]) -> list[PaperFigure]:
-    """Figures of the user's own models: a panel for each, a few to a figure, and who agrees with pseudo-greedy."""
+    """Return figures of the user's own models: a panel for each, and who agrees with pseudo-greedy."""
     texts, found = TEXTS["models"], []
     for kind, first in product(MODEL_TITLES, range(0, len(families), PANELS)):
         chunk, said = families[first : first + PANELS], texts | {"group": kind, "title": MODEL_TITLES[kind]}

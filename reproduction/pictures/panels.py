@@ -41,7 +41,7 @@ LEGEND |= {"handlelength": 2.8, "columnspacing": 1.4}
 
 
 def styles_of(kind: str) -> dict[str, dict[str, Any]]:
-    """Of lines of one kind, by name, as `styles.toml` has them."""
+    """Return the styles of lines of one kind, by name, as `styles.toml` has them."""
     named = {"color": lambda name: INK if name == "ink" else name}
     named["linestyle"] = lambda dashes: (0, tuple(dashes)) if isinstance(dashes, list) else dashes
     return {
@@ -51,7 +51,7 @@ def styles_of(kind: str) -> dict[str, dict[str, Any]]:
 
 
 class Line(NamedTuple):
-    """How a selector is drawn; in the order of `LINES`, later ones on top."""
+    """Say how a selector is drawn; in the order of `LINES`, later ones on top."""
 
     label: str
     settings: str
@@ -72,7 +72,7 @@ UNSIGNED, BARS = "unsigned", "bars"
 
 
 class Cell(NamedTuple):
-    """A panel: its title, whether there are runs for it, what draws it, and what its horizontal axis is."""
+    """Hold a panel: its title, whether there are runs for it, what draws it, and what its horizontal axis is."""
 
     title: str
     present: bool
@@ -85,7 +85,7 @@ Handles = Callable[[DrawsEstimate], "list[Artist]"]
 
 
 def mean_over_runs(values: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """(runs, ...) to means over the runs, their standard errors, and of how many runs they are.
+    """Take (runs, ...) to means over the runs, their standard errors, and of how many runs they are.
 
     Runs without a number do not count, and one run alone has no standard error.
 
@@ -110,8 +110,8 @@ def draw_errors(
     zoom: bool = False,
     lines: tuple[Line, ...] = LINES,
 ) -> DrawsEstimate:
-    """Mean error against the number of clamps, with bands of a standard error, of the runs that all lines have; zoomed
-    in, only Bethe has bands, and the axis goes as far as they do."""
+    """Draw mean errors against the number of clamps, with bands of a standard error, of the runs that all lines have.
+    Zoomed in, only Bethe has bands, and the axis goes as far as they do."""
     drawn: DrawsEstimate = set()
     extent: list[Floats] = []
     most, counts = 1, (len(table.runs(family.name, settings=line.settings)) for line in lines)
@@ -141,8 +141,8 @@ def draw_errors(
 
 
 def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> DrawsEstimate:
-    """Mean error against the mean time up to it, a point per number of clamps; best and worst take no time of their own
-    and are not here."""
+    """Draw mean errors against the mean time up to them, a point per number of clamps; best and worst, which take no
+    time of their own, are not here."""
     drawn: DrawsEstimate = set()
     for method, line in product(COLOURS, LINES):
         which: dict[str, str] = {"settings": line.settings, "experiment": "times"}
@@ -169,7 +169,7 @@ def _draw_line(ax: "Axes", method: str, line: Line, x: NDArray[Any], y: Floats) 
 
 
 def _finish_family(ax: "Axes", family: Family, title: str | None, num_runs: int, drawn: DrawsEstimate) -> DrawsEstimate:
-    """The line of no error and the title; whether Bethe's errors are without their sign."""
+    """Draw the line of no error and the title, and tell whether Bethe's errors are without their sign."""
     ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
     finish(ax, title or family.title, counted(num_runs, "run"))
     return {UNSIGNED} if family.mixed and "bethe" in drawn else set()
@@ -190,7 +190,7 @@ def few_log_ticks(ax: "Axes") -> None:
 
 
 def finish(ax: "Axes", title: str, note: str = "") -> None:
-    """The look that all panels have; the note, such as the number of runs, stands right of the title."""
+    """Give a panel the look that all have; the note, such as the number of runs, stands right of the title."""
     ax.set_title(title, fontsize=TEXT, color=INK, pad=3.5, loc="left")
     if note:
         ax.set_title(note, fontsize=SMALL, color=SOFT, pad=3.5, loc="right")
@@ -203,19 +203,19 @@ def finish(ax: "Axes", title: str, note: str = "") -> None:
 
 
 def errors_cell(table: Table, family: Family, title: str | None = None, **how: Any) -> Cell:
-    """A panel of `draw_errors`."""
+    """Return a panel of `draw_errors`."""
     title, present = title or family.title, has_runs(table, family, "errors")
     return Cell(title, present, lambda ax: draw_errors(ax, table, family, title=title, **how))
 
 
 def times_cell(table: Table, family: Family, title: str | None = None) -> Cell:
-    """A panel of `draw_times`."""
+    """Return a panel of `draw_times`."""
     title, present = title or family.title, has_runs(table, family, "times")
     return Cell(title, present, lambda ax: draw_times(ax, table, family, title=title), "seconds")
 
 
 def has_runs(table: Table, family: Family, *experiments: str) -> bool:
-    """Whether there are any, with any settings."""
+    """Tell whether there are any runs, with any settings."""
     return any(table.runs(family.name, settings=s, experiment=e) for s in SETTINGS for e in experiments)
 
 
@@ -227,8 +227,7 @@ def panel_figure(
     handles: Handles | None = None,
     num_lines: int = 3,
 ) -> "Figure":
-    """A figure of panels by row and column, with one legend: in a place that no panel is meant for, or below in so many
-    lines.
+    """Draw panels by row and column, with one legend: in a place that no panel is meant for, or below, in lines.
 
     Rows and columns without any runs are left out; a panel without runs among others says so.
     """
@@ -275,7 +274,7 @@ def panel_figure(
 
 
 def line_handles(seen: DrawsEstimate) -> list["Artist"]:
-    """The legend of what was drawn: first the methods, then the selectors, then what the bands are."""
+    """Return the legend of what was drawn: first the methods, then the selectors, then what the bands are."""
     from matplotlib.lines import Line2D
 
     places = PLACES | ({"bethe": "mixed: |error|"} if UNSIGNED in seen else {})
@@ -292,7 +291,7 @@ def line_handles(seen: DrawsEstimate) -> list["Artist"]:
 
 
 def band_entry() -> "Artist":
-    """In the legend: what bands are."""
+    """Return the entry of the legend that says what bands are."""
     from matplotlib.patches import Patch
 
     return Patch(color=SOFT, alpha=BAND_ENTRY, linewidth=0, label="standard error")
@@ -305,14 +304,14 @@ def write_title(figure: "Figure", title: str) -> None:
 def new_figure(
     width: float, height: float, layout: "Literal['constrained'] | LayoutEngine | None" = "constrained"
 ) -> "Figure":
-    """A white page of this size in inches."""
+    """Make a white page of this size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
 
 
 def empty_figure(title: str) -> "Figure":
-    """What a figure is before there are any runs for it."""
+    """Draw what a figure is before there are any runs for it."""
     figure = new_figure(4.6, 1.2, None)
     figure.text(0.02, 0.8, title, fontsize=TITLE, fontweight="bold", color=INK, va="center")
     figure.text(0.5, 0.35, "no runs", fontsize=TEXT, color=SOFT, ha="center", va="center")

@@ -59,7 +59,7 @@ ASIDE = 0.16
 
 
 def histogram(table: Table, title: str) -> "Figure":
-    """Signed error of Bethe on all mixed models, with 0, 1 and 2 clamps."""
+    """Draw the signed errors of Bethe on all mixed models, with 0, 1 and 2 clamps."""
     from matplotlib.patches import Patch
 
     mixed = [family.name for family in FAMILIES if family.mixed]
@@ -101,13 +101,13 @@ def histogram(table: Table, title: str) -> "Figure":
 
 
 def _write_in_corner(ax: "Axes", text: str, height: float, **style: Any) -> None:
-    """At the right, in the upper or the lower corner, with the minus of print."""
+    """Write at the right, in the upper or the lower corner, with the minus of print."""
     va = "top" if height > 0.5 else "bottom"
     ax.text(0.97, height, text.replace("-", "−"), transform=ax.transAxes, ha="right", va=va, color=INK, **style)
 
 
 def bin_edges(errors: Floats) -> Floats:
-    """Ends of bins that hold all errors: none has both signs, and they widen away from 0.
+    """Return the ends of bins that hold all errors: none has both signs, and they widen away from 0.
 
     >>> bin_edges(np.array([-0.07, 0.3])).tolist()
     [-0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.5]
@@ -120,7 +120,7 @@ def bin_edges(errors: Floats) -> Floats:
 
 
 def success(table: Table, title: str, families: Sequence[Family] = FAMILIES) -> "Figure":
-    """How often each heuristic, asked at pseudo-greedy's state, chooses as it does."""
+    """Draw how often each heuristic, asked at pseudo-greedy's state, chooses as it does."""
     cells, kinds = {}, {True: "mixed", False: "attractive"} if len({f.mixed for f in families}) > 1 else {True: "all"}
     for row, mixed in enumerate(kinds):
         names = [family.name for family in families if family.mixed == mixed]
@@ -137,8 +137,8 @@ def success(table: Table, title: str, families: Sequence[Family] = FAMILIES) -> 
 
 
 def agreement(rows: Table) -> tuple[Floats, Floats]:
-    """(heuristics, steps) of pseudo-greedy's rows the share that agrees with each heuristic, and (steps,) their
-    number."""
+    """Return (heuristics, steps) the share of pseudo-greedy's rows that agrees with each heuristic, and (steps,) the
+    rows' number."""
     clamps = rows.column("clamps")
     steps = int(clamps.max(initial=0))
     num = np.bincount(clamps, minlength=steps + 1)[1:].astype(np.float64)
@@ -152,8 +152,8 @@ def agreement(rows: Table) -> tuple[Floats, Floats]:
 
 
 def optimal(table: Table, title: str) -> "Figure":
-    """Mean errors of greedy and of optimal sequences, pooled over the families they were run for; in the corner, how
-    much farther off greedy is in the end."""
+    """Draw mean errors of greedy and of optimal sequences, pooled over families; in the corner, how much farther off
+    greedy is in the end."""
     cells = {}
     for column, weights in enumerate(WEIGHTS):
         families = [f for f in FAMILIES if f.weights == weights and f.size <= MAX_OPTIMAL_SIZE]
@@ -201,7 +201,7 @@ def _further_handles(_: DrawsEstimate) -> "list[Artist]":
 
 
 def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> DrawsEstimate:
-    """`same`: frustCycles chooses as maxW0 does, and its marks are rings around that's."""
+    """Draw a panel; with `same`, frustCycles chooses as maxW0 does, and its marks are rings around that one's."""
     shares, num = agreement(rows)
     if not num.any():
         return set()

@@ -37,7 +37,7 @@ Numbers = Iterator[tuple[str, dict[str, object]]]
 
 
 class Advice(NamedTuple):
-    """What to do, the numbers that say so, and where the paper says otherwise, what it says and why."""
+    """Say what to do, the numbers that say so, and where the paper says otherwise, what it says and why."""
 
     do: str
     because: str
@@ -45,7 +45,7 @@ class Advice(NamedTuple):
 
 
 def advice(table: Table) -> dict[str, list[Advice]]:
-    """By what it is about."""
+    """Return what is advised, by what it is about."""
     texts = texts_of("reproduction.reporting", "advice.toml")
     m = Measures(table)
     parts = (_methods, _settings, _selectors, _clock, _greedy, _clamps, _further, _labels)
@@ -64,7 +64,7 @@ def advice(table: Table) -> dict[str, list[Advice]]:
 
 
 def as_markdown(found: dict[str, list[Advice]]) -> str:
-    """The chapters as a page of the documentation has them."""
+    """Write the chapters as a page of the documentation has them."""
     lines = []
     for title, given in found.items():
         items = (f"- **{do}**  {because}{f'  *{paper}*' if paper else ''}" for do, because, paper in given)
@@ -73,13 +73,13 @@ def as_markdown(found: dict[str, list[Advice]]) -> str:
 
 
 def _bethe_first(m: Measures, families: Sequence[Family]) -> dict[str, object]:
-    """In how many families Bethe has the lowest error before clamping."""
+    """Count the families in which Bethe has the lowest error before clamping."""
     first = sum(all(mean.value > 0 for mean in leads(m, family, "bethe")) for family in families)
     return {"first": first, "of": len(families)}
 
 
 def _gone(m: Measures, families: Sequence[Family], clamps: int = MAX_CLAMPS) -> str:
-    """Shares of the error that clamps remove."""
+    """Write the shares of the error that clamps remove."""
     return listed({o: stratified([1 - m.share(f, o, SELECTOR)[:, clamps] for f in families]) for o in METHODS})
 
 
@@ -99,7 +99,7 @@ def _methods(m: Measures) -> Numbers:
 
 
 def _settings(m: Measures) -> Numbers:
-    """What each of our settings buys with as many clamps, in nats and in seconds."""
+    """Yield what each of our settings buys with as many clamps, in nats and in seconds."""
     for settings in OWN:
         own, texts = m.under(settings.name), []
         for method in settings.methods:
@@ -112,18 +112,18 @@ def _settings(m: Measures) -> Numbers:
 
 
 def _bought(m: Measures, own: Measures, family: Family, method: str) -> Floats:
-    """(runs,) nats by which the error is smaller."""
+    """Return (runs,) nats by which the error is smaller."""
     return _fallen([at.error(family, method, SELECTOR) for at in (m, own)])
 
 
 def _fallen(curves: Sequence[Floats]) -> Floats:
-    """(runs,) by how much less the second has with all clamps, of the runs that both have: the first of each."""
+    """Return (runs,) by how much less the second has with all clamps, over the first runs, which both have."""
     both = min(map(len, curves))
     return np.asarray(np.subtract(*(curve[:both, MAX_CLAMPS] for curve in curves)))
 
 
 def _slower(m: Measures, own: Measures, family: Family, method: str) -> float:
-    """The logarithm of how many times as long it takes, all steps counted where ours need them all."""
+    """Return the logarithm of how many times as long it takes, all steps counted where ours need them all."""
     needed = SETTINGS[own.settings].warm_starts or SETTINGS[own.settings].per_branch
     seconds = own.seconds(family, method, SELECTOR), m.seconds(family, method, SELECTOR, needed)
     return float(_fallen([np.log(each) for each in seconds]).mean())
@@ -145,7 +145,7 @@ def _selectors(m: Measures) -> Numbers:
 
 
 def _better(name: str, left: dict[str, Mean], **more: object) -> Numbers:
-    """Where another selector leaves less error than maxW+TRE."""
+    """Yield a sentence where another selector leaves less error than maxW+TRE."""
     apart = left[SELECTOR].value - BEYOND * left[SELECTOR].error
     if left[SELECTOR].num_runs and left[best := ranking(left)[0]].value < apart:
         yield name, {"best": best, "ours": left[best].percent(), "theirs": left[SELECTOR].percent(), **more}

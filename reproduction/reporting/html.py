@@ -22,7 +22,7 @@ def with_minus(words: str) -> str:
 
 
 def sentence(words: str) -> str:
-    """Begin with a capital letter."""
+    """Return words that begin with a capital letter."""
     return words[:1].upper() + words[1:]
 
 
@@ -38,7 +38,7 @@ def facts(values: Mapping[str, object]) -> str:
     return "\n".join(['<dl class="facts">', *boxes, "</dl>"])
 
 
-def table(caption: str, label: str, head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
+def as_table(caption: str, label: str, head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "") -> str:
     """Return a table that can be scrolled; the first cell of a row is its name."""
     columns = "".join(f'<th scope="col">{name}</th>' for name in head)
     named = f' class="{kind}"' if kind else ""

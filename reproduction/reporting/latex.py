@@ -19,7 +19,7 @@ ESCAPED = str.maketrans(TEXTS["symbols"])
 def write_latex(
     table: Table, checked: Sequence[tuple[Claim, Verdict]], figures: Sequence[PaperFigure], folder: Path
 ) -> None:
-    """`claims.tex`, `errors.tex` and `figures.tex`, for `\\input`; the figures are in the folder beside."""
+    """Write `claims.tex`, `errors.tex` and `figures.tex`, for `\\input`; the figures are in the folder beside."""
     folder.mkdir(parents=True, exist_ok=True)
     claims = [(claim.text, claim.where, word_for(verdict)[0]) for claim, verdict in checked]
     families = sorted({family for figure in figures for family in figure.families})
@@ -36,8 +36,8 @@ def write_latex(
 
 
 def _errors(table: Table, family: Family) -> Iterator[tuple[str, ...]]:
-    """A row without clamps and one with the most: mean errors with their standard errors, to a thousandth of a nat as
-    TRW is solved."""
+    """Yield a row without clamps and one with the most: mean errors with their standard errors, to a thousandth of a
+    nat as TRW is solved."""
     found = [mean_over_runs(table.shown(family.name, method, SELECTOR)) for method in TITLES]
     for k in dict.fromkeys((0, min(len(count) for _, _, count in found) - 1)):
         if all(count[k] for _, _, count in found):
@@ -46,13 +46,13 @@ def _errors(table: Table, family: Family) -> Iterator[tuple[str, ...]]:
 
 
 def _table(name: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table that may run over pages."""
+    """Write a table that may run over pages."""
     first, *others = (" & ".join(map(escaped, row)) + r" \\" for row in (head, *rows))
     return str(TEXTS["table"].format(columns=TEXTS["columns"][name], head=first, rows="\n".join(others)))
 
 
 def escaped(text: str) -> str:
-    """Text that LaTeX prints as it is.
+    """Return text that LaTeX prints as it is.
 
     >>> escaped("10% ± 1")
     '10\\\\% $\\\\pm$ 1'

@@ -18,6 +18,7 @@ from reproduction.pictures.figures import FIGURES, PaperFigure
 from reproduction.reporting.advice import Advice
 from reproduction.reporting.html import (
     as_source,
+    as_table,
     details,
     facts,
     section,
@@ -26,7 +27,6 @@ from reproduction.reporting.html import (
     with_code,
     with_minus,
 )
-from reproduction.reporting.html import table as table_of_numbers
 from reproduction.request import Request
 from reproduction.settings import EXPERIMENTS, METHODS, SELECTOR, SETTINGS, TITLES
 from reproduction.table import Table
@@ -62,7 +62,7 @@ def make_page(
     figures: Sequence[PaperFigure],
     pictures: dict[str, bytes],
 ) -> str:
-    """All of the page; the claims are judged by these families."""
+    """Return the whole page; the claims are judged by these families."""
     style = text_of("reproduction.reporting", "report.css")
     version, today = text(cz.__version__), datetime.now(UTC).date().isoformat()
     links = (f'<li><a href="#{name}">{short}</a></li>' for name, short in WORDS["sections"].items())
@@ -98,13 +98,13 @@ def _advice(advised: dict[str, list[Advice]]) -> str:
 
 
 def _verdict(verdict: Verdict) -> str:
-    """The verdict as a word with a colour."""
+    """Return the verdict as a word with a colour."""
     word, kind = word_for(verdict)
     return f'<span class="verdict {kind}">{word}</span>'
 
 
 def _measured(verdict: Verdict) -> str:
-    """What was measured, a line for each of its sentences."""
+    """Return what was measured, a line for each of its sentences."""
     lines = sentence(with_minus(verdict.numbers)).split("; ")
     return f'<span class="numbers">{"".join(f"<span>{text(line)}</span>" for line in lines)}</span>'
 
@@ -115,7 +115,7 @@ def _claims(table: Table, families: Sequence[Family], checked: Checked) -> str:
 
 
 def _table_of(checked: Checked, kind: str) -> str:
-    """Claims by what they are about, each with its verdict; a table that becomes a list where there is no room."""
+    """Return claims by what they are about, with verdicts: a table that becomes a list where there is no room."""
     rows = []
     for title, members in GROUPS.items():
         found = [(claim, verdict) for claim, verdict in checked if claim in members]
@@ -133,7 +133,7 @@ def _table_of(checked: Checked, kind: str) -> str:
 
 
 def _same_choices(table: Table, families: Sequence[Family]) -> str:
-    """How often frustCycles is maxW0 on attractive models."""
+    """Say how often frustCycles is maxW0 on attractive models."""
     same, total = 0, 0
     for family in (f for f in families if not f.mixed):
         for name in ("", "+TRE"):
@@ -159,7 +159,7 @@ def _disagreements(checked: Checked) -> str:
 
 
 def _labelled(checked: Checked) -> str:
-    """The claims that the families of more labels have anything to say of."""
+    """Return the claims that the families of more labels have anything to say of."""
     judged = [
         (claim, verdict)
         for claim, verdict in checked
@@ -205,12 +205,12 @@ def _figure(table: Table, checked: Checked, figure: PaperFigure, png: bytes) -> 
 
 
 def size_of(png: bytes) -> tuple[int, int]:
-    """Width and height in pixels, as the header of a PNG has them."""
+    """Return width and height in pixels, as the header of a PNG has them."""
     return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
 
 
 def _numbers(table: Table, figure: PaperFigure) -> str:
-    """The mean errors behind a figure of errors, before and after clamping."""
+    """Return the mean errors behind a figure of errors, before and after clamping."""
     if not figure.name.startswith(("errors", "complete", "labels-3", "labels-5")):
         return ""
     rows = []
@@ -223,7 +223,7 @@ def _numbers(table: Table, figure: PaperFigure) -> str:
         if any(cell != "–" for cell in cells):
             rows.append([text(family.title), *cells])
     caption = "Without clamps → with the most by maxW+TRE; Bethe on mixed models without the sign."
-    found = table_of_numbers(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
+    found = as_table(caption, "Mean errors", ["Family", *TITLES.values()], rows, "numeric")
     return details("Mean errors in numbers", found) if rows else ""
 
 
@@ -260,7 +260,7 @@ def _summary(table: Table, families: Sequence[Family], checked: Checked) -> str:
 
 
 def _extent(counts: Counts) -> str:
-    """What was run, in words."""
+    """Say what was run, in words."""
     if not counts:
         return "This table has no runs; only the small examples were computed."
     lines = []
@@ -282,7 +282,7 @@ def _extent(counts: Counts) -> str:
 
 
 def _not_converged(table: Table) -> str:
-    """How many values did not converge with the paper's settings, by method, and where most did not."""
+    """Say how many values did not converge with the paper's settings, by method, and where most did not."""
     texts = []
     for method in METHODS:
         rows = table.where(settings="paper", experiment="errors", method=method)
@@ -310,7 +310,7 @@ def _runs(table: Table) -> str:
         shares = [f"{(~found).mean() if len(found) else 0.0:.1%}" for found in converged]
         rows.append([text(family.title), *(str(found.get(family, 0)) for found in counts.values()), *shares])
     caption = "Runs, and the share of values for which some branch did not converge."
-    found = table_of_numbers(caption, "Runs of each family", ["Family", *map(text, titles)], rows, "numeric")
+    found = as_table(caption, "Runs of each family", ["Family", *map(text, titles)], rows, "numeric")
     used = [name for name in SETTINGS if name in table.unique("settings")] or ["paper"]
     lists = details("Runs of each family", found) if rows else ""
     return section(
@@ -325,9 +325,7 @@ def _settings(name: str) -> str:
         options = (f"{option} = {described[method][option]}" for option in OPTIONS if option in described[method])
         rows.append([TITLES[method], f"<code>{text(', '.join(options))}</code>"])
     starts = "a branch also starts" if SETTINGS[name].warm_starts else "no branch starts"
-    return (
-        table_of_numbers(f"With {title}: {starts} at its parent’s solution.", title, ["Method", "Options"], rows) + "\n"
-    )
+    return as_table(f"With {title}: {starts} at its parent’s solution.", title, ["Method", "Options"], rows) + "\n"
 
 
 # -- how to reproduce -------------------------------------------------------------------------------------------------
@@ -339,7 +337,7 @@ def _reproduce(table: Table, figures: Sequence[PaperFigure]) -> str:
 
 
 def command_for(table: Table, figures: Sequence[PaperFigure]) -> str:
-    """The command that makes such a table."""
+    """Return the command that makes such a table."""
     found = runs_by_family(table)
     families = {family for runs in found.values() for family in runs}
     most = max(found.get(("paper", "errors"), {}).values(), default=PAPER_RUNS)

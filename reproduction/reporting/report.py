@@ -17,8 +17,8 @@ from reproduction.tools import written_whole
 def write_report(
     table: Table, folder: Path, figures: Sequence[PaperFigure] | None = None, *, latex: bool = False
 ) -> Path:
-    """Draw these figures, or all, as far as the table has runs for them; write them to `folder/figures`, the advice, if
-    asked for LaTeX, and `folder/report.html`, whose path is returned."""
+    """Draw these figures, or all, as far as the table has runs for them, and return the path of the report written
+    beside them. The figures are in `folder/figures`; the advice, and LaTeX if asked for, go there too."""
     chosen = figures_named([]) if figures is None else figures
     drawn = [figure for figure in chosen if drawable(figure, table)]
     pictures = {figure.name: draw(figure, table, folder / "figures") for figure in drawn}
@@ -37,7 +37,7 @@ def write_report(
 
 
 def drawable(figure: PaperFigure, table: Table) -> bool:
-    """Whether the table has any run that the figure shows."""
+    """Tell whether the table has any run that the figure shows."""
     return not figure.experiments or any(has_runs(table, family, *figure.experiments) for family in figure.families)
 
 

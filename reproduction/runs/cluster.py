@@ -24,13 +24,13 @@ GONE = "the scheduler has gone, or has forgotten its tasks; every finished run i
 
 
 class ClusterError(ClampzError, RuntimeError):
-    """A cluster that cannot be used: its scheduler does not answer or has gone, or its workers have another version of
+    """Refuse a cluster that cannot be used: its scheduler does not answer or has gone, or its workers have another
     clampz."""
 
 
 @contextmanager
 def connected(address: str, seconds: float = ANSWER_SECONDS) -> Iterator[Any]:
-    """A client of the Dask scheduler at this address."""
+    """Connect to the Dask scheduler at this address."""
     import asyncio  # slow, and no command but this one needs it
 
     try:
@@ -119,5 +119,5 @@ def send_code(client: Any) -> None:
 
 
 def _perform_there(perform: Perform, task: Task) -> tuple[str, Finished]:
-    """On a worker: a run, and the version that made it."""
+    """Make a run on a worker, and return it with the version that made it."""
     return cz.__version__, perform(task)

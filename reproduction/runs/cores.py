@@ -21,7 +21,7 @@ Perform = Callable[[Task], Finished]
 
 # Seconds without news after which a generator yields None: progress moves on, and Ctrl-C is noticed.
 TICK_SECONDS = 0.2
-# A run whose worker dies is made again so often: the second time it may have the memory to itself.
+# A run whose worker dies is made again this often: the second time it may have the memory to itself.
 MAX_RETRIES = 2
 # Kernels and linear algebra of a worker stay on its own core.
 ONE_THREAD = (
@@ -36,7 +36,7 @@ class _Worker(NamedTuple):
 
 
 def num_cores() -> int:
-    """The cores this process may use."""
+    """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -78,7 +78,7 @@ def on_cores(tasks: Sequence[Task], jobs: int, perform: Perform = perform) -> It
 
 
 def _start(perform: Perform) -> _Worker:
-    """A worker of its own: a new interpreter, as threads and compiled code do not survive a fork."""
+    """Start a worker in a new interpreter, as threads and compiled code do not survive a fork."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(perform, there), daemon=True)
@@ -101,7 +101,7 @@ def _end(worker: _Worker) -> None:
 
 @contextmanager
 def _for_workers() -> Iterator[None]:
-    """A process started meanwhile has one thread, and ignores Ctrl-C from its first moment on, without a traceback."""
+    """Give processes started meanwhile one thread, and have them ignore Ctrl-C from their first moment on."""
     previous = {name: os.environ.get(name) for name in ONE_THREAD}
     main = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
@@ -135,7 +135,7 @@ def _work(perform: Perform, pipe: "Connection[Any, Any]") -> None:
 
 
 def _end_with_parent() -> None:
-    """A worker does not outlive who started it, not even one that was killed: it would keep a core from the next."""
+    """End the worker with the process that started it, even if that was killed: it would keep a core from the next."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

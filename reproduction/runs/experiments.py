@@ -36,8 +36,8 @@ TABLE_POWERS = range(2, 17, 2)
 
 @dataclass(frozen=True, order=True)
 class Task:
-    """One run to make: of an experiment ("errors", "times", "optimal" or "further"), on one model of a family, with so
-    many clamps at most by heuristics."""
+    """Name one run to make: of an experiment ("errors", "times", "optimal" or "further"), on one model of a family.
+    Heuristics clamp at most `clamps` variables."""
 
     settings: str
     experiment: str
@@ -47,7 +47,7 @@ class Task:
 
 
 class Row(NamedTuple):
-    """What one method has after so many clamps chosen by one selector.
+    """Hold what one method has after some clamps chosen by one selector.
 
     method      "mf", "bethe" or "trw"; in the experiment "further" also "regions" (mini-buckets) and "exact"
     selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before the first clamp; "limit" of
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     variable    the one clamped in this step; None before the first, and for "optimal", whose sets are chosen whole
     log_z       the raw sum over the branches: of the certified bounds of mean field and TRW, of the values of Bethe
     converged   whether every branch has
-    seconds     in "times" and "further": of choosing so many variables and solving the branches they make, as if for
+    seconds     in "times" and "further": of choosing these variables and solving the branches they make, as if for
                 this row alone; with warm starts or choices per branch, which need them, of all the steps up to here
     agree       for "pseudo-greedy" at the paper's settings: the heuristics that choose the same variable at its state,
                 separated by commas
@@ -74,7 +74,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run made: the model in numbers, its exact log Z, the seconds the run took, and what was found."""
+    """Hold a run made: the model in numbers, its exact log Z, the seconds the run took, and what was found."""
 
     task: Task
     seed: int
@@ -86,7 +86,7 @@ class Finished:
 
 
 class Outcome(NamedTuple):
-    """What has become of a task: a run, or in one line why there is none."""
+    """Say what has become of a task: a run, or in one line why there is none."""
 
     task: Task
     finished: Finished | None
@@ -94,7 +94,7 @@ class Outcome(NamedTuple):
 
     @classmethod
     def failed(cls, task: Task, error: BaseException) -> "Outcome":
-        """No run: the error, and where in the code it was raised."""
+        """Say that there is no run: the error, and where in the code it was raised."""
         frame = error.__traceback__
         while frame is not None and frame.tb_next is not None:
             frame = frame.tb_next
@@ -134,7 +134,7 @@ def perform(task: Task, threads: int = 1) -> Finished:
 
 
 def _exactly(model: cz.Model, threads: int) -> tuple[float, float]:
-    """The truth, and the seconds it takes."""
+    """Return the truth, and the seconds it takes."""
     began = time.thread_time()
     return cz.exact(model, marginals=False, threads=threads).log_z, time.thread_time() - began
 
@@ -148,7 +148,7 @@ def _mini_buckets(model: cz.Model) -> Iterator[Row]:
 
 
 def _errors(model: cz.Model, settings: Settings, experiment: str, threads: int) -> Iterator[Row]:
-    """Every step of every sequence of clamps."""
+    """Yield every step of every sequence of clamps."""
     memo = _memo(model, settings, threads)
     for method in settings.methods:
         for selector, k in _sequences(model, settings, experiment, method):
@@ -159,8 +159,8 @@ def _errors(model: cz.Model, settings: Settings, experiment: str, threads: int) 
 
 
 def _times(model: cz.Model, settings: Settings, experiment: str) -> Iterator[Row]:
-    """Each selector and number of clamps as if alone, with one thread: what choosing takes, and solving the branches
-    that it ends with.  What choosing needs solved is solved once: one clamp more takes what the last step takes."""
+    """Time each selector and number of clamps as if alone, with one thread: what choosing takes, and solving the
+    branches in the end. What choosing needs solved is solved once: one clamp more takes what the last step takes."""
     for method in settings.methods:  # a little of everything, so that no compilation is timed
         for k in range(4):
             _clamped(cz.generators.lamp(rng=0), settings, method, SELECTOR, k)
@@ -184,12 +184,12 @@ def _times(model: cz.Model, settings: Settings, experiment: str) -> Iterator[Row
 
 
 def may_err_both_ways(model: cz.Model) -> bool:
-    """Whether Bethe is no bound, so that greedy selectors go by TRW."""
+    """Tell whether Bethe is no bound, so that greedy selectors go by TRW."""
     return not model.is_balanced
 
 
 def _judge(selector: str, method: str, model: cz.Model) -> str | None:
-    """The method that says which variable is next; None where none has to be asked."""
+    """Return the method that says which variable is next; None where none has to be asked."""
     if selector.endswith("+TRE"):
         return "trw"
     if selector.endswith("greedy"):
@@ -198,8 +198,8 @@ def _judge(selector: str, method: str, model: cz.Model) -> str | None:
 
 
 class Guide(NamedTuple):
-    """A sequence of clamps by the method that judges it: the step and the seconds of all up to it for 0, 1, ... clamps;
-    and what was solved for it."""
+    """Hold a sequence of clamps by the method that judges it: for 0, 1, ... clamps the step, the seconds of all up to
+    it, and what was solved."""
 
     steps: tuple[cz.results.ClampStep, ...]
     seconds: tuple[float, ...]
@@ -216,14 +216,14 @@ class Guide(NamedTuple):
 def _timed(
     model: cz.Model, settings: Settings, method: str, selector: str, k: int, memo: cz.Memo | None
 ) -> tuple[float, cz.results.ClampStep]:
-    """The last of k steps, and the seconds of computing by this thread, which other work does not disturb."""
+    """Return the last of k steps, and the seconds of computing by this thread, which other work does not disturb."""
     began = time.thread_time()
     step = _clamped(model, settings, method, selector, k, memo=memo, every_step=False).steps[-1]
     return time.thread_time() - began, step
 
 
 def _sequences(model: cz.Model, settings: Settings, experiment: str, method: str) -> Iterator[tuple[str, int]]:
-    """What chooses the variables that a method is clamped at, and how many; first nothing, none."""
+    """Yield what chooses the variables that a method is clamped at, and how many; first nothing, none."""
     most_states, limit = max(model.num_states.tolist(), default=2), model.num_variables
     if most_states > 2:
         limit = min(limit, int(math.log(MAX_BRANCHES, most_states)))
@@ -243,12 +243,12 @@ def _sequences(model: cz.Model, settings: Settings, experiment: str, method: str
 
 
 def _remembers(settings: Settings) -> bool:
-    """Whether a set of variables is solved once, whatever the way to it."""
+    """Tell whether a set of variables is solved once, whatever the way to it."""
     return not settings.warm_starts and not settings.per_branch
 
 
 def _memo(model: cz.Model, settings: Settings, threads: int) -> cz.Memo | None:
-    """A memo in which every method, guides included, has its settings."""
+    """Make a memo in which every method, guides included, has its settings."""
     if not _remembers(settings):
         return None
     return cz.Memo(model, *(settings.options(method, threads) for method in METHODS))

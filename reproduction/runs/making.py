@@ -2,7 +2,7 @@
 
 Runs are independent of each other, so the places where they are made are generators of outcomes: `cores.on_cores` and
 `cluster.on_cluster` hand out tasks and yield what comes back, and None whenever nothing did for a moment.  `make_runs`
-takes what they yield, and is the only one that writes.  A run that fails is reported, and the others go on.
+takes what they yield, and is the only one that writes.  A run that fails is reported, and the others follow.
 """
 
 import sqlite3
@@ -16,12 +16,12 @@ from reproduction.runs.progress import Pace, cost
 from reproduction.runs.store import Store
 from reproduction.tools import live_line, on_ctrl_c
 
-# Failed runs after which it is no use to go on.
+# Failed runs after which no more are tried.
 MAX_FAILURES = 10
 
 
 class Summary(NamedTuple):
-    """How making runs has ended."""
+    """Say how making runs has ended."""
 
     num_made: int
     failures: list[Outcome]
@@ -57,7 +57,8 @@ def make_runs(outcomes: Iterator[Outcome | None], tasks: Sequence[Task], store: 
 
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
-    """First a short one, which compiles the kernels if they are not; then round by round, in each the long ones first.
+    """Put first a short run, which compiles the kernels if they are not, then round by round, in each the long ones
+    first.
 
     So every family has about as many runs as any other at any time, and the last runs are short: the cores end
     together.  Times come last, by themselves.

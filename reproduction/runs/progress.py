@@ -15,7 +15,7 @@ SWEEPS = {2.0: 0.3, 6.0: 1.0, 12.0: 4.0}
 
 
 class Pace:
-    """How quickly runs are made, and how long the rest will take.
+    """Tell how quickly runs are made, and how long the rest will take.
 
     A family's runs take about the time of those before; of families not yet seen, what their costs say.  Seconds of
     work are made into seconds of waiting by how many of the former have come per second of the latter, so that it does
@@ -39,7 +39,7 @@ class Pace:
             self._work += outcome.finished.seconds
 
     def rate(self) -> str:
-        """Runs per second or minute; nothing as long as there are too few."""
+        """Write runs per second or minute; nothing as long as there are too few."""
         waited = self._now() - self._first
         if self.num_done < 4 or waited <= 0:
             return ""
@@ -47,7 +47,7 @@ class Pace:
         return f"{rate:.1f} runs/s" if rate >= 1 else f"{60 * rate:.1f} runs/min"
 
     def left(self) -> str:
-        """Time left; nothing as long as there is too little to tell it from."""
+        """Write the time left; nothing as long as there is too little to tell it from."""
         waited = self._now() - self._first
         if self.num_done < 4 or waited <= 0 or self._work <= 0:
             return ""
@@ -67,7 +67,7 @@ def _kind(task: Task) -> Task:
 
 
 def as_clock(seconds: float) -> str:
-    """Hours, minutes and seconds.
+    """Write seconds as hours, minutes and seconds.
 
     >>> as_clock(4000.2), as_clock(7)
     ('1:06:40', '0:07')
@@ -78,8 +78,8 @@ def as_clock(seconds: float) -> str:
 
 
 def cost(task: Task) -> float:
-    """About how many seconds a run takes on one core, fitted to measured ones; they differ by a factor of three within
-    a family."""
+    """Estimate the seconds a run takes on one core, fitted to measured ones; they differ by a factor of three within a
+    family."""
     family = family_named(task.family)
     if family.weights[1] not in SWEEPS or task.settings != "paper" or task.experiment == "further" or family.labels > 2:
         return {"further": 8.0, "times": 4.0}.get(task.experiment, 3.0 if task.settings == "paper" else 1.0)

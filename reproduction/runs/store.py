@@ -99,11 +99,11 @@ PATIENCE_SECONDS = 60.0
 
 
 class StoreError(ClampzError, RuntimeError):
-    """A store that cannot be used: of other settings, of a newer version, not a store at all, or on a full disk."""
+    """Refuse a store that cannot be used: of other settings or a newer version, no store at all, or on a full disk."""
 
 
 class Store:
-    """The runs in a folder.
+    """Keep the runs in a folder.
 
     Nothing is written before everything is known to fit; a folder that does not is left as it is.
 
@@ -142,7 +142,7 @@ class Store:
 
     @classmethod
     def check(cls, path: str | os.PathLike[str], clamps: int = MAX_CLAMPS) -> set[Task]:
-        """The tasks done in a file, which need not exist: none then.  Refuses what opening would refuse, and makes
+        """Return the tasks done in a file, which need not exist. It refuses what opening would refuse, and makes
         nothing."""
         path = Path(path)
         if not path.exists():
@@ -151,18 +151,18 @@ class Store:
             return store.done()
 
     def done(self) -> set[Task]:
-        """The tasks whose runs are there."""
+        """Return the tasks whose runs are there."""
         with self._errors():
             found = self._selected("settings, part, family, run")
             return {Task(settings, part, family, run, self.clamps) for settings, part, family, run in found}
 
     def versions(self) -> list[str]:
-        """The versions of clampz that made the runs, the oldest first."""
+        """Return the versions of clampz that made the runs, the oldest first."""
         with self._errors():
             return sorted((version for (version,) in self._selected("distinct version")), key=_as_numbers)
 
     def add(self, finished: Finished) -> bool:
-        """Keep a run for good; False if it is there already, and then nothing changes."""
+        """Keep a run for good; return False, and change nothing, if it is there already."""
         task = finished.task
         with self._errors(), self._transaction() as execute:
             options = (task.settings, self._options[task.settings])
@@ -214,7 +214,7 @@ class Store:
                 execute(f"pragma user_version = {SCHEMA_VERSION}")
 
     def table(self) -> Table:
-        """All that was found."""
+        """Return all that was found."""
         return Table.read(self.path)
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -274,11 +274,11 @@ class Store:
         return StoreError(f"{self.path}: {why}; nothing was changed{advice}")
 
     def _selected(self, columns: str) -> Iterable[tuple[Any, ...]]:
-        """Of the runs that are there, if there are any."""
+        """Select columns of the runs that are there, if there are any."""
         return self._connection.execute(f"select {columns} from runs") if self._is_made() else ()
 
     def _is_made(self) -> bool:
-        """Whether there is anything in the file: one that was killed while it was made is empty."""
+        """Tell whether there is anything in the file: one that was killed while it was made is empty."""
         with self._errors():
             return bool(self._connection.execute("select count(*) from sqlite_master").fetchone()[0])
 
@@ -297,7 +297,7 @@ class Store:
 
     @contextmanager
     def _errors(self, path: Path | None = None) -> Iterator[None]:
-        """Errors of SQLite and of the disk, as one line; `path` is what is being written, if not the store."""
+        """Raise errors of SQLite and of the disk as one line; `path` is what is being written, if not the store."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -335,7 +335,7 @@ def _as_json(options: Mapping[str, Any]) -> str:
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:
-    """Of a version, what decides which is newer.
+    """Return what decides which of two versions is newer.
 
     >>> _as_numbers("0.10.0") > _as_numbers("0.9.2")
     True
@@ -344,7 +344,7 @@ def _as_numbers(version: str) -> tuple[int, ...]:
 
 
 def _difference(old: str, new: str | None) -> str:
-    """Where two descriptions differ, in a few words."""
+    """Say where two descriptions differ, in a few words."""
     if new is None:
         return "which this version does not have"
     was, now = (dict(_flat(json.loads(text))) for text in (old, new))
@@ -361,7 +361,7 @@ def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _advice(name: str) -> str:
-    """What to do about an error of SQLite's."""
+    """Say what to do about an error of SQLite's."""
     if name == "SQLITE_FULL":
         return KEPT
     if name.startswith("SQLITE_IOERR"):

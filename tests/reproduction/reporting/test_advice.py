@@ -12,12 +12,12 @@ from reproduction.families import EVERY, family_named
 from reproduction.pictures.figures import FIGURES
 from reproduction.reporting.advice import advice, as_markdown
 from reproduction.reporting.latex import escaped, write_latex
-from reproduction.settings import FURTHER_FAMILIES
+from reproduction.settings import BY_LIMIT, FURTHER_FAMILIES, MINI_BUCKETS
 from reproduction.table import COLUMNS, Table
 
 
 def further_rows():
-    """TRW halves its error with each clamp and doubles its time; regions are tighter from a second on."""
+    """TRW halves its error with each clamp and doubles its time; mini-buckets are tighter from a second on."""
     for family in FURTHER_FAMILIES:
         common = ("paper", "further", family, 0)
 
@@ -29,7 +29,7 @@ def further_rows():
             for method, sign in (("mf", -1), ("bethe", 1), ("trw", 1)):
                 yield row(method, "maxW+TRE" if k else "none", k, sign * 8.0 / 2**k, 0.01 * 2**k)
         for power in range(2, 17, 2):
-            yield row("mini_buckets", "limit", power, 0.001 if power > 8 else 9.0, 0.001 * 2**power)
+            yield row(MINI_BUCKETS, BY_LIMIT, power, 0.001 if power > 8 else 9.0, 0.001 * 2**power)
 
 
 @pytest.fixture(scope="module")

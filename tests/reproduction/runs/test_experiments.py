@@ -14,7 +14,7 @@ from clampz.errors import OptionError
 from clampz.numerics import log_sum_exp
 from reproduction.families import family_named
 from reproduction.runs.experiments import Finished, Row, Task, perform
-from reproduction.settings import HEURISTICS, PAPER, SETTINGS, TIMED, settings_named
+from reproduction.settings import BY_LIMIT, HEURISTICS, MINI_BUCKETS, PAPER, SETTINGS, TIMED, settings_named
 
 ROUNDING = 1e-7  # batches of few lanes round differently, and iterations that stop by a tolerance make more of it
 MIXED, ATTRACTIVE = "complete10[-6,6]", "complete10[0,6]"
@@ -265,13 +265,13 @@ def test_more_labels_have_the_heuristics_that_need_no_signs(family):
     assert max(row.num_branches for row in finished.rows) == 3**5
 
 
-def test_further_clamps_stand_beside_regions_and_the_exact_sum(monkeypatch):
+def test_further_clamps_stand_beside_mini_buckets_and_the_exact_sum(monkeypatch):
     monkeypatch.setattr("reproduction.runs.experiments.MAX_FURTHER", 6)
     finished = perform(Task("paper", "further", MIXED, 0))
     assert [row.clamps for row in rows_of(finished, "trw", "maxW+TRE")] == [1, 2, 3, 4, 5, 6]
     (exact,) = rows_of(finished, "exact", "none")
     assert exact.log_z == finished.exact and exact.seconds > 0
-    bounds = [row.log_z for row in rows_of(finished, "mini_buckets", "limit")]
+    bounds = [row.log_z for row in rows_of(finished, MINI_BUCKETS, BY_LIMIT)]
     assert len(bounds) == 8 and min(bounds) >= finished.exact - 1e-9 and bounds[-1] == pytest.approx(finished.exact)
 
 
