@@ -34,7 +34,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Types, strictly, of the package."""
+    """Types, strictly, of the package and its reproduction."""
     session.install("-e", ".[dev]")
     session.run("mypy", *session.posargs)
 

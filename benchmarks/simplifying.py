@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 import clampz as cz
 from clampz.bounding.tree import branch_and_bound
-from clampz.paper.families import families
 from clampz.presolve.simplified import unchanged
 from clampz.summing import plans, whole
 from limits import SHAPES
@@ -65,9 +64,23 @@ def models(quick: bool) -> Iterator[tuple[str, cz.Model]]:
     for path in sorted(REFERENCE.glob("*.uai")):
         if not quick or path.name.startswith(QUICK):
             yield path.stem, cz.read(path)
-    for family in families():
-        if not quick or family.name.startswith(QUICK):
-            yield family.name, family.model(0)
+    for name, model in drawn():
+        if not quick or name.startswith(QUICK):
+            yield name, model
+
+
+def drawn() -> Iterator[tuple[str, cz.Model]]:
+    """Yield a model of each of the paper's families."""
+    draw = cz.generators
+    for low, high in ((0, 2), (0, 6), (-6, 6), (-12, 12)):
+        how, kind = {"weights": (low, high), "rng": 0}, f"[{low},{high}]"
+        for side in (5, 7, 9):
+            size = side * side
+            yield f"grid{size}{kind}", draw.grid(side, side, **how)
+            yield f"er{size}{kind}", draw.erdos_renyi(size, 4, **how)
+            yield f"regular{size}{kind}", draw.regular(size, 4, **how)
+        for size in (10, 15):
+            yield f"complete{size}{kind}", draw.complete(size, **how)
 
 
 def main(quick: bool) -> list[Claim]:

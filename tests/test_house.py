@@ -1,14 +1,18 @@
 """The house itself: names that explain themselves, one home each, and imports that can be seen."""
 
 import ast
+import importlib
 import inspect
+import re
 from collections import Counter
 from pathlib import Path
 
 import clampz as cz
+import reproduction
 
 ROOT = Path(cz.__file__).parent
-FILES = sorted(ROOT.rglob("*.py"))
+REPRODUCTION = Path(reproduction.__file__).parent
+FILES = sorted([*ROOT.rglob("*.py"), *REPRODUCTION.rglob("*.py")])
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 NODES = {path: list(ast.walk(tree)) for path, tree in TREES.items()}
 
@@ -27,6 +31,28 @@ def test_every_package_says_what_it_is_for_and_what_it_may_import():
     for path in packages:
         text = ast.get_docstring(TREES[path]) or ""
         assert "May import:" in text, path
+
+
+def public_names(module: str) -> set[str]:
+    """What a module offers: the names that it lists, or else the classes that it defines."""
+    found = importlib.import_module(module)
+    classes = {name for name, each in vars(found).items() if inspect.isclass(each) and each.__module__ == module}
+    return set(getattr(found, "__all__", classes))
+
+
+def test_the_reproduction_uses_public_names_alone():
+    used = set()
+    for path in (path for path in FILES if path.is_relative_to(REPRODUCTION)):
+        for node in NODES[path]:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("clampz"):
+                used |= {(node.module or "", alias.name) for alias in node.names}
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("cz", "clampz"):
+                used.add(("clampz", node.attr))
+            elif isinstance(node, ast.Attribute) and re.fullmatch(r"cz\.(\w+)", module := ast.unparse(node.value)):
+                used.add((module.replace("cz", "clampz", 1), node.attr))
+    assert ("clampz", "clamp") in used and ("clampz.errors", "OptionError") in used
+    private = {f"{module}.{name}" for module, name in used if name not in public_names(module)}
+    assert private == {"clampz.__version__"}
 
 
 def test_no_import_hides_in_a_string():

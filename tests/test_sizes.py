@@ -18,8 +18,8 @@ HOUSE = Path(cz.__file__).parent
 # What a limit of size is called.
 WORDS = {"MAX", "MOST", "LIMIT", "LARGE", "LARGEST", "LONGEST", "HUGE", "HOPELESS", "SMALL", "DENSE", "BLOCK", "CHUNK"}
 WORDS |= {"PIECE", "BYTES", "ENTRIES", "FREE", "RANGE", "KEPT", "FULL", "WORD", "WORK", "STEPS"}
-# Rooms that compute nothing of their own: limits of the pictures and of the reproduction.
-WITHOUT = ("paper", "plotting", "reporting", "cli", "interop")
+# Rooms that compute nothing of their own: limits of the pictures.
+WITHOUT = ("plotting", "reporting", "cli", "interop")
 
 # Named alike, and no limit of size.
 NO_SIZES = {

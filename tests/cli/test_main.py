@@ -25,7 +25,6 @@ COMMANDS = (
     "generate",
     "uai",
     "demo",
-    "paper",
     "completion",
 )
 # Those that can be held to some memory.
@@ -51,6 +50,14 @@ def test_no_command_and_an_unknown_one_are_bad_input(capsys):
     assert run() == 2
     assert "demo" in capsys.readouterr().err
     assert run("dmo") == 2
+
+
+def test_where_the_reproduction_went_is_said_in_one_line(capsys):
+    assert run("paper", "--quick") == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and "python -m reproduction" in err
+    run("--help")
+    assert "paper" not in capsys.readouterr().out
 
 
 def test_extras_are_imported_only_when_used():

@@ -4,11 +4,16 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from clampz.paper.runs import Finished, Row, Task
+import reproduction
+from reproduction.runs.experiments import Finished, Row, Task
 
-TASKS = [Task("paper", "errors", "complete10[0,2]", run) for run in range(6)]
+# Where `python -m reproduction` is run.
+ROOT = Path(reproduction.__file__).parent.parent
+TASK = Task("paper", "errors", "complete10[0,2]", 0)
+TASKS = [replace(TASK, run=run) for run in range(6)]
 # Where the workers of these tests leave traces.
 TRACES = "CLAMPZ_TEST_TRACES"
 
@@ -23,6 +28,24 @@ def stand_in(task: Task) -> Finished:
         exact=1.0,
         seconds=0.01,
         rows=(Row("trw", "none", 0, None, 1.0 + task.run, True, 1),),
+    )
+
+
+def finished(task: Task = TASK, num_rows: int = 3) -> Finished:
+    """A run of made-up numbers."""
+    rows = [Row("trw", "none", 0, None, 7.5, True, 1)]
+    rows += [
+        Row("trw", "maxW", clamps, 4, 7.5 - clamps / 3, clamps % 2 == 0, min(2**clamps, 32), None, "maxW,Mpower")
+        for clamps in range(1, num_rows)
+    ]
+    return Finished(
+        task,
+        seed=2**47 + task.run,
+        num_variables=10,
+        num_edges=45,
+        exact=5.0 + task.run / 7,
+        seconds=0.25,
+        rows=tuple(rows),
     )
 
 

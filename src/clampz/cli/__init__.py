@@ -23,7 +23,6 @@ from clampz.cli.commands import (
     demo,
     generate,
     info,
-    paper,
     plot,
     sample,
     scores,
@@ -45,9 +44,11 @@ from clampz.cli.streams import forget_output, is_broken_pipe, prepare_streams
 from clampz.errors import ClampzError, TooWideError
 from clampz.runtime.startup import imported
 
+# Where the reproduction of the paper has gone.
+MOVED = "moved out of the package: run `python -m reproduction` in a clone of the repository"
 # Those that answer at once, if the model is small.
 QUICK_COMMANDS = {"solve", "bound", "sample", "info", "scores", "demo"}
-COMMANDS = (solve, bound, sample, sweep, info, scores, plot, convert, generate, uai, demo, paper, completion)
+COMMANDS = (solve, bound, sample, sweep, info, scores, plot, convert, generate, uai, demo, completion)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,8 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     def say(what: object) -> None:
         print(f"{said_by}: {what}", file=sys.stderr)
 
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["paper"]:
+        print(f"clampz paper: {MOVED}", file=sys.stderr)
+        return BAD_INPUT
     try:
-        args = make_parser().parse_args(with_negative_values(sys.argv[1:] if argv is None else argv))
+        args = make_parser().parse_args(with_negative_values(words))
         if args.run is None:
             args.parser.print_help(sys.stderr)
             return BAD_INPUT
