@@ -1,4 +1,4 @@
-"""The way back from a reduced model: marginals, joint beliefs and configurations are those of the original."""
+"""Postsolve: marginals, joint beliefs and configurations are those of the original."""
 
 import numpy as np
 from decimals import Oracle

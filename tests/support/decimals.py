@@ -59,6 +59,6 @@ class Oracle:
         return np.transpose(np.asarray(summed, dtype=float), np.argsort(np.argsort(scope)))
 
     def beliefs(self, at_least=1):
-        """The marginals of all tables over so many variables and more, end to end."""
+        """The marginals of all tables over this many variables and more, end to end."""
         found = [self.joint(scope).ravel() for scope, _ in self.tables if len(scope) >= at_least]
         return np.concatenate([np.empty(0), *found])
