@@ -82,7 +82,15 @@ def stands_alone(text: str) -> bool:
 
 
 def test_what_stands_alone():
-    some = ("Return it.", "(n,) the states.", "log Z of it.", "The same for one.", "of v.", "Those that do.", "Return it")
+    some = (
+        "Return it.",
+        "(n,) the states.",
+        "log Z of it.",
+        "The same for one.",
+        "of v.",
+        "Those that do.",
+        "Return it",
+    )
     assert [stands_alone(text) for text in some] == [True] * 3 + [False] * 4
 
 
