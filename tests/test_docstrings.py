@@ -1,8 +1,10 @@
 """Docstrings of public names: functions describe the parameters of their signatures, and what comes of them."""
 
+import ast
 import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,3 +65,42 @@ def test_classes_say_what_they_are(name):
     assert not kind.__doc__.startswith(f"{name}(")  # which is all that a dataclass says of itself
     methods = [member for member, value in vars(kind).items() if inspect.isfunction(value) and not value.__doc__]
     assert [member for member in methods if not member.startswith("_")] in ([], ["item"])  # of a sequence
+
+
+# -- docstrings of all functions ---------------------------------------------------------------------------------------
+
+# What an editor shows without its neighbours begins with a capital: of a verb, or a noun; or with a shape or a formula.
+CONTINUES = re.compile(r"(The same|As above|Of|Those)\b")
+FORMULA = re.compile(r"[^a-zA-Z]|(log2?|exp|max|sum|psi|theta|[a-z]) |\w* = |\S*[_^*(\[=<]")
+ENDS = re.compile(r"[.!?](?=[\s)\"']|$)")
+
+
+def stands_alone(text: str) -> bool:
+    """Whether a docstring begins as a sentence of its own, which has an end."""
+    begins = text[0].isupper() or FORMULA.match(text) is not None
+    return begins and not CONTINUES.match(text) and ENDS.search(text) is not None
+
+
+def test_what_stands_alone():
+    some = (
+        "Return it.",
+        "(n,) the states.",
+        "log Z of it.",
+        "The same for one.",
+        "of v.",
+        "Those that do.",
+        "Return it",
+    )
+    assert [stands_alone(text) for text in some] == [True] * 3 + [False] * 4
+
+
+def test_docstrings_stand_alone():
+    root = Path(cz.__file__).parent
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                text = ast.get_docstring(node)
+                if text and not stands_alone(text):
+                    found.append(f"{path.relative_to(root)}:{node.lineno}: {text.splitlines()[0]}")
+    assert not found, "\n".join(found)

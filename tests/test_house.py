@@ -7,22 +7,80 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import clampz as cz
 import reproduction
 
 ROOT = Path(cz.__file__).parent
 REPRODUCTION = Path(reproduction.__file__).parent
 FILES = sorted([*ROOT.rglob("*.py"), *REPRODUCTION.rglob("*.py")])
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+TEXTS = {path: path.read_text(encoding="utf-8") for path in FILES}
+TREES = {path: ast.parse(text) for path, text in TEXTS.items()}
 NODES = {path: list(ast.walk(tree)) for path, tree in TREES.items()}
 
 
+PUBLIC = {name: getattr(cz, name) for name in cz.__all__}
+FUNCTIONS = {name: each for name, each in PUBLIC.items() if callable(each) and not inspect.isclass(each)}
+
+# Words that the code had for what the field has words for, and phrases that say nothing when read alone.
+OLD_WORDS = (
+    *("Watch", "watch", "Overdue", "LeafState", "Guess", "ladder", "sealed", "sight", "under_way", "way_back"),
+    *("way back", "by_fields", "by_trees", "bracketing", "whoever", "so many", "gone on with", "region"),
+    *("regions", "taking_up"),
+)
+
+
 def test_no_module_of_the_root_has_the_name_of_a_public_function():
-    public = {name for name in cz.__all__ if callable(getattr(cz, name)) and not inspect.isclass(getattr(cz, name))}
+    public = FUNCTIONS.keys()
     modules = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert {"clamp", "exact", "bound", "solve", "read"} <= public
     assert {"model", "elimination", "solving"} <= modules
     assert not public & modules
+
+
+def test_the_root_has_few_modules_and_no_file_is_long():
+    modules = {path.stem for path in ROOT.glob("*.py")} - {"__init__", "__main__", "_version"}
+    assert len(modules) <= 8, modules
+    lines = {str(path.relative_to(ROOT)): text.count("\n") for path, text in TEXTS.items()}
+    assert not {path: number for path, number in lines.items() if number > 400}
+
+
+def test_public_names_are_what_people_type():
+    assert 40 <= len(cz.__all__) <= 55 and len(set(cz.__all__)) == len(cz.__all__)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_calls_return_is_among_the_results(name):
+    """Or among the public names, as models are; a class of another library is not asked about."""
+    own = {node.name for nodes in NODES.values() for node in nodes if isinstance(node, ast.ClassDef)}
+    returned = re.findall(r"\w+", str(inspect.signature(FUNCTIONS[name]).return_annotation))
+    assert own & set(returned) <= {*cz.results.__all__, *cz.__all__}
+
+
+def below(kind):
+    """The classes that inherit from one."""
+    return {found for each in kind.__subclasses__() for found in (each, *below(each))}
+
+
+def test_options_and_errors_are_where_they_are_documented():
+    classes = {node.name for nodes in NODES.values() for node in nodes if isinstance(node, ast.ClassDef)}
+    own = {name for name in classes if name.endswith("Options") and not name.startswith("_")}
+    assert len(own) >= 6 and own <= set(cz.options.__all__)
+    raised = {each for each in below(cz.errors.ClampzError) if each.__module__.startswith("clampz.")}
+    assert len(raised) >= 6 and all(getattr(cz.errors, each.__name__) is each for each in raised)
+
+
+@pytest.mark.parametrize("word", OLD_WORDS)
+def test_words_that_went_do_not_come_back(word):
+    pattern = re.compile(rf"\b{word}\b")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path, text in TEXTS.items()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if pattern.search(line)
+    ]
+    assert not found
 
 
 def test_every_package_says_what_it_is_for_and_what_it_may_import():

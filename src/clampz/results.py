@@ -12,6 +12,7 @@ from clampz.clamping.selectors import Scores
 from clampz.learning.fit import Fit
 from clampz.learning.results import FitStep, Likelihood
 from clampz.map_inference.results import Mode, ModeTrace
+from clampz.method import Method
 from clampz.model import BinaryForm
 from clampz.model.results import Estimate, Estimates
 from clampz.model.topology import Topology
@@ -35,6 +36,7 @@ __all__ = [
     "Likelihood",
     "LogRatio",
     "MarginalBounds",
+    "Method",
     "Mode",
     "ModeTrace",
     "Probability",

@@ -173,7 +173,7 @@ def test_threads_change_no_bit_of_one_large_model(method, labels):
 @pytest.mark.parametrize("min_range", [1, 10**9])
 def test_whoever_is_first_changes_nothing(method, min_range, monkeypatch):
     """What threads are given at once may be done in any order: no two of them are neighbours.  Models with few values
-    and large tables, which are cut for the watch alone, were given to threads neighbours and all."""
+    and large tables, which are cut for the budget alone, were given to threads neighbours and all."""
 
     def last_first(workers, function, items):
         return [function(item) for item in items[::-1]][::-1]

@@ -9,10 +9,10 @@ import clampz as cz
 STEP = 1e-4
 # The error of a central difference is of the order of its step squared; what methods converge to is sharper.
 CLOSE = 1e-6
-# Regions end where the next step promises less than the rounding of a sum: 1e-9 nats, and beliefs that are off by the
-# root of that.
-CLOSE_IN_REGIONS = 1e-4
-# Tight enough that differences show; and regions so small that tables are split.
+# Mini-buckets end where the next step promises less than the rounding of a sum: 1e-9 nats, and beliefs that are off by
+# the root of that.
+CLOSE_IN_MINI_BUCKETS = 1e-4
+# Tight enough that differences show; and mini-buckets so small that tables are split.
 OPTIONS = {
     "exact": {},
     "mean_field": {"tol": 1e-13},
@@ -84,4 +84,4 @@ def test_marginals_are_derivatives_of_what_a_method_converges_to(method):
     ours = [begin.marginals.flat, begin.pairwise_marginals.flat, begin.factor_marginals.flat]
     found = differences(model, lambda moved: solve(moved, start=begin, **OPTIONS[method]).value)
     for mine, difference in zip(ours, found, strict=True):
-        np.testing.assert_allclose(mine, difference, atol=CLOSE_IN_REGIONS if method == "mini_buckets" else CLOSE)
+        np.testing.assert_allclose(mine, difference, atol=CLOSE_IN_MINI_BUCKETS if method == "mini_buckets" else CLOSE)

@@ -114,7 +114,7 @@ def test_a_run_that_ended_long_ago_has_nothing_to_say(method, model, monkeypatch
     assert np.isnan(found.marginals.flat).all() and np.isnan(found.pairwise_marginals.flat).all()
     assert (found.converged, found.stopped_by, found.note) == (False, "time", NOTHING)
     assert "stopped before there was anything to say" in repr(found)
-    again = cz.methods()[method](model, start=found)  # and it can be gone on from
+    again = cz.methods()[method](model, start=found)  # and it can be resumed
     assert again.converged
 
 
@@ -231,7 +231,7 @@ def test_optimized_weights_that_were_interrupted_say_so():
 
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_ctrl_c_at_any_moment_returns_what_there_is(method):
-    # of mean field's many starts some would soon have settled, but where weights are critical none does
+    # of mean field's many starts some would soon have converged, but where weights are critical none does
     own = {"theta": 0.0, "weights": 1.0} if method == "mean_field" else {}
     model = cz.generators.grid(60, 60, rng=0, **own)
     cz.methods()[method](model, max_iter=3)  # compiled

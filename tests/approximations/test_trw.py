@@ -19,7 +19,7 @@ TIGHT = {"tol": 1e-9, "max_iter": 50_000}
 
 
 def looked_at(num_sweeps):
-    """The sweeps after which a run of so many looks at its lanes."""
+    """The sweeps after which a run of this many looks at its lanes."""
     looks = [1]
     while looks[-1] < num_sweeps:
         looks.append(min(next_look(looks[-1]), num_sweeps))

@@ -1,4 +1,4 @@
-"""`bound` and `bounds`: options, callbacks, Ctrl-C, loops that are left, and searches in files, gone on with later."""
+"""`bound` and `iter_bounds`: options, callbacks, Ctrl-C, loops that are left, and searches in files, resumed later."""
 
 import os
 import signal
@@ -136,7 +136,7 @@ def test_refused_checkpoints(tmp_path):
 
 
 def test_a_fixed_plan_has_one_tree():
-    """Whoever does the work, and however many of it come back out of order."""
+    """The same ends by one worker and by several, also where jobs come back out of order."""
     model = cz.generators.complete(16, weights=(-6, 6), rng=0)
     plan = {"max_table": 8, "leaves": 24, "exact": False, "gap": 0.0, "time": 120.0, "threads": 2}
     local_args = cz.bound(model, **plan)

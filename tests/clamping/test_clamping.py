@@ -421,7 +421,7 @@ def test_per_branch_skips_branches_that_are_done():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("select", ["maxW", "maxW+TRE", "greedy", "pseudo-greedy"])
 def test_evidence_and_hard_zeros(method, select):
-    """Variables that are settled already are not chosen, and forbidden pairs do no harm."""
+    """Variables that are fixed already are not chosen, and forbidden pairs do no harm."""
     model = mixed_labels(2, zeros=0.25)
     tables = [np.array(table) for table in model.unary]
     tables[0][1:] = -np.inf

@@ -1,4 +1,4 @@
-"""Topology: its index arrays against networkx, and the promises its docstring makes to the kernels."""
+"""Topology: its index arrays against networkx, and what its docstring promises the kernels."""
 
 import networkx as nx
 import numpy as np

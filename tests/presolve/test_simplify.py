@@ -1,10 +1,16 @@
-"""Simplifying: log Z, the maximum, all marginals and states are those of the model as it was."""
+"""The presolve: log Z, the best score, all marginals and states are those of the model as it was."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from presolve_cases import cases
+from presolve_checks import check as check_against_decimals
+from presolve_checks import check_case
 from simplifiable import Enumerated, random_model
 
 import clampz as cz
@@ -66,6 +72,30 @@ def check_maximum(model, keep=()):
     assert max(scores) == pytest.approx(best, abs=1e-11)
     x = found.states(np.array(configurations[int(np.argmax(scores))], dtype=np.int64).reshape(1, -1))
     assert model.score(x[0]) == pytest.approx(best, abs=1e-11)
+
+
+@given(cases())
+def test_models_keep_their_sums_maxima_and_marginals(case):
+    check_case(case)
+
+
+@given(cases(), st.sampled_from([0, 1e-6, 1e-5, 1e-4, 1e-3, 1.0]), st.sampled_from([1, 10_000, 50_000, "1MB"]))
+def test_within_limits_of_time_and_memory_less_may_be_done(case, time, memory):
+    found = cz.simplify(case.model, **case.options | {"evidence": None}, time=time, memory=memory)
+    check_against_decimals(found, case.keep)
+    assert found.is_trivial or memory != 1
+
+
+@given(cases(evidence=None), st.sampled_from([0, 1, 2]))
+def test_room_for_new_tables_may_be_made_one_by_one(case, spare):
+    with mock.patch("clampz.presolve.layout.SPARE", spare):
+        cramped = cz.simplify(case.model, **case.options)
+    found = cz.simplify(case.model, **case.options)
+    assert cramped.words == found.words and cramped.error == found.error
+    np.testing.assert_array_equal(cramped.variables, found.variables)
+    assert cramped.model.constant == found.model.constant
+    np.testing.assert_array_equal(cramped.model.pairwise.flat, found.model.pairwise.flat)
+    np.testing.assert_array_equal(cramped.model.factors.flat, found.model.factors.flat)
 
 
 def test_random_models_keep_their_sums_maxima_and_marginals():
@@ -228,37 +258,11 @@ def test_names_and_states_stay_with_what_is_left():
     assert simplify(model, ["v2"]).is_trivial
 
 
-# -- contradictions ----------------------------------------------------------------------------------------------------
-
-
 def test_names_of_a_model_of_which_nothing_is_left():
     pairs = {(0, 1): np.eye(2), (1, 2): np.eye(2)}
     model = cz.Model(np.zeros((3, 2)), pairs, names=["a", "b", "c"], state_names=[["no", "yes"]] * 3)
     rest = simplify(model).model
     assert rest.num_variables == 0 and rest.names == rest.state_names == ()
-
-
-def test_a_contradiction_names_its_factors():
-    differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
-    base = torus()
-    pairwise = {**base.pairwise, (0, 10): differ, (0, 5): differ, (5, 10): differ}
-    found = simplify(cz.Model(list(base.unary), pairwise, names=[f"v{i}" for i in range(16)]))
-    assert cz.exact(found.model).log_z == -np.inf
-    assert found.bounds(-np.inf, 3.0) == (-np.inf, -np.inf)
-    assert all(scope in found.contradiction for scope in ("(v0, v10)", "(v0, v5)", "(v5, v10)"))
-    assert "(v0, v1)" not in found.contradiction and "contradict each other" in found.contradiction
-    with pytest.raises(OptionError, match="Z = 0"):
-        found.marginals(np.zeros(2))
-
-
-def test_evidence_against_a_factor_is_a_contradiction():
-    equal = np.where(np.eye(2) > 0, 0.0, -np.inf)
-    found = simplify(cz.Model([[0.0, -np.inf], [0.0, 0.0], [-np.inf, 0.0]], {(0, 1): equal, (1, 2): equal}), [1])
-    assert "(0, 1), (1, 2), (0), (2)" in found.contradiction
-    assert 1 in found.variables
-    assert cz.exact(found.model).log_z == -np.inf
-    alone = simplify(cz.Model([[-np.inf, -np.inf]]))
-    assert "the factor over (0) rules all of them out" in alone.contradiction
 
 
 # -- sizes, limits, bad input ------------------------------------------------------------------------------------------

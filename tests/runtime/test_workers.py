@@ -1,4 +1,4 @@
-"""Crews: whoever does the work, the results are the same, and what an executor loses is done here."""
+"""Crews: results do not depend on which worker has a job, and what an executor loses is done here."""
 
 import math
 import os

@@ -31,7 +31,7 @@ def cases():
 
 @pytest.fixture
 def as_it_is(monkeypatch):
-    """Models are drawn from as they are: most small ones are narrow once they are simplified."""
+    """Models are drawn from as they are: most small ones are narrow after the presolve."""
     monkeypatch.setattr(choice, "simplify", lambda model, **_: unchanged(model, "sum"))
 
 

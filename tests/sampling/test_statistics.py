@@ -114,7 +114,7 @@ def runs_of(model, max_table, num_seeds, num_blocks, size):
 
 @pytest.mark.parametrize("zeros", [0.0, 0.1])
 def test_intervals_hold_and_errors_are_honest(zeros):
-    """200 seeds: intervals miss at most one time in twenty, though each is the narrowest over its run (whoever stops
+    """200 seeds: intervals miss at most one time in twenty, though each is the narrowest over its run (a run that stops
     when it looks best is not led astray), and about two thirds of the errors are within one standard error."""
     model = a_model(zeros=zeros)
     truth = cz.exact(model).log_z

@@ -1,4 +1,4 @@
-"""Watches that tests share."""
+"""Budgets that tests share."""
 
 from clampz.runtime.budget import Budget
 

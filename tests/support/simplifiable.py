@@ -1,4 +1,4 @@
-"""Models full of what simplifying looks for, and results on what is left of them, by enumeration."""
+"""Models full of what the presolve looks for, and results on what is left of them, by enumeration."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ def random_table(rng, shape):
 
 
 def random_model(seed, most=8, largest=5):
-    """Up to so many variables of one to three states, and factors of up to so many variables; evidence now and then."""
+    """A few variables of one to three states, and factors of up to `largest` of them; evidence now and then."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, most + 1))
     num_states = np.full(n, 2) if rng.random() < 0.3 else rng.integers(1, 4 if n < 9 else 3, size=n)

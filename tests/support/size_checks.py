@@ -160,7 +160,7 @@ def lanes_and_threads() -> list[float]:
 
 
 def lanes_of_regions() -> list[float]:
-    """Lanes of regions side by side or one after another, on one thread and on two."""
+    """Lanes of mini-buckets side by side or one after another, on one thread and on two."""
     out = []
     for model in (cz.generators.grid(4, 4, rng=0), cz.generators.grid(3, 3, labels=3, rng=0), hard_model()):
         batch = cz.Batch(model, np.random.default_rng(0).normal(size=(len(model.unary.flat), 21)))
@@ -246,7 +246,7 @@ def in_the_matrix_of_bits(size: float) -> None:
 
 
 def of_states(size: float) -> None:
-    """A table of so many entries, as one variable's and as a pair's."""
+    """A table of this many entries, as one variable's and as a pair's."""
     rng = np.random.default_rng(0)
     for shape in ((int(size), 2), (2, int(size)), (int(size), 1)):
         unary = [rng.normal(size=k) for k in shape]
@@ -265,7 +265,7 @@ def of_states(size: float) -> None:
 
 
 def of_runs(size: float) -> None:
-    """An axis of so many states, through all that is contracted."""
+    """An axis of this many states, through all that is contracted."""
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(int(size), 3)), rng.normal(size=(3, 2, int(size)))
     model = cz.Model.from_factors([int(size), 3, 2], [((0, 1), first), ((1, 2, 0), second)])
@@ -309,7 +309,7 @@ def of_lanes(num_lanes: float) -> None:
 
 
 def of_strength(strength: float) -> None:
-    """Couplings W / 2 rho, ranges and potentials of so many nats: alone, in lanes, and by enumeration."""
+    """Couplings W / 2 rho, ranges and potentials of this many nats: alone, in lanes, and by enumeration."""
     for sign in (1.0, -1.0):
         model = cz.Model.from_binary([0.3, -0.2, 0.1], 2 * sign * strength * np.ones(3), [(0, 1), (1, 2), (0, 2)])
         log_z = enumerate_model(model)[0]
@@ -340,7 +340,7 @@ def on_cycles(size: float) -> None:
 
 
 def of_sides(size: float) -> None:
-    """A frustrated cycle, whose two faces have so many sides."""
+    """A frustrated cycle, whose two faces have this many sides."""
     n, J = int(size), 3.0
     pairs = {(min(i, (i + 1) % n), max(i, (i + 1) % n)): J * np.array([[1, -1], [-1, 1]]) for i in range(n)}
     pairs[0, 1] = -pairs[0, 1]
@@ -351,7 +351,7 @@ def of_sides(size: float) -> None:
 
 def of_columns(size: float) -> None:
     """A strip in which two frustrated faces are so far from each other that a search for one from the other meets about
-    so many columns."""
+    this many columns."""
     length, J = int(size) // 8, 3.0
     pairs = {}
     for i in range(4 * length):
@@ -364,7 +364,7 @@ def of_columns(size: float) -> None:
 
 
 def of_slots(size: float) -> None:
-    """A cycle of so many variables, in ranges and in blocks of sums."""
+    """A cycle of this many variables, in ranges and in blocks of sums."""
     model = cz.generators.cycle(int(size), weights=(-1, 1), rng=0)
     log_z = cz.exact(model, marginals=False).log_z
     for method, options in ((cz.mean_field, {"num_starts": 1}), (cz.trw, {})):
@@ -452,7 +452,7 @@ def of_unpacked_bytes(size: float) -> None:
 
 
 def of_token_length(size: float) -> None:
-    """A number of so many digits wherever the text is cut: read as what it is, or refused."""
+    """A number of this many digits wherever the text is cut: read as what it is, or refused."""
     digits = "0." + "0" * (int(size) - 3) + "1"
     text = f"MARKOV 1 2 1 1 0 2 1.0 {digits} "
     for piece in (1, 8, 10_000):
@@ -471,7 +471,7 @@ def of_label(size: float) -> None:
 
 
 def of_axes(size: float) -> None:
-    """A factor over so many variables, all but two of one state."""
+    """A factor over this many variables, all but two of one state."""
     n = int(size)
     scope = " ".join(map(str, range(n)))
     states = " ".join(["2", *["1"] * (n - 2), "2"])
@@ -479,7 +479,7 @@ def of_axes(size: float) -> None:
 
 
 def of_constants(size: float) -> None:
-    """A constant of so many times what a float can hold the exponential of."""
+    """A constant of this many times what a float can hold the exponential of."""
     constant = size * value_of("numerics:LARGEST_LOG")
     model = cz.Model([[0.0, 0.0]], constant=constant)
     with TemporaryDirectory() as folder:
@@ -492,7 +492,7 @@ def of_constants(size: float) -> None:
             assert cz.exact(cz.read(path)).log_z == pytest.approx(constant + math.log(2.0), rel=1e-12)
 
 
-# -- simplifying -------------------------------------------------------------------------------------------------------
+# -- presolve ---------------------------------------------------------------------------------------------------------
 
 
 def modes() -> list[float]:
@@ -531,7 +531,7 @@ def summed_or_not(model: cz.Model, keep: list[int]) -> None:
 
 
 def of_axes_of_a_sum(size: float) -> None:
-    """A variable with so many neighbours of one state, which must stay."""
+    """A variable with this many neighbours of one state, which must stay."""
     rng, n = np.random.default_rng(0), int(size)
     model = cz.Model(
         [rng.normal(size=2), *([[0.5]] * n)],
@@ -541,7 +541,7 @@ def of_axes_of_a_sum(size: float) -> None:
 
 
 def of_parts_of_a_sum(size: float) -> None:
-    """A variable in so many factors of three variables, the others few and of one state."""
+    """A variable in this many factors of three variables, the others few and of one state."""
     rng = np.random.default_rng(0)
     pairs = [(i, j) for i in range(1, 13) for j in range(i + 1, 13)][: int(size)]
     factors = [((0, i, j), rng.normal(size=(2, 1, 1))) for i, j in pairs]
@@ -549,7 +549,7 @@ def of_parts_of_a_sum(size: float) -> None:
 
 
 def of_terms_of_a_sum(size: float) -> None:
-    """A chain of three variables of so many states times two: so many terms per entry of both tables."""
+    """A chain of three variables of this many states times two: as many terms per entry of both tables."""
     rng, k = np.random.default_rng(0), 2 * int(size)
     model = cz.Model(rng.normal(size=(3, k)), {(0, 1): rng.normal(size=(k, k)), (0, 2): rng.normal(size=(k, k))})
     summed_or_not(model, [1, 2])

@@ -186,7 +186,7 @@ def walk_clamps(model: cz.Model) -> None:
 
 
 def walk_simplifications(name: str, model: cz.Model) -> None:
-    """With every setting, and the way back; beliefs need not be true for that."""
+    """With every setting, and the postsolve; beliefs need not be true for that."""
     log_z = cz.exact(model).log_z
     for keep, options in itertools.product(((), (0,)), ({}, {"marginals": False}, {"pairwise": True})):
         found = simplify(model, keep, **options)

@@ -103,7 +103,7 @@ def test_where_exact_sums_do_not_fit_log_z_is_bracketed(monkeypatch):
     assert (found.lower <= truth + 1e-9).all() and (truth <= found.upper + 1e-9).all()
     assert (found.gap < 20.0).all()
     assert (found.gap[0] < 1e-6) and abs(found.log_z[0] - truth[0]) < 1e-6
-    # where regions are not worth the while, or there is time, a search says the ends
+    # where mini-buckets do not pay, or there is time, a search says the ends
     for name, value in (("LEAST_LIMIT", 2**20), ("SEARCH_SECONDS", 0.0)):
         with monkeypatch.context() as patch:
             patch.setattr(sweep, name, value)

@@ -70,7 +70,7 @@ def simplify(
     memory
         What it may use, in bytes or as text such as "2GB"; None for half of what is free.  A model for which that is
         not enough stays as it is.
-    watch
+    budget
         The clock of the run that this is a part of, in place of `time`.
 
     Returns

@@ -120,7 +120,7 @@ def sample_blocks(
 
     Parameters
     ----------
-    model, evidence, method, limit, time, memory, threads, rng, progress
+    model, evidence, method, max_table, time, memory, threads, rng, progress
         As for `sample`.
     num_samples
         How many in all; None for any number, as long as they are asked for.

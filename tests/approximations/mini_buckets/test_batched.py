@@ -29,7 +29,7 @@ def same(one, other):
 
 
 def check(begin, evaluations):
-    """States made twice: optimised alone, and together; so many evaluations, then as many again."""
+    """States made twice: optimised alone, and together; some evaluations, then as many again."""
     alone, beside = begin(), begin()
     for _ in range(2):
         for state in alone:

@@ -1,4 +1,4 @@
-"""Descents that are left and gone on with, lanes side by side, numbers at their limits."""
+"""Descents that are left and resumed, lanes side by side, numbers at their limits."""
 
 import math
 
@@ -67,7 +67,7 @@ def test_a_descent_in_parts_is_one_descent(side):
 
 
 def test_a_stop_leaves_a_bound():
-    """At whichever question the watch says stop, inside a pass included, and gone on with afterwards."""
+    """At whichever question the budget says stop, inside a pass included, and resumed afterwards."""
     model, tables = frustrated()
     log_z = cz.exact(model).log_z
     for most in (1, 2, 3, 10):

@@ -1,4 +1,4 @@
-"""Regions as a method: both bounds hold at every limit and wherever a run is stopped, beliefs follow from where it
+"""Mini-buckets as a method: both bounds hold at every limit and wherever a run is stopped, beliefs follow from where it
 ended, threads change no bit, and clamping never loosens."""
 
 import itertools
@@ -220,8 +220,8 @@ def test_clamping_never_loosens_on_random_models():
 
 
 def test_a_sum_over_branches_that_is_looser_is_not_taken():
-    """Theorem 2 of [WD16] does not hold for regions: of parities and equalities, one variable is fixed, and what others
-    know of it is paid for by their weights only."""
+    """Theorem 2 of [WD16] does not hold for mini-buckets: of parities and equalities, one variable is fixed, and what
+    others know of it is paid for by their weights only."""
     rng, (a, b, c) = np.random.default_rng(39), np.indices((2, 2, 2))
     tables = [np.where(a == b, 0.0, -6.0), np.where((a + b + c) % 2 == 0, 0.0, -6.0)] * 4
     model = cz.Model.from_factors([2] * 8, [(rng.choice(8, 3, replace=False).tolist(), table) for table in tables])

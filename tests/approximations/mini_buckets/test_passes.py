@@ -21,7 +21,7 @@ def tables_of(model, max_table, order=None):
 
 
 def random_state(rng, model, max_table, side):
-    """Somewhere, not at the beginning."""
+    """A point that no descent begins at."""
     tables = tables_of(model, max_table)
     state = State.upper(tables, model.unary.flat)
     state.x[:] = rng.normal(size=len(state.x))

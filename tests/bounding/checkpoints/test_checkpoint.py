@@ -11,7 +11,7 @@ from random_models import frustrated, random_edges, random_tables
 
 import clampz as cz
 from clampz.bounding.bracket import Point
-from clampz.bounding.checkpoints import file as sealed
+from clampz.bounding.checkpoints import file as checkpoint_file
 from clampz.bounding.checkpoints.checkpoint import LINE, TITLE, resumed, save
 from clampz.bounding.checkpoints.schema import KINDS, SavedSearch, digest, kept_of
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
@@ -70,7 +70,7 @@ def left(model, path, leaves=25):
 
 def read(path):
     with path.open("rb") as file:
-        return SavedSearch(*sealed.read(file, file.readline(), KINDS, 10**9))
+        return SavedSearch(*checkpoint_file.read(file, file.readline(), KINDS, 10**9))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def refused(base, tmp_path):
 
     def check(match="", **changes):
         path = tmp_path / "forged"
-        sealed.write(path, LINE, base[0]._replace(**changes), KINDS)
+        checkpoint_file.write(path, LINE, base[0]._replace(**changes), KINDS)
         with pytest.raises(cz.errors.OptionError, match=rf"checkpoint .*forged: .*{match}.*; give another file, or"):
             cz.bound(frustrated(9), time=0.0, checkpoint=path)
 
@@ -119,14 +119,14 @@ def test_deep_trees(tmp_path):
     save(search, path)
     again = resumed(model, BoundOptions(), path)
     assert again.frontier.num_nodes == 20_001 and again.frontier.num_leaves == 10_001
-    sealed_twice = kept_of(again)
+    written_twice = kept_of(again)
     assert all(
-        np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(read(path), sealed_twice, strict=True)
+        np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(read(path), written_twice, strict=True)
     )
 
 
 def test_one_bit_changes_everything(base, tmp_path):
-    """Nothing is gone on from that was not left; 1 of 1,500 was, when files were pickles."""
+    """Nothing is resumed that was not left; 1 of 1,500 was, when files were pickles."""
     path, whole, rng = tmp_path / "flipped", base[1], np.random.default_rng(0)
     model, options = frustrated(9), BoundOptions()
     for place in [*range(8 * len(LINE)), *rng.integers(8 * len(LINE), 8 * len(whole), 1500)]:
@@ -192,7 +192,7 @@ def test_more_than_memory_allows_is_refused(base, tmp_path):
         **{name: np.empty(0) for name in ("clamp_variable", "clamp_size", "clamp_states")},
     }
     path = tmp_path / "grown"
-    sealed.write(path, LINE, base[0]._replace(**grown), KINDS)
+    checkpoint_file.write(path, LINE, base[0]._replace(**grown), KINDS)
     with pytest.raises(
         cz.errors.OptionError, match=r"expected a tree of at most 51,000,000 bytes, as memory= allows, found"
     ):
@@ -283,7 +283,7 @@ def test_states_of_clamps_out_of_order(tmp_path):
     wide = int(np.flatnonzero(kept.clamp_size > 1)[0])
     begin = int(kept.clamp_size[:wide].sum())
     kept.clamp_states[begin : begin + 2] = kept.clamp_states[begin : begin + 2][::-1]
-    sealed.write(path, LINE, kept, KINDS)
+    checkpoint_file.write(path, LINE, kept, KINDS)
     with pytest.raises(cz.errors.OptionError, match="the states of a clamp in order"):
         cz.bound(model, checkpoint=path)
 
@@ -300,7 +300,7 @@ def test_false_bounds_that_show_later_are_the_files(base, tmp_path):
     inner = np.isin(np.arange(len(kept.parent)), kept.parent)
     lower, upper = np.where(inner, kept.lower, -2e3), np.where(inner, kept.upper, -1e3)
     settled = np.where(inner, kept.settled, 0)
-    sealed.write(path, LINE, kept._replace(lower=lower, upper=upper, settled=settled), KINDS)
+    checkpoint_file.write(path, LINE, kept._replace(lower=lower, upper=upper, settled=settled), KINDS)
     with pytest.raises(
         cz.errors.OptionError, match=r"checkpoint .*forged: expected bounds that hold, found false ones"
     ):
@@ -341,7 +341,7 @@ def test_nonsense_about_parts_and_factors(tmp_path, name, field, value, match):
     kept = left(model, path)[1]
     changed = getattr(kept, field).copy()
     changed[0] = value
-    sealed.write(path, LINE, kept._replace(**{field: changed}), KINDS)
+    checkpoint_file.write(path, LINE, kept._replace(**{field: changed}), KINDS)
     with pytest.raises(cz.errors.OptionError, match=match):
         cz.bound(model, checkpoint=path)
 
@@ -358,7 +358,7 @@ def test_whatever_the_content_it_is_refused_or_gone_on_from(base, tmp_path):
             changed = rng.permutation(changed)
         else:
             changed[rng.integers(len(changed))] = rng.choice(nasty[changed.dtype.kind])
-        sealed.write(path, LINE, base[0]._replace(**{field: changed}), KINDS)
+        checkpoint_file.write(path, LINE, base[0]._replace(**{field: changed}), KINDS)
         try:
             bracket = cz.bound(model, leaves=28, checkpoint=path, **OPEN)
             assert bracket.lower <= bracket.upper
@@ -390,7 +390,7 @@ def test_equal_models_have_one_digest_and_others_have_not():
 
 
 def test_a_file_is_left_while_readers_look(tmp_path):
-    """It is replaced whole: whoever reads it meanwhile has the one before or the one after."""
+    """It is replaced whole: a reader meanwhile has the one before or the one after."""
     model, path = frustrated(9), tmp_path / "tree"
     search = BranchAndBound(model, BoundOptions())
     search.trace.append(Point(0.0, -np.inf, np.inf, 1))
@@ -411,12 +411,12 @@ def test_a_file_is_left_while_readers_look(tmp_path):
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_regions_are_kept_once_they_have_come_to_their_end(tmp_path, finished):
-    """A ladder that was left half way begins anew, and has the time that there is then."""
+    """Successive halving that was left half way begins anew, and has the time that there is then."""
     model, path = frustrated(9), tmp_path / "tree"
     search = BranchAndBound(model, BoundOptions())
     search.trace.append(Point(0.0, -np.inf, np.inf, 1))
-    ladder = search.frontier.root.submodel.ladder
-    ladder.mini_buckets, ladder.max_table, ladder.finished = (
+    halving = search.frontier.root.submodel.ladder
+    halving.mini_buckets, halving.max_table, halving.finished = (
         MiniBucketBounds(model, Shape(16, 3), Shape(8, 1), 1e9),
         16,
         finished,

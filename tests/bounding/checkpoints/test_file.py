@@ -1,11 +1,11 @@
-"""Sealed files: what was written, or a refusal, whatever the bytes."""
+"""Checkpoint files: what was written, or a refusal, whatever the bytes."""
 
 import os
 
 import numpy as np
 import pytest
 
-from clampz.bounding.checkpoints import file as sealed
+from clampz.bounding.checkpoints import file as checkpoint_file
 from clampz.bounding.checkpoints.file import BYTES, FLOATS, INTEGERS, CorruptFileError
 
 LINE = b"a test\n"
@@ -15,13 +15,13 @@ ARRAYS = [np.array([1.5, -np.inf, np.nan]), np.array([3, -(2**62)]), np.array([0
 
 def read(path, most_bytes=10**6):
     with path.open("rb") as file:
-        return sealed.read(file, file.readline(), KINDS, most_bytes)
+        return checkpoint_file.read(file, file.readline(), KINDS, most_bytes)
 
 
 @pytest.fixture
 def path(tmp_path):
-    sealed.write(tmp_path / "sealed", LINE, ARRAYS, KINDS)
-    return tmp_path / "sealed"
+    checkpoint_file.write(tmp_path / "checkpoint", LINE, ARRAYS, KINDS)
+    return tmp_path / "checkpoint"
 
 
 def test_what_was_written_is_read(path):
@@ -30,7 +30,7 @@ def test_what_was_written_is_read(path):
 
 
 def test_arrays_are_made_what_the_schema_says(tmp_path):
-    sealed.write(tmp_path / "x", LINE, [[1, 2], np.array([3], dtype=np.int32), [True], np.ones(4)[::2]], KINDS)
+    checkpoint_file.write(tmp_path / "x", LINE, [[1, 2], np.array([3], dtype=np.int32), [True], np.ones(4)[::2]], KINDS)
     assert [array.tolist() for array in read(tmp_path / "x")] == [[1.0, 2.0], [3], [1], [1.0, 1.0]]
 
 
@@ -82,7 +82,7 @@ def test_a_file_that_fails_on_the_way_leaves_the_old_one(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     before = path.read_bytes()
-    monkeypatch.setattr(sealed, "_digest", full)
+    monkeypatch.setattr(checkpoint_file, "_digest", full)
     with pytest.raises(OSError, match="No space left"):
-        sealed.write(path, LINE, [array[:1] for array in ARRAYS], KINDS)
+        checkpoint_file.write(path, LINE, [array[:1] for array in ARRAYS], KINDS)
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]

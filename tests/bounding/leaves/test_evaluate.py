@@ -24,7 +24,7 @@ def lanes_of(model):
     return np.stack(lanes, axis=1)
 
 
-def regions_of(model, max_table):
+def mini_buckets_of(model, max_table):
     return MiniBucketBounds(model, Shape(max_table), Shape(max_table), 1e9) if max_table else None
 
 
@@ -38,7 +38,7 @@ def work_on(model, exact=True, **asked):
 @pytest.mark.parametrize("seed", range(12))
 def test_bounds_on_every_lane_hold(seed, exact, max_table):
     model = random_of_any_kind(seed, 7)
-    work = work_on(model, exact=exact, mini_buckets=regions_of(model, max_table), num_evaluations=5)
+    work = work_on(model, exact=exact, mini_buckets=mini_buckets_of(model, max_table), num_evaluations=5)
     solved = solve_leaves(work)
     for lane, unary in enumerate(work.unary.T):
         truth = cz.exact(cz.Model.from_flat(model.num_states, unary, model.edges, model.pairwise.flat))
@@ -49,7 +49,7 @@ def test_bounds_on_every_lane_hold(seed, exact, max_table):
 def test_work_travels():
     """Sent elsewhere and back, results are the same."""
     model = frustrated(2)
-    work = work_on(model, exact=False, mini_buckets=regions_of(model, 16), num_evaluations=5)
+    work = work_on(model, exact=False, mini_buckets=mini_buckets_of(model, 16), num_evaluations=5)
     local_args, there = solve_leaves(work), solve_leaves(pickle.loads(pickle.dumps(work)))
     assert (local_args.lower == there.lower).all() and (local_args.upper == there.upper).all()
 
@@ -57,7 +57,7 @@ def test_work_travels():
 def test_a_run_that_is_over_asks_for_little():
     model = frustrated(3)
     budget = Budget(60.0)
-    work = work_on(model, mini_buckets=regions_of(model, 16), num_evaluations=5)
+    work = work_on(model, mini_buckets=mini_buckets_of(model, 16), num_evaluations=5)
     budget.stopped_by = "interrupt"
     solved = solve_leaves(work, budget)
     assert not any(solved.exact) and not any(solved.states)
@@ -100,7 +100,7 @@ def test_an_upper_bound_is_kept_where_time_is_over_before_the_lower_one(monkeypa
         raise Cancelled
 
     monkeypatch.setattr(MiniBucketBounds, "_lower", is_cancelled)
-    mini_buckets = regions_of(model, 16)
+    mini_buckets = mini_buckets_of(model, 16)
     found = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5)
     assert found.lower == -math.inf and cz.exact(model).log_z <= found.upper < math.inf
     with pytest.raises(Cancelled):

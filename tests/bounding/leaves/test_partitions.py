@@ -1,4 +1,4 @@
-"""Partitions into narrow parts."""
+"""Partitions into narrow subgraphs, for structured mean field."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Lower bounds from narrow parts."""
+"""Structured mean field: lower bounds from narrow subgraphs."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +17,10 @@ def test_bounds_from_narrow_parts_hold(seed):
     model = random_of_any_kind(seed)
     truth, start = cz.exact(model), cz.mean_field(model).marginals.flat
     for max_table in (4.5, 40.0, 1e6):
-        parts = StructuredMeanField.of(model, max_table)
-        lower, _ = parts.lower(model.unary.flat, [start, np.full_like(start, 0.5)])
+        subgraphs = StructuredMeanField.of(model, max_table)
+        lower, _ = subgraphs.lower(model.unary.flat, [start, np.full_like(start, 0.5)])
         assert lower <= truth.upper
-        if not parts.labels.any() and truth.log_z > -np.inf:
+        if not subgraphs.labels.any() and truth.log_z > -np.inf:
             assert lower > truth.lower - 1e-6
 
 

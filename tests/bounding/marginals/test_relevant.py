@@ -1,4 +1,4 @@
-"""What simplifying leaves around variables, and what exact inference says of them."""
+"""What the presolve leaves around variables, and what exact inference says of them."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from clampz.summing import plans
 
 @pytest.mark.parametrize("seed", range(60))
 def test_intervals_of_some_variables_are_those_of_the_whole(seed, monkeypatch):
-    """Whatever simplifying leaves around them."""
+    """Whatever the presolve leaves around them."""
     monkeypatch.setattr(plans, "_is_quick", lambda *asked: False)
     model, rng = random_model(seed), np.random.default_rng(seed)
     truth = Enumerated(model)

@@ -1,4 +1,4 @@
-"""Disjoint sums: they add up, to the safe side, and never fall."""
+"""Sums by conditioning: they add up, to the safe side, and never fall."""
 
 import math
 

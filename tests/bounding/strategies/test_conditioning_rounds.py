@@ -20,14 +20,14 @@ WIDE = cz.generators.complete(9, weights=(-2, 2), rng=0)
 NO_ENDS = (-math.inf, math.inf)
 
 
-def climbed(model, ends="upper", *, finished=True):
-    ladder = SuccessiveHalving()
-    ladder.end_with(MiniBucketBounds(model, Shape(8), Shape(8), 2.0**40))
-    found = ladder.mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5, ends)
-    asked = Trial(ladder.mini_buckets, found.state, 5, ends)
-    ladder.take(asked, (found.lower, found.upper), found.state, ladder.mini_buckets, 0.1)
-    ladder.state, ladder.finished = found.state, finished
-    return ladder
+def halving_of(model, ends="upper", *, finished=True):
+    halving = SuccessiveHalving()
+    halving.end_with(MiniBucketBounds(model, Shape(8), Shape(8), 2.0**40))
+    found = halving.mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5, ends)
+    asked = Trial(halving.mini_buckets, found.state, 5, ends)
+    halving.take(asked, (found.lower, found.upper), found.state, halving.mini_buckets, 0.1)
+    halving.state, halving.finished = found.state, finished
+    return halving
 
 
 def with_zeros(model):
@@ -36,8 +36,8 @@ def with_zeros(model):
     return cz.Model.from_contents(model.contents._replace(pairwise=flat))
 
 
-def begun(sums, ladder, ends=NO_ENDS, crew=None, budget=None, summed=False):
-    return sums.next(ladder, ends, crew, budget or Budget(60.0), whole_is_summed=summed)
+def next_job(sums, halving, ends=NO_ENDS, crew=None, budget=None, summed=False):
+    return sums.next(halving, ends, crew, budget or Budget(60.0), whole_is_summed=summed)
 
 
 @pytest.fixture
@@ -49,34 +49,38 @@ def crew():
 @pytest.mark.parametrize(("model", "kind"), [(WIDE, CutsetSums), (with_zeros(WIDE), Diving)])
 def test_dives_where_there_are_zeros_and_separators_where_there_are_none(crew, model, kind):
     sums = ConditioningRounds(model, BoundOptions())
-    assert begun(sums, None, crew=crew) is None and begun(sums, SuccessiveHalving(), crew=crew) is None
-    assert (begun(sums, climbed(model, "lower"), crew=crew) is None) == (kind is CutsetSums)  # no upper bound yet
+    assert next_job(sums, None, crew=crew) is None and next_job(sums, SuccessiveHalving(), crew=crew) is None
+    assert (next_job(sums, halving_of(model, "lower"), crew=crew) is None) == (kind is CutsetSums)  # no upper bound yet
     sums = ConditioningRounds(model, BoundOptions())
-    job = begun(sums, climbed(model), crew=crew)
+    job = next_job(sums, halving_of(model), crew=crew)
     assert job is not None and isinstance(sums._sets, kind)
-    assert begun(sums, climbed(model), crew=crew) is None  # one at a time
+    assert next_job(sums, halving_of(model), crew=crew) is None  # one at a time
     assert job.result()[0] <= cz.exact(model).upper
 
 
 def test_fixed_plans_and_sums_of_the_whole_go_without(crew):
-    assert begun(ConditioningRounds(WIDE, BoundOptions(max_table=8, leaves=4)), climbed(WIDE), crew=crew) is None
+    assert next_job(ConditioningRounds(WIDE, BoundOptions(max_table=8, leaves=4)), halving_of(WIDE), crew=crew) is None
     assert (
-        begun(ConditioningRounds(with_zeros(WIDE), BoundOptions(exact=False)), climbed(with_zeros(WIDE)), crew=crew)
+        next_job(
+            ConditioningRounds(with_zeros(WIDE), BoundOptions(exact=False)),
+            halving_of(with_zeros(WIDE)),
+            crew=crew,
+        )
         is None
     )
     sums = ConditioningRounds(WIDE, BoundOptions())
-    assert begun(sums, climbed(WIDE), crew=crew, summed=True) is None
-    assert begun(sums, climbed(WIDE), crew=crew) is not None
+    assert next_job(sums, halving_of(WIDE), crew=crew, summed=True) is None
+    assert next_job(sums, halving_of(WIDE), crew=crew) is not None
 
 
 def after_first_round(crew, monkeypatch, **options):
-    """A separator is chosen."""
+    """A cutset is chosen."""
     monkeypatch.setattr(cutset, "LEAST_ENTRIES", 4.0)
     monkeypatch.setattr(cutset, "MOST_DRAWS", 1)
     monkeypatch.setattr(cutset, "MOST_ORDERS", 2)
     monkeypatch.setattr(conditioning_rounds, "sum_sets", lambda sets, seconds, budget: (sets.go_on(budget), math.inf))
     sums, budget = ConditioningRounds(WIDE, BoundOptions(**options)), Budget(60.0)
-    found = begun(sums, climbed(WIDE), crew=crew, budget=budget).result()
+    found = next_job(sums, halving_of(WIDE), crew=crew, budget=budget).result()
     sums.take(found, NO_ENDS, crew, budget)
     assert sums._sets.planned is not None and not sums._sets.num_sums
     return sums, budget
@@ -85,9 +89,9 @@ def after_first_round(crew, monkeypatch, **options):
 def test_sums_wait_for_the_ladder_and_must_promise_something(crew, monkeypatch):
     sums, budget = after_first_round(crew, monkeypatch)
     truth = cz.exact(WIDE).log_z
-    assert begun(sums, climbed(WIDE, finished=False), crew=crew, budget=budget) is None
-    assert begun(sums, climbed(WIDE), ends=(truth + 5, truth + 6), crew=crew, budget=budget) is None
-    assert begun(sums, climbed(WIDE), crew=crew, budget=budget) is None  # it is over for good
+    assert next_job(sums, halving_of(WIDE, finished=False), crew=crew, budget=budget) is None
+    assert next_job(sums, halving_of(WIDE), ends=(truth + 5, truth + 6), crew=crew, budget=budget) is None
+    assert next_job(sums, halving_of(WIDE), crew=crew, budget=budget) is None  # it is over for good
 
 
 def test_a_round_waits_while_the_others_close_more(crew, monkeypatch):
@@ -95,9 +99,9 @@ def test_a_round_waits_while_the_others_close_more(crew, monkeypatch):
     truth = cz.exact(WIDE).log_z
     ends = truth - 1.0, truth + 1.0
     sums._rate = 1e6
-    assert begun(sums, climbed(WIDE), ends, crew, budget) is None and sums._until > budget.used
+    assert next_job(sums, halving_of(WIDE), ends, crew, budget) is None and sums._until > budget.used
     sums._until = budget.used  # the pause is over, and the others have done nothing
-    assert begun(sums, climbed(WIDE), ends, crew, budget) is not None
+    assert next_job(sums, halving_of(WIDE), ends, crew, budget) is not None
 
 
 def test_rounds_that_come_to_nothing_are_the_last(crew, monkeypatch):

@@ -1,4 +1,4 @@
-"""Separators: every value is a lower bound, none is below the one before, joint states are summed once each and likely
+"""Cutsets: every value is a lower bound, none is below the one before, joint states are summed once each and likely
 ones first, and when all are summed that is log Z."""
 
 import math
@@ -22,7 +22,7 @@ ROUNDING = 1e-9
 
 @pytest.fixture
 def small_sums(monkeypatch):
-    """Sums of a few entries, so that small models have separators, chosen by few draws."""
+    """Sums of a few entries, so that small models have cutsets, chosen by few draws."""
     monkeypatch.setattr(cutset, "LEAST_ENTRIES", 4.0)
     monkeypatch.setattr(cutset, "MOST_DRAWS", 1)
     monkeypatch.setattr(cutset, "MOST_ORDERS", 2)
@@ -34,7 +34,7 @@ def separated(model, max_table=8, **changes):
 
 
 def go_on(found, truth, most=60, budget=None):
-    """Sum until nothing is left, or so many times, looking at every value."""
+    """Sum until nothing is left, or this many times, looking at every value."""
     before = -math.inf
     for _ in range(most):
         if found.is_over:
@@ -63,7 +63,7 @@ def test_every_value_is_a_lower_bound_and_the_last_is_log_z(small_sums, first):
 
 @pytest.fixture(scope="module")
 def torus():
-    """Of which a separator of many joint states is taken, where there is time for few sums."""
+    """Cutsets of many joint states are taken where there is time for few sums."""
     model = cz.generators.grid(9, 9, weights=(-6, 6), rng=0)
     return model, cz.exact(model)
 

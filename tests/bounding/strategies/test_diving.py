@@ -36,7 +36,7 @@ def some_beliefs(model, seed):
 
 
 def wide_model(seed):
-    """Dense enough that simplifying leaves most of it; with zeros in its tables, or without, and mostly not of all."""
+    """Dense enough that the presolve leaves most of it; with zeros in its tables, or without, and mostly not of all."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(6, 11))
     num_states = rng.integers(1 if seed % 7 == 0 else 2, 4 if n < 8 else 3, size=n)

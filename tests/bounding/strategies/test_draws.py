@@ -62,24 +62,24 @@ def test_where_the_plan_is_fixed_the_draws_are_too_and_nothing_proven_depends_on
     assert (without.lower, without.upper) == (first.lower, first.upper)
 
 
-def ladder_at(model, max_table):
-    """One that has come to regions of a limit."""
-    mini_buckets, ladder = MiniBucketBounds(model, Shape(max_table), Shape(max_table), 1e9), SuccessiveHalving()
+def halving_at(model, max_table):
+    """Successive halving that has come to mini-buckets with tables of this size."""
+    mini_buckets, halving = MiniBucketBounds(model, Shape(max_table), Shape(max_table), 1e9), SuccessiveHalving()
     found = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 10, "upper")
     asked = Trial(mini_buckets, found.state, 10, "upper")
-    ladder.take(asked, (found.lower, found.upper), found.state, mini_buckets, 0.1)
-    return ladder
+    halving.take(asked, (found.lower, found.upper), found.state, mini_buckets, 0.1)
+    return halving
 
 
 def test_better_bounds_have_proposals_of_their_own(monkeypatch):
     model = frustrated(3, 12)
     monkeypatch.setattr(draws, "SHARE", math.inf)
     estimator, budget = Estimator(model, cz.options.BoundOptions(), 0.0), Budget(30.0)
-    far, near = ladder_at(model, 8), ladder_at(model, 256)
+    far, near = halving_at(model, 8), halving_at(model, 256)
     with Crew(None, 1) as crew:
         assert estimator.next(SuccessiveHalving(), crew, budget) is None  # nothing to draw from yet
-        for ladder, number in ((far, 1), (far, 1), (near, 2), (near, 2), (far, 2)):
-            estimator.take(estimator.next(ladder, crew, budget).result())
+        for halving, number in ((far, 1), (far, 1), (near, 2), (near, 2), (far, 2)):
+            estimator.take(estimator.next(halving, crew, budget).result())
             assert len(estimator.sampled) == number
         job = estimator.next(near, crew, budget)
         assert estimator.next(near, crew, budget) is None  # one piece after another
@@ -101,12 +101,12 @@ def test_better_bounds_have_proposals_of_their_own(monkeypatch):
 def test_the_last_draws_come_to_an_end():
     """Where there are more than enough already, none are made."""
     model, budget = frustrated(3, 8), Budget(30.0)
-    estimator, ladder = Estimator(model, cz.options.BoundOptions(), 0.0), ladder_at(model, 8)
+    estimator, halving = Estimator(model, cz.options.BoundOptions(), 0.0), halving_at(model, 8)
     with Crew(None, 1) as crew:
         for number in (draws.LAST_BLOCKS, draws.LAST_BLOCKS, 100, 100):
             if number == 100:
                 estimator.sampled[-1] = replace(estimator.sampled[-1], num_blocks=100)
-            estimator.take(estimator.last(ladder, crew, budget).result())
+            estimator.take(estimator.last(halving, crew, budget).result())
             assert estimator.sampled[-1].num_blocks == number
 
 

@@ -1,4 +1,4 @@
-"""Both ends of lanes by regions, and the ladder of limits."""
+"""Both ends of lanes by mini-buckets, and successive halving over the limits of their tables."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ import clampz as cz
 from clampz.approximations.mini_buckets.tables import has_zeros
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import LARGEST_LIMIT
-from clampz.bounding.strategies import successive_halving as ladders
+from clampz.bounding.strategies import successive_halving
 from clampz.bounding.strategies.successive_halving import (
     LIMIT_FOR_NOTHING,
     SMALLEST_LIMIT,
@@ -116,16 +116,16 @@ def test_regions_travel_without_their_tables():
 def test_a_ladder_begins_many_and_ends_one(monkeypatch):
     """One structure of the first limit for each bound; of a larger one six and two, the best three of them and the
     better one, the best ones; and so on, while there is time."""
-    monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
-    monkeypatch.setattr(ladders, "LIMIT_FOR_LITTLE", 8)
+    monkeypatch.setattr(successive_halving, "FIRST_LIMIT", 8)
+    monkeypatch.setattr(successive_halving, "LIMIT_FOR_LITTLE", 8)
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
-    ladder, asked = SuccessiveHalving(), []
-    while (step := ladder.next(model, options, 1.0 if len(asked) < 9 else 0.0)) is not None:
+    halving, asked = SuccessiveHalving(), []
+    while (step := halving.next(model, options, 1.0 if len(asked) < 9 else 0.0)) is not None:
         asked.append(step)
         shape = step.mini_buckets.above if step.ends == "upper" else step.mini_buckets.below
         tightness = shape.seed + step.num_evaluations / 100 + math.log2(shape.max_table)
-        ladder.take(step, (tightness, 100.0 - tightness), step.state, step.mini_buckets, 1e-3)
-    assert ladder.finished and not ladder.is_busy
+        halving.take(step, (tightness, 100.0 - tightness), step.state, step.mini_buckets, 1e-3)
+    assert halving.finished and not halving.is_busy
     first, second = asked[:2], asked[2:]
     assert [(*step.mini_buckets.above, step.ends) for step in first] == [(8, 0, "upper"), (8, 0, "lower")]
     assert (
@@ -135,52 +135,52 @@ def test_a_ladder_begins_many_and_ends_one(monkeypatch):
     assert [step.mini_buckets.above.seed for step in second if step.ends == "upper"] == [0, 1, 2, 3, 4, 5, 5, 4, 3, 5]
     assert [step.mini_buckets.below.seed for step in second if step.ends == "lower"] == [0, 1, 1, 1]
     max_table = second[0].mini_buckets.above.max_table
-    assert ladder.mini_buckets.above == (max_table, 5) and ladder.mini_buckets.below == (max_table, 1)
+    assert halving.mini_buckets.above == (max_table, 5) and halving.mini_buckets.below == (max_table, 1)
 
 
 def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
-    monkeypatch.setattr(ladders, "LIMIT_FOR_NOTHING", 8)
-    monkeypatch.setattr(ladders, "FIRST_LIMIT", 8)
-    monkeypatch.setattr(ladders, "LIMIT_FOR_LITTLE", 8)
+    monkeypatch.setattr(successive_halving, "LIMIT_FOR_NOTHING", 8)
+    monkeypatch.setattr(successive_halving, "FIRST_LIMIT", 8)
+    monkeypatch.setattr(successive_halving, "LIMIT_FOR_LITTLE", 8)
     model, options, asked = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions(), []
-    ladder = SuccessiveHalving()
-    while (step := ladder.next(model, options, 0.08)) is not None and len(asked) < 4:
+    halving = SuccessiveHalving()
+    while (step := halving.next(model, options, 0.08)) is not None and len(asked) < 4:
         asked.append(step)
-        ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 2e-3)
+        halving.take(step, (0.0, 1.0), step.state, step.mini_buckets, 2e-3)
     assert [step.ends for step in asked] == ["upper", "lower"] * 2
     assert asked[2].mini_buckets.above.max_table >= 16 and asked[2].num_evaluations == 40
 
 
 def test_larger_tables_for_few_evaluations_come_after_few_or_where_they_are_much_larger(monkeypatch):
-    """Where the last limit has had many, and is not one of those that are gone on with, that is all."""
+    """Where the last limit has had many, and is not resumed, that is all."""
     for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
-        monkeypatch.setattr(ladders, name, 2**9)
+        monkeypatch.setattr(successive_halving, name, 2**9)
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
     few, many, none = [10, 10], [40, 40], list[int]()
     for first, then, wanted in ((0.012, 0.0, few), (0.05, 0.006, many), (0.05, 0.012, many + few), (0.001, 0.0, none)):
-        ladder, asked = SuccessiveHalving(), []
+        halving, asked = SuccessiveHalving(), []
         seconds = itertools.chain([0.08, 0.08, first, first, then], itertools.repeat(0.0))
-        while (step := ladder.next(model, options, next(seconds))) is not None and len(asked) < 9:
+        while (step := halving.next(model, options, next(seconds))) is not None and len(asked) < 9:
             asked.append(step.num_evaluations)
-            ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 2e-3)
-        assert asked[2:] == wanted and ladder.finished, (first, then)
+            halving.take(step, (0.0, 1.0), step.state, step.mini_buckets, 2e-3)
+        assert asked[2:] == wanted and halving.finished, (first, then)
 
 
 def test_a_limit_that_is_given_is_the_only_one():
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions(max_table=32)
-    ladder, limits = SuccessiveHalving(), []
-    while (step := ladder.next(model, options, 1e6)) is not None:
+    halving, limits = SuccessiveHalving(), []
+    while (step := halving.next(model, options, 1e6)) is not None:
         limits.append(step.mini_buckets.above.max_table)
-        ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 1e-3)
+        halving.take(step, (0.0, 1.0), step.state, step.mini_buckets, 1e-3)
     assert limits == [32] * 14
 
 
 def test_a_ladder_that_gets_nowhere_ends():
     model, options = cz.generators.grid(4, 4, rng=0), cz.options.BoundOptions()
-    ladder = SuccessiveHalving()
-    while (step := ladder.next(model, options, 1.0)) is not None:
-        ladder.take(step, (-math.inf, math.inf), None, None, 0.0)
-    assert ladder.finished and ladder.mini_buckets is None
+    halving = SuccessiveHalving()
+    while (step := halving.next(model, options, 1.0)) is not None:
+        halving.take(step, (-math.inf, math.inf), None, None, 0.0)
+    assert halving.finished and halving.mini_buckets is None
 
 
 def test_limits_are_those_that_time_allows():
@@ -199,41 +199,41 @@ def test_limits_are_those_that_time_allows():
 
 
 def test_the_last_limit_is_gone_on_with_while_that_gains_more_than_a_clamp(monkeypatch):
-    monkeypatch.setattr(ladders, "LARGE_MODEL", 64)
+    monkeypatch.setattr(successive_halving, "LARGE_MODEL", 64)
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions(max_table=8)
     loss = np.full(model.num_variables, 0.5)
-    ladder, upper, gains = SuccessiveHalving(), 100.0, [5.0, 1.0, 0.75, 0.25, 9.0]
-    last = ladders.ROUNDS[-1].evaluations
+    halving, upper, gains = SuccessiveHalving(), 100.0, [5.0, 1.0, 0.75, 0.25, 9.0]
+    last = successive_halving.ROUNDS[-1].evaluations
     num_tries = 0
-    while (step := ladder.next(model, options, 1e6)) is not None:
-        if step.num_evaluations in (last, ladders.ONWARDS_EVALUATIONS) and step.ends == "upper":
+    while (step := halving.next(model, options, 1e6)) is not None:
+        if step.num_evaluations in (last, successive_halving.ONWARDS_EVALUATIONS) and step.ends == "upper":
             upper -= gains[num_tries]
             num_tries += 1
         state = WarmStart(step.state.marginals, step.state.beliefs, loss=loss)
-        ladder.take(step, (0.0, upper), state, step.mini_buckets, 1e-3)
-    assert ladder.finished and num_tries == 4  # which gained less than half a nat
+        halving.take(step, (0.0, upper), state, step.mini_buckets, 1e-3)
+    assert halving.finished and num_tries == 4  # which gained less than half a nat
 
 
 def test_what_is_gone_on_with_is_the_best_of_whichever_limit(monkeypatch):
     """The first limit has the better upper bound, a larger one the better lower one."""
-    monkeypatch.setattr(ladders, "LARGE_MODEL", 64)
+    monkeypatch.setattr(successive_halving, "LARGE_MODEL", 64)
     for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
-        monkeypatch.setattr(ladders, name, 8)
+        monkeypatch.setattr(successive_halving, name, 8)
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
     loss = np.full(model.num_variables, 0.5)
-    ladder, asked = SuccessiveHalving(), []
+    halving, asked = SuccessiveHalving(), []
     seconds = itertools.chain([0.08] * 4, itertools.repeat(0.0))
-    while (step := ladder.next(model, options, next(seconds))) is not None and len(asked) < 9:
+    while (step := halving.next(model, options, next(seconds))) is not None and len(asked) < 9:
         asked.append(step)
         state = WarmStart(step.state.marginals, step.state.beliefs, loss=loss)
-        ladder.take(step, (float(step.max_table), 100.0 + step.max_table), state, step.mini_buckets, 2e-3)
+        halving.take(step, (float(step.max_table), 100.0 + step.max_table), state, step.mini_buckets, 2e-3)
     limits = [(step.ends, step.max_table) for step in asked]
     assert limits[:2] == [("upper", 8), ("lower", 8)] and limits[2][1] == limits[3][1] > 8
-    assert sorted(limits[4:]) == [("lower", limits[3][1]), ("upper", 8)] and ladder.finished
+    assert sorted(limits[4:]) == [("lower", limits[3][1]), ("upper", 8)] and halving.finished
 
 
 def test_regions_are_begun_where_time_and_memory_allow():
     model = cz.generators.grid(100, 100, rng=0)
-    assert not ladders.may_begin(model, cz.options.BoundOptions(), 1e-3)
-    assert ladders.may_begin(model, cz.options.BoundOptions(), 10.0)
-    assert not ladders.may_begin(model, cz.options.BoundOptions(memory="20MB"), 10.0)
+    assert not successive_halving.may_begin(model, cz.options.BoundOptions(), 1e-3)
+    assert successive_halving.may_begin(model, cz.options.BoundOptions(), 10.0)
+    assert not successive_halving.may_begin(model, cz.options.BoundOptions(memory="20MB"), 10.0)

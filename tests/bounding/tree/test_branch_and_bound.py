@@ -200,7 +200,7 @@ def test_a_bracket_gone_on_with_has_an_estimate_too(monkeypatch, tmp_path):
 
 
 def test_what_was_simplified_in_part_is_not_searched(monkeypatch):
-    """A search that is gone on with simplifies again, without a limit, and its tree is about what that leaves."""
+    """A search that is resumed is presolved again, without a limit, and its tree is about what that leaves."""
     model = cz.generators.from_graph(12, [(i, (i + 1) % 10) for i in range(10)] + [(0, 10), (5, 11)], rng=0)
     for complete in (True, False):
         part = replace(cz.simplify(model, marginals=False, pairwise=True), is_complete=complete)
@@ -211,7 +211,7 @@ def test_what_was_simplified_in_part_is_not_searched(monkeypatch):
 
 
 def test_a_model_is_simplified_if_there_is_memory_for_that():
-    """A search that is gone on with is about what it was about before, whatever memory it has now."""
+    """A resumed search is about what it was about before, whatever memory it has now."""
     model = cz.generators.cycle(12, rng=0)
     for memory, num_left in ((100, 12), ("1MB", 0)):
         begun = BranchAndBound(model, BoundOptions(memory=memory))
@@ -221,7 +221,7 @@ def test_a_model_is_simplified_if_there_is_memory_for_that():
 
 
 def test_a_tree_that_is_clamped_to_its_end_is_closed():
-    """Also where hard zeros in larger factors leave regions no lower bound."""
+    """Also where hard zeros in larger factors leave mini-buckets no lower bound."""
     table = np.log([[[1.0, 2.0], [1.0, 3.0]], [[4.0, 1.0], [5.0, 6.0]]])
     table[0, 1, 0] = table[1, 0, 1] = -np.inf
     model = cz.Model(np.zeros((3, 2)), factors=[((0, 1, 2), table)])
@@ -241,7 +241,7 @@ def test_small_components_do_not_keep_the_large_one_waiting():
 
 @pytest.mark.parametrize("summed", [False, True])
 def test_workers_have_the_memory_of_a_sum_that_is_not_made(summed):
-    """Enough for regions that could not be begun with their own share, which a plan under way is waited for."""
+    """Enough for mini-buckets that did not fit into their own share: a plan that runs is waited for."""
     model, options = cz.generators.grid(100, 100, rng=0), BoundOptions(memory="60MB", threads=2, gap=0.5)
     work = BranchAndBound(model, options)
     work.budget = Budget(100.0)
@@ -262,10 +262,10 @@ def test_regions_leave_the_lower_bound_to_bethe_where_that_leads(monkeypatch):
     monkeypatch.setattr(initial_bounds, "MANY_EDGES", 10)
     assert initial_bounds.bethe_leads(model) and not initial_bounds.bethe_leads(mixed)
     for each, ends in ((model, {"upper"}), (mixed, {"upper", "lower"})):
-        ladder, asked = SuccessiveHalving(), set()
-        while (step := ladder.next(each, BoundOptions(max_table=8), 1.0)) is not None:
+        halving, asked = SuccessiveHalving(), set()
+        while (step := halving.next(each, BoundOptions(max_table=8), 1.0)) is not None:
             asked.add(step.ends)
-            ladder.take(step, (0.0, 1.0), step.state, step.mini_buckets, 1e-3)
+            halving.take(step, (0.0, 1.0), step.state, step.mini_buckets, 1e-3)
         assert asked == ends
 
 
