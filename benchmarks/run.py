@@ -27,7 +27,7 @@ ORDER = (
     "scaling",
     "reading",
     "brackets",
-    "simplifying",
+    "presolve",
     "mini_buckets",
     "modes",
     "uai",
