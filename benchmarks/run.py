@@ -31,6 +31,7 @@ ORDER = (
     "mini_buckets",
     "modes",
     "uai",
+    "walks",
 )
 
 
