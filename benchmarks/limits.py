@@ -189,7 +189,7 @@ def half_hidden(model: Any) -> Any:
 
 
 class Case(NamedTuple):
-    """A call on a shape with its limits; with `interrupt`, Ctrl-C comes after so many seconds."""
+    """A call on a shape with its limits; with `interrupt`, Ctrl-C comes after that many seconds."""
 
     call: str
     shape: str
@@ -271,8 +271,8 @@ def main(quick: bool, only: str = "", seconds: float = 2.0) -> list[Claim]:
         if found["answer"].startswith(("CRASH", "MemoryError")):
             faults.append("CRASH")
         tried, missed = tried + 1, missed + bool(faults)
-        as_callback = "" if found["heard"] is None else f"{found['as_callback']:.2f} at {case.interrupt}"
-        took = (found["seconds"], found["cpu"], memory or "", found["megabytes"], as_callback)
+        heard = "" if found["heard"] is None else f"{found['heard']:.2f} at {case.interrupt}"
+        took = (found["seconds"], found["cpu"], memory or "", found["megabytes"], heard)
         name = f"{case.call}, {case.shape}"
         rows.append([name, case.limits["time"], *took, " ".join(faults), found["answer"][:70]])
         print(*rows[-1], sep=" | ", flush=True)

@@ -93,9 +93,9 @@ def main(quick: bool) -> list[Claim]:
     )
     trw, field = cz.trw(model, edge_weights="optimized"), cz.mean_field(model)
     rows = [["TRW, optimized", trw.upper, ""], ["mean field", "", field.lower]]
-    asked: dict[str, dict[str, Any]] = {"regions, default options": {}}
+    asked: dict[str, dict[str, Any]] = {"mini-buckets, default options": {}}
     for max_table, seconds in itertools.product(LIMITS, (1.0,) if quick else (1.0, 10.0)):
-        asked[f"regions of {max_table:,}, {seconds:g} s"] = {
+        asked[f"mini-buckets of {max_table:,}, {seconds:g} s"] = {
             "max_table": max_table,
             "time": seconds,
             "tol": 0.0,

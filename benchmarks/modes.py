@@ -98,9 +98,9 @@ def main(quick: bool) -> list[Claim]:
             only_there += is_optimal and not ours.is_optimal
             if ours.is_optimal and is_optimal:
                 ratios[name] = taken / ours.seconds
-            local_args = [f"{ours.score:.6f}", "optimal" if ours.is_optimal else f"<= {ours.upper:.6f}", ours.seconds]
+            here = [f"{ours.score:.6f}", "optimal" if ours.is_optimal else f"<= {ours.upper:.6f}", ours.seconds]
             there = [f"{theirs:.6f}", "optimal" if is_optimal else "", taken, ratios.get(name, "")]
-            rows.append([name, *local_args, *there, "WRONG" if is_wrong else ""])
+            rows.append([name, *here, *there, "WRONG" if is_wrong else ""])
             print(*rows[-1], sep=" | ", flush=True)
     header = ["model", "score", "", "s", "toulbar2's", "", "s", "ratio", ""]
     print_table(f"Best configurations, {seconds:g} s each", header, rows)

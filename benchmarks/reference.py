@@ -145,9 +145,9 @@ def times(models: dict[str, cz.Model], stored: dict[str, dict[str, float]], repe
     for theirs, method, target in RIVALS:
         what = f"reference: stored CPU seconds of libDAI's {theirs} / ours of {method}"
         both = {name: (stored[name][theirs], ours[name][method]) for name in models if theirs in stored[name]}
-        ratios.append({name: there / local_args for name, (there, local_args) in both.items()})
-        there, local_args = (sum(pair[side] for pair in both.values()) for side in (0, 1))
-        claims += [Claim(f"{what}, summed", there / local_args), *worst(what, ratios[-1], ">=", target)]
+        ratios.append({name: there / here for name, (there, here) in both.items()})
+        there, here = (sum(pair[side] for pair in both.values()) for side in (0, 1))
+        claims += [Claim(f"{what}, summed", there / here), *worst(what, ratios[-1], ">=", target)]
     print_table(
         "CPU milliseconds of clampz, default options, and libDAI's stored ones over them",
         ["model", *(f"{method} ms" for method in METHODS), *(f"{theirs} / {method}" for theirs, method, _ in RIVALS)],

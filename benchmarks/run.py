@@ -27,10 +27,11 @@ ORDER = (
     "scaling",
     "reading",
     "brackets",
-    "simplifying",
+    "presolve",
     "mini_buckets",
     "modes",
     "uai",
+    "walks",
 )
 
 

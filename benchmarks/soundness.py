@@ -26,7 +26,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 import clampz as cz
-from soundness_models import KINDS, DrawsEstimate
+from soundness_models import KINDS, Drawn
 from soundness_questions import QUESTIONS, Claimed
 from soundness_truth import CONTEXT, OWN_ERROR, Truth
 
@@ -72,7 +72,7 @@ class Finding:
 
 
 def first_finding(
-    drawn: DrawsEstimate, seed: list[int], questions: list[str] | None = None, counts: Counter[str] | None = None
+    drawn: Drawn, seed: list[int], questions: list[str] | None = None, counts: Counter[str] | None = None
 ) -> Finding | None:
     """What is wrong about a model, None if nothing is: what is claimed does not hold, or there is an error."""
     question = "model"
@@ -107,7 +107,7 @@ def _shown(claim: Claimed, truth: Truth) -> str:
         return f"log Z = {'-inf' if log_z is None else f'{log_z:.25g}'}{given}"
 
 
-def shrunk(drawn: DrawsEstimate, seed: list[int], finding: Finding, seconds: float = 30.0) -> DrawsEstimate:
+def shrunk(drawn: Drawn, seed: list[int], finding: Finding, seconds: float = 30.0) -> Drawn:
     """A smaller model of which the same kind of thing is wrong: factors left out, states left out, entries rounded."""
     began = time.perf_counter()
     progress = True

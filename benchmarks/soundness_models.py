@@ -14,7 +14,7 @@ HARD = -np.inf
 Scope = tuple[int, ...]
 
 
-class DrawsEstimate(NamedTuple):
+class Drawn(NamedTuple):
     """A model as a list of factors, in the order in which they were given.
 
     `alike`, if any, has a number for each variable: those of the same number, of two states each, may be exchanged.
@@ -30,7 +30,7 @@ class DrawsEstimate(NamedTuple):
         names = [f"v{i}" for i in range(len(self.num_states))] if self.named else None
         return cz.Model.from_factors(list(self.num_states), list(self.factors), constant=self.constant, names=names)
 
-    def given(self, evidence: Mapping[int, int | list[int]]) -> "DrawsEstimate":
+    def given(self, evidence: Mapping[int, int | list[int]]) -> "Drawn":
         """With one state left of some variables, or a few."""
         seen = []
         for i, states in evidence.items():
@@ -40,7 +40,7 @@ class DrawsEstimate(NamedTuple):
         alike = tuple(-1 - i if i in evidence else group for i, group in enumerate(self.alike))
         return self._replace(factors=(*self.factors, *seen), alike=alike)
 
-    def at(self, beta: float) -> "DrawsEstimate":
+    def at(self, beta: float) -> "Drawn":
         """At an inverse temperature, 0 or a power of two: no number is rounded."""
         hot = [
             (scope, np.where(table > HARD, beta * np.where(table > HARD, table, 0.0), HARD))
@@ -59,7 +59,7 @@ class DrawsEstimate(NamedTuple):
             f"model = cz.Model.from_factors({list(self.num_states)}, [\n{body}\n], constant={self.constant!r}{names})"
         )
 
-    def smaller(self) -> "list[DrawsEstimate]":
+    def smaller(self) -> "list[Drawn]":
         """Models with a factor, a variable or a state less, or rounder numbers."""
         if self.alike:
             return [self._without(i) for i in range(len(self.num_states))]
@@ -82,7 +82,7 @@ class DrawsEstimate(NamedTuple):
                 out.append(self._replace(factors=(*self.factors[:k], (scope, rounded), *self.factors[k + 1 :])))
         return out
 
-    def _without(self, i: int) -> "DrawsEstimate":
+    def _without(self, i: int) -> "Drawn":
         """A variable less, and all of its factors."""
         moved = [(tuple(v - (v > i) for v in scope), table) for scope, table in self.factors if i not in scope]
         return self._replace(
@@ -124,22 +124,20 @@ def picked(rng: np.random.Generator, n: int, size: int) -> Scope:
     return tuple(rng.choice(n, size=min(n, size), replace=False).tolist())
 
 
-def pairwise(
-    rng: np.random.Generator, *, scale: float | None = None, zeros: float = 0.0, labels: int = 4
-) -> DrawsEstimate:
+def pairwise(rng: np.random.Generator, *, scale: float | None = None, zeros: float = 0.0, labels: int = 4) -> Drawn:
     num_states = some_states(rng, 10, labels)
     scale = float(rng.choice([0.1, 1.0, 4.0, 20.0])) if scale is None else scale
     scopes = [(i,) for i in range(len(num_states))] + pairs_of(rng, len(num_states))
     factors = tables(rng, num_states, scopes, scale, zeros)
-    return DrawsEstimate(tuple(num_states), factors, float(rng.normal()), bool(rng.random() < 0.1))
+    return Drawn(tuple(num_states), factors, float(rng.normal()), bool(rng.random() < 0.1))
 
 
-def binary(rng: np.random.Generator) -> DrawsEstimate:
+def binary(rng: np.random.Generator) -> Drawn:
     """Two states and any graph, up to cliques: the paper's."""
     return pairwise(rng, labels=2)
 
 
-def attractive(rng: np.random.Generator) -> DrawsEstimate:
+def attractive(rng: np.random.Generator) -> Drawn:
     """All edges pull together, or do when some variables are turned over: Bethe is a lower bound."""
     drawn = binary(rng)
     turned = rng.random(len(drawn.num_states)) < rng.choice([0.0, 0.5])
@@ -152,11 +150,11 @@ def attractive(rng: np.random.Generator) -> DrawsEstimate:
     return drawn._replace(factors=tuple(pulled))
 
 
-def hard_zeros(rng: np.random.Generator) -> DrawsEstimate:
+def hard_zeros(rng: np.random.Generator) -> Drawn:
     return pairwise(rng, zeros=float(rng.choice([0.05, 0.2, 0.5])))
 
 
-def many_labels(rng: np.random.Generator) -> DrawsEstimate:
+def many_labels(rng: np.random.Generator) -> Drawn:
     """One to three variables of up to a thousand labels; integers, and equal entries."""
     n = int(rng.integers(1, 4))
     num_states = rng.integers(2, (1000, 70, 15)[n - 1] + 1, size=n).tolist()
@@ -170,10 +168,10 @@ def many_labels(rng: np.random.Generator) -> DrawsEstimate:
         table = np.full(num_states[0], size - 37.0)
         table[0] = size
         factors[0] = ((0,), table)
-    return DrawsEstimate(tuple(num_states), tuple(factors))
+    return Drawn(tuple(num_states), tuple(factors))
 
 
-def deterministic(rng: np.random.Generator) -> DrawsEstimate:
+def deterministic(rng: np.random.Generator) -> Drawn:
     """A network whose tables are functions of the parents, or nearly so, with evidence on some."""
     num_states = some_states(rng, 9, 3)
     n = len(num_states)
@@ -187,19 +185,19 @@ def deterministic(rng: np.random.Generator) -> DrawsEstimate:
         else:
             table = np.log(rng.dirichlet(np.ones(num_states[i]), size=shape or None))
         factors.append(((*parents, i), np.asarray(table, dtype=float)))
-    drawn = DrawsEstimate(tuple(num_states), tuple(factors), named=bool(rng.random() < 0.3))
+    drawn = Drawn(tuple(num_states), tuple(factors), named=bool(rng.random() < 0.3))
     return drawn.given({i: int(rng.integers(num_states[i])) for i in range(n) if rng.random() < 0.2})
 
 
-def huge(rng: np.random.Generator) -> DrawsEstimate:
+def huge(rng: np.random.Generator) -> Drawn:
     return pairwise(rng, scale=float(rng.choice([1e3, 1e6, 1e9, 1e12, 1e17])), zeros=float(rng.choice([0.0, 0.1])))
 
 
-def tiny(rng: np.random.Generator) -> DrawsEstimate:
+def tiny(rng: np.random.Generator) -> Drawn:
     return pairwise(rng, scale=float(rng.choice([1e-3, 1e-12, 1e-200, 1e-310])))
 
 
-def every_size(rng: np.random.Generator) -> DrawsEstimate:
+def every_size(rng: np.random.Generator) -> Drawn:
     """Entries of 1e-300 to 1e19 side by side."""
     drawn = pairwise(rng, zeros=float(rng.choice([0.0, 0.1])))
     most = float(rng.choice([0.0, 3.0, 15.0, 19.0]))
@@ -216,7 +214,7 @@ def every_size(rng: np.random.Generator) -> DrawsEstimate:
     return drawn._replace(factors=tuple(spread), constant=float(rng.choice([0.0, 1e19, -1e19, 1e-300])))
 
 
-def cancelling(rng: np.random.Generator) -> DrawsEstimate:
+def cancelling(rng: np.random.Generator) -> Drawn:
     """Factors of one scope whose large entries cancel, and those of variables with those of their edges."""
     drawn = pairwise(rng, labels=3)
     extra = []
@@ -232,15 +230,13 @@ def cancelling(rng: np.random.Generator) -> DrawsEstimate:
     return drawn._replace(factors=tuple(extra[k] for k in order))
 
 
-def isolated(rng: np.random.Generator) -> DrawsEstimate:
+def isolated(rng: np.random.Generator) -> Drawn:
     """Variables without factors, variables of one state, factors over nothing, several components; perhaps nothing at
     all."""
     if rng.random() < 0.15:
         num_states = [1] * int(rng.integers(0, 3))
         scopes: list[Scope] = [(i,) for i in range(len(num_states))] + [()] * int(rng.integers(0, 3))
-        return DrawsEstimate(
-            tuple(num_states), tables(rng, num_states, scopes, 1.0, 0.1), float(rng.choice([0.0, 1e20, -3.5]))
-        )
+        return Drawn(tuple(num_states), tables(rng, num_states, scopes, 1.0, 0.1), float(rng.choice([0.0, 1e20, -3.5])))
     parts = [pairwise(rng, labels=2, zeros=float(rng.choice([0.0, 0.3]))) for _ in range(int(rng.integers(1, 3)))]
     num_states, factors = rng.integers(1, 4, size=2).tolist(), [((), np.array(float(rng.normal())))]
     for part in parts:
@@ -250,19 +246,19 @@ def isolated(rng: np.random.Generator) -> DrawsEstimate:
         num_states += part.num_states
     if rng.random() < 0.1:
         factors.append(((), np.array(HARD)))
-    return DrawsEstimate(tuple(num_states), tuple(factors), parts[0].constant)
+    return Drawn(tuple(num_states), tuple(factors), parts[0].constant)
 
 
-def chain(rng: np.random.Generator) -> DrawsEstimate:
+def chain(rng: np.random.Generator) -> Drawn:
     """Long and narrow: a tree with a few extra edges."""
     n, labels = int(rng.integers(20, 80)), int(rng.integers(2, 4))
     scopes: list[Scope] = [(i,) for i in range(n)] + [(i, i + 1) for i in range(n - 1)]
     scopes += [(i, i + 2) for i in range(n - 2) if rng.random() < 0.1]
     scale, zeros = float(rng.choice([0.5, 3.0, 30.0])), float(rng.choice([0.0, 0.02]))
-    return DrawsEstimate((labels,) * n, tables(rng, [labels] * n, scopes, scale, zeros))
+    return Drawn((labels,) * n, tables(rng, [labels] * n, scopes, scale, zeros))
 
 
-def strip(rng: np.random.Generator) -> DrawsEstimate:
+def strip(rng: np.random.Generator) -> Drawn:
     """A grid of a few rows, where clamps leave components and no narrow part holds all."""
     rows, columns, labels = int(rng.integers(2, 4)), int(rng.integers(6, 15)), 2
     place = np.arange(rows * columns).reshape(columns, rows)
@@ -270,10 +266,10 @@ def strip(rng: np.random.Generator) -> DrawsEstimate:
     scopes += [*zip(place[:-1].ravel().tolist(), place[1:].ravel().tolist(), strict=True)]
     scopes += [*zip(place[:, :-1].ravel().tolist(), place[:, 1:].ravel().tolist(), strict=True)]
     scale, zeros = float(rng.choice([0.5, 3.0, 1e5])), float(rng.choice([0.0, 0.02]))
-    return DrawsEstimate((labels,) * place.size, tables(rng, [labels] * place.size, scopes, scale, zeros))
+    return Drawn((labels,) * place.size, tables(rng, [labels] * place.size, scopes, scale, zeros))
 
 
-def alike(rng: np.random.Generator) -> DrawsEstimate:
+def alike(rng: np.random.Generator) -> Drawn:
     """Wide: up to thirty variables, most of them tied to each other, of a few sorts that can be counted."""
     sizes = rng.integers(2, 11, size=int(rng.integers(1, 4)))
     sort = rng.permutation(np.repeat(np.arange(len(sizes)), sizes)).tolist()
@@ -283,10 +279,10 @@ def alike(rng: np.random.Generator) -> DrawsEstimate:
     ties = ties + ties.transpose(1, 0, 3, 2)
     factors = [((i,), own[a]) for i, a in enumerate(sort)]
     factors += [((i, j), ties[sort[i], sort[j]]) for i, j in itertools.combinations(range(len(sort)), 2)]
-    return DrawsEstimate((2,) * len(sort), tuple(factors), alike=tuple(sort))
+    return Drawn((2,) * len(sort), tuple(factors), alike=tuple(sort))
 
 
-def larger(rng: np.random.Generator) -> DrawsEstimate:
+def larger(rng: np.random.Generator) -> Drawn:
     """Factors of three to five variables beside pairs, some of them with few entries that are possible, some twice."""
     num_states = some_states(rng, 9, 3)
     n = len(num_states)
@@ -296,10 +292,10 @@ def larger(rng: np.random.Generator) -> DrawsEstimate:
         if rng.random() < 0.2:
             scopes.append(tuple(rng.permutation(scopes[-1]).tolist()))
     scale, zeros = float(rng.choice([0.3, 2.0, 10.0, 1e9])), float(rng.choice([0.0, 0.2, 0.5, 0.8]))
-    return DrawsEstimate(tuple(num_states), tables(rng, num_states, scopes, scale, zeros), float(rng.normal()))
+    return Drawn(tuple(num_states), tables(rng, num_states, scopes, scale, zeros), float(rng.normal()))
 
 
-def clauses(rng: np.random.Generator) -> DrawsEstimate:
+def clauses(rng: np.random.Generator) -> Drawn:
     """Boolean variables, each clause forbidding one joint state of two or three of them; some have Z = 0."""
     n = int(rng.integers(2, 11))
     factors: list[tuple[Scope, np.ndarray]] = [((i,), rng.normal(size=2)) for i in range(n) if rng.random() < 0.5]
@@ -308,10 +304,10 @@ def clauses(rng: np.random.Generator) -> DrawsEstimate:
         table = np.zeros((2,) * len(scope))
         table[tuple(rng.integers(0, 2, size=len(scope)))] = HARD
         factors.append((scope, table))
-    return DrawsEstimate((2,) * n, tuple(factors), float(rng.choice([0.0, 1e3, 1e15, -1e15])))
+    return Drawn((2,) * n, tuple(factors), float(rng.choice([0.0, 1e3, 1e15, -1e15])))
 
 
-def contradictory(rng: np.random.Generator) -> DrawsEstimate:
+def contradictory(rng: np.random.Generator) -> Drawn:
     """Parities and colourings that are hard to satisfy, or just not: Z = 0 that arc consistency does not see."""
     n, labels = int(rng.integers(3, 7)), int(rng.integers(2, 4))
     cycle = [(i, (i + 1) % n) for i in range(n)] + (pairs_of(rng, n) if rng.random() < 0.5 else [])
@@ -321,10 +317,10 @@ def contradictory(rng: np.random.Generator) -> DrawsEstimate:
     if rng.random() < 0.3:
         parity = np.where(np.indices((labels,) * 3).sum(axis=0) % 2 == int(rng.integers(2)), HARD, 0.0)
         factors += [(picked(rng, n, 3), parity) for _ in range(3)]
-    return DrawsEstimate((labels,) * n, tuple(factors), float(rng.choice([0.0, 1e20, -1e20, 6e19, 3.25])))
+    return Drawn((labels,) * n, tuple(factors), float(rng.choice([0.0, 1e20, -1e20, 6e19, 3.25])))
 
 
-KINDS: dict[str, Callable[[np.random.Generator], DrawsEstimate]] = {
+KINDS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     make.__name__: make
     for make in (
         binary,

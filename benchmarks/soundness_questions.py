@@ -21,7 +21,7 @@ from clampz.bounding.strategies.proposal_source import ProposalSource
 from clampz.elimination import plans
 from clampz.runtime.budget import UNLIMITED
 from clampz.summing import plans as sum_plans
-from soundness_models import DrawsEstimate
+from soundness_models import Drawn
 from soundness_truth import Truth, difference
 
 # Beyond the rounding of log Z, what a marginal that is called exact may be off by.
@@ -48,7 +48,7 @@ class Claimed(NamedTuple):
     value: Callable[[Truth], Decimal | None] | None = None
 
 
-Question = Callable[[DrawsEstimate, cz.Model, Numbers], Iterator[Claimed]]
+Question = Callable[[Drawn, cz.Model, Numbers], Iterator[Claimed]]
 
 
 def some_options(method: str, rng: Numbers) -> dict[str, Any]:
@@ -73,25 +73,25 @@ def some_method(rng: Numbers) -> tuple[Any, str]:
     return getattr(cz, name), name
 
 
-def some_evidence(drawn: DrawsEstimate, rng: Numbers, most: int = 3) -> dict[int, int]:
+def some_evidence(drawn: Drawn, rng: Numbers, most: int = 3) -> dict[int, int]:
     n = len(drawn.num_states)
     chosen = rng.choice(n, size=min(n, int(rng.integers(0, most + 1))), replace=False).tolist() if n else []
     return {i: int(rng.integers(drawn.num_states[i])) for i in chosen}
 
 
-def said(drawn: DrawsEstimate, evidence: dict[int, int]) -> Mapping[Any, int]:
+def said(drawn: Drawn, evidence: dict[int, int]) -> Mapping[Any, int]:
     """Evidence as users give it, by name where there are names."""
     return {f"v{i}": a for i, a in evidence.items()} if drawn.named else evidence
 
 
-def selectors_for(drawn: DrawsEstimate) -> list[str]:
+def selectors_for(drawn: Drawn) -> list[str]:
     """Those that are defined for a model: cycles are for two states, and nothing that is impossible."""
     pairs = [table for scope, table in drawn.factors if len(scope) > 1]
     plain = set(drawn.num_states) == {2} and all(t.ndim == 2 and np.isfinite(t).all() for t in pairs)
     return [name for name in cz.selectors() if plain or "Cycles" not in name]
 
 
-def one_method(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def one_method(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     method, name = some_method(rng)
     found = method(model, **some_options(name, rng))
     yield Claimed(name, found.lower, found.upper)
@@ -99,7 +99,7 @@ def one_method(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[
         yield from exact_marginals(drawn, "marginals of exact", found.marginals, found.upper - found.lower, rng)
 
 
-def exact_marginals(drawn: DrawsEstimate, what: str, marginals: Any, gap: float, rng: Numbers) -> Iterator[Claimed]:
+def exact_marginals(drawn: Drawn, what: str, marginals: Any, gap: float, rng: Numbers) -> Iterator[Claimed]:
     """Of one variable, within what rounding may do."""
     if drawn.num_states:
         i, off = int(rng.integers(len(drawn.num_states))), MARGINAL_ERROR + 4 * gap
@@ -107,7 +107,7 @@ def exact_marginals(drawn: DrawsEstimate, what: str, marginals: Any, gap: float,
             yield Claimed(what, p - off, p + off, variable=i, state=a)
 
 
-def every_state(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def every_state(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Lanes that fix one variable to each state."""
     few = [i for i, states in enumerate(drawn.num_states) if states <= 20 and model.unary[i].max() > -np.inf]
     if not few:
@@ -120,7 +120,7 @@ def every_state(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator
         yield Claimed(f"{name} in branches", lower, upper, ((i, a),))
 
 
-def lanes(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def lanes(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Lanes with different clamps; those that are refused are claimed to be impossible."""
     sets = []
     for evidence in [some_evidence(drawn, rng) for _ in range(int(rng.integers(3, 11)))]:
@@ -136,7 +136,7 @@ def lanes(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claim
             yield Claimed(f"{name} of lanes", lower, upper, tuple(evidence.items()))
 
 
-def starts(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def starts(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """From an earlier estimate, by whatever method, and from probabilities."""
     other, name = some_method(rng)
     if rng.random() < 0.5:
@@ -161,7 +161,7 @@ def some_point(states: int, rng: Numbers) -> np.ndarray:
     return rng.dirichlet(np.ones(states)) if kind == 3 else rng.random(states)
 
 
-def given_weights(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def given_weights(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """TRW with mixtures of spanning forests, one for all lanes or one for each."""
     if model.factors or not model.num_edges:
         return
@@ -195,7 +195,7 @@ def mixture(edges: np.ndarray, num_variables: int, rng: Numbers) -> np.ndarray:
     return np.clip((1 - 1e-3) * out + 1e-3 * least, 1e-9, 1.0)
 
 
-def clamped(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def clamped(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Clamps by every selector, warm and cold."""
     n = len(drawn.num_states)
     method = str(rng.choice(["trw", "trw", "mf", "bethe", "exact", "mini_buckets"]))
@@ -229,7 +229,7 @@ def clamped(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Cla
         yield Claimed(f"clamp {method}, by steps", step.lower, step.upper)
 
 
-def some_search(drawn: DrawsEstimate, rng: Numbers) -> dict[str, Any]:
+def some_search(drawn: Drawn, rng: Numbers) -> dict[str, Any]:
     return {
         "gap": float(rng.choice([0.0, 1e-9, 0.1])),
         "max_iter": int(rng.choice([1, 5, 30])),
@@ -242,23 +242,23 @@ def some_search(drawn: DrawsEstimate, rng: Numbers) -> dict[str, Any]:
     }
 
 
-def bracket_at_once(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def bracket_at_once(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     for bracket in cz.iter_bounds(model, leaves=int(rng.integers(1, 20)), **some_search(drawn, rng)):
         yield Claimed("bound", bracket.lower, bracket.upper)
 
 
-def bracket_without_sums(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def bracket_without_sums(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     leaves = int(rng.integers(1, 5)) if rng.random() < 0.95 else int(rng.integers(5, 60))
     for bracket in cz.iter_bounds(model, leaves=leaves, exact=False, **some_search(drawn, rng)):
         yield Claimed("bound exact=False", bracket.lower, bracket.upper)
 
 
-def bracket_in_no_time(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def bracket_in_no_time(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     bracket = cz.bound(model, **(some_search(drawn, rng) | {"time": 0.0}))
     yield Claimed("bound time=0", bracket.lower, bracket.upper)
 
 
-def bracket_gone_on_with(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def bracket_gone_on_with(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     options = some_search(drawn, rng) | {"exact": bool(rng.random() < 0.3)}
     with tempfile.TemporaryDirectory() as folder:
         for leaves in (2, 2, 5):
@@ -266,7 +266,7 @@ def bracket_gone_on_with(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) ->
             yield Claimed("bound from a checkpoint", bracket.lower, bracket.upper)
 
 
-def intervals(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def intervals(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Of marginals."""
     if drawn.num_states:
         i = int(rng.integers(len(drawn.num_states)))
@@ -278,7 +278,7 @@ def intervals(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[C
             yield Claimed(what, lower, upper, variable=i, state=a)
 
 
-def solved(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def solved(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """`solve`, with evidence or without, by itself or as asked."""
     evidence = some_evidence(drawn, rng) if rng.random() < 0.5 else {}
     options: dict[str, Any] = {"time": float(rng.choice([0.05, 1.0])), "threads": 1}
@@ -300,8 +300,8 @@ def solved(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Clai
         yield from exact_marginals(drawn, "marginals of solve", found.marginals, found.upper - found.lower, rng)
 
 
-def simplified(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
-    """Sums of what simplifying leaves, some variables kept or not, once or twice, and marginals by the way back."""
+def simplified(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Sums of reduced models, some variables retained or not, presolved once or twice, and marginals by postsolve."""
     keep = [i for i in range(len(drawn.num_states)) if rng.random() < 0.2]
     options = {"marginals": bool(rng.random() < 0.5), "pairwise": bool(rng.random() < 0.3)}
     rest = cz.simplify(model, [f"v{i}" if drawn.named else i for i in keep], **options)
@@ -319,7 +319,7 @@ def simplified(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[
         yield from exact_marginals(drawn, "marginals of what was simplified", marginals, upper - lower, rng)
 
 
-def planar(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def planar(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Planar sums, where there are any."""
     marginals = bool(rng.random() < 0.5)
     try:
@@ -331,8 +331,8 @@ def planar(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Clai
         yield from exact_marginals(drawn, "marginals of a planar sum", found.marginals, found.upper - found.lower, rng)
 
 
-def contracted(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
-    """Sums in pairs, however short, with simplifying before them or not, and in slices."""
+def contracted(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Sums in pairs, however short, with presolve before them or not, and in slices."""
     simply = rng.random() < 0.5
     with ExitStack() as stack:
         stack.enter_context(patch.object(plans, "CONTRACTED_ENTRIES", 0.0))
@@ -341,7 +341,7 @@ def contracted(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[
         yield from one_exact(drawn, model, rng)
 
 
-def summed_in_dives(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def summed_in_dives(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Lower ends by dives, by whatever beliefs, and both ends where they come to their end."""
     beliefs = np.concatenate([np.empty(0), *(some_point(k, rng) for k in drawn.num_states)])
     dives = Diving(model, beliefs, max_table=float(rng.choice([2.0, 16.0, 1e6])))
@@ -352,8 +352,8 @@ def summed_in_dives(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iter
             return
 
 
-def summed_by_separators(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
-    """Lower ends by joint states of separators, however small the model, and both ends where all are summed."""
+def summed_by_cutsets(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+    """Lower ends by joint states of cutsets, however small the model, and both ends where all are summed."""
     shape = Shape(int(2 ** rng.integers(1, 6)), int(rng.integers(9)))
     origin = ProposalSource(MiniBucketBounds(model, shape, shape, 2.0**40), None, int(rng.integers(1, 9)))
     small = {"LEAST_ENTRIES": 2.0, "MOST_DRAWS": 1, "MOST_ORDERS": 2}
@@ -361,19 +361,19 @@ def summed_by_separators(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) ->
         sums = CutsetSums(model, origin, seconds=float(rng.choice([1e-3, 1.0])), seed=int(rng.integers(99)))
         for _ in range(int(rng.integers(2, 20))):
             sums.go_on(UNLIMITED)
-            yield Claimed("separators", *sums.ends)
+            yield Claimed("cutsets", *sums.ends)
             if sums.is_over:
                 return
 
 
-def one_exact(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def one_exact(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     found = cz.exact(model, threads=1)
     yield Claimed("contraction", found.lower, found.upper)
     if found.log_z > -math.inf:
         yield from exact_marginals(drawn, "marginals of a contraction", found.marginals, found.upper - found.lower, rng)
 
 
-def best_configuration(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def best_configuration(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """The ends of the largest score all along, and what is called optimal."""
     evidence = some_evidence(drawn, rng) if rng.random() < 0.4 else {}
     gap, seen = float(rng.choice([0.0, 1e-9, 0.5])), []
@@ -405,7 +405,7 @@ def best_configuration(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> I
         yield Claimed("mode, optimal", -math.inf, found.score + gap + MARGINAL_ERROR + 1e-12 * size, value=largest)
 
 
-def event(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def event(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """The probability of states of a few variables, given others, and its logarithm."""
     evidence = some_evidence(drawn, rng) if rng.random() < 0.3 else {}
     states = {
@@ -439,7 +439,7 @@ def event(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claim
             yield Claimed("probability, its logarithm", each.log_lower, each.log_upper, value=log_probability)
 
 
-def ratio(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def ratio(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Of Z of a model and of another: with other unary potentials, at another temperature, or with states ruled out."""
     kind = int(rng.integers(3))
     if kind == 0:
@@ -462,7 +462,7 @@ def ratio(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claim
         yield Claimed("log_ratio", found.lower, found.upper, value=log_ratio)
 
 
-def temperatures(drawn: DrawsEstimate, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
+def temperatures(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Claimed]:
     """Lanes at inverse temperatures, by every method and by `sweep`."""
     betas = rng.choice([0.0, 2.0**-40, 0.25, 0.5, 1.0, 2.0, 8.0, 2.0**20], size=3, replace=False).tolist()
     method, name = some_method(rng)
@@ -508,7 +508,7 @@ QUESTIONS: dict[str, tuple[Question, float]] = {
         (planar, 1.0),
         (contracted, 1.0),
         (summed_in_dives, 1.0),
-        (summed_by_separators, 1.0),
+        (summed_by_cutsets, 1.0),
         (best_configuration, 2.0),
         (event, 1.0),
         (ratio, 1.0),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from soundness_models import HARD, DrawsEstimate, Scope
+from soundness_models import HARD, Drawn, Scope
 
 DIGITS = 60
 CONTEXT = Context(prec=DIGITS, Emin=-(10**18) + 1, Emax=10**18 - 1)
@@ -47,7 +47,7 @@ def fixed(value: float) -> int | None:
 class Truth:
     """log Z and the probabilities of states, computed when asked for."""
 
-    def __init__(self, drawn: DrawsEstimate) -> None:
+    def __init__(self, drawn: Drawn) -> None:
         self.drawn = drawn
         self.log_z = cache(self._log_z)
         self._states = cache(self._summed)
@@ -137,7 +137,7 @@ class Truth:
         return shift, weights
 
 
-def merged(drawn: DrawsEstimate) -> Factors:
+def merged(drawn: Drawn) -> Factors:
     """The factors with their variables in order, those of one scope added up and rounded."""
     found: dict[Scope, list[int | None]] = {}
     for scope, table in drawn.factors:
@@ -177,7 +177,7 @@ def counted(factors: Factors, groups: list[list[int]]) -> Factors:
 
 
 def weighted(counts: list[int], values: list[int | None]) -> int | None:
-    """Each value so many times."""
+    """Return the sum of all values, each as often as its count says; None where one of them is not known."""
     if any(value is None and count for count, value in zip(counts, values, strict=True)):
         return None
     return sum(count * value for count, value in zip(counts, values, strict=True) if value is not None)

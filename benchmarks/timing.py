@@ -126,7 +126,7 @@ def forget_peak() -> None:
 def in_fresh_process(
     *arguments: str, seconds: float | None = None, gigabytes: float | None = None, **environment: str
 ) -> Any:
-    """Run a script in a new interpreter, with so many seconds and so much memory; its last line of output is JSON."""
+    """Run a script in a new interpreter, held to seconds and gigabytes; its last line of output is JSON."""
     try:
         done = subprocess.run(
             [sys.executable, *arguments],

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import clampz as cz
 import run
 import timing
+import walks
 
 FOLDER = Path(run.__file__).parent
 
@@ -48,3 +50,42 @@ def test_every_benchmark_is_called_alike(name):
     tree = ast.parse((FOLDER / f"{name}.py").read_bytes())
     (main,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main")
     assert ast.unparse(main.args) == "quick: bool" and ast.unparse(main.returns) == "list[Claim]"
+
+
+def test_a_walk_counts_a_hop_once_and_changes_of_package_beside_kernels():
+    call, step, other, kernel = ("a/x.py", "f"), ("a/y.py", "g"), ("b/z.py", "h"), ("_kernels/k.py", "k")
+    found = walks.Walk({(call, step, kernel), (call, step, other, kernel), (call, step, other)})
+    assert (len(found.hops), found.hops_into_kernels, len(found.functions), found.package_changes) == (4, 2, 4, 1)
+    assert (found.files, found.deepest) == ({"a/x.py", "a/y.py", "b/z.py", "_kernels/k.py"}, 3)
+
+
+def test_a_function_inside_another_is_a_part_of_it():
+    assert walks.in_turn([("a.py", "f"), ("a.py", "f"), ("b.py", "g"), ("a.py", "f")]) == (
+        ("a.py", "f"),
+        ("b.py", "g"),
+        ("a.py", "f"),
+    )
+
+
+def test_chains_lead_from_the_public_call_to_kernels_and_other_methods_and_are_the_same_again():
+    model = cz.generators.cycle(5, rng=0)
+    methods = set(walks.codes_of(cz.trw))
+    assert methods
+    found = []
+    for _ in range(2):
+        hook = walks.Hook(methods)
+        with walks.hooked(hook):
+            cz.clamp(model, "trw", k=1, select="maxW", threads=1)
+        found.append(walks.Walk(hook.chains))
+    assert found[0] == found[1]
+    assert {chain[-1] for chain in found[0].chains} >= {("approximations/trw.py", "trw")}
+    assert all(len(chain) > 1 for chain in found[0].chains)
+    assert not any(file.startswith("_kernels/") for chain in found[0].chains for file, _ in chain[:-1])
+
+
+def test_work_of_a_thread_is_called_by_the_function_that_hands_it_over():
+    model = cz.generators.cycle(5, rng=0)
+    hook = walks.Hook(set())
+    with walks.hooked(hook):
+        cz.exact(model, evidence=[{0: 0}, {0: 1}, {1: 0}, {1: 1}], threads=2)
+    assert len({chain[0] for chain in hook.chains}) == 1

@@ -8,7 +8,7 @@ import pytest
 
 import clampz as cz
 import soundness
-from soundness_models import KINDS, DrawsEstimate
+from soundness_models import KINDS, Drawn
 from soundness_questions import QUESTIONS
 from soundness_truth import Truth, exponential, fixed
 
@@ -76,7 +76,7 @@ def test_counting_variables_that_are_alike_is_summing_over_them():
 def test_the_truth_of_large_potentials_is_that_of_sums_without_rounding():
     """1e19 and 1e-3 in one sum: floats lose the second, decimals would lose e^-1e19."""
     factors = [((0,), [1e19, 1e19]), ((0, 1), [[-1e19, 0.25], [-1e19, -np.inf]]), ((1,), [1e-3, -1e19])]
-    drawn = DrawsEstimate((2, 2), tuple((scope, np.array(table)) for scope, table in factors))
+    drawn = Drawn((2, 2), tuple((scope, np.array(table)) for scope, table in factors))
     with localcontext(Context(prec=60)):
         want = sum(Decimal(x).exp() for x in (1e-3, 0.25, 1e-3)).ln()
         assert abs(Truth(drawn).log_z() - want) < Decimal("1e-50")

@@ -17,17 +17,17 @@ MODEL = cz.Model.from_factors([2, 3, 2], [((0, 1), [[0.0, 1.0, 0.5], [1.0, 0.0, 
 @pytest.fixture
 def folder(tmp_path):
     """Three models: one with all that may be beside it, one compressed with log Z in the list, one with nothing."""
-    local_args = tmp_path / "models"
-    local_args.mkdir()
-    cz.write(MODEL, local_args / "all.uai")
-    (local_args / "all.uai.evid").write_text("1 0 1\n")
-    write_pr(-2.5, local_args / "all.uai.PR")
-    write_mar(cz.exact(MODEL, evidence={0: 1}).marginals, local_args / "all.uai.MAR")
-    cz.write(MODEL, local_args / "packed.uai.gz")
-    cz.write(MODEL, local_args / "plain.uai")
+    here = tmp_path / "models"
+    here.mkdir()
+    cz.write(MODEL, here / "all.uai")
+    (here / "all.uai.evid").write_text("1 0 1\n")
+    write_pr(-2.5, here / "all.uai.PR")
+    write_mar(cz.exact(MODEL, evidence={0: 1}).marginals, here / "all.uai.MAR")
+    cz.write(MODEL, here / "packed.uai.gz")
+    cz.write(MODEL, here / "plain.uai")
     values = {"packed": {"logZ": 1.25}, "plain": {"logZ": None}, "elsewhere": {"logZ": 3.0}}
     (tmp_path / "models.json").write_text(json.dumps(values))
-    return local_args
+    return here
 
 
 def test_models_with_what_is_beside_them(folder):

@@ -139,8 +139,8 @@ def test_a_fixed_plan_has_one_tree():
     """The same ends by one worker and by several, also where jobs come back out of order."""
     model = cz.generators.complete(16, weights=(-6, 6), rng=0)
     plan = {"max_table": 8, "leaves": 24, "exact": False, "gap": 0.0, "time": 120.0, "threads": 2}
-    local_args = cz.bound(model, **plan)
+    here = cz.bound(model, **plan)
     with ProcessPoolExecutor(2) as executor:
         there = cz.bound(model, executor=executor, **plan)
-    assert local_args.stopped_by == there.stopped_by == "leaves"
-    assert (local_args.lower, local_args.upper, local_args.num_leaves) == (there.lower, there.upper, there.num_leaves)
+    assert here.stopped_by == there.stopped_by == "leaves"
+    assert (here.lower, here.upper, here.num_leaves) == (there.lower, there.upper, there.num_leaves)

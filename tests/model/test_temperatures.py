@@ -90,11 +90,11 @@ def test_energy_and_heat_capacity_are_derivatives_of_the_method_s_own_value(name
     model = cz.generators.grid(3, 3, theta=(-1, 1), weights=(-1, 1), rng=3)
     method, beta, h = METHODS[name], 0.8, 1e-2
     fine = {"tol": 1e-18 if name == "mean_field" else 1e-10}
-    low, local_args, high = (method(model, beta=beta + d, **fine) for d in (-h, 0.0, h))
-    slope, bend = (high.value - low.value) / (2 * h), (high.value - 2 * local_args.value + low.value) / h**2
-    assert abs(local_args.energy + slope) < 1e-3
-    assert abs(local_args.heat_capacity - beta**2 * bend) < 1e-2 * (1 + abs(bend))
-    assert local_args.heat_capacity > 0.1
+    low, here, high = (method(model, beta=beta + d, **fine) for d in (-h, 0.0, h))
+    slope, bend = (high.value - low.value) / (2 * h), (high.value - 2 * here.value + low.value) / h**2
+    assert abs(here.energy + slope) < 1e-3
+    assert abs(here.heat_capacity - beta**2 * bend) < 1e-2 * (1 + abs(bend))
+    assert here.heat_capacity > 0.1
 
 
 def test_where_regions_are_exact_so_are_their_thermodynamics():

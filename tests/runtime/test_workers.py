@@ -178,9 +178,9 @@ def test_intervals_survive_their_executor():
 @pytest.mark.parametrize("make", [dead_pool, lambda: Breaking(5)])
 def test_clamping_survives_its_executor(make):
     model = cz.generators.complete(8, weights=(-4, 4), rng=0)
-    local_args = cz.clamp(model, "trw", k=5, select="maxW", executor=ThreadPoolExecutor(1))
+    here = cz.clamp(model, "trw", k=5, select="maxW", executor=ThreadPoolExecutor(1))
     with make() as executor:
         elsewhere = cz.clamp(model, "trw", k=5, select="maxW", executor=executor)
-    assert elsewhere.variables == local_args.variables
-    assert (elsewhere.branches.upper == local_args.branches.upper).all()
-    assert [step.log_z for step in elsewhere.steps] == [step.log_z for step in local_args.steps]
+    assert elsewhere.variables == here.variables
+    assert (elsewhere.branches.upper == here.branches.upper).all()
+    assert [step.log_z for step in elsewhere.steps] == [step.log_z for step in here.steps]

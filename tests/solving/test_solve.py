@@ -229,9 +229,9 @@ def test_what_the_marginals_are():
 
 
 def test_progress_is_told_of_the_bracket():
-    as_callback: list[object] = []
-    found = solve(frustrated(), memory=NO_MEMORY, time=SHORT, progress=as_callback.append)
-    assert {type(each) for each in as_callback} == {cz.results.Progress, cz.results.Bracket}
+    heard: list[object] = []
+    found = solve(frustrated(), memory=NO_MEMORY, time=SHORT, progress=heard.append)
+    assert {type(each) for each in heard} == {cz.results.Progress, cz.results.Bracket}
     assert found.bracket is not None
 
 
@@ -301,10 +301,10 @@ def test_a_run_that_is_stopped_returns_what_it_has():
 
 
 def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
-    as_callback: list[str] = []
+    heard: list[str] = []
 
     def stop(progress: cz.results.Progress) -> None:
-        as_callback.append(progress.method)
+        heard.append(progress.method)
         if progress.method == "mean_field":
             raise StopIteration
 
@@ -313,7 +313,7 @@ def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
     assert found.interrupted
     assert not found.variables  # nothing was clamped after that
     assert found.lower <= cz.exact(model).log_z <= found.upper
-    assert "mean_field" in as_callback
+    assert "mean_field" in heard
 
 
 @pytest.mark.parametrize(

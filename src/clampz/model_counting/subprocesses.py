@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from clampz.runtime.budget import LOOK, Budget
 from clampz.runtime.options import bytes_in_words
 
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).with_name("child_process.py")
 # Bytes at the end of what a program says before it dies.
 LAST_WORDS = 2000
 # Bytes of address space beside what a program may use: dsharp reserves more than a gigabyte, of which it uses little.
@@ -42,7 +42,7 @@ class Program:
     name
         What messages call it.
     task
-        What it is to do (see `child`).
+        What it is to do (see `child_process`).
     arrays
         What that is about, by the names of the files that hold them.
     memory

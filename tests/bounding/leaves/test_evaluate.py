@@ -50,8 +50,8 @@ def test_work_travels():
     """Sent elsewhere and back, results are the same."""
     model = frustrated(2)
     work = work_on(model, exact=False, mini_buckets=mini_buckets_of(model, 16), num_evaluations=5)
-    local_args, there = solve_leaves(work), solve_leaves(pickle.loads(pickle.dumps(work)))
-    assert (local_args.lower == there.lower).all() and (local_args.upper == there.upper).all()
+    here, there = solve_leaves(work), solve_leaves(pickle.loads(pickle.dumps(work)))
+    assert (here.lower == there.lower).all() and (here.upper == there.upper).all()
 
 
 def test_a_run_that_is_over_asks_for_little():

@@ -106,10 +106,10 @@ def test_large_regions_are_tight():
 def test_regions_travel_without_their_tables():
     model = frustrated(3)
     mini_buckets = MiniBucketBounds(model, Shape(16, 1), Shape(8, 2), MUCH)
-    local_args = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5)
+    here = mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5)
     sent = pickle.loads(pickle.dumps(mini_buckets))
-    there = sent.bounds(model.unary.flat, local_args.state, 5)
-    again = mini_buckets.bounds(model.unary.flat, local_args.state, 5)
+    there = sent.bounds(model.unary.flat, here.state, 5)
+    again = mini_buckets.bounds(model.unary.flat, here.state, 5)
     assert (there.lower, there.upper) == (again.lower, again.upper)
 
 

@@ -1,10 +1,10 @@
-"""Simplifying: what it costs, and that it never makes exact or bound slower than they were by more than a tenth.
+"""Presolve: what it costs, and that it never makes exact or bound slower than they were by more than a tenth.
 
-    python benchmarks/simplifying.py [--quick]
+    python benchmarks/presolve.py [--quick]
 
 The 44 reference models and a model of each of the paper's families are summed and bracketed as they are, and as `exact`
 and `bound` do it, which simplify first where that may pay; the two take turns, model by model, and the quickest times
-count.  What simplifying costs per table entry is measured on large models of several shapes.
+count.  What presolve costs per table entry is measured on large models of several shapes.
 """
 
 import statistics
@@ -23,7 +23,7 @@ from timing import REFERENCE, Claim, alone, interleaved, print_table
 QUICK = ("K10", "er25", "grid49", "complete15", "regular25")
 # Shapes of `limits.py` on which the cost per entry is measured.
 LARGE = ("chain of 10^5", "grid 316x316", "star of 10^4", "4,000 clauses' variables", "40 factors of 12", "K300")
-# How much longer a call may take, and the seconds that simplifying may take for each entry of a model's tables.
+# How much longer a call may take, and the seconds that presolve may take for each entry of a model's tables.
 SLOWER, SECONDS_PER_ENTRY = 1.1, 0.1 / 1e5
 
 Found = tuple[float, float]
@@ -111,14 +111,14 @@ def compared(quick: bool) -> list[Claim]:
     claims = []
     for called, found in ratios.items():
         claims += [
-            Claim(f"simplifying: {called} simplified first / as it is, largest", max(found), "<=", SLOWER),
-            Claim(f"simplifying: {called} simplified first / as it is, median", statistics.median(found)),
+            Claim(f"presolve: {called} simplified first / as it is, largest", max(found), "<=", SLOWER),
+            Claim(f"presolve: {called} simplified first / as it is, median", statistics.median(found)),
         ]
     return claims
 
 
 def cost(quick: bool) -> list[Claim]:
-    """Seconds of simplifying alone, per table entry."""
+    """Seconds of presolve alone, per table entry."""
     rows, worst = [], 0.0
     for name in LARGE:
         model = SHAPES[name].large()
@@ -128,8 +128,8 @@ def cost(quick: bool) -> list[Claim]:
         worst = max(worst, seconds / entries)
         rows.append([name, entries, model.num_variables, left.num_variables, seconds, 1e5 * seconds / entries])
     header = ["model", "entries", "variables", "left", "seconds", "per 10^5 entries"]
-    print_table("What simplifying costs", header, rows)
-    return [Claim("simplifying: seconds per entry / those allowed, largest", worst / SECONDS_PER_ENTRY, "<=", 1.0)]
+    print_table("What presolve costs", header, rows)
+    return [Claim("presolve: seconds per entry / those allowed, largest", worst / SECONDS_PER_ENTRY, "<=", 1.0)]
 
 
 if __name__ == "__main__":
