@@ -21,9 +21,9 @@ from clampz._kernels.mini_buckets import passes
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE
 from clampz._kernels.simd_math import exp, log
 from clampz.approximations.mini_buckets.batched import optimise_together
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, optimise
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.runtime.budget import NEVER
 from timing import Claim, alone, interleaved, print_table
 

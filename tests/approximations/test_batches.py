@@ -9,11 +9,11 @@ import pytest
 from random_models import as_general, random_binary, random_edges, random_tables
 
 import clampz as cz
-from clampz._kernels.approximations import tables
-from clampz._kernels.approximations.messages_binary import FULL_LANES
+from clampz._kernels.approximations import state_tables as tables
+from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.messages import lanes_of
+from clampz.approximations.message_passing import lanes_of
 from clampz.runtime.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
 
 SAME = 1e-9

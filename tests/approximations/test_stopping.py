@@ -9,10 +9,11 @@ import pytest
 from budgets import Asked
 
 import clampz as cz
-from clampz.approximations import edge_weights, iteration, layouts, messages
+from clampz.approximations import edge_weights, iteration, layouts
+from clampz.approximations import message_passing as messages
 from clampz.approximations.edge_weights import forest_excess, sampled_weights, uniform_weights
 from clampz.approximations.layouts import TableLayout
-from clampz.approximations.messages import BinaryLanes
+from clampz.approximations.message_passing import BinaryLanes
 from clampz.model.results import NOTHING
 from clampz.model.topology import Topology
 from clampz.runtime.budget import Budget, Cancelled
@@ -149,12 +150,12 @@ def test_a_slow_look_is_not_taken_again_when_a_run_is_stopped(monkeypatch):
 
 def test_hard_zeros_are_followed_whichever_way_they_run(monkeypatch):
     """Along a chain: a pass over the slots for every variable of it would not end in time on a long one."""
-    from clampz._kernels.approximations import tables
+    from clampz._kernels.approximations import arc_consistency
 
     n, passes = 300, []
     step = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
     chain = cz.Model([np.zeros(2)] * n, {(i, i + 1): step for i in range(n - 1)})
-    remove = tables.remove_unsupported
+    remove = arc_consistency.remove_unsupported
     monkeypatch.setattr(
         "clampz.approximations.layouts.remove_unsupported", lambda *args: passes.append(1) or remove(*args)
     )

@@ -13,10 +13,10 @@ import clampz as cz
 from clampz import _kernels
 from clampz.approximations.mini_buckets.batched import optimise_together
 from clampz.approximations.mini_buckets.beliefs import beliefs, losses
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.elimination.plans import ExactPlan
 from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.heuristics import heuristic

@@ -1,5 +1,6 @@
-"""Sets of variables as bits of 64-bit words, and graphs as a row of bits for each variable; and numbers by chance, from
-bits.  Products of words may overflow here, and nowhere else.
+"""Sets of variables as bits of 64-bit words, and graphs as a row of bits for each variable.
+
+Products of words may overflow here, as in `random_numbers`.
 
 words            (words,)      bit u: u is in the set
 rows             (n, words)    bit u of row v: u and v are neighbours
@@ -22,27 +23,6 @@ def popcount(x):
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@inline
-def next_random(x):
-    """The number after this one (Knuth's linear congruential generator)."""
-    return x * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-
-
-@inline
-def uniform(x):
-    """A number from 0 to 1 of the upper bits of another."""
-    return np.float64(x >> np.uint64(11)) * 2.0**-53
-
-
-@part
-def uniform_of(seed, number):
-    """A number from 0 to 1, the same for the same arguments (SplitMix64)."""
-    z = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return uniform(z ^ (z >> np.uint64(31)))
 
 
 @inline

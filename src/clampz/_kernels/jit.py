@@ -185,7 +185,7 @@ def _in_turn(compiled: Any) -> Any:
     if not COMPILES or fcntl is None:
         return compiled
     function, compile_now = compiled.py_func, compiled.compile
-    path = Path(CACHE_FOLDER) / f"{function.__module__.rpartition('.')[2]}.{function.__name__}.lock"
+    path = Path(CACHE_FOLDER) / f"{function.__module__}.{function.__name__}.lock"
 
     def compile_in_turn(signature: Any) -> Any:
         with global_compiler_lock, _turn(path):

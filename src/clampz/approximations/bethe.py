@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.approximations.messages_binary import FULL_LANES
+from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
-from clampz.approximations.iteration import Endings, Stagnation, best_of_starts, iterate, solve_in_blocks
+from clampz.approximations.iteration import Endings, Stagnation, iterate
 from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MOST_STARTS, MeanFieldOptions, mean_field
-from clampz.approximations.messages import MessageLanes, lanes_of
+from clampz.approximations.message_passing import MessageLanes, lanes_of
+from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates

@@ -10,9 +10,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from clampz._kernels.approximations.mean_field_factors import FactorGraph
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, MessageGraph
-from clampz._kernels.approximations.tables import StateGraph, fill_tables, remove_unsupported
+from clampz._kernels.approximations.arc_consistency import remove_unsupported
+from clampz._kernels.approximations.mean_field.factors import FactorGraph
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED, MessageGraph
+from clampz._kernels.approximations.state_tables import StateGraph, fill_tables
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left

@@ -8,22 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from clampz._kernels.approximations import mean_field_binary as binary_kernels
-from clampz._kernels.approximations import mean_field_factors as factor_kernels
-from clampz._kernels.approximations import mean_field_tables as table_kernels
-from clampz._kernels.approximations.mean_field_tables import HARD
-from clampz.approximations.iteration import (
-    NO_CONFIGURATION,
-    PART,
-    Endings,
-    Evaluation,
-    Lanes,
-    best_of_starts,
-    in_classes,
-    iterate,
-    solve_in_blocks,
-)
+from clampz._kernels.approximations.mean_field import binary as binary_kernels
+from clampz._kernels.approximations.mean_field import factors as factor_kernels
+from clampz._kernels.approximations.mean_field import tables as table_kernels
+from clampz._kernels.approximations.mean_field.feasible_start import feasible_configuration
+from clampz._kernels.approximations.mean_field.tables import HARD
+from clampz.approximations.iteration import NO_CONFIGURATION, Endings, iterate
+from clampz.approximations.lanes import PART, Evaluation, Lanes, in_classes
 from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, has_hard_zeros, layout_of
+from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -340,9 +333,7 @@ def _feasible_starts(layout: TableLayout, budget: Budget) -> Floats:
         if budget.is_cancelled():
             break
         theta = np.ascontiguousarray(layout.theta[:, b])
-        found = budget.run(
-            table_kernels.feasible_configuration, theta > -np.inf, theta, layout.graph, table, MAX_SEARCH
-        )
+        found = budget.run(feasible_configuration, theta > -np.inf, theta, layout.graph, table, MAX_SEARCH)
         if len(found):
             out[:, b] = 0.0
             out[layout.graph.state_start[:-1] + found, b] = 1.0

@@ -13,9 +13,10 @@ from clampz.approximations.edge_weights import (
     sampled_weights,
     uniform_weights,
 )
-from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate, solve_in_blocks
+from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.messages import BinaryLanes, MessageLanes, lanes_of
+from clampz.approximations.message_passing import BinaryLanes, MessageLanes, lanes_of
+from clampz.approximations.restarts import solve_in_blocks
 from clampz.method import ForestWeights, approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates

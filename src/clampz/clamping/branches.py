@@ -18,12 +18,12 @@ from clampz.display.formatting import DIGITS, KINDS, Bound, counted, name_of, pr
 from clampz.display.html_repr import MOST_ROWS, HasHtml, HtmlCard
 from clampz.display.plot_hooks import Drawable
 from clampz.errors import EvidenceError, OptionError
-from clampz.method import bytes_of_lanes, lanes_that_fit
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.conditioning import keep_only
 from clampz.model.factors import FactorTables
 from clampz.model.frames import named_variables, records_frame
+from clampz.model.lane_memory import bytes_of_lanes, lanes_that_fit
 from clampz.model.marginals import HasMarginals
 from clampz.model.model_checks import check_model
 from clampz.model.results import Estimates

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from clampz.errors import FormatError
 from clampz.io import evidence as evidence_files
-from clampz.io import fg, files, json_model, npz_model, potentials, results, uai
+from clampz.io import fg, files, json_model, npz_model, results, text_formats, uai
 from clampz.io.files import AnyPath
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
@@ -37,7 +37,7 @@ FORMATS = {
 }
 
 # What comes before the first word of a text is white space and comments.
-FIRST_WORD = re.compile(rb"(?:\s|" + potentials.COMMENT + rb"[^\n]*)*([^\s#]*)")
+FIRST_WORD = re.compile(rb"(?:\s|" + text_formats.COMMENT + rb"[^\n]*)*([^\s#]*)")
 
 __all__ = ["FORMATS", "fg", "json_model", "npz_model", "parse", "read", "results", "uai", "write"]
 

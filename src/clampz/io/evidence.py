@@ -13,7 +13,7 @@ import numpy as np
 
 from clampz.errors import EvidenceError
 from clampz.io import files
-from clampz.io.potentials import COMMENT, count
+from clampz.io.text_formats import COMMENT, count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
 from clampz.model.conditioning import given

@@ -25,8 +25,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from clampz.io import files, potentials
-from clampz.io.potentials import count
+from clampz.io import files, text_formats
+from clampz.io.text_formats import count
 from clampz.io.tokens import LARGEST_WHOLE, Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import offsets, piece_of, ranges
@@ -47,7 +47,7 @@ def read(path: files.AnyPath) -> Model:
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
     """The model in what a `.fg` file has; the path is for messages."""
-    model, labels = _model_and_labels(Tokens(path, data, comment=potentials.COMMENT))
+    model, labels = _model_and_labels(Tokens(path, data, comment=text_formats.COMMENT))
     if np.array_equal(labels, np.arange(len(labels))):
         return model
     return Model.from_contents(model.contents._replace(names=list(map(str, labels.tolist()))))
@@ -66,7 +66,7 @@ def encode(model: Model) -> bytes:
     of the first variable.  Names are lost, as the format has none; names that are whole numbers in ascending order, as
     reading a file gives them, become labels.
     """
-    factors = potentials.factors_of(model, "a .fg file")
+    factors = text_formats.factors_of(model, "a .fg file")
     bounds, starts = factors.scope_start.tolist(), factors.start.tolist()
     labels = np.array(_labels(model), dtype=object)[factors.variables].tolist()
     states = factors.num_states[factors.variables].tolist()
@@ -76,7 +76,7 @@ def encode(model: Model) -> bytes:
     for scope, (begin, end) in zip(pairwise(bounds), pairwise(starts), strict=True):
         if scope[1] - scope[0] > 1:
             values[begin:end] = values[begin:end].reshape(states[slice(*scope)]).ravel(order="F")
-    texts = potentials.plain(values)
+    texts = text_formats.plain(values)
     listed = [np.flatnonzero(values[begin:end]).tolist() for begin, end in pairwise(starts)]
     lines = [str(len(bounds) - 1)]
     for (first, last), begin, entries in zip(pairwise(bounds), starts, listed, strict=False):
@@ -106,7 +106,7 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
     scope_start = offsets(arity)
     found, states = numbers[ranges(place + 1, arity)], numbers[ranges(place + 1 + arity, arity)]
     labels, variables = np.unique(found.astype(np.int64), return_inverse=True)
-    potentials.check_scopes(tokens, place + 1, arity, found)
+    text_formats.check_scopes(tokens, place + 1, arity, found)
     num_states = np.zeros(len(labels), dtype=np.int64)
     num_states[variables[::-1]] = states[::-1]  # the first that is said
     other = np.flatnonzero(num_states[variables] != states)
@@ -115,8 +115,8 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
         f = piece_of(scope_start, k)
         before = f"{count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
         tokens.refuse(int(place[f] + 1 + arity[f] + k - scope_start[f]), before, f)
-    potentials.check_states(tokens, num_states)
-    sizes = potentials.float_sizes(num_states, arity, variables)
+    text_formats.check_states(tokens, num_states)
+    sizes = text_formats.float_sizes(num_states, arity, variables)
     limit = len(tokens.data) + FREE_ENTRIES
     if sizes.sum() > limit:
         f = int(sizes.argmax())
@@ -132,8 +132,8 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
         k = int(wrong[0])
         f = piece_of(listed_start, k)
         tokens.refuse(int(at[k]) - 1, f"an entry from 0 to {sizes[f] - 1:.0f}", f)
-    if not potentials.are_potentials(numbers[at]):
-        potentials.check_values(tokens, at, numbers[at], listed_start)
+    if not text_formats.are_potentials(numbers[at]):
+        text_formats.check_values(tokens, at, numbers[at], listed_start)
     spot = np.repeat(start[:-1], listed) + entries.astype(np.int64)
     values = np.zeros(start[-1])
     values[spot] = np.arange(len(spot))
@@ -145,10 +145,10 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
     values[spot] = numbers[at]
     zero = np.flatnonzero((arity == 0) & (values[start[:-1]] == 0))
     if zero.size:
-        potentials.refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
+        text_formats.refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
     # a table with its first variable fastest is one of the variables in reverse with the last fastest
     backwards = np.repeat(scope_start[1:] + scope_start[:-1] - 1, arity) - np.arange(len(variables))
-    return potentials.as_model(num_states, arity, variables[backwards], values), labels
+    return text_formats.as_model(num_states, arity, variables[backwards], values), labels
 
 
 def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integers]:

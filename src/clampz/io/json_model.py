@@ -1,4 +1,4 @@
-"""Models as JSON: clampz's own format, for people (see `lossless`).
+"""Models as JSON: clampz's own format, for people (see `own_formats`).
 
     {
     "format": "clampz model",
@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from clampz.errors import shown
-from clampz.io import files, lossless
-from clampz.io.lossless import fail
+from clampz.io import files, own_formats
+from clampz.io.own_formats import fail
 from clampz.model import Model
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets, piece_of, ranges
@@ -46,14 +46,14 @@ def write(model: Model, path: files.AnyPath) -> None:
 
 def encode(model: Model) -> bytes:
     """A model as JSON, a line for each factor; all of it comes back, floats to the last bit."""
-    factors, head = lossless.factors_of(model), lossless.head_of(model)
+    factors, head = own_formats.factors_of(model), own_formats.head_of(model)
     first = {"format": head.pop("format"), "version": head.pop("version"), "num_states": model.num_states.tolist()}
-    lines = [f"{lossless.as_text(key)}: {lossless.as_text(value)}," for key, value in (first | head).items()]
-    known = list(map(lossless.as_text, model.names or range(model.num_variables)))
+    lines = [f"{own_formats.as_text(key)}: {own_formats.as_text(value)}," for key, value in (first | head).items()]
+    known = list(map(own_formats.as_text, model.names or range(model.num_variables)))
     said = [known[i] for i in factors.variables.tolist()]
     scopes = (", ".join(said[begin:end]) for begin, end in pairwise(factors.scope_start.tolist()))
     texts = [f"[[{scope}], {table}]" for scope, table in zip(scopes, _tables(factors), strict=True)]
-    return lossless.as_bytes(["{", *lines, '"factors": [', ",\n".join(texts), "]", "}"])
+    return own_formats.as_bytes(["{", *lines, '"factors": [', ",\n".join(texts), "]", "}"])
 
 
 def _tables(factors: FactorTables) -> list[str]:
@@ -78,10 +78,10 @@ def _tables(factors: FactorTables) -> list[str]:
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
     """The model in what a JSON file has; the path is for messages."""
-    found = lossless.object_in(path, data, ("num_states", "factors"))
+    found = own_formats.object_in(path, data, ("num_states", "factors"))
     num_states = _num_states(path, found["num_states"])
-    lossless.check_states(path, num_states, len(data))
-    lossless.check_names(path, found, num_states)
+    own_formats.check_states(path, num_states, len(data))
+    own_formats.check_names(path, found, num_states)
     factors = found["factors"]
     if type(factors) is not list:
         fail(path, f"expected a list of [variables, table], found {shown(factors)}", "factors")
@@ -91,16 +91,16 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
     scopes = [item[0] for item in factors]
     arity = np.fromiter(map(len, scopes), np.int64, len(scopes))
     variables = _variables(path, list(chain.from_iterable(scopes)), arity, found.get("names"))
-    lossless.check_scopes(path, len(num_states), arity, variables)
+    own_formats.check_scopes(path, len(num_states), arity, variables)
     values = _values(path, [item[1] for item in factors], num_states, arity, variables)
-    return lossless.model_of(path, found, num_states, arity, variables, values)
+    return own_formats.model_of(path, found, num_states, arity, variables, values)
 
 
 def _num_states(path: files.AnyPath, found: Any) -> Integers:
     if type(found) is not list:
         fail(path, f"expected a list of whole numbers, found {shown(found)}", "num_states")
     for i, size in enumerate(found):
-        if type(size) is not int or not 1 <= size <= lossless.MOST_STATES:
+        if type(size) is not int or not 1 <= size <= own_formats.MOST_STATES:
             fail(path, f"expected a number of states >= 1, found {shown(size)}", f"num_states, variable {i}")
     return np.array(found, dtype=np.int64)
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import ModelError, shown
 from clampz.io import files
-from clampz.io.potentials import count
+from clampz.io.text_formats import count
 from clampz.io.tokens import Tokens
 from clampz.numerics import Floats, Integers
 

@@ -24,8 +24,8 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from clampz.io import files, potentials
-from clampz.io.potentials import count
+from clampz.io import files, text_formats
+from clampz.io.text_formats import count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import offsets, piece_of, ranges
@@ -58,11 +58,11 @@ def encode(model: Model) -> bytes:
     log.  Names are lost, as the format has none.  A table beyond the range of floats is shifted into it, against the
     constant.
     """
-    factors = potentials.factors_of(model, "a UAI file")
+    factors = text_formats.factors_of(model, "a UAI file")
     bounds = factors.scope_start.tolist()
     variables = list(map(str, factors.variables.tolist()))
     scopes = (" ".join([str(end - begin), *variables[begin:end]]) for begin, end in pairwise(bounds))
-    values = potentials.plain(factors.flat)
+    values = text_formats.plain(factors.flat)
     tables = (f"{end - begin} {' '.join(values[begin:end])}" for begin, end in pairwise(factors.start.tolist()))
     head = ["MARKOV", str(model.num_variables), " ".join(map(str, model.num_states.tolist())), str(len(bounds) - 1)]
     return "\n".join(chain(head, scopes, [""], tables, [""])).encode()
@@ -70,7 +70,7 @@ def encode(model: Model) -> bytes:
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
     """The model in what a UAI file has; the path is for messages."""
-    tokens = Tokens(path, data, num_words=1, comment=potentials.COMMENT)
+    tokens = Tokens(path, data, num_words=1, comment=text_formats.COMMENT)
     kind = tokens.words[0] if tokens.words else ""
     if kind not in ("MARKOV", "BAYES"):
         tokens.refuse(-1, "MARKOV or BAYES")
@@ -78,19 +78,19 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
     num_states = tokens.whole(1, n, 1, "the number of states of a variable")
     num_factors = int(tokens.whole(1 + n, 1, 0, "the number of factors")[0])
     place, arity, variables = _scopes(tokens, 2 + n, num_factors, n)
-    potentials.check_states(tokens, num_states, 1)
-    start = _tables(tokens, int(place[-1]), potentials.float_sizes(num_states, arity, variables))
+    text_formats.check_states(tokens, num_states, 1)
+    start = _tables(tokens, int(place[-1]), text_formats.float_sizes(num_states, arity, variables))
     values = _after_counts(tokens.numbers, start)
-    if not potentials.are_potentials(values):
+    if not text_formats.are_potentials(values):
         sizes = np.diff(start) - 1
-        potentials.check_values(tokens, ranges(start[:-1] + 1, sizes), values, offsets(sizes))
+        text_formats.check_values(tokens, ranges(start[:-1] + 1, sizes), values, offsets(sizes))
     constants = np.flatnonzero(arity == 0)
     zero = constants[tokens.numbers[start[constants] + 1] == 0]
     if zero.size:
-        potentials.refuse_zero(tokens, int(start[zero[0]]) + 1, int(zero[0]))
+        text_formats.refuse_zero(tokens, int(start[zero[0]]) + 1, int(zero[0]))
     if kind == "BAYES":
         _check_probabilities(tokens, place, arity, variables, num_states, start, values)
-    return potentials.as_model(num_states, arity, variables, values)
+    return text_formats.as_model(num_states, arity, variables, values)
 
 
 def _after_counts(numbers: Floats, start: Integers) -> Floats:
@@ -124,7 +124,7 @@ def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers
     if wrong.size:
         f = piece_of(offsets(arity), int(wrong[0]))
         tokens.refuse(int(found[f] + 1 + wrong[0] - offsets(arity)[f]), f"a variable from 0 to {n - 1}", f)
-    potentials.check_scopes(tokens, found[:-1] + 1, arity, variables)
+    text_formats.check_scopes(tokens, found[:-1] + 1, arity, variables)
     if problem:  # what is wrong further up has come first
         tokens.refuse(*problem, len(arity))
     return found, arity, variables.astype(np.int64)

@@ -11,9 +11,9 @@ import numpy as np
 
 from clampz._kernels.mini_buckets import maxima
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, MATCHED, STOPPED, ZEROS, Pass
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, State, optimise
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.model import Model
 from clampz.numerics import EPS, Floats, largest_size
 from clampz.runtime.budget import Budget, Cancelled, run_cancellable

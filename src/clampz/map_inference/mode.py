@@ -15,7 +15,8 @@ from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.local_search import States, folding_error, rounded_sum, score_of
 from clampz.map_inference.results import Mode, ModeStop, ModeTrace, Scored
 from clampz.model import Evidence, Model
-from clampz.model.conditioning import component, component_labels, given
+from clampz.model.components import component, component_labels
+from clampz.model.conditioning import given
 from clampz.presolve.simplified import Simplified, unchanged
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import Budget

@@ -21,7 +21,7 @@ from clampz._kernels.sampling.scores import fill_scores
 from clampz.display.formatting import counted
 from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError, ModelError, shown
-from clampz.model.binary import BinaryForm, Kind, balancing, couplings, flipped, pair_form, strengths
+from clampz.model.binary import BinaryForm, Kind, balancing, flipped, pair_form
 from clampz.model.checks import (
     as_columns,
     as_constant,
@@ -33,6 +33,7 @@ from clampz.model.checks import (
     two,
 )
 from clampz.model.constructors import of_arrays, of_binary, of_flat
+from clampz.model.couplings import couplings, strengths
 from clampz.model.data import ModelData, fold, in_edge_order, scaled, smaller_first, under
 from clampz.model.evidence import Evidence
 from clampz.model.factors import Factor, FactorTables

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from clampz._kernels.presolve import pools as state
 from clampz._kernels.presolve.pools import Pools
-from clampz._kernels.presolve.sum_out import FULL
-from clampz._kernels.presolve.sum_out import simplify as apply_rules
 from clampz._kernels.presolve.tables import NEARLY
+from clampz._kernels.presolve.worklist import FULL, apply_rules
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.variables import Variable
-from clampz.presolve.layout import laid_out, left_over, num_bytes, with_room
+from clampz.presolve.pools import laid_out, left_over, num_bytes, with_room
 from clampz.presolve.reduced import Reduced, rest_of
 from clampz.presolve.simplified import Operation, Simplified, simplified, unchanged
 from clampz.runtime.budget import LOOK, Budget, Flag, run_cancellable

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import (
     SECONDS_PER_CLIQUE,
     SECONDS_PER_ENTRY,
@@ -20,7 +21,6 @@ from clampz.approximations.mini_buckets.descent import (
 )
 from clampz.approximations.mini_buckets.proposals import Draws, Proposal, States
 from clampz.approximations.mini_buckets.structure import ENDLESS, Structure, building_seconds, limit_of_entries
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.elimination.plans import Scopes
 from clampz.errors import TooWideError
 from clampz.model import Model

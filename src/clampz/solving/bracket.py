@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from clampz.approximations.accuracy import BETHE_TOL, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.method_choice import BETHE_TOL, dense_and_strong
 from clampz.approximations.trw import trw
 from clampz.bounding.bound import bound
 from clampz.bounding.bracket import ROUNDING, Bracket
@@ -14,8 +14,8 @@ from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.display.formatting import counted
 from clampz.elimination.cost import WITH_MARGINALS
 from clampz.errors import OptionError
-from clampz.method import is_small
 from clampz.model import Model
+from clampz.model.lane_memory import is_small
 from clampz.model.results import Estimate
 from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import MISSING, is_available

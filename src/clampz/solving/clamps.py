@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from clampz.approximations.accuracy import BETHE_TOL, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.method_choice import BETHE_TOL, dense_and_strong
 from clampz.approximations.trw import trw
 from clampz.clamping.branches import Clamped
 from clampz.clamping.clamp import clamp, clamp_on

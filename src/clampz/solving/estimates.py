@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.method_choice import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.bounding.marginals.sampled import DrawnMarginals, draw_marginals
 from clampz.bounding.options import BoundOptions
 from clampz.clamping.branches import Clamped

@@ -12,9 +12,9 @@ from slow_structures import slow_structure
 import clampz as cz
 from clampz.approximations.mini_buckets import batched, descent
 from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, optimise
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.model.batch import Batch
 from clampz.runtime.budget import Budget
 

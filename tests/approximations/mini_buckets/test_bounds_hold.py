@@ -9,8 +9,8 @@ from enumerated_lanes import TRUTH, lanes_of, log_z_of, scores_of
 from random_factors import random_factors
 from slow_structures import slow_structure
 
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, optimise
-from clampz.approximations.mini_buckets.tables import Tables
 
 EVALUATIONS = 7
 

@@ -7,8 +7,8 @@ from random_factors import random_factors
 from slow_structures import slow_structure
 
 import clampz as cz
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, optimise
-from clampz.approximations.mini_buckets.tables import Tables
 
 CONVERGED = 1e-6
 

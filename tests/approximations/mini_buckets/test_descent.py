@@ -13,9 +13,9 @@ import clampz as cz
 from clampz._kernels.mini_buckets.layout import STOPPED
 from clampz.approximations.mini_buckets import descent
 from clampz.approximations.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, evaluate, optimise, optimise_lanes
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Workers
 
@@ -225,7 +225,7 @@ def test_large_tables_are_laid_out_anew_and_few_steps_remembered(monkeypatch):
     usual = structure.num_bytes()
     for large in (False, True):
         if large:
-            monkeypatch.setattr("clampz.approximations.mini_buckets.tables.KEPT_ENTRIES", 0)
+            monkeypatch.setattr("clampz.approximations.mini_buckets.clique_tables.KEPT_ENTRIES", 0)
             monkeypatch.setattr("clampz.approximations.mini_buckets.structure.MANY_NUMBERS", 0)
         tables = Tables.of(model, structure)
         lanes.append([each.tobytes() for each in tables.lane(evidence, np.full(36, -1))])

@@ -13,9 +13,9 @@ from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
 
 import clampz as cz
-from clampz.approximations.mini_buckets import tables
+from clampz.approximations.mini_buckets import clique_tables as tables
 from clampz.approximations.mini_buckets.descent import State
-from clampz.approximations.mini_buckets.state import MiniBucketsLayout
+from clampz.approximations.mini_buckets.end_state import MiniBucketsLayout
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.model.batch import Batch
 from clampz.model.results import NOTHING
@@ -358,7 +358,7 @@ def test_laying_out_ends_with_the_time(monkeypatch):
     for side in (State.upper, State.lower):
         with pytest.raises(Cancelled):
             side(layout.tables_below, model.unary.flat, begin, budget=over)
-    monkeypatch.setattr("clampz.approximations.mini_buckets.state.KEPT_ENTRIES", 0)
+    monkeypatch.setattr("clampz.approximations.mini_buckets.end_state.KEPT_ENTRIES", 0)
     with pytest.raises(Cancelled):
         MiniBucketsLayout(model, layout.max_table, layout.above, layout.below).lay_out(over)
     assert cz.mini_buckets(model, max_table=2**6, time=0.0).stopped_by == "time"

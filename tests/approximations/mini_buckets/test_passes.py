@@ -10,8 +10,8 @@ from random_factors import random_factors
 from slow_structures import slow_structure
 
 from clampz.approximations.mini_buckets.beliefs import beliefs
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, evaluate, optimise, turn_back
-from clampz.approximations.mini_buckets.tables import Tables
 
 EXACT = 1e-10
 
@@ -43,7 +43,7 @@ def factors_of(model):
 @pytest.mark.parametrize("side", ["upper", "lower"])
 @pytest.mark.parametrize("block", [1, 4, 256])
 def test_forwards_is_its_slow_twin(side, block, monkeypatch):
-    monkeypatch.setattr("clampz.approximations.mini_buckets.tables.BLOCK", block)
+    monkeypatch.setattr("clampz.approximations.mini_buckets.clique_tables.BLOCK", block)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         model = random_factors(rng)

@@ -8,11 +8,12 @@ import pytest
 from budgets import Asked
 from random_factors import random_factors
 
-from clampz.approximations.mini_buckets import proposals, tables
+from clampz.approximations.mini_buckets import clique_tables as tables
+from clampz.approximations.mini_buckets import proposals
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import State, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.runtime.budget import Cancelled
 
 SEED = 5

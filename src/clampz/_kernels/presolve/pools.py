@@ -163,7 +163,7 @@ def unlink_all(pools, f):
 
 
 @part
-def end_factor(pools, f, into):
+def retire_factor(pools, f, into):
     """A factor is part of another now, or of the constant and unary tables (-1)."""
     unlink_all(pools, f)
     pools.factors[f].alive = 0
@@ -240,7 +240,7 @@ def neighbours_wait_for_sum(pools, f):
 
 
 @part
-def leave(pools, v, fate, to):
+def record_exit(pools, v, fate, to):
     """A variable leaves the model."""
     variable = pools.variables[v]
     variable.fate = fate

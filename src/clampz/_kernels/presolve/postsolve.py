@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.bits import uniform_of
 from clampz._kernels.jit import kernel, part
+from clampz._kernels.presolve.containment import smallest_superset
 from clampz._kernels.presolve.pools import EQUAL, FIXED, LEFT, NEVER, STAMP, STAYS, SUMMED, SUMS
-from clampz._kernels.presolve.rules import smallest_around
+from clampz._kernels.random_numbers import uniform_of
 
 # Homes that are none: the variables are in no one table; none of them has a choice.
 NOWHERE, CERTAIN = -1, -2
@@ -98,7 +98,7 @@ def find_homes(pools, targets, rest, home):
                 pools.variables[some[k]].mark = stamp
                 if degree(pools, some[k]) < degree(pools, some[first]):
                     first = k
-            g = smallest_around(pools, stamp, size, some[first], some[first - 1 if first else 1], -1)
+            g = smallest_superset(pools, stamp, size, some[first], some[first - 1 if first else 1], -1)
             home[t] = NOWHERE if g < 0 else num_records + rest.of_factor[g]
 
 

@@ -35,7 +35,7 @@ def slot_of(pools, f, v):
 
 
 @part
-def rule_out(pools, v, a, by):
+def rule_out_state(pools, v, a, by):
     """The a-th state of those that v has now is impossible, says factor `by`."""
     place = pools.variables[v].first + a
     if pools.table[place] > -np.inf:
@@ -58,49 +58,6 @@ def original_place(pools, v, a):
 
 
 @part
-def lose_support(pools, f):
-    """States that no entry of this table allows are ruled out.  Entries that a unary table rules out are made zeros
-    first, as they are in effect: impossible states of variables that must stay are still here."""
-    factor = pools.factors[f]
-    table = pools.table[factor.table : factor.table + factor.size]
-    for s in range(factor.begin, factor.end):
-        v = pools.slots[s].variable
-        if v < 0:
-            continue
-        outer, inner = extent(pools, f, s)
-        states = pools.variables[v].states
-        for a in range(states):
-            if pools.table[pools.variables[v].first + a] == -np.inf:
-                for o in range(outer):
-                    begin = (o * states + a) * inner
-                    for i in range(begin, begin + inner):
-                        table[i] = -np.inf
-    looked = 0
-    for s in range(factor.begin, factor.end):
-        v = pools.slots[s].variable
-        if v < 0:
-            continue
-        outer, inner = extent(pools, f, s)
-        states = pools.variables[v].states
-        for a in range(states):
-            if pools.table[pools.variables[v].first + a] == -np.inf:
-                continue
-            found = False
-            for o in range(outer):
-                begin = (o * states + a) * inner
-                for i in range(begin, begin + inner):
-                    looked += 1
-                    if table[i] > -np.inf:
-                        found = True
-                        break
-                if found:
-                    break
-            if not found:
-                rule_out(pools, v, a, f)
-    pools.count[WORK] += looked
-
-
-@part
 def cut_axis(pools, f, s):
     """Drop the states that are impossible from one axis of a table."""
     factor = pools.factors[f]
@@ -119,6 +76,14 @@ def cut_axis(pools, f, s):
                     to += 1
     factor.size = to
     factor.zeros = any_zero(table[:to])
+
+
+@part
+def num_possible(values):
+    found = 0
+    for t in range(values.size):
+        found += values[t] > -np.inf
+    return found
 
 
 @part
@@ -232,7 +197,7 @@ def add_to_unary(pools, v, values, by):
         if pools.table[first + a] == -np.inf:
             continue
         if values[a] == -np.inf:
-            rule_out(pools, v, a, by)
+            rule_out_state(pools, v, a, by)
         else:
             exact = pools.table[first + a] == 0.0 or values[a] == 0.0
             pools.table[first + a] += values[a]

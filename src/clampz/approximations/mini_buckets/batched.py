@@ -12,6 +12,7 @@ import numpy as np
 
 from clampz._kernels.mini_buckets import passes
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, Pass
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import (
     LEAST_SLOPE,
     Backwards,
@@ -25,7 +26,6 @@ from clampz.approximations.mini_buckets.descent import (
     serve,
 )
 from clampz.approximations.mini_buckets.structure import LANE_ENTRY, LANE_NUMBER, Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from clampz._kernels.mini_buckets import lbfgs, passes
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, MATCHED, NOTHING, STOPPED, ZEROS, Pass
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.structure import num_remembered
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
 from clampz.runtime.workers import Workers

@@ -13,10 +13,10 @@ from clampz.approximations.iteration import NO_CONFIGURATION
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
 from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
 from clampz.approximations.mini_buckets.beliefs import beliefs
+from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
 from clampz.approximations.mini_buckets.descent import State, optimise_lanes
-from clampz.approximations.mini_buckets.state import Lane, MiniBucketsLayout, MiniBucketsState, sums_exactly
+from clampz.approximations.mini_buckets.end_state import Lane, MiniBucketsLayout, MiniBucketsState, sums_exactly
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables, has_zeros
 from clampz.errors import TooWideError
 from clampz.method import approximation
 from clampz.model import Model

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from clampz._kernels.mini_buckets import draws
 from clampz._kernels.mini_buckets.layout import DONE, NOTHING, Pass
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, State, evaluate
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.model.model import Model
 from clampz.numerics import Floats
 from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, run_cancellable

@@ -10,9 +10,9 @@ import numpy as np
 
 from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
 from clampz.approximations.mini_buckets.beliefs import beliefs_and_losses
+from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
 from clampz.approximations.mini_buckets.descent import State
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables, has_zeros
 from clampz.bounding.leaves.structured_mean_field import StructuredMeanField
 from clampz.model import Model
 from clampz.numerics import Floats, Integers

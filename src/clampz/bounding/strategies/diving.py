@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.approximations.mini_buckets.tables import has_zeros
+from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.strategies.conditioning import ConditionedSums
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.exact import ExactOptions, run_exact

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from clampz.approximations.accuracy import dense_and_strong
 from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
+from clampz.approximations.method_choice import dense_and_strong
 from clampz.cli.arguments import add_command, add_json, add_memory, add_model, read_model
 from clampz.cli.exit_codes import OK, need
 from clampz.cli.live_progress import completed

@@ -14,7 +14,7 @@ Every q gives a lower bound F <= log Z, and each update can only raise it.
 
 import numpy as np
 
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, CHUNK, piece_end
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED, CHUNK, piece_end
 from clampz._kernels.jit import inline, kernel, part
 from clampz._kernels.simd_math import log, lost_in_sum, sigmoid
 

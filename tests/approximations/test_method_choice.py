@@ -5,7 +5,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.approximations.accuracy import dense_and_strong
+from clampz.approximations.method_choice import dense_and_strong
 
 
 def with_larger_factors() -> cz.Model:

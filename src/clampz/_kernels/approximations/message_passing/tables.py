@@ -14,7 +14,7 @@ is done again in the log domain.
 
 import numpy as np
 
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, piece_end
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED, piece_end
 from clampz._kernels.jit import kernel, part
 from clampz._kernels.simd_math import EXP_LIMIT, exp, log, lost_in_sum
 

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from clampz.errors import FormatError, ModelError, shown
-from clampz.io import potentials
+from clampz.io import text_formats
 from clampz.io.files import AnyPath
 from clampz.model import Model
 from clampz.model.checks import LARGEST_POTENTIAL, as_constant
@@ -45,7 +45,7 @@ def head_of(model: Model) -> dict[str, Any]:
 
 def factors_of(model: Model) -> FactorTables:
     """All factors of a model, in log potentials: one of each variable, of each edge, and the larger ones."""
-    factors = potentials.all_factors(model)
+    factors = text_formats.all_factors(model)
     for name, largest in (("potentials", largest_size(factors.flat)), ("constant", abs(model.constant))):
         if largest > LARGEST_POTENTIAL:
             raise ModelError(f"{name}: expected at most {LARGEST_POTENTIAL:g} in size in a file, found {largest:g}")
@@ -114,7 +114,7 @@ def object_in(path: AnyPath, data: bytes, required: Collection[str], where: str 
 
 def check_states(path: AnyPath, num_states: Integers, num_bytes: int) -> None:
     """Not more states than a file of this size can have a use for."""
-    total, limit = num_states.sum(dtype=np.float64), num_bytes + potentials.FREE_STATES
+    total, limit = num_states.sum(dtype=np.float64), num_bytes + text_formats.FREE_STATES
     if total > limit:
         fail(path, f"expected at most {limit} states in all in a file of this size, found {total:.0f}", "num_states")
 
@@ -148,7 +148,7 @@ def check_scopes(path: AnyPath, n: int, arity: Integers, variables: Integers) ->
     if wrong.size:
         k = int(wrong[0])
         fail(path, f"expected a variable from 0 to {n - 1}, found {variables[k]}", f"factor {piece_of(start, k)}")
-    twice = potentials.first_again(arity, variables)
+    twice = text_formats.first_again(arity, variables)
     if twice is not None:
         where = f"factor {piece_of(start, twice)}"
         fail(path, f"expected distinct variables, found {variables[twice]} twice", where)
@@ -161,12 +161,12 @@ def model_of(
     wrong = np.flatnonzero(~((np.abs(values) <= LARGEST_POTENTIAL) | np.isneginf(values)))
     if wrong.size:
         k = int(wrong[0])
-        start = offsets(potentials.float_sizes(num_states, arity, variables).astype(np.int64))
+        start = offsets(text_formats.float_sizes(num_states, arity, variables).astype(np.int64))
         f = piece_of(start, k)
         expected = f"a log potential, at most {LARGEST_POTENTIAL:g} in size, or -inf"
         fail(path, f"expected {expected}, found {values[k]:g}", f"factor {f}, entry {k - start[f]}")
     try:
-        factors = potentials.within_axes(num_states, arity, variables, values)
+        factors = text_formats.within_axes(num_states, arity, variables, values)
         is_larger = np.diff(factors.scope_start) > 2
         larger = factors.take(is_larger)
         if _as_models_have_them(larger):  # to the last bit, also where a table is constant

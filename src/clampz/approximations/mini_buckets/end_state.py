@@ -11,9 +11,9 @@ import numpy as np
 
 from clampz.approximations.mini_buckets import beliefs as region_beliefs
 from clampz.approximations.mini_buckets.beliefs import Beliefs
+from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
 from clampz.approximations.mini_buckets.descent import State, optimise
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
-from clampz.approximations.mini_buckets.tables import Tables, has_zeros
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget

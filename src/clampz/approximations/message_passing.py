@@ -11,13 +11,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from clampz._kernels.approximations import messages_binary as binary_kernels
-from clampz._kernels.approximations import messages_tables as general_kernels
-from clampz._kernels.approximations.messages_binary import Weights
-from clampz._kernels.approximations.pair_beliefs import mutual_information, pair_beliefs
-from clampz._kernels.approximations.tables import Potentials, fill_factors
+from clampz._kernels.approximations.message_passing import binary as binary_kernels
+from clampz._kernels.approximations.message_passing import tables as general_kernels
+from clampz._kernels.approximations.message_passing.binary import Weights
+from clampz._kernels.approximations.message_passing.mutual_information import (
+    mutual_information as binary_mutual_information,
+)
+from clampz._kernels.approximations.message_passing.pair_beliefs import mutual_information, pair_beliefs
+from clampz._kernels.approximations.state_tables import Potentials, fill_factors
 from clampz._kernels.simd_math import EXP_LIMIT
-from clampz.approximations.iteration import NO_CONFIGURATION, Endings, Evaluation, Lanes
+from clampz.approximations.iteration import NO_CONFIGURATION, Endings
+from clampz.approximations.lanes import Evaluation, Lanes
 from clampz.approximations.layouts import PIECE, BinaryLayout, PairLayout, TableLayout
 from clampz.display.formatting import Bound
 from clampz.model.batch import Batch
@@ -258,7 +262,7 @@ class BinaryLanes(MessageLanes):
 
     def mutual_information(self) -> Floats:
         out = np.empty((self.topology.num_edges, self.num_lanes))
-        binary_kernels.mutual_information(self.point, self.total, self.potentials, self.layout.graph, out)
+        binary_mutual_information(self.point, self.total, self.potentials, self.layout.graph, out)
         return out
 
     def messages_from(self, marginals: Floats) -> Floats:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels.approximations.mean_field_binary import entropy_term
-from clampz._kernels.approximations.mean_field_tables import softmax
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED
+from clampz._kernels.approximations.mean_field.binary import entropy_term
+from clampz._kernels.approximations.mean_field.tables import softmax
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED
 from clampz._kernels.jit import kernel, part
 from clampz._kernels.simd_math import lost_in_sum
 from clampz.numerics import Integers
