@@ -20,11 +20,11 @@ from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import Equivalent, equivalent_start
 from clampz.model.evidence import several_sets
-from clampz.model.grouped import GroupedRuns, in_their_order
+from clampz.model.grouped import GroupedRuns, merge_runs
 from clampz.model.lane_memory import bytes_of_lanes, is_small
 from clampz.model.model_checks import check_model
-from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, nothing
-from clampz.model.tables import columns
+from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, stopped_estimates
+from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import GRACE, Budget, Cancelled, Progress
@@ -53,7 +53,7 @@ class ForestWeights:
 
     def take(self, lanes: Integers) -> "ForestWeights":
         """Those of some of the lanes."""
-        return self if self.rho.shape[1] == 1 else replace(self, rho=columns(self.rho, lanes))
+        return self if self.rho.shape[1] == 1 else replace(self, rho=take_lanes(self.rho, lanes))
 
 
 class Method(Generic[OptionsT]):
@@ -113,7 +113,7 @@ class Method(Generic[OptionsT]):
         self.options_type = options_type
         self._solve = solve
         SOLVED_BY[name] = self.solve
-        self.__doc__ = described(solve.__doc__ or "", type(self), options_type)
+        self.__doc__ = method_docstring(solve.__doc__ or "", type(self), options_type)
         self.__name__ = self.__qualname__ = solve.__name__
         self.__module__ = solve.__module__
         self.__wrapped__ = solve
@@ -255,7 +255,7 @@ class Method(Generic[OptionsT]):
                 start = equivalent.marginals(start_marginals(batch, start))
             return equivalent.back(batch.model, self._solve(equivalent.batch(batch), options, start, budget, **given))
         except Cancelled:
-            return nothing(self.name, batch.model, batch.num_lanes, options, budget.stopped_by or "time")
+            return stopped_estimates(self.name, batch.model, batch.num_lanes, options, budget.stopped_by or "time")
 
     def _at_temperatures(
         self,
@@ -290,7 +290,7 @@ class Method(Generic[OptionsT]):
             part = self._solved(some.scaled(), options, _start_of(start, lanes, len(beta)), share, own)
             parts.append(part.widened(some.sizes.rounding(float(value))))
             num_finished += len(lanes)
-        return replace(in_their_order(parts, groups), model=model, batch=batch)
+        return replace(merge_runs(parts, groups), model=model, batch=batch)
 
     def fits(self, model: Model, num_bytes: float, num_lanes: int = 1) -> bool:
         """Whether it solves so many lanes of a model in this memory, beyond what the model itself takes."""
@@ -318,9 +318,9 @@ def _start_of(start: Start | None, lanes: Integers, num_lanes: int) -> Start | N
     if start is None or isinstance(start, Estimate) or (isinstance(start, Estimates) and len(start) != num_lanes):
         return start
     if not isinstance(start, Estimates):
-        return columns(start, lanes)
+        return take_lanes(start, lanes)
     taken = start.take(lanes)
-    return replace(taken, state=taken.state.of_one()) if isinstance(taken.state, GroupedRuns) else taken
+    return replace(taken, state=taken.state.single_run()) if isinstance(taken.state, GroupedRuns) else taken
 
 
 def _grace(model: Model) -> float:
@@ -337,7 +337,7 @@ def signature_of(options_type: type[Options]) -> inspect.Signature:
     return inspect.Signature([*shared, *options])
 
 
-def described(doc: str, *types: type) -> str:
+def method_docstring(doc: str, *types: type) -> str:
     """What a method does, followed by its parameters, as the call and the options describe them, by what is returned
     and raised, and by its example."""
     text, mark, example = inspect.cleandoc(doc).partition(">>> ")

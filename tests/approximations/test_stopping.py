@@ -108,7 +108,7 @@ def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_a_run_that_ended_long_ago_has_nothing_to_say(method, model, monkeypatch):
     monkeypatch.setattr("clampz.method.GRACE", -1.0)
-    monkeypatch.setattr("clampz.method.SMALL_MODEL", 0)
+    monkeypatch.setattr("clampz.model.lane_memory.SMALL_MODEL", 0)
     found = cz.methods()[method](model, time=0.0)
     assert np.isnan(found.log_z) and np.isnan(found.value) and found.bound is None
     assert (found.lower, found.upper) == (-np.inf, np.inf)

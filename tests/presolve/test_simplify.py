@@ -34,7 +34,7 @@ def check(seed, **drawing):
         if whole.log_z == -np.inf:
             assert rest.log_z == -np.inf
             continue
-        assert not found.contradiction
+        assert not found.infeasibility
         assert found.error < EXACT
         lower, upper = found.bounds(rest.log_z, rest.log_z)
         assert lower - 1e-15 * abs(lower) <= whole.log_z <= upper + 1e-15 * abs(upper)
@@ -254,11 +254,11 @@ def test_a_contradiction_names_its_factors():
 def test_evidence_against_a_factor_is_a_contradiction():
     equal = np.where(np.eye(2) > 0, 0.0, -np.inf)
     found = simplify(cz.Model([[0.0, -np.inf], [0.0, 0.0], [-np.inf, 0.0]], {(0, 1): equal, (1, 2): equal}), [1])
-    assert "(0, 1), (1, 2), (0), (2)" in found.contradiction
+    assert "(0, 1), (1, 2), (0), (2)" in found.infeasibility
     assert 1 in found.variables
     assert cz.exact(found.model).log_z == -np.inf
     alone = simplify(cz.Model([[-np.inf, -np.inf]]))
-    assert "the factor over (0) rules all of them out" in alone.contradiction
+    assert "the factor over (0) rules all of them out" in alone.infeasibility
 
 
 # -- sizes, limits, bad input ------------------------------------------------------------------------------------------

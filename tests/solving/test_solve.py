@@ -318,7 +318,7 @@ def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [(call, "exact_cost"), (bracket, "dense_and_strong"), (bracket, "bound"), (bracket, "estimate_from")],
+    [(call, "exact_cost"), (bracket, "prefers_mean_field"), (bracket, "bound"), (bracket, "estimate_from")],
 )
 def test_ctrl_c_between_methods_is_heard_as_well(place, name, monkeypatch):
     real, presses = getattr(place, name), [signal.SIGINT]

@@ -13,7 +13,7 @@ from clampz._kernels.simd_math import lost_in_sum
 
 
 @kernel
-def add_up(target, lost, unsure, place, value):
+def add_compensated(target, lost, unsure, place, value):
     for k in range(place.size):
         p = place[k]
         if value[k] == -np.inf or target[p] == -np.inf:

@@ -98,11 +98,6 @@ def kernel_in_place(function: Any) -> Any:
     return _cached(function, SAFE_MATH, **UNCOUNTED)
 
 
-def kernel_to_the_letter(function: Any) -> Any:
-    """Compile a kernel that relies on every product and every sum being rounded by itself."""
-    return _cached(function, set())
-
-
 def part(function: Any) -> Any:
     """Compile a part of a kernel that is too large to be inlined.
 
@@ -116,7 +111,7 @@ def part_in_place(function: Any) -> Any:
     return _linked(function, SAFE_MATH, **UNCOUNTED)
 
 
-def part_to_the_letter(function: Any) -> Any:
+def part_strict(function: Any) -> Any:
     """Compile a part of such a kernel."""
     return _linked(function, set())
 
@@ -145,7 +140,7 @@ def _cached(function: Any, fastmath: set[str], **options: Any) -> Any:
     # where the cache goes is decided when a function is decorated; other packages keep their own setting
     before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, CACHE_FOLDER
     try:
-        return _in_turn(_compiled(function, fastmath, cache=True, **options))
+        return _one_process_at_a_time(_compiled(function, fastmath, cache=True, **options))
     finally:
         SETTINGS.CACHE_DIR = before
 
@@ -177,7 +172,7 @@ def _as_number(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.IntegerLiteral) or kind == types.int32 else kind
 
 
-def _in_turn(compiled: Any) -> Any:
+def _one_process_at_a_time(compiled: Any) -> Any:
     """Have a kernel compiled, or loaded from disk, while no other process compiles it.
 
     The compiler's own lock comes first: threads of this process wait for each other there.
@@ -258,7 +253,7 @@ class Compiling(event.Listener):
         """Nothing is compiled any more."""
 
 
-class CompilingAnew(Compiling):
+class CompilingNew(Compiling):
     """The same, of kernels that are not on disk yet.
 
     The collector of garbage rests meanwhile: it would go through all that the compiler has, time and again, a sixth of
@@ -275,7 +270,7 @@ class CompilingAnew(Compiling):
 
 
 # With kernels that are only loaded from disk, and without them: those are new, as after an installation.
-compiling, compiling_anew = Compiling(), CompilingAnew()
+compiling, compiling_anew = Compiling(), CompilingNew()
 event.register("numba:compiler_lock", compiling)
 event.register("numba:compile", compiling_anew)
 event.register(WAITING, compiling_anew)

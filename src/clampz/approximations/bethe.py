@@ -19,7 +19,7 @@ from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.tables import columns
+from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
@@ -126,9 +126,11 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budg
             for level, inner in enumerate(INNER_SWEEPS):
                 part = block if level == 0 else block.take(left)
                 if level > 0:
-                    part.point = columns((before if level == 2 else ending).point, left)
+                    part.point = take_lanes((before if level == 2 else ending).point, left)
                 part.set_counting(ones, inertia[level])
-                leaving = Leaving(level, [columns(beliefs, numbers[left]) for beliefs in known], part.num_lanes)
+                leaving = LeavingPolicy(
+                    level, [take_lanes(beliefs, numbers[left]) for beliefs in known], part.num_lanes
+                )
                 attempt = iterate(
                     part,
                     options,
@@ -216,7 +218,7 @@ def _starts(
     return starts + [random] * options.num_starts
 
 
-class Leaving:
+class LeavingPolicy:
     """A policy for `iterate`: which lanes leave the loop of this level.
 
     They leave the first one after SHORT sweeps, or as soon as they are NEAR an optimum; the others but the last when

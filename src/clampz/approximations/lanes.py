@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from clampz.model.tables import columns
+from clampz.model.tables import take_lanes
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.workers import MIN_RANGE, Workers, cut, sum_blocks
@@ -74,7 +74,7 @@ class Lanes(ABC):
         """Some of the lanes, as a block of its own with copies of their points."""
         taken = copy(self)
         taken.layout, taken.workers = self.layout.take(lanes), workers or self.workers
-        taken.point, taken.keep = columns(self.point, lanes), self.keep[lanes]
+        taken.point, taken.keep = take_lanes(self.point, lanes), self.keep[lanes]
         return taken
 
     @abstractmethod

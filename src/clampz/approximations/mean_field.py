@@ -21,8 +21,8 @@ from clampz.method import approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.equivalent import FactorRows
-from clampz.model.results import NOTHING, Estimates
-from clampz.model.tables import columns, lane_sums
+from clampz.model.results import NO_RESULT, Estimates
+from clampz.model.tables import lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget
@@ -259,7 +259,7 @@ class ProductMarginals:
 
     def take(self, lanes: Integers) -> "ProductMarginals":
         """Those of some of the lanes."""
-        return ProductMarginals(self.model, columns(self.marginals_flat, lanes))
+        return ProductMarginals(self.model, take_lanes(self.marginals_flat, lanes))
 
     def join(self, others: Sequence["ProductMarginals"]) -> "ProductMarginals":
         """These lanes followed by those of others."""
@@ -353,7 +353,7 @@ def _estimates(batch: Batch, options: MeanFieldOptions, layout: FieldLayout, end
     stuck = (value < -HARD / 2) | empty
     note = "no configuration without a hard zero was found to start from, so nothing is proven: lower is -inf"
     notes = [
-        NO_CONFIGURATION if e else NOTHING if u else note if s else ""
+        NO_CONFIGURATION if e else NO_RESULT if u else note if s else ""
         for e, u, s in zip(empty, unseen, stuck, strict=True)
     ]
     value = np.where(stuck, -np.inf, value)

@@ -25,8 +25,8 @@ from clampz.approximations.lanes import Evaluation, Lanes
 from clampz.approximations.layouts import PIECE, BinaryLayout, PairLayout, TableLayout
 from clampz.display.formatting import Bound
 from clampz.model.batch import Batch
-from clampz.model.results import NOTHING, Estimate, Estimates
-from clampz.model.tables import columns
+from clampz.model.results import NO_RESULT, Estimate, Estimates
+from clampz.model.tables import take_lanes
 from clampz.model.topology import Indices
 from clampz.model.warm_starts import Start, check_same_graph, one_per_lane, start_marginals
 from clampz.numerics import Floats, Integers
@@ -74,8 +74,8 @@ class MessageLanes(Lanes):
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         taken = super().take(lanes, workers)
-        taken.total = columns(self.total, lanes)
-        taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
+        taken.total = take_lanes(self.total, lanes)
+        taken.rho = self.rho if self.rho.shape[1] == 1 else take_lanes(self.rho, lanes)
         taken.potentials = self._take_potentials(lanes, taken.layout)
         taken.counted = taken.rho if self.counted is self.rho else self.counted
         return taken
@@ -234,7 +234,7 @@ class MessageLanes(Lanes):
             residual=np.where(impossible, 0.0, ending.residual),
             stopped_by=[reason or "tol" for reason in ending.stopped_by],
             options=options,
-            notes=[NO_CONFIGURATION if i else NOTHING if u else "" for i, u in zip(impossible, unseen, strict=True)],
+            notes=[NO_CONFIGURATION if i else NO_RESULT if u else "" for i, u in zip(impossible, unseen, strict=True)],
             state=self,
         )
 
@@ -257,7 +257,7 @@ class BinaryLanes(MessageLanes):
         return Weights(self.layout.W[edge, None] / (2 * rho), rho, rho, self.layout.free)
 
     def _take_potentials(self, lanes: Integers, layout: BinaryLayout) -> Weights:
-        w, rho, gain = (a if a.shape[1] == 1 else columns(a, lanes) for a in self.potentials[:3])
+        w, rho, gain = (a if a.shape[1] == 1 else take_lanes(a, lanes) for a in self.potentials[:3])
         return Weights(w, rho, gain, layout.free)
 
     def mutual_information(self) -> Floats:

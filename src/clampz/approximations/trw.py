@@ -20,7 +20,7 @@ from clampz.approximations.restarts import solve_in_blocks
 from clampz.method import ForestWeights, approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.tables import columns
+from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
@@ -115,7 +115,7 @@ def trw(
             lanes.start_at(lanes.messages_of(batch, start))
 
         def solve(block: MessageLanes, numbers: Integers) -> Endings:
-            block.set_counting(rho if shared else columns(rho, numbers))
+            block.set_counting(rho if shared else take_lanes(rho, numbers))
             if not optimize:
                 return _converge(block, options, budget, options.max_iter)
             ending, rho[:, numbers] = _optimized(block, options, budget)

@@ -27,7 +27,7 @@ from clampz.model.lane_memory import bytes_of_lanes, lanes_that_fit
 from clampz.model.marginals import HasMarginals
 from clampz.model.model_checks import check_model
 from clampz.model.results import Estimates
-from clampz.model.tables import PairTables, UnaryTables, columns
+from clampz.model.tables import PairTables, UnaryTables, take_lanes
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import StoppedBy
 from clampz.runtime.options import Options, memory_allowed
@@ -83,7 +83,7 @@ def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
         left = np.flatnonzero(batch.possible[start[i] : start[i + 1], b]) if i >= 0 else np.empty(0, dtype=np.int64)
         states.append(left if left.size else np.zeros(1, dtype=np.int64))
     parent = np.repeat(np.arange(len(states)), [len(left) for left in states])
-    unary = columns(batch.unary, parent)
+    unary = take_lanes(batch.unary, parent)
     for lane, (i, state) in enumerate(zip(variables[parent], np.concatenate(states), strict=True)):
         if i >= 0:
             keep_only(unary[:, lane], start, i, [state])

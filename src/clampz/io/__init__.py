@@ -120,7 +120,7 @@ def write(model: Model, path: AnyPath) -> None:
 def parse(name: str, data: bytes) -> Model:
     """The model in the bytes of a file of any format, also compressed: by what they are, as they have no suffix.  The
     name is for messages."""
-    data = files.plain(name, data)
+    data = files.decompressed(name, data)
     return FORMATS[_recognised(data)].parse(name, data)
 
 

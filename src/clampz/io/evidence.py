@@ -30,7 +30,7 @@ def read(path: files.AnyPath, model: Model) -> dict[int, int]:
 
 def under(model: Model, path: files.AnyPath, data: bytes | None = None) -> Model:
     """The model under the evidence in a file, or in what one has."""
-    known = parse(path, files.load(path) if data is None else files.plain(path, data), model)
+    known = parse(path, files.load(path) if data is None else files.decompressed(path, data), model)
     try:
         return given(model, known)
     except EvidenceError as error:

@@ -76,7 +76,7 @@ def encode(model: Model) -> bytes:
     for scope, (begin, end) in zip(pairwise(bounds), pairwise(starts), strict=True):
         if scope[1] - scope[0] > 1:
             values[begin:end] = values[begin:end].reshape(states[slice(*scope)]).ravel(order="F")
-    texts = text_formats.plain(values)
+    texts = text_formats.format_numbers(values)
     listed = [np.flatnonzero(values[begin:end]).tolist() for begin, end in pairwise(starts)]
     lines = [str(len(bounds) - 1)]
     for (first, last), begin, entries in zip(pairwise(bounds), starts, listed, strict=False):
@@ -163,21 +163,21 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
             tokens.refuse(at, "its number of variables", f)
         if at + 2 * k + 1 >= total:
             tokens.refuse(total, f"{count(k, 'variable')}, their numbers of states and the number of entries", f)
-        local_args, num_variables = at, int(k)
+        begin, num_variables = at, int(k)
         for first, what, least, beyond in (
             (1, "the label", 0, LARGEST_WHOLE),
             (1 + num_variables, "the number of states", 1, 2.0**31),
         ):
-            for p in range(local_args + first, local_args + first + num_variables):
+            for p in range(begin + first, begin + first + num_variables):
                 if not (least <= numbers[p] < beyond and numbers[p] % 1 == 0):
                     tokens.refuse(p, f"{what} of a variable", f)
-        at = local_args + 1 + 2 * num_variables
+        at = begin + 1 + 2 * num_variables
         entries = numbers[at]
         if not (0 <= entries < LARGEST_WHOLE and entries % 1 == 0):
             tokens.refuse(at, "its number of entries", f)
         if at + 2 * entries >= total:
             tokens.refuse(total, f"{count(entries, 'entry', 'entries')} with a value each", f)
-        place.append(local_args)
+        place.append(begin)
         arity.append(num_variables)
         listed.append(int(entries))
         at += 1 + 2 * int(entries)

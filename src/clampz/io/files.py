@@ -42,7 +42,7 @@ def load(path: AnyPath) -> bytes:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise _as_format_error(path, "read", error) from None
-    return plain(path, data)
+    return decompressed(path, data)
 
 
 def check_path(path: object) -> None:
@@ -51,7 +51,7 @@ def check_path(path: object) -> None:
         raise FormatError(f"expected the path of a file, found {shown(path)}")
 
 
-def plain(path: AnyPath, data: bytes) -> bytes:
+def decompressed(path: AnyPath, data: bytes) -> bytes:
     """The same bytes, unpacked if they are compressed; of text, as UTF-8 without a byte order mark."""
     if data.startswith(GZIP_MAGIC):
         data = _unpacked(path, data)

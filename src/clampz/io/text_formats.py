@@ -109,7 +109,7 @@ def float_sizes(num_states: Integers, arity: Integers, variables: Integers) -> F
     return sizes
 
 
-def plain(values: Floats) -> list[str]:
+def format_numbers(values: Floats) -> list[str]:
     """Numbers with all their digits, and without an exponent unless they are very large or small."""
     texts = list(map(repr, values.tolist()))
     plain_range = (values >= SMALLEST_PLAIN) & (values <= LARGEST_PLAIN)

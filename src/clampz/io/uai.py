@@ -62,7 +62,7 @@ def encode(model: Model) -> bytes:
     bounds = factors.scope_start.tolist()
     variables = list(map(str, factors.variables.tolist()))
     scopes = (" ".join([str(end - begin), *variables[begin:end]]) for begin, end in pairwise(bounds))
-    values = text_formats.plain(factors.flat)
+    values = text_formats.format_numbers(factors.flat)
     tables = (f"{end - begin} {' '.join(values[begin:end])}" for begin, end in pairwise(factors.start.tolist()))
     head = ["MARKOV", str(model.num_variables), " ".join(map(str, model.num_states.tolist())), str(len(bounds) - 1)]
     return "\n".join(chain(head, scopes, [""], tables, [""])).encode()

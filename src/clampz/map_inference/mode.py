@@ -219,7 +219,7 @@ class Ascent:
     def go(self, workers: Workers) -> None:
         """To the end, or as far as the watch allows."""
         self.simplified = self._simplify()
-        if self.simplified.contradiction:
+        if self.simplified.infeasibility:
             return
         rest, budget = self.simplified.model, self.budget
         whole = Component.of(rest, np.arange(rest.num_variables), self.limits)
@@ -284,7 +284,7 @@ class Ascent:
 
     def ends(self) -> tuple[float, float]:
         """Bounds on the largest score, from all parts."""
-        if self.simplified.contradiction:
+        if self.simplified.infeasibility:
             return -math.inf, -math.inf
         lower, upper = self.parts[0].lower, self.parts[0].upper
         if self.is_split:

@@ -21,7 +21,7 @@ from clampz.model.data import log_of, scaled
 from clampz.model.evidence import Evidence, as_sets
 from clampz.model.model import Model
 from clampz.model.model_checks import check_model
-from clampz.model.tables import columns, piece_of, read_only
+from clampz.model.tables import piece_of, read_only, take_lanes
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.numerics import Floats, Integers
 
@@ -134,7 +134,7 @@ class Batch:
     def take(self, lanes: Integers) -> "Batch":
         """Some of the lanes, in this order; a lane may be taken several times."""
         beta = None if self.beta is None else self.beta[lanes]
-        return self._with(self.model, columns(self.unary, lanes), beta)
+        return self._with(self.model, take_lanes(self.unary, lanes), beta)
 
     def join(self, others: Sequence["Batch"]) -> "Batch":
         """These lanes followed by those of others, of the same model."""

@@ -43,7 +43,7 @@ def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     return columns
 
 
-def as_items(found: Iterable[T], where: str, expected: str) -> Iterable[T]:
+def as_iterable(found: Iterable[T], where: str, expected: str) -> Iterable[T]:
     """What can be gone through; not a mapping, which has keys."""
     try:
         iter(found)
@@ -60,7 +60,7 @@ def as_tables(
     found: Mapping[Any, ArrayLike] | Iterable[tuple[Any, ArrayLike]], where: str, expected: str
 ) -> Iterable[tuple[Any, ArrayLike]]:
     """Tables with what they are over, as a mapping has them or as pairs."""
-    return found.items() if isinstance(found, Mapping) else as_items(found, where, expected)
+    return found.items() if isinstance(found, Mapping) else as_iterable(found, where, expected)
 
 
 def as_pairs(
@@ -71,8 +71,8 @@ def as_pairs(
         hint = "Model.from_binary takes weights, and Model.from_arrays tables, as arrays"
         raise ModelError(f"pairwise: expected {{(i, j): table}}, found an array of shape {pairwise.shape}: {hint}")
     for item in as_tables(pairwise, "pairwise", "{(i, j): table}"):
-        pair, table = two(item, "pairwise", "a pair of variables and their table")
-        yield two(pair, "edge", "a pair of variables"), table
+        pair, table = as_pair(item, "pairwise", "a pair of variables and their table")
+        yield as_pair(pair, "edge", "a pair of variables"), table
 
 
 def as_table(values: ArrayLike, shape: Sequence[int] | Integers, where: str, what: str = "") -> Floats:
@@ -83,7 +83,7 @@ def as_table(values: ArrayLike, shape: Sequence[int] | Integers, where: str, wha
     return array
 
 
-def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
+def as_pair(item: Any, where: str, expected: str) -> tuple[Any, Any]:
     """The halves of a pair."""
     if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 2:
         raise ModelError(f"{where} {shown(item)}: expected {expected}")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from clampz._kernels import graph
-from clampz.model.data import among
+from clampz.model.data import restricted_to
 from clampz.model.model import Model
 from clampz.model.tables import read_only
 from clampz.numerics import Integers
@@ -54,4 +54,6 @@ def components(model: Model, *, small: float = 0.0, most: int | None = None) -> 
 
 def component(model: Model, variables: Integers) -> Model:
     """The model of some variables and the tables that are over them alone, without the constant."""
-    return Model.from_contents(among(model.contents._replace(constant=0.0, names=None, state_names=None), variables))
+    return Model.from_contents(
+        restricted_to(model.contents._replace(constant=0.0, names=None, state_names=None), variables)
+    )

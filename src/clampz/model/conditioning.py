@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clampz.errors import EvidenceError
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.data import among, fixed
+from clampz.model.data import restricted_to, with_fixed_states
 from clampz.model.evidence import Evidence
 from clampz.model.model import Model
 from clampz.model.model_checks import check_model
@@ -57,7 +57,7 @@ def without_known(model: Model, evidence: Evidence) -> Model:
     times Z."""
     known = model.as_evidence(evidence)
     others = np.delete(np.arange(model.num_variables), list(known))
-    return Model.from_contents(among(fixed(model.contents, known, evidence), others))
+    return Model.from_contents(restricted_to(with_fixed_states(model.contents, known, evidence), others))
 
 
 def without_fixed(model: Model, unary: Floats) -> Model | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.compensated_sums import add_up
+from clampz._kernels.compensated_sums import add_compensated
 from clampz.errors import EvidenceError, ModelError
 from clampz.model.evidence import Evidence
 from clampz.model.factors import Factor, FactorTables
@@ -50,7 +50,7 @@ def fold(factors: FactorTables) -> ModelData:
     of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
     unary_start = offsets(num_states)
     single = arity == 1
-    unary = added_up(np.zeros(unary_start[-1]), ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
+    unary = add_exactly(np.zeros(unary_start[-1]), ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
     constants = flat[of == 0].tolist()
     by_scope: dict[tuple[int, ...], list[Floats]] = {}
     for f in np.flatnonzero(arity > 2).tolist():
@@ -63,7 +63,7 @@ def fold(factors: FactorTables) -> ModelData:
         if others:
             place = np.tile(np.arange(table.size), len(others))
             values = np.concatenate([other.ravel() for other in others])
-            table = added_up(table.ravel(), place, values).reshape(table.shape)
+            table = add_exactly(table.ravel(), place, values).reshape(table.shape)
         low = float(table.min())
         if low == float(table.max()) and low > -np.inf:
             constants.append(low)
@@ -73,10 +73,10 @@ def fold(factors: FactorTables) -> ModelData:
     return ModelData(num_states, unary, first[arity == 2], flat[of == 2], tables, math.fsum(constants))
 
 
-def added_up(sums: Floats, place: Integers, values: Floats) -> Floats:
+def add_exactly(sums: Floats, place: Integers, values: Floats) -> Floats:
     """Sums to which values are added at these places, rounded once; a hard zero stays one."""
     out, lost, unsure = sums.copy(), np.zeros_like(sums), np.zeros(len(sums), dtype=np.uint8)
-    add_up(out, lost, unsure, place, np.ascontiguousarray(values))
+    add_compensated(out, lost, unsure, place, np.ascontiguousarray(values))
     out += lost
     if unsure.any():  # rarely: sizes of several kinds, and those in the middle cancel too
         terms = {p: [float(sums[p])] for p in np.flatnonzero(unsure).tolist()}
@@ -122,16 +122,19 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
     # a parallel edge adds its table to that of the first of its kind
     into = offsets(sizes[kept])[:-1][(np.cumsum(new) - 1)[~new]]
     values = flat[ranges(start[extra], sizes[extra])]
-    return edges[kept], added_up(merged, ranges(into, sizes[extra]), values)
+    return edges[kept], add_exactly(merged, ranges(into, sizes[extra]), values)
 
 
-def under(contents: ModelData, found: Findings, said: Evidence) -> ModelData:
+def conditioned(contents: ModelData, found: Findings, said: Evidence) -> ModelData:
     """Given what is known of some variables, which keep their places: those whose state is certain are in no edge and
     no factor, and likelihoods multiply the potentials of others.
 
     `said` is the same in the user's words, for the error where that is seen to be impossible.
     """
-    start, left = offsets(contents.num_states), fixed(contents, found.states, said) if found.states else contents
+    start, left = (
+        offsets(contents.num_states),
+        with_fixed_states(contents, found.states, said) if found.states else contents,
+    )
     unary = left.unary.copy()
     for i, likelihoods in found.likelihoods.items():
         unary[start[i] : start[i + 1]] += log_of(likelihoods)
@@ -153,7 +156,7 @@ def log_of(likelihoods: Floats) -> Floats:
     return logs
 
 
-def fixed(contents: ModelData, known: Mapping[int, int], said: Evidence) -> ModelData:
+def with_fixed_states(contents: ModelData, known: Mapping[int, int], said: Evidence) -> ModelData:
     """Given the states of some variables, which keep their places but are in no edge and no factor; what they leave of
     tables is folded as factors are.
 
@@ -231,7 +234,7 @@ def _of_one(num_states: Integers, variables: NDArray[Any], values: Floats) -> Fa
     return FactorTables(num_states, np.arange(len(variables) + 1), variables.astype(np.int64), values)
 
 
-def among(contents: ModelData, variables: Integers) -> ModelData:
+def restricted_to(contents: ModelData, variables: Integers) -> ModelData:
     """Of some variables alone, in this order, with the edges and the larger factors among them."""
     place = np.full(len(contents.num_states), -1, dtype=np.int64)
     place[variables] = np.arange(len(variables))

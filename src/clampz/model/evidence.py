@@ -75,7 +75,7 @@ def as_mapping(evidence: object, num_variables: int | None = None) -> Evidence:
     raise EvidenceError(f"evidence: expected {{variable: state}}, a pandas row{states}, found {_in_words(said)}")
 
 
-def is_nothing(value: object) -> bool:
+def is_missing_value(value: object) -> bool:
     """Whether this is what stands for a value that is missing: None, nan, and what pandas has for it."""
     missing = value is None or type(value).__name__ in ("NAType", "NaTType")
     return missing or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
@@ -83,7 +83,7 @@ def is_nothing(value: object) -> bool:
 
 def _of_row(items: Any) -> RowEvidence:
     """What is there of a row, whole numbers again where others in the row are missing."""
-    return RowEvidence((label, _as_whole(value)) for label, value in items if not is_nothing(value))
+    return RowEvidence((label, _as_whole(value)) for label, value in items if not is_missing_value(value))
 
 
 def _as_whole(value: Any) -> Any:

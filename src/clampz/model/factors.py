@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.model.tables import Listed, offsets, read_only
+from clampz.model.tables import LazySequence, offsets, read_only
 from clampz.numerics import Floats, Integers
 
 
@@ -22,7 +22,7 @@ class Factor(NamedTuple):
     table: Floats
 
 
-class FactorTables(Listed[Factor]):
+class FactorTables(LazySequence[Factor]):
     """Factors end to end: `factors[f].scope` and `factors[f].table`.
 
     Attributes

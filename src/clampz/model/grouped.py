@@ -46,7 +46,7 @@ class GroupedRuns:
     def join(self, others: Sequence["GroupedRuns"]) -> "GroupedRuns":
         return GroupedRuns(self.lanes + tuple(lane for other in others for lane in other.lanes))
 
-    def of_one(self) -> EndState:
+    def single_run(self) -> EndState:
         """The state of the run that all these lanes are from, if they are from one."""
         first = self.lanes[0][0]
         if any(state is not first for state, _ in self.lanes):
@@ -54,7 +54,7 @@ class GroupedRuns:
         return first.take(np.array([lane for _, lane in self.lanes]))
 
 
-def in_their_order(parts: Sequence[Estimates], lanes: Sequence[Integers]) -> Estimates:
+def merge_runs(parts: Sequence[Estimates], lanes: Sequence[Integers]) -> Estimates:
     """Lanes of several runs by one method as one result: lane k of part p is number `lanes[p][k]`.  What log Z is of
     all of them, each is."""
     kinds = {part.bound for part in parts if not np.isnan(part.log_z).all()}

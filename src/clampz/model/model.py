@@ -26,15 +26,15 @@ from clampz.model.checks import (
     as_columns,
     as_constant,
     as_num_states,
+    as_pair,
     as_pairs,
     as_table,
     as_tables,
     check_counts,
-    two,
 )
 from clampz.model.constructors import of_arrays, of_binary, of_flat
 from clampz.model.couplings import couplings, strengths
-from clampz.model.data import ModelData, fold, in_edge_order, scaled, smaller_first, under
+from clampz.model.data import ModelData, conditioned, fold, in_edge_order, scaled, smaller_first
 from clampz.model.evidence import Evidence
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.html import model_card
@@ -109,7 +109,7 @@ class Model(Variables, HasHtml):
             scope = self._scope(pair, "edge")
             found.append(Factor(scope, as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}")))
         for f, item in enumerate(as_tables(factors, "factors", "{variables: table}")):
-            variables, table = two(item, "factor", "a pair (variables, table)")
+            variables, table = as_pair(item, "factor", "a pair (variables, table)")
             scope = self._scope(variables, "factor over")
             where = f"factor {f} over {scope}"
             if len(set(scope)) != len(scope):
@@ -420,4 +420,4 @@ class Model(Variables, HasHtml):
         """
         said = self.as_mapping(evidence)
         found = self.findings(said)
-        return Model.from_contents(under(self.contents, found, said)) if any(found) else self
+        return Model.from_contents(conditioned(self.contents, found, said)) if any(found) else self

@@ -22,7 +22,7 @@ from clampz.model.frames import lanes_dataset
 from clampz.model.html import estimate_card, estimates_card
 from clampz.model.marginals import HasMarginals
 from clampz.model.model import Model
-from clampz.model.tables import Listed, PairTables, UnaryTables, columns
+from clampz.model.tables import LazySequence, PairTables, UnaryTables, take_lanes
 from clampz.model.temperatures import mean_score
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, StoppedBy
@@ -31,7 +31,7 @@ from clampz.runtime.options import Options
 TablesT = TypeVar("TablesT")
 
 # The note of a lane that a run had no time for.
-NOTHING = "stopped before there was anything to say: no bound, no marginals"
+NO_RESULT = "stopped before there was anything to say: no bound, no marginals"
 # The arrays of `Estimates` with one entry per lane.
 PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")
 
@@ -174,7 +174,7 @@ class Estimate(HasMarginals, HasHtml):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates(Listed[Estimate], HasHtml):
+class Estimates(LazySequence[Estimate], HasHtml):
     """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
     b, `estimates.marginals[b]` its marginals.
 
@@ -286,7 +286,7 @@ class Estimates(Listed[Estimate], HasHtml):
         arrays: dict[str, Any] = {name: getattr(self, name)[lanes] for name in PER_LANE}
         return replace(
             self,
-            marginals_flat=columns(self.marginals_flat, lanes),
+            marginals_flat=take_lanes(self.marginals_flat, lanes),
             stopped_by=[self.stopped_by[b] for b in lanes],
             notes=[self.notes[b] for b in lanes] if self.notes else (),
             state=self.state.take(lanes),
@@ -325,7 +325,7 @@ class Estimates(Listed[Estimate], HasHtml):
         return f"Estimates({self.method}: {len(self)} lanes, {values}, {done} converged)"
 
 
-class PerLane(Listed[TablesT]):
+class PerLane(LazySequence[TablesT]):
     """Tables of the lanes of a batch, each made when it is asked for."""
 
     __slots__ = ("_num_lanes", "_of_lane")
@@ -344,7 +344,7 @@ class PerLane(Listed[TablesT]):
         return f"PerLane({counted(len(self), 'lane')})"
 
 
-def nothing(method: str, model: Model, num_lanes: int, options: Options, stopped_by: StoppedBy) -> Estimates:
+def stopped_estimates(method: str, model: Model, num_lanes: int, options: Options, stopped_by: StoppedBy) -> Estimates:
     """The estimates of a run that was stopped before there was anything to say."""
     nan, inf = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
     return Estimates(
@@ -361,7 +361,7 @@ def nothing(method: str, model: Model, num_lanes: int, options: Options, stopped
         residual=inf,
         stopped_by=[stopped_by] * num_lanes,
         options=options,
-        notes=[NOTHING] * num_lanes,
+        notes=[NO_RESULT] * num_lanes,
         state=NoState(model),
     )
 

@@ -62,7 +62,7 @@ def piece_of(start: Integers, k: int) -> int:
     return int(np.searchsorted(start, k, side="right")) - 1
 
 
-def columns(array: Floats, lanes: Integers) -> Floats:
+def take_lanes(array: Floats, lanes: Integers) -> Floats:
     """Some columns as an array of its own with contiguous rows (indexing would leave it column by column, and lanes
     apart)."""
     return np.take(array, lanes, axis=1)
@@ -84,7 +84,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-class Listed(Sequence[T]):
+class LazySequence(Sequence[T]):
     """A sequence whose items are made when asked for, by `item`; a slice is a list of them."""
 
     __slots__ = ()
@@ -107,7 +107,7 @@ class Listed(Sequence[T]):
         return self.item(places) if isinstance(places, int) else [self.item(k) for k in places]
 
 
-class UnaryTables(Listed[Floats]):
+class UnaryTables(LazySequence[Floats]):
     """One table per variable: `tables[i]` has an entry per state of variable i, given by index or name."""
 
     __slots__ = ("flat", "names", "start")

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.display.formatting import name_of, some
 from clampz.errors import EvidenceError, ModelError, did_you_mean, shown
-from clampz.model.checks import as_items
-from clampz.model.evidence import Evidence, RowEvidence, as_mapping, is_nothing
+from clampz.model.checks import as_iterable
+from clampz.model.evidence import Evidence, RowEvidence, as_mapping, is_missing_value
 from clampz.model.names import Names
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
@@ -148,7 +148,7 @@ class Variables:
     def is_missing(self, variable: Variable, value: object) -> bool:
         """Whether a value in a row or an array says nothing of a variable: -1 does not either, unless a state of the
         variable is named so."""
-        if is_nothing(value):
+        if is_missing_value(value):
             return True
         is_minus_one = isinstance(value, int | float | np.integer | np.floating) and value == MISSING
         return is_minus_one and MISSING not in (self.numbers_of(self.variable_index(variable)) or ())
@@ -282,7 +282,7 @@ def _as_names(num_states: Integers, names: Sequence[str] | None) -> tuple[str, .
     """As many distinct strings as there are variables, or None."""
     if names is None:
         return None
-    found, n = tuple(as_items(names, "names", "a string for each variable")), len(num_states)
+    found, n = tuple(as_iterable(names, "names", "a string for each variable")), len(num_states)
     other = next((name for name in found if not isinstance(name, str)), None)  # type: ignore[redundant-expr]
     if other is not None:
         raise ModelError(f"names: expected strings, found {shown(other)}")
@@ -300,11 +300,11 @@ def _as_state_names(
     """Of every variable as many distinct strings as it has states, or None."""
     if state_names is None:
         return None
-    listed, n = as_items(state_names, "state_names", "a list of strings for each variable"), len(num_states)
+    listed, n = as_iterable(state_names, "state_names", "a list of strings for each variable"), len(num_states)
     found = tuple(
         (states,)
         if isinstance(states, str)  # one name, not one for each of its letters
-        else tuple(as_items(states, f"state_names of variable {i}", "a list of strings"))
+        else tuple(as_iterable(states, f"state_names of variable {i}", "a list of strings"))
         for i, states in enumerate(listed)
     )
     if len(found) != n:

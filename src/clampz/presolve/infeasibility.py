@@ -11,7 +11,7 @@ from clampz.model import Model
 SHOWN = 6
 
 
-def contradiction(model: Model, pools: Pools) -> str:
+def explain_infeasibility(model: Model, pools: Pools) -> str:
     """In words; empty where Z = 0 was not found."""
     impossible = int(pools.count[state.IMPOSSIBLE])
     if impossible < 0:

@@ -23,7 +23,7 @@ def num_bytes(model: Model) -> int:
     return int(BYTES @ [model.num_variables, model.num_edges + len(model.factors), slots, tables])
 
 
-def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: bool, maximum: bool) -> Pools:
+def build_pools(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: bool, maximum: bool) -> Pools:
     """Everything waits for every rule."""
     n, m, larger = model.num_variables, model.num_edges, model.factors
     num_factors, num_slots = m + len(larger), 2 * m + len(larger.variables)
@@ -67,7 +67,7 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     )
 
 
-def with_room(pools: Pools) -> Pools:
+def grow_pools(pools: Pools) -> Pools:
     """The same with room for what the next sum or function may leave, and for many more like it."""
     count, n = pools.count, len(pools.variables)
     needs = {
@@ -89,6 +89,6 @@ def with_room(pools: Pools) -> Pools:
     return pools._replace(**longer)
 
 
-def left_over(pools: Pools) -> Integers:
+def remaining_variables(pools: Pools) -> Integers:
     """The variables that are still there."""
     return np.flatnonzero(pools.variables["fate"] == kernels.STAYS)

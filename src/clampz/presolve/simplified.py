@@ -18,9 +18,9 @@ from clampz.model.checks import as_floats
 from clampz.model.tables import read_only
 from clampz.model.variables import Variable, as_indices
 from clampz.numerics import EPS, Floats, Integers
-from clampz.presolve.infeasibility import contradiction
+from clampz.presolve.infeasibility import explain_infeasibility
 from clampz.presolve.postsolve import Postsolve, Scope
-from clampz.presolve.reduced import Reduced
+from clampz.presolve.reduced import ReducedModel
 from clampz.runtime.budget import Budget
 
 Operation = Literal["sum", "max"]
@@ -43,7 +43,7 @@ class Simplified(HasHtml):
         Which variables of the original those of the rest are, and which of their states theirs are, end to end.
     words
         What was done, a phrase for each rule.
-    contradiction
+    infeasibility
         Where Z = 0 was found: which factors contradict each other; else empty.
     is_complete
         Whether the rules came to their end; False where the watch was over first, and another run may get further.
@@ -56,18 +56,18 @@ class Simplified(HasHtml):
     variables: Integers
     states_left: Integers
     words: tuple[str, ...] = ()
-    contradiction: str = ""
+    infeasibility: str = ""
     is_complete: bool = True
-    _back: Postsolve | None = field(default=None)
+    _postsolve: Postsolve | None = field(default=None)
 
     @property
     def is_trivial(self) -> bool:
         """Whether nothing could be done."""
-        return self._back is None
+        return self._postsolve is None
 
     def bounds(self, lower: float, upper: float) -> tuple[float, float]:
         """Bounds on the original's log Z (or maximum) from those on the rest's."""
-        if self.contradiction:
+        if self.infeasibility:
             return -math.inf, -math.inf
         return _below(lower - self.error, lower, self.error), -_below(-upper - self.error, upper, self.error)
 
@@ -75,7 +75,7 @@ class Simplified(HasHtml):
     def scopes(self) -> Sequence[Scope]:
         """Scopes of the rest whose joint beliefs `factor_marginals` asks for, beyond those of the rest's own tables: of
         factors that fell apart.  (What marginals of variables need is in its tables.)"""
-        return self._back.scopes if self._back is not None else ()
+        return self._postsolve.scopes if self._postsolve is not None else ()
 
     def marginals(self, beliefs: Floats, budget: Budget | None = None, *, known: bool = False) -> Floats:
         """The marginals of all variables of the original, laid out as `original.unary.flat`.
@@ -84,7 +84,7 @@ class Simplified(HasHtml):
         out as its tables.  Overdue where the watch is over first.  What was simplified for log Z alone has not all of
         them: those that are `known`, and nan for the others.
         """
-        if self._back is None:
+        if self._postsolve is None:
             return self._beliefs(beliefs)[: len(self.original.unary.flat)]
         return self._checked().marginals(self._beliefs(beliefs), budget, known)
 
@@ -97,7 +97,7 @@ class Simplified(HasHtml):
         `joint` is asked for the joint belief of each of `scopes`, a table with an axis per variable.
         """
         num_pairs = len(self.original.pairwise.flat)
-        if self._back is None:
+        if self._postsolve is None:
             flat = self._beliefs(beliefs)[len(self.original.unary.flat) :]
         else:
             flat = self._checked().factor_marginals(self._beliefs(beliefs), joint, budget)
@@ -106,13 +106,13 @@ class Simplified(HasHtml):
     def joint_scope(self, variables: Sequence[Variable]) -> Scope:
         """The variables of the rest whose joint belief that of some variables of the original follows from."""
         scope = self.original.variable_indices(variables)
-        return tuple(scope) if self._back is None else self._checked().joint_scope(scope)
+        return tuple(scope) if self._postsolve is None else self._checked().joint_scope(scope)
 
     def joint(self, variables: Sequence[Variable], belief: Floats) -> Floats:
         """The joint marginals of some variables of the original, an axis for each, from the joint belief of
         `joint_scope(variables)`."""
         scope = self.original.variable_indices(variables)
-        return belief if self._back is None else self._checked().joint(scope, belief)
+        return belief if self._postsolve is None else self._checked().joint(scope, belief)
 
     def states(
         self, x: ArrayLike, rng: np.random.Generator | int | None = None, budget: Budget | None = None
@@ -125,7 +125,7 @@ class Simplified(HasHtml):
                 f"configurations: expected shape (N, {self.model.num_variables}), a state for each variable of the "
                 f"rest, found {rest.shape}"
             )
-        if self._back is None:
+        if self._postsolve is None:
             return rest
         return self._checked().states(rest, np.random.default_rng(rng), self.operation == "max", budget)
 
@@ -142,10 +142,10 @@ class Simplified(HasHtml):
         return found
 
     def _checked(self) -> Postsolve:
-        assert self._back is not None
-        if self.contradiction:
-            raise OptionError(f"Z = 0, so there are neither marginals nor states: {self.contradiction}")
-        return self._back
+        assert self._postsolve is not None
+        if self.infeasibility:
+            raise OptionError(f"Z = 0, so there are neither marginals nor states: {self.infeasibility}")
+        return self._postsolve
 
     def _card(self) -> HtmlCard:
         before, after = self.original, self.model
@@ -160,7 +160,7 @@ class Simplified(HasHtml):
                 *facts,
                 ("done", "; ".join(self.words) or "nothing to simplify"),
                 ("the same", f"{what}, up to {self.error:.2g}"),
-                *([("contradiction", self.contradiction)] if self.contradiction else []),
+                *([("contradiction", self.infeasibility)] if self.infeasibility else []),
             ],
         )
 
@@ -189,7 +189,9 @@ def unchanged(model: Model, operation: Operation, *, is_complete: bool = True) -
     )
 
 
-def simplified(model: Model, operation: Operation, pools: Pools, left: Reduced, *, is_complete: bool) -> Simplified:
+def simplified_by(
+    model: Model, operation: Operation, pools: Pools, left: ReducedModel, *, is_complete: bool
+) -> Simplified:
     """Of what the rules left."""
     return Simplified(
         original=model,
@@ -198,14 +200,14 @@ def simplified(model: Model, operation: Operation, pools: Pools, left: Reduced, 
         error=float(pools.total[state.ERROR]) + 2 * EPS * abs(left.model.constant),
         variables=left.variables,
         states_left=left.states,
-        words=_words(pools),
-        contradiction=contradiction(model, pools),
+        words=_rules_in_words(pools),
+        infeasibility=explain_infeasibility(model, pools),
         is_complete=is_complete,
-        _back=Postsolve(model, pools, left),
+        _postsolve=Postsolve(model, pools, left),
     )
 
 
-def _words(pools: Pools) -> tuple[str, ...]:
+def _rules_in_words(pools: Pools) -> tuple[str, ...]:
     fates = np.bincount(pools.variables["fate"], minlength=4)
     count = pools.count
     if count[state.IMPOSSIBLE] >= 0:

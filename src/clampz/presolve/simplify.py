@@ -13,9 +13,9 @@ from clampz._kernels.presolve.worklist import FULL, apply_rules
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.variables import Variable
-from clampz.presolve.pools import laid_out, left_over, num_bytes, with_room
-from clampz.presolve.reduced import Reduced, rest_of
-from clampz.presolve.simplified import Operation, Simplified, simplified, unchanged
+from clampz.presolve.pools import build_pools, grow_pools, num_bytes, remaining_variables
+from clampz.presolve.reduced import ReducedModel, reduced_model
+from clampz.presolve.simplified import Operation, Simplified, simplified_by, unchanged
 from clampz.runtime.budget import LOOK, Budget, Flag, run_cancellable
 from clampz.runtime.options import check_flag, check_option, fits_into, is_number, is_one_of, knows_its_options
 
@@ -106,7 +106,7 @@ def simplify(
     too_large = num_entries > LARGE_MODEL and not _promising(model)
     if hurried or too_large or not fits_into(memory, num_bytes(model)):
         return unchanged(model, operation, is_complete=not hurried)
-    pools = laid_out(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
+    pools = build_pools(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
     within = None if budget is None else Budget(max(0.0, budget.left() - around), within=budget)
     pools = run_cancellable(within, around, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
     done = [state.LEFT, state.STATES_GONE, state.AXES_GONE, state.CONSTANTS, state.CONTAINED, state.CLOCK]
@@ -115,7 +115,7 @@ def simplify(
     if interrupted or not changed:
         return unchanged(model, operation, is_complete=not interrupted)
     is_complete = within is None or not within.must_stop()
-    return simplified(model, operation, pools, _rest(pools, model, kept), is_complete=is_complete)
+    return simplified_by(model, operation, pools, _rest(pools, model, kept), is_complete=is_complete)
 
 
 def _promising(model: Model) -> bool:
@@ -131,11 +131,11 @@ def _promising(model: Model) -> bool:
 def _apply(pools: Pools, most_work: int, cancel_flag: Flag) -> Pools:
     state.begin(pools, cancel_flag)
     while apply_rules(pools, most_work, cancel_flag) == FULL:
-        pools = with_room(pools)
+        pools = grow_pools(pools)
     return pools
 
 
-def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> Reduced:
+def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> ReducedModel:
     impossible = int(pools.count[state.IMPOSSIBLE])
     if impossible >= 0:  # Z = 0: no factor is needed to say so, and no variable but one
         pools.variables["fate"][:] = state.FIXED
@@ -146,4 +146,4 @@ def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> Reduced:
         pools.table[begin:end] = -np.inf
         pools.states["gone"][begin:end] = state.NEVER
         pools.factors["alive"][:] = 0
-    return rest_of(pools, model, left_over(pools))
+    return reduced_model(pools, model, remaining_variables(pools))

@@ -79,7 +79,7 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
         if cancel_flag[0]:
             return STOPPED
         t = counts[AT]
-        enough = least_useful(best_f, counts, numbers) + tol
+        enough = threshold(best_f, counts, numbers) + tol
         if t < 0:
             if counts[NUM_OPEN] == 0:
                 return DONE
@@ -88,10 +88,10 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
                 counts[NUM_OPEN] = 0
                 return DONE
             node = pop(pool, counts)
-            t = restore(order, dive, pool, node)
+            t = begin_dive(order, dive, pool, node)
             expand(layout, scope, lane, dive, t, pool.f[node], enough)
             continue
-        place = best_left(dive, t, enough)
+        place = best_untried(dive, t, enough)
         if place < 0:
             if t == counts[TOP]:
                 release(pool, counts, counts[ROOT])
@@ -100,7 +100,7 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
                 counts[AT] = t + 1
                 counts[BACKTRACKS] += 1
                 if counts[BACKTRACKS] >= most_backtracks:
-                    leave_open(order, dive, pool, enough)
+                    end_dive(order, dive, pool, enough)
             continue
         f = dive.left_f[place]
         x[order[t]] = dive.left_state[place]
@@ -108,7 +108,7 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
         dive.left_f[place] = dive.left_f[dive.left_end[t]]
         dive.left_state[place] = dive.left_state[dive.left_end[t]]
         if t == 0:
-            keep(best_f, best_x, counts, f, x)
+            record_configuration(best_f, best_x, counts, f, x)
         else:
             counts[AT] = t - 1
             expand(layout, scope, lane, dive, t - 1, f, enough)
@@ -116,7 +116,7 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
 
 
 @kernel
-def highest(dive, pool):
+def open_upper_bound(dive, pool):
     """The largest f of all that is open, under way, or was given up."""
     counts = dive.counts
     found = dive.numbers[GIVEN_UP]
@@ -130,7 +130,7 @@ def highest(dive, pool):
 
 
 @part
-def least_useful(best_f, counts, numbers):
+def threshold(best_f, counts, numbers):
     """What f must exceed: that of the last of as many configurations as are asked for, and the floor."""
     full = counts[NUM_FOUND] == best_f.size
     return max(numbers[FLOOR], best_f[best_f.size - 1]) if full else numbers[FLOOR]
@@ -164,7 +164,7 @@ def expand(layout, scope, lane, dive, t, f, enough):
 
 
 @part
-def best_left(dive, t, enough):
+def best_untried(dive, t, enough):
     """Which of the states left at place t has the largest f, the first of several; -1 where none is of use."""
     found, f = -1, -np.inf
     for place in range(dive.left_start[t], dive.left_end[t]):
@@ -179,7 +179,7 @@ def best_left(dive, t, enough):
 
 
 @part
-def keep(best_f, best_x, counts, f, x):
+def record_configuration(best_f, best_x, counts, f, x):
     """A configuration among the best, in its place."""
     k = min(counts[NUM_FOUND], best_f.size - 1)
     if counts[NUM_FOUND] == best_f.size and f <= best_f[k]:
@@ -196,7 +196,7 @@ def keep(best_f, best_x, counts, f, x):
 
 
 @part
-def restore(order, dive, pool, node):
+def begin_dive(order, dive, pool, node):
     """Begin a dive at a node; returns the place that is next."""
     counts = dive.counts
     t = pool.place[node] - 1
@@ -210,7 +210,7 @@ def restore(order, dive, pool, node):
 
 
 @part
-def leave_open(order, dive, pool, enough):
+def end_dive(order, dive, pool, enough):
     """End the dive: what is left to try becomes open nodes.  Without room for them it goes on, and asks again after as
     many backtracks."""
     counts = dive.counts

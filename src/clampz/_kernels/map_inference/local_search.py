@@ -26,7 +26,9 @@ LEAST_GAIN = 1e-12
 
 
 @kernel
-def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, uniform, x, cancel_flag):
+def hill_climb(
+    num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, uniform, x, cancel_flag
+):
     """By how much the score has grown."""
     n = num_states.size
     gain = np.empty(num_states.max() if n else 0)
@@ -36,7 +38,7 @@ def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_sta
     for i in range(n):
         queue[i] = i
         waiting[i] = 1
-    grown, _ = settle(tables, x, gain, queue, waiting, n, trail[:0], 0, cancel_flag)
+    grown, _ = improve_waiting(tables, x, gain, queue, waiting, n, trail[:0], 0, cancel_flag)
     for kick in range(uniform.shape[0]):
         if cancel_flag[0] or n == 0:
             return grown
@@ -57,8 +59,8 @@ def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_sta
                 trail[num_trail, 1] = x[i]
                 num_trail += 1
                 x[i] = state
-                num_waiting = wake(tables, i, queue, waiting, 0, num_waiting)
-        more, num_trail = settle(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag)
+                num_waiting = enqueue_neighbours(tables, i, queue, waiting, 0, num_waiting)
+        more, num_trail = improve_waiting(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag)
         if changed + more >= 0.0:
             grown += changed + more
         else:
@@ -111,7 +113,7 @@ def anneal(
 
 
 @part
-def settle(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag):
+def improve_waiting(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag):
     """Improve what waits until nothing does; returns by how much, and how many changes there are on the trail, which is
     empty where nothing will be taken back."""
     n, first, grown = queue.size, 0, 0.0
@@ -135,7 +137,7 @@ def settle(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cance
                 trail[num_trail, 1] = x[i]
                 num_trail += 1
             x[i] = best
-            num_waiting = wake(tables, i, queue, waiting, first, num_waiting)
+            num_waiting = enqueue_neighbours(tables, i, queue, waiting, first, num_waiting)
     return grown, num_trail
 
 
@@ -162,7 +164,7 @@ def fill_gain(tables, x, i, gain):
 
 
 @part
-def wake(tables, i, queue, waiting, first, num_waiting):
+def enqueue_neighbours(tables, i, queue, waiting, first, num_waiting):
     """All that share a table with variable i wait to be looked at again; returns how many do."""
     _, scope_start, scope, _, _, _, table_of, at_start, tables_at = tables
     n = queue.size

@@ -14,7 +14,7 @@ import numpy as np
 
 from clampz._kernels.jit import kernel_in_place
 from clampz._kernels.mini_buckets.layout import DONE, MESSAGE, NOTHING, STOPPED
-from clampz._kernels.mini_buckets.passes import EPS, LARGEST_SHIFT, ends, fill_psi, largest
+from clampz._kernels.mini_buckets.passes import EPS, LARGEST_SHIFT, extremes, fill_psi, largest
 from clampz._kernels.simd_math import lost_in_sum
 
 
@@ -38,7 +38,7 @@ def fill_maxima(layout, theta, size, roundings, x, lane, cancel_flag):
             row = psi[k * m.size : (k + 1) * m.size]
             for r in range(m.size):
                 m[r] = max(m[r], row[r])
-        peak, lowest = ends(m)
+        peak, lowest = extremes(m)
         if peak == -np.inf:
             return NOTHING, -np.inf, 0.0
         lane.peak[c] = peak

@@ -152,7 +152,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lanes, cancel_fl
             w, K = lanes.weight[c * W : (c + 1) * W], layout.sizes[layout.scope_start[c]]
             power_sums(psi, K, w, m, entropy, W, lanes.scratch)
             peak, spread = lanes.peak[c * W : (c + 1) * W], lanes.spread[c * W : (c + 1) * W]
-            fill_ends(m, peak, spread, W)
+            fill_extremes(m, peak, spread, W)
             own = size[c * W : (c + 1) * W]
             for b in range(W):
                 terms[b] = own[b]
@@ -281,10 +281,10 @@ def fill_largest(values, out, W):
 
 
 @inline
-def fill_ends(m, peak, spread, W):
+def fill_extremes(m, peak, spread, W):
     """The largest entry of every lane, and by how much the smallest one that is possible is less."""
     if W == 1:
-        top, low = ends(m)
+        top, low = extremes(m)
         peak[0] = top
         spread[0] = top - low
         return
@@ -300,7 +300,7 @@ def fill_ends(m, peak, spread, W):
 
 
 @reducing
-def ends(m):
+def extremes(m):
     """The largest entry, and the smallest one that is possible."""
     top, low = -np.inf, np.inf
     for j in range(m.size):

@@ -48,13 +48,13 @@ def power_sum(psi, num_states, weight, inverse, m, entropy, total):
             power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, total)
 
 
-def of_entry(value, r):
+def entry_of(value, r):
     """What entry r has: that of an array, or the number that all have."""
     return value[r] if np.ndim(value) else value
 
 
-@overload(of_entry, inline="always")
-def _of_entry(value, r):
+@overload(entry_of, inline="always")
+def _entry_of(value, r):
     if isinstance(value, types.Array):
         return lambda value, r: value[r]
     return lambda value, r: value
@@ -75,7 +75,7 @@ def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
     for r in range(end - begin):
         a = max(first[r], LOWEST)
         b = max(second[r], LOWEST)
-        d = (a - b) * of_entry(inverse, r)
+        d = (a - b) * entry_of(inverse, r)
         t = -min(abs(d), EXP_LIMIT)
         e = exp(t)
         s = 1.0 + e
@@ -85,7 +85,7 @@ def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
         z = (e - (1.0 if near_two else 0.0)) * (s * divided)
         log_s = twice_atanh(z) + (LN2 if near_two else 0.0)
         M = a if d >= 0.0 else b
-        out[r] = M + of_entry(weight, r) * log_s if M > LOWEST else -np.inf
+        out[r] = M + entry_of(weight, r) * log_s if M > LOWEST else -np.inf
         larger = below * divided
         smaller = e * larger
         first[r] = larger if d >= 0.0 else smaller
@@ -106,14 +106,14 @@ def power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, 
         row = psi[k * R + begin : k * R + end]
         for r in range(size):
             x = max(row[r], LOWEST)
-            M[r] = x if (x - M[r]) * of_entry(inverse, r) > 0.0 else M[r]
+            M[r] = x if (x - M[r]) * entry_of(inverse, r) > 0.0 else M[r]
     for r in range(size):
         H[r] = 0.0
         s[r] = 0.0
     for k in range(num_states):
         row = psi[k * R + begin : k * R + end]
         for r in range(size):
-            t = max(min((max(row[r], LOWEST) - M[r]) * of_entry(inverse, r), 0.0), -EXP_LIMIT)
+            t = max(min((max(row[r], LOWEST) - M[r]) * entry_of(inverse, r), 0.0), -EXP_LIMIT)
             e = exp(t)
             row[r] = e
             s[r] += e
@@ -122,7 +122,7 @@ def power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, 
         log_s = log(s[r])
         s[r] = 1.0 / s[r]
         H[r] = log_s - H[r] * s[r]
-        M[r] = M[r] + of_entry(weight, r) * log_s if M[r] > LOWEST else -np.inf
+        M[r] = M[r] + entry_of(weight, r) * log_s if M[r] > LOWEST else -np.inf
     for k in range(num_states):
         row = psi[k * R + begin : k * R + end]
         for r in range(size):

@@ -123,7 +123,7 @@ def lay_out(tokens, num_booleans):
 
 
 @part
-def _says(k, literal, kind, label, start, child):
+def _implies_literal(k, literal, kind, label, start, child):
     """Whether a node holds only where the literal does, at sight."""
     if kind[k] == LITERAL:
         return label[k] == literal
@@ -161,10 +161,10 @@ def check_shape(kind, label, start, child, reached, below, cancel_flag):
                 return AMBIGUOUS
             first, second = child[start[k]], child[start[k] + 1]
             holds, v = False, label[k]
-            if _says(first, v, kind, label, start, child):
-                holds = _says(second, -v, kind, label, start, child)
-            elif _says(first, -v, kind, label, start, child):
-                holds = _says(second, v, kind, label, start, child)
+            if _implies_literal(first, v, kind, label, start, child):
+                holds = _implies_literal(second, -v, kind, label, start, child)
+            elif _implies_literal(first, -v, kind, label, start, child):
+                holds = _implies_literal(second, v, kind, label, start, child)
             if not holds:
                 return AMBIGUOUS
     return SOUND

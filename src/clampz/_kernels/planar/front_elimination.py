@@ -25,7 +25,7 @@ below the low part, a few units each, and the quotient's inverse is one step of 
 
 import numpy as np
 
-from clampz._kernels.jit import inline, part, part_to_the_letter
+from clampz._kernels.jit import inline, part, part_strict
 from clampz._kernels.simd_math import lost_in_product, lost_in_sum
 
 DONE, STOPPED, NO_PIVOT, OUT_OF_MEMORY = 0, 1, 2, 3
@@ -131,7 +131,7 @@ def _shifted_update(re, im, k, L, x):
             im[i, j] -= l1i * x[0, j] - l1r * x[1, j] + l2i * x[2, j] - l2r * x[3, j]
 
 
-@part_to_the_letter
+@part_strict
 def _skew_columns(low, high, k, L, x):
     """l = (-x2 / b, x1 / b); returns -b^2, or 0 where the pair is none."""
     b = high[k + 1, k]
@@ -156,7 +156,7 @@ def _skew_columns(low, high, k, L, x):
     return -b * b
 
 
-@part_to_the_letter
+@part_strict
 def _skew_update(low, high, k, L, x):
     """f_ij + l_i1 x_j1 + l_i2 x_j2."""
     for i in range(k + 2, low.shape[0]):

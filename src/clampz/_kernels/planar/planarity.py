@@ -30,7 +30,7 @@ LEFT_LOW, LEFT_HIGH, RIGHT_LOW, RIGHT_HIGH = 0, 1, 2, 3
 
 
 @part
-def _settle(k, tail, parent, height, low, low2, nesting):
+def _close_edge(k, tail, parent, height, low, low2, nesting):
     """An edge is done: where it is nested, and what its parent edge returns to by it."""
     v = tail[k]
     nesting[k] = 2 * low[k] + (1 if low2[k] < height[v] else 0)
@@ -67,7 +67,7 @@ def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting,
             if p == start[v + 1]:
                 top -= 1
                 if parent[v] >= 0:
-                    _settle(parent[v], tail, parent, height, low, low2, nesting)
+                    _close_edge(parent[v], tail, parent, height, low, low2, nesting)
                 continue
             at[v] += 1
             w = neighbour[p]
@@ -84,7 +84,7 @@ def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting,
                 top += 1
             else:
                 low[k] = height[w]
-                _settle(k, tail, parent, height, low, low2, nesting)
+                _close_edge(k, tail, parent, height, low, low2, nesting)
     return True
 
 
@@ -194,7 +194,7 @@ def _trim(pair, mine, other, u, head, ref, side):
 
 
 @part
-def _leave(e, pairs, top, tail, head, height, low, ref, side):
+def _retreat(e, pairs, top, tail, head, height, low, ref, side):
     """The search goes back along e: back edges into its tail end here.  Returns the new top of the stack."""
     u = tail[e]
     while top > 0 and _lowest(pairs[top - 1], low) == height[u]:
@@ -239,7 +239,7 @@ def _test(start, out, tail, head, parent, height, low, ref, side, cancel_flag):
             if at[v] == start[v + 1]:
                 depth -= 1
                 if e >= 0:
-                    top = _leave(e, pairs, top, tail, head, height, low, ref, side)
+                    top = _retreat(e, pairs, top, tail, head, height, low, ref, side)
                 continue
             k = out[at[v]]
             w = head[k]

@@ -19,7 +19,7 @@ from clampz._kernels.presolve.containment import smallest_superset
 from clampz._kernels.presolve.pools import EQUAL, FIXED, LEFT, NEVER, STAMP, STAYS, SUMMED, SUMS
 from clampz._kernels.random_numbers import uniform_of
 
-# Homes that are none: the variables are in no one table; none of them has a choice.
+# Sources that are none: the variables are in no one table; none of them has a choice.
 NOWHERE, CERTAIN = -1, -2
 
 
@@ -32,7 +32,7 @@ class Targets(NamedTuple):
     out: Any
 
 
-class Rest(NamedTuple):
+class ReducedTables(NamedTuple):
     """See above; `of_factor` is the table of the rest that a factor has become, `of_variable` the unary one."""
 
     start: Any
@@ -43,7 +43,7 @@ class Rest(NamedTuple):
 
 
 @kernel
-def find_homes(pools, targets, rest, home):
+def find_sources(pools, targets, rest, home):
     """For each target the sum, or the number of sums plus the table of the rest, that its belief comes from."""
     num_records = pools.count[SUMS]
     widest = 0
@@ -212,7 +212,7 @@ def conditional(pools, r):
 
 
 @part
-def hand_over(pools, axes, dims, time, values, targets, t, belief):
+def add_belief_to_target(pools, axes, dims, time, values, targets, t, belief):
     """Add a joint belief up onto the scope of a target; the axes are numbered."""
     begin = np.zeros(axes.size + 1, dtype=np.int64)
     for k in range(axes.size):
@@ -267,10 +267,10 @@ def state_of(pools, v, length, state):
 
 
 @kernel
-def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, marginal, cancel_flag):
+def propagate_beliefs(pools, rest, rest_belief, targets, source_start, of_source, belief, marginal, cancel_flag):
     """The beliefs of all targets, and the marginals of all variables.
 
-    The targets of home h are of_home[home_start[h] : home_start[h + 1]].  False where the flag was raised before the
+    The targets of home h are of_source[source_start[h] : source_start[h + 1]].  False where the flag was raised before the
     end.
     """
     num_records = pools.count[SUMS]
@@ -287,11 +287,11 @@ def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, ma
                     marginal[place] = values[i]
                     i += 1
         h = num_records + k
-        if home_start[h] < home_start[h + 1]:
+        if source_start[h] < source_start[h + 1]:
             dims = np.empty(axes.size, dtype=np.int64)
             place_axes(pools, axes, NEVER - 1, dims)
-            for k in range(home_start[h], home_start[h + 1]):
-                hand_over(pools, axes, dims, NEVER - 1, values, targets, of_home[k], belief)
+            for k in range(source_start[h], source_start[h + 1]):
+                add_belief_to_target(pools, axes, dims, NEVER - 1, values, targets, of_source[k], belief)
             forget_axes(pools, axes)
     for left in range(pools.count[LEFT] - 1, -1, -1):
         if cancel_flag[0] != 0:
@@ -320,8 +320,8 @@ def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, ma
                     for i in range(x, values.size, states):
                         marginal[place] += values[i]
                     x += 1
-            for k in range(home_start[r], home_start[r + 1]):
-                hand_over(pools, axes, dims, variable.time, values, targets, of_home[k], belief)
+            for k in range(source_start[r], source_start[r + 1]):
+                add_belief_to_target(pools, axes, dims, variable.time, values, targets, of_source[k], belief)
             forget_axes(pools, axes)
     return True
 
@@ -342,12 +342,12 @@ def fill_states(pools, states, seed, maximum, cancel_flag):
             for i in range(states.shape[0]):
                 states[i, v] = pools.numbers[variable.map + states[i, variable.to]]
         else:
-            choose(pools, variable.to, states, seed, maximum)
+            fill_eliminated_states(pools, variable.to, states, seed, maximum)
     return True
 
 
 @part
-def choose(pools, r, states, seed, maximum):
+def fill_eliminated_states(pools, r, states, seed, maximum):
     """The states of the variable of a sum."""
     v = pools.record[r].variable
     time = pools.variables[v].time

@@ -5,7 +5,7 @@ from clampz._kernels.presolve.pools import NEVER
 
 
 @kernel
-def rest_scopes(pools, chosen, scope_start, variables):
+def fill_scopes(pools, chosen, scope_start, variables):
     """The scopes of factors, each in ascending order."""
     for k in range(chosen.size):
         to = scope_start[k]
@@ -22,7 +22,7 @@ def rest_scopes(pools, chosen, scope_start, variables):
 
 
 @kernel
-def rest_tables(pools, chosen, scope_start, variables, flat):
+def fill_tables(pools, chosen, scope_start, variables, flat):
     """The tables of factors with their axes in the order of these scopes."""
     digit, dims, strides = pools.scratch[0], pools.scratch[1], pools.scratch[2]
     to = 0
@@ -56,7 +56,7 @@ def rest_tables(pools, chosen, scope_start, variables, flat):
 
 
 @kernel
-def rest_unaries(pools, variables, unary, state):
+def fill_unaries(pools, variables, unary, state):
     """The unary tables of variables, and which states of the model they are about."""
     to = 0
     for k in range(variables.size):

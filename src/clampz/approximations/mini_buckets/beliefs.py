@@ -6,7 +6,7 @@ import numpy as np
 
 from clampz._kernels.mini_buckets import draws
 from clampz._kernels.mini_buckets.layout import DONE, Pass
-from clampz.approximations.mini_buckets.descent import State, evaluate, turn_back
+from clampz.approximations.mini_buckets.descent import BoundState, backward_pass, evaluate
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
@@ -45,29 +45,29 @@ class Beliefs:
         return tuple(scope.tolist()), table.reshape(self.num_states[scope])
 
 
-def beliefs(state: State, budget: Budget = UNLIMITED) -> Beliefs:
+def beliefs(state: BoundState, budget: Budget = UNLIMITED) -> Beliefs:
     """Beliefs of a state; raises Overdue where the watch says stop before they are there, or the lane has no possible
     configuration."""
-    return _beliefs(state, _passed(state, budget), budget)
+    return _beliefs(state, _forward_pass(state, budget), budget)
 
 
-def losses(state: State, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
+def losses(state: BoundState, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
     """(n,) what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its beliefs: the
     larger, the more is won by fixing that variable, or by larger cliques for it.  Raises what `beliefs` does."""
-    return _losses(state, _passed(state, budget), num_draws, seed, budget)
+    return _losses(state, _forward_pass(state, budget), num_draws, seed, budget)
 
 
-def beliefs_and_losses(state: State, budget: Budget = UNLIMITED) -> tuple[Beliefs, Floats]:
+def beliefs_and_losses(state: BoundState, budget: Budget = UNLIMITED) -> tuple[Beliefs, Floats]:
     """Both, of one pass forwards."""
-    work = _passed(state, budget)
+    work = _forward_pass(state, budget)
     lost = _losses(state, work, NUM_DRAWS, 0, budget)
     return _beliefs(state, work, budget), lost
 
 
-def _beliefs(state: State, work: Pass, budget: Budget) -> Beliefs:
+def _beliefs(state: BoundState, work: Pass, budget: Budget) -> Beliefs:
     """After a pass forwards, whose tables become beliefs."""
     tables = state.tables
-    if not turn_back(state, state.x, work, np.empty_like(state.x), budget):
+    if not backward_pass(state, state.x, work, np.empty_like(state.x), budget):
         raise Cancelled
     work.table[work.table < LEAST_BELIEF] = 0.0
     start = tables.model.unary.start
@@ -76,7 +76,7 @@ def _beliefs(state: State, work: Pass, budget: Budget) -> Beliefs:
     return Beliefs(tables.structure, tables.model.num_states, marginals, work.table, work.clique_entropy)
 
 
-def _losses(state: State, work: Pass, num_draws: int, seed: int, budget: Budget) -> Floats:
+def _losses(state: BoundState, work: Pass, num_draws: int, seed: int, budget: Budget) -> Floats:
     """After a pass forwards, which stays as it is."""
     tables = state.tables
     n = tables.model.num_variables
@@ -94,7 +94,7 @@ def _losses(state: State, work: Pass, num_draws: int, seed: int, budget: Budget)
     return out / done
 
 
-def _passed(state: State, budget: Budget) -> Pass:
+def _forward_pass(state: BoundState, budget: Budget) -> Pass:
     """A pass forwards where the state stands."""
     work = state.tables.new_pass()
     if evaluate(state, state.x, work, budget).status != DONE:

@@ -1,6 +1,6 @@
 """Bounds that come down, or up: the shifts and weights of one lane, optimised as far as time goes.
 
-A `State` is what one lane has come to on one side.  It can be left at any evaluation and gone on with later; the bound
+A `BoundState` is what one lane has come to on one side.  It can be left at any evaluation and gone on with later; the bound
 it has is valid at any time, and never gets looser.
 """
 
@@ -20,7 +20,7 @@ from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
 from clampz.runtime.workers import Workers
 
-RatioTerm = Literal["upper", "lower"]
+BoundSide = Literal["upper", "lower"]
 HalfFloats = NDArray[np.float32]
 
 # The share of the promised fall that is enough, and what a step that falls short is cut to.
@@ -36,7 +36,7 @@ SECONDS_PER_ENTRY, SECONDS_PER_CLIQUE = 10e-9, 1e-6
 
 
 @dataclass(eq=False)
-class State:
+class BoundState:
     """One side of one lane: where its shifts and weights stand, and the best bound so far.
 
     Attributes
@@ -53,7 +53,7 @@ class State:
     """
 
     tables: Tables
-    side: RatioTerm
+    side: BoundSide
     theta: Floats
     size: Floats
     x: Floats
@@ -72,7 +72,7 @@ class State:
     _num_kept: int = 0
 
     @classmethod
-    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "State":
+    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "BoundState":
         """An upper bound for the lane with these unary tables, from the shifts and weights of another lane of the same
         structure, or from the beginning.  Overdue where the watch is over before it is laid out."""
         main = np.full(tables.model.num_variables, -1, dtype=np.int64)
@@ -84,7 +84,7 @@ class State:
     @classmethod
     def lower(
         cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, budget: Budget = UNLIMITED
-    ) -> "State":
+    ) -> "BoundState":
         """A lower bound, from the shifts and weights of another one with these main cliques; or of an upper one, whose
         heaviest cliques stay positive.  Overdue where the watch is over before it is laid out."""
         begin, is_new = x.copy(), main is None
@@ -116,59 +116,59 @@ class BoundFound(NamedTuple):
     error: float
 
 
-class Forwards(NamedTuple):
+class ForwardPass(NamedTuple):
     """What a descent asks for: a pass forwards at some shifts and weights; answered by what it found."""
 
     x: Floats
     matching: int = AS_THEY_ARE
 
 
-class Backwards(NamedTuple):
+class BackwardPass(NamedTuple):
     """The pass backwards after one forwards, its gradient to be written here; answered by whether it came to its
     end."""
 
     gradient: Floats
 
 
-Asked = Forwards | Backwards
-Descent = Generator[Asked, Any, None]
+PassRequest = ForwardPass | BackwardPass
+Descent = Generator[PassRequest, Any, None]
 
 
 def optimise(
-    state: State,
+    state: BoundState,
     num_evaluations: int,
     budget: Budget = UNLIMITED,
     *,
     tol: float = LEAST_SLOPE,
-    tell: Callable[[State], object] | None = None,
+    on_step: Callable[[BoundState], object] | None = None,
 ) -> None:
     """Go on with at most so many evaluations, until the watch says stop, or until steps promise no more than `tol`.
 
-    `tell` is called after every step.
+    `on_step` is called after every step.
     """
-    descent = descend(state, num_evaluations, budget, tol, tell)
-    asked = next(descent, None)
-    if asked is not None:
-        serve(state, descent, asked, state.tables.new_pass(), budget)
+    descent = descend(state, num_evaluations, budget, tol, on_step)
+    request = next(descent, None)
+    if request is not None:
+        run_descent(state, descent, request, state.tables.new_pass(), budget)
 
 
-def optimise_lanes(states: Sequence[State], num_evaluations: int, budget: Budget, workers: Workers) -> None:
+def optimise_lanes(states: Sequence[BoundState], num_evaluations: int, budget: Budget, workers: Workers) -> None:
     """Go on with every lane, or both sides of it, side by side; none depends on another, or on who does it."""
     workers.map(lambda state: optimise(state, num_evaluations, budget), list(states))
 
 
-def serve(state: State, descent: Descent, asked: Asked | None, work: Pass, budget: Budget) -> None:
+def run_descent(state: BoundState, descent: Descent, request: PassRequest | None, work: Pass, budget: Budget) -> None:
     """Give a descent what it asks for, to its end."""
     point = state.x
-    while asked is not None:
-        if isinstance(asked, Forwards):
-            point = asked.x
-            asked = answer(descent, evaluate(state, point, work, budget, matching=asked.matching))
+    while request is not None:
+        if isinstance(request, ForwardPass):
+            point = request.x
+            request = resume(descent, evaluate(state, point, work, budget, matching=request.matching))
         else:
-            asked = answer(descent, turn_back(state, point, work, asked.gradient, budget))
+            request = resume(descent, backward_pass(state, point, work, request.gradient, budget))
 
 
-def answer(descent: Descent, found: BoundFound | bool) -> Asked | None:
+def resume(descent: Descent, found: BoundFound | bool) -> PassRequest | None:
     """What a descent asks for next; None at its end."""
     try:
         return descent.send(found)
@@ -177,7 +177,7 @@ def answer(descent: Descent, found: BoundFound | bool) -> Asked | None:
 
 
 def descend(
-    state: State, num_evaluations: int, budget: Budget, tol: float, tell: Callable[[State], object] | None
+    state: BoundState, num_evaluations: int, budget: Budget, tol: float, on_step: Callable[[BoundState], object] | None
 ) -> Descent:
     """L-BFGS with backtracking: a step that falls short costs a pass forwards only.  Whoever runs it does the passes,
     of this lane alone or of several at once."""
@@ -209,7 +209,7 @@ def descend(
         size, fallen = 1.0, False
         while left > 0 and size >= LEAST_STEP and not fallen:
             lbfgs.fill_moved(state.x, size, direction, moved)
-            found = yield Forwards(moved)
+            found = yield ForwardPass(moved)
             left -= 1
             if found.status == STOPPED:
                 return
@@ -219,14 +219,14 @@ def descend(
             if found.status == NOTHING:
                 state.settled = True
                 return
-            if not (yield Backwards(there)):
+            if not (yield BackwardPass(there)):
                 return
             _remember(state, moved, there)
             state.x, moved = moved, state.x
             state.gradient, there = there, state.gradient
             state.value = found.value
-            if tell is not None:
-                tell(state)
+            if on_step is not None:
+                on_step(state)
         elif size < LEAST_STEP:
             state.settled = state._num_kept == 0
             state._num_kept = 0
@@ -234,12 +234,12 @@ def descend(
                 return
 
 
-def _begin(state: State) -> Generator[Asked, Any, bool]:
+def _begin(state: BoundState) -> Generator[PassRequest, Any, bool]:
     """The first evaluation; False if there is nothing to go on with."""
-    found = yield Forwards(state.x, state.matching)
+    found = yield ForwardPass(state.x, state.matching)
     state.settled = found.status == NOTHING
     gradient = np.empty_like(state.x)
-    if found.status != DONE or not (yield Backwards(gradient)):
+    if found.status != DONE or not (yield BackwardPass(gradient)):
         return False
     state.matching = AS_THEY_ARE
     state.value, state.gradient = found.value, gradient
@@ -250,7 +250,7 @@ def _begin(state: State) -> Generator[Asked, Any, bool]:
 
 
 def evaluate(
-    state: State, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
+    state: BoundState, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
 ) -> BoundFound:
     """A pass forwards at some shifts and weights, leaving p(x | rest) of every clique in `work`.  The state keeps the
     bound if it is the best one."""
@@ -267,10 +267,10 @@ def evaluate(
         matching,
         work,
     )
-    return found_by(state, status, float(work.value[0]), float(work.error[0]))
+    return record_bound(state, status, float(work.value[0]), float(work.error[0]))
 
 
-def found_by(state: State, status: int, value: float, error: float) -> BoundFound:
+def record_bound(state: BoundState, status: int, value: float, error: float) -> BoundFound:
     """What a pass forwards has found for a lane, which keeps the bound if it is the best one."""
     if status == STOPPED:
         return BoundFound(status, state.sign * math.inf, 0.0)
@@ -287,7 +287,7 @@ def found_by(state: State, status: int, value: float, error: float) -> BoundFoun
     return found
 
 
-def turn_back(state: State, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
+def backward_pass(state: BoundState, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
     """The pass backwards after one forwards at x: beliefs of every clique into `work`, and the gradient of what is made
     small; False if it was left half way."""
     tables = state.tables
@@ -309,7 +309,7 @@ def _remembered(size: int) -> HalfFloats:
     return np.empty((num_remembered(size), size), dtype=np.float32)
 
 
-def _remember(state: State, moved: Floats, there: Floats) -> None:
+def _remember(state: BoundState, moved: Floats, there: Floats) -> None:
     """The step to where the gradient is `there`, and how it changed, unless that says nothing of the curvature."""
     assert state.gradient is not None
     most = len(state._steps)

@@ -12,7 +12,7 @@ import numpy as np
 from clampz.approximations.mini_buckets import beliefs as region_beliefs
 from clampz.approximations.mini_buckets.beliefs import Beliefs
 from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
@@ -142,12 +142,12 @@ class MiniBucketsState:
         state = self._state(lane)
         return None if state is None else region_beliefs.beliefs(state)
 
-    def _state(self, lane: int) -> State | None:
+    def _state(self, lane: int) -> BoundState | None:
         """The upper bound's, where it ended; None if it has not begun, or no configuration is possible."""
         layout, unary, above, *_ = self.lanes[lane]
         if above is None:
             return None
-        state = State.upper(layout.tables_above, unary, above)
+        state = BoundState.upper(layout.tables_above, unary, above)
         optimise(state, 1)  # hard zeros are passed on between cliques
         return None if state.gradient is None else state
 

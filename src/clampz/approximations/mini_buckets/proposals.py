@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clampz._kernels.mini_buckets import draws
 from clampz._kernels.mini_buckets.layout import DONE, NOTHING, Pass
 from clampz.approximations.mini_buckets.clique_tables import Tables
-from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, State, evaluate
+from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, BoundState, evaluate
 from clampz.model.model import Model
 from clampz.numerics import Floats
 from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, run_cancellable
@@ -56,7 +56,7 @@ class Proposal:
     _pass: Pass
 
     @classmethod
-    def of(cls, state: State, unary: Floats, budget: Budget = UNLIMITED) -> "Proposal | None":
+    def of(cls, state: BoundState, unary: Floats, budget: Budget = UNLIMITED) -> "Proposal | None":
         """That of an upper bound where its shifts and weights stand, for the lane that has these unary tables; None
         where it shows that Z = 0.  Raises Overdue where the watch says stop first."""
         tables, work = state.tables, state.tables.new_pass()

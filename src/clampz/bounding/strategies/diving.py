@@ -175,7 +175,7 @@ class Diving:
                 num_wrong = len(made) // 2
                 del made[-num_wrong:], path[-num_wrong:]
                 continue
-            if rest.contradiction:
+            if rest.infeasibility:
                 return False
             order, cuts = self._order(rest, place, budget)
             if budget.must_stop():
