@@ -17,7 +17,7 @@ WORD = 64
 
 @inline
 def popcount(x):
-    """How many bits are set."""
+    """Count the set bits."""
     # LLVM knows this sequence and makes it one instruction
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -27,13 +27,13 @@ def popcount(x):
 
 @inline
 def bit(u):
-    """The bit of u in its word."""
+    """Return the bit of u in its word."""
     return ONE << np.uint64(u & 63)
 
 
 @part
 def members(words, out):
-    """The numbers of the bits that are set; returns how many."""
+    """List the numbers of the set bits; returns how many."""
     count = 0
     for w in range(words.size):
         left = words[w]
@@ -47,7 +47,7 @@ def members(words, out):
 
 @kernel
 def bit_rows(rest, begin, count, pool):
-    """The graph among the variables `rest` as a matrix of bits, numbered by their place in `rest`."""
+    """Build the bit matrix of the graph among the variables `rest`, numbered by their place in `rest`."""
     size = rest.size
     place = np.full(begin.size, -1, dtype=np.int64)
     for i in range(size):
@@ -63,7 +63,7 @@ def bit_rows(rest, begin, count, pool):
 
 @kernel
 def row_lists(rows):
-    """Neighbour lists of a graph: those of v are neighbour[start[v] : start[v + 1]]."""
+    """Turn a bit matrix into neighbour lists: those of v are neighbour[start[v] : start[v + 1]]."""
     n = rows.shape[0]
     start = np.zeros(n + 1, dtype=np.int64)
     for v in range(n):

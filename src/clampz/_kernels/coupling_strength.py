@@ -7,7 +7,7 @@ from clampz._kernels.jit import kernel
 
 @kernel
 def spreads(tables):
-    """(K,) of tables (K, rows, columns) the largest spread, over pairs of rows, of their difference."""
+    """(K,) compute for tables (K, rows, columns) the largest |t(a,b) - t(c,b) - t(a,d) + t(c,d)| of each."""
     num_tables, num_rows, num_columns = tables.shape
     out = np.zeros(num_tables)
     for k in range(num_tables):

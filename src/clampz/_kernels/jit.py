@@ -1,5 +1,4 @@
-"""The ways a kernel is compiled, so that every kernel says only which of them it is, and the time that compiling
-takes, which is no part of any run.
+"""How kernels are compiled, cached on disk, and kept off the clock.
 
 Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
 inlines from has, and installers may give the files of all versions one time stamp.  Nor does it tell kernels that look
@@ -46,8 +45,8 @@ WAITING, LOOK, PATIENCE = "clampz:waiting", 0.02, 120.0
 
 
 def _cache_folder() -> str:
-    """Where compiled kernels are kept: in the user's NUMBA_CACHE_DIR, else beside the kernels, else (read-only
-    installs) in the user's cache."""
+    """Choose where compiled kernels are kept: NUMBA_CACHE_DIR, else beside the kernels, else (read-only installs) the
+    user's cache."""
     kernels = Path(__file__).parent
     sources = [path.read_bytes() for path in sorted(kernels.rglob("*.py"))]
     checked = b"checked" if SETTINGS.BOUNDSCHECK else b""
@@ -112,18 +111,20 @@ def part_in_place(function: Any) -> Any:
 
 
 def part_strict(function: Any) -> Any:
-    """Compile a part of such a kernel."""
+    """Compile a part of a kernel that relies on every product and every sum being rounded by itself."""
     return _linked(function, set())
 
 
 def part_with(*liberties: str) -> Any:
-    """Compile a part of a kernel with which the compiler may take further liberties: sums and maxima vectorise only
-    where they may be reordered, and some where nan may be left aside.  It makes no arrays."""
+    """Compile a part of a kernel with further liberties for the compiler; it makes no arrays.
+
+    Sums and maxima vectorise only where they may be reordered, and some where nan may be left aside.
+    """
     return lambda function: _linked(function, {*SAFE_MATH, *liberties}, **UNCOUNTED)
 
 
 def inline_with(*liberties: str) -> Any:
-    """The same for a function that disappears into its callers, whatever numbers these have."""
+    """Compile a function that disappears into its callers, with further liberties for the compiler."""
     return lambda function: _linked(function, {*SAFE_MATH, *liberties}, forceinline=True, **UNCOUNTED)
 
 
@@ -150,10 +151,10 @@ def _linked(function: Any, fastmath: set[str], **options: Any) -> Any:
 
 
 def _compiled(function: Any, fastmath: set[str], **options: Any) -> Any:
-    """Compiled for whole numbers as int64, whatever they are in the kernel that calls it.
+    """Compile for whole numbers as int64, whatever they are in the calling kernel.
 
-    To Numba a constant is a type of its own, and so is an entry of int32s, and each would be compiled for: where models
-    are simplified, twice the functions in half as long again.  A way in from C would be for nobody.
+    To Numba a constant is a type of its own, and so is an entry of int32s. Each would be compiled for: in the presolve,
+    twice the functions in half as long again. A way in from C would be for nobody.
     """
     options["no_cfunc_wrapper"] = True
     compiled = njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)(function)
@@ -173,7 +174,7 @@ def _as_number(kind: Any) -> Any:
 
 
 def _one_process_at_a_time(compiled: Any) -> Any:
-    """Have a kernel compiled, or loaded from disk, while no other process compiles it.
+    """Compile a kernel, or load it from disk, while no other process compiles it.
 
     The compiler's own lock comes first: threads of this process wait for each other there.
     """
@@ -192,8 +193,7 @@ def _one_process_at_a_time(compiled: Any) -> Any:
 
 @contextmanager
 def _turn(path: Path) -> Iterator[None]:
-    """Hold a lock, which ends with the process if nothing else does; none where files cannot be locked, or whoever has
-    it does not come to an end."""
+    """Hold a file lock; without one where files cannot be locked, or its holder does not finish in time."""
     with ExitStack() as held:
         with suppress(OSError):
             file = held.enter_context(path.open("ab"))
@@ -206,7 +206,7 @@ def _turn(path: Path) -> Iterator[None]:
 
 
 def _locked(file: Any) -> bool:
-    """Whether nobody else has the lock: then it is held until the file is closed."""
+    """Take the lock if it is free, and hold it until the file is closed."""
     with suppress(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
@@ -214,7 +214,7 @@ def _locked(file: Any) -> bool:
 
 
 class Compiling(event.Listener):
-    """Seconds that kernels have been compiled for; several threads may wait for the same one."""
+    """The time that compiling kernels has taken; several threads may wait for the same one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -223,7 +223,7 @@ class Compiling(event.Listener):
 
     @property
     def seconds(self) -> float:
-        """Since the process began, with what is under way."""
+        """Return the seconds since the process began, with what is under way."""
         with self._lock:
             return self._total + (perf_counter() - self._since if self._depth else 0.0)
 
@@ -247,17 +247,16 @@ class Compiling(event.Listener):
                 self._end()
 
     def _begin(self) -> None:
-        """Compiling begins."""
+        """React to the beginning of compilation."""
 
     def _end(self) -> None:
-        """Nothing is compiled any more."""
+        """React to its end."""
 
 
 class CompilingNew(Compiling):
-    """The same, of kernels that are not on disk yet.
+    """The time that compiling kernels which are not on disk yet has taken.
 
-    The collector of garbage rests meanwhile: it would go through all that the compiler has, time and again, a sixth of
-    the time in all.
+    The garbage collector rests meanwhile: it would go through all that the compiler has, a sixth of the time in all.
     """
 
     def _begin(self) -> None:

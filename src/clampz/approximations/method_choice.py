@@ -4,8 +4,7 @@ import numpy as np
 
 from clampz.model import Model
 
-# From this pull on a variable, as `prefers_mean_field` measures it, mean field is the better estimate of a mixed model of
-# two labels.
+# From this pull of neighbours on, mean field is the better estimate of a mixed model of two labels.
 STRONG_PULL = 8.0
 # With more labels Bethe was the better one on all sparse graphs: neighbours of a variable, on average, from which a
 # graph counts as dense.

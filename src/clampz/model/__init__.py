@@ -1,5 +1,4 @@
-"""Data, no algorithms: models, their tables and graphs, batches of lanes, what is fixed in them, and what was found
-about them.
+"""Data, no algorithms: models, their tables and graphs, batches of lanes, evidence, and estimates.
 
 May import: errors, numerics, options, watch, wording, showing and kernels of graphs.
 """

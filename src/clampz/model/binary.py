@@ -1,4 +1,4 @@
-"""What the weights of edges say: the paper's binary form, how strong an edge is, and whether a model is balanced."""
+"""The paper's binary form of a model, balance, and flips of states."""
 
 from typing import Literal, NamedTuple
 
@@ -33,7 +33,7 @@ class BinaryForm(NamedTuple):
 
 
 def pair_form(tables: PairTables) -> BinaryForm | None:
-    """The binary form of pairwise potentials alone, or None unless they are finite and over two states each.
+    """Return the binary form of pairwise potentials alone, or None unless they are finite and over two states each.
 
     A table [[a, b], [c, d]] has W = a + d - b - c, and adds (c - b + d - a)/2 to theta_i, (b - c + d - a)/2 to theta_j,
     (a + b + c - d)/2 to the constant.
@@ -48,7 +48,7 @@ def pair_form(tables: PairTables) -> BinaryForm | None:
 
 
 def balancing(num_variables: int, edges: NDArray[np.int32], W: Floats) -> tuple[NDArray[np.bool_], bool]:
-    """(n,) the variables whose flip makes every weight of a balanced model >= 0, and whether it is balanced."""
+    """Find the variables (n,) whose flip makes every weight of a balanced model >= 0, and whether it is balanced."""
     kept = W != 0  # an edge without weight couples nothing
     start, neighbour, edge_of = graph.neighbour_lists(num_variables, edges[kept])
     flip, balanced = graph.balance(start, neighbour, edge_of, (W[kept] < 0).astype(np.int8))
@@ -56,7 +56,7 @@ def balancing(num_variables: int, edges: NDArray[np.int32], W: Floats) -> tuple[
 
 
 def flipped(contents: ModelData, mask: NDArray[np.bool_]) -> ModelData:
-    """The same with the two states of some binary variables exchanged."""
+    """Exchange the two states of some binary variables."""
     num_states, tables = contents.num_states, contents.tables
     first = offsets(num_states)[:-1][mask]
     unary, flat = contents.unary.copy(), contents.pairwise.copy()

@@ -10,7 +10,7 @@ from clampz.numerics import Integers
 
 
 def component_labels(model: Model) -> Integers:
-    """(n,) number of the connected component of each variable, along edges and larger factors."""
+    """(n,) label the connected component of each variable, along edges and larger factors."""
     factors = model.factors
     if not factors:
         return model.topology.components
@@ -27,9 +27,9 @@ def num_components(model: Model) -> int:
 
 
 def components(model: Model, *, small: float = 0.0, most: int | None = None) -> list[Model]:
-    """The connected components of a model, each as a model of its own without the constant.
+    """Split a model into its connected components, each a model of its own without the constant.
 
-    Those of at most 2^small joint states are one model together, unless that were all of it; beyond `most` models,
+    Components of at most 2^small joint states are one model together, unless that were all of it. Beyond `most` models
     several are one, about as many in each.
     """
     labels = component_labels(model)
@@ -53,7 +53,7 @@ def components(model: Model, *, small: float = 0.0, most: int | None = None) -> 
 
 
 def component(model: Model, variables: Integers) -> Model:
-    """The model of some variables and the tables that are over them alone, without the constant."""
+    """Restrict a model to some variables and the tables over them alone, without the constant."""
     return Model.from_contents(
         restricted_to(model.contents._replace(constant=0.0, names=None, state_names=None), variables)
     )

@@ -1,4 +1,4 @@
-"""What is left of a model when variables are fixed, or some of their states ruled out; and its connected components.
+"""What is left of a model when variables are fixed, or some of their states ruled out.
 
 Fixed variables either go (`without_known`, `without_fixed`) or keep their place (`Model.condition`, `keep_only`), as
 they do in all that users see.
@@ -19,7 +19,7 @@ from clampz.numerics import EPS, Floats, Integers, largest_size
 
 
 def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
-    """(n,) or (n, B) how many states of each variable are left, of a mask (S,) or (S, B) of states that are possible.
+    """(n,) or (n, B) count the possible states of each variable, in a mask (S,) or (S, B).
 
     `start` is where each variable's states begin.  1: the variable is fixed; 0: Z = 0.
 
@@ -33,7 +33,7 @@ def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
 
 
 def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[int] | Integers) -> None:
-    """Rule out, in unary potentials (S,) or in each lane of (S, k), all other states of a variable.
+    """Rule out all other states of a variable, in unary potentials (S,) or in each lane of (S, k).
 
     >>> unary = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     >>> keep_only(unary, np.array([0, 2, 5]), 1, [1, 2])
@@ -47,22 +47,20 @@ def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[in
 
 
 def given(model: Model, evidence: Evidence | None) -> Model:
-    """The model under the evidence of a call, if there is any: see `Model.condition`."""
+    """Condition a model on the evidence of a call, if there is any: see `Model.condition`."""
     check_model(model)
     return model if evidence is None else model.condition(evidence)
 
 
 def without_known(model: Model, evidence: Evidence) -> Model:
-    """The model of the other variables, given evidence `{variable: state}`; its Z is the probability of the evidence
-    times Z."""
+    """Remove variables whose states are known; Z of the rest is the probability of the evidence times Z."""
     known = model.as_evidence(evidence)
     others = np.delete(np.arange(model.num_variables), list(known))
     return Model.from_contents(restricted_to(with_fixed_states(model.contents, known, evidence), others))
 
 
 def without_fixed(model: Model, unary: Floats) -> Model | None:
-    """The model with these unary potentials (S,), cut down to the variables that have a choice of states; the others
-    are worked into it, and names are gone.
+    """Remove the variables that unary potentials (S,) leave one state; names are dropped.
 
     None where that shows that Z = 0.
     """
@@ -79,20 +77,20 @@ def without_fixed(model: Model, unary: Floats) -> Model | None:
 
 
 def most_tables(model: Model) -> int:
-    """Tables of edges and larger factors that have the same variable, at the most."""
+    """Count the tables of edges and larger factors that share a variable, at the most."""
     factors = np.bincount(model.factors.variables, minlength=model.num_variables)
     return int((model.topology.degrees + factors).max(initial=0))
 
 
 def too_large(model: Model) -> bool:
-    """Whether potentials added up over the tables of a variable might leave the range that models have."""
+    """Whether potentials summed over the tables of a variable might leave the range that models have."""
     larger = max(largest_size(model.pairwise.flat), largest_size(model.factors.flat))
     return largest_size(model.unary.flat) + larger * most_tables(model) > LARGEST_POTENTIAL
 
 
 def adding_error(model: Model, unary: Floats) -> float:
-    """Bound on what rounding may have changed in log Z where potentials of a model with these unary ones (S,) were
-    added up because variables are fixed."""
+    """Bound the rounding error in log Z of a model with unary potentials (S,) where potentials were added because
+    variables are fixed."""
     tables = unary, model.pairwise.flat, model.factors.flat
     sizes = [float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in tables]
     return 4 * EPS * (1 + most_tables(model)) * (sum(sizes) + abs(model.constant))

@@ -13,8 +13,7 @@ HARD_STRENGTH = 1e4
 
 
 def interactions(tables: Floats) -> Floats:
-    """(K,) of tables (K, rows, columns) the largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)|: the spread, over pairs of
-    rows, of their difference.
+    """(K,) measure each table (K, rows, columns) by its largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)|.
 
     At most HARD_STRENGTH, which is also what hard zeros count for.
     """
@@ -26,7 +25,7 @@ def interactions(tables: Floats) -> Floats:
 
 
 def strengths(tables: PairTables) -> Floats:
-    """(m,) the strength of every edge: see `interactions`."""
+    """(m,) measure the strength of every edge: see `interactions`."""
     strength = np.empty(len(tables))
     shapes, kind = np.unique(tables.num_states[tables.edges], axis=0, return_inverse=True)
     order, bounds = np.argsort(kind.ravel(), kind="stable"), offsets(np.bincount(kind.ravel(), minlength=len(shapes)))
@@ -38,7 +37,7 @@ def strengths(tables: PairTables) -> Floats:
 
 
 def couplings(edges: NDArray[np.int32], strength: Floats, factors: FactorTables) -> tuple[NDArray[np.int32], Floats]:
-    """Every pair of variables that share an edge or a factor, in lexicographic order, and how strongly it is tied."""
+    """List every pair of variables that share an edge or a factor, in lexicographic order, and its strength."""
     tied = dict(zip(map(tuple, edges.tolist()), strength.tolist(), strict=True))
     for scope, table in factors:
         for b in range(len(scope)):

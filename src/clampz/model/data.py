@@ -1,4 +1,4 @@
-"""Contents: what a model is made of, as flat arrays, and what can be done to them without a model around."""
+"""ModelData: a model's arrays, and operations on them without a model around."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,7 @@ from clampz.numerics import Floats, Integers
 
 
 class ModelData(NamedTuple):
-    """Sound potentials: the tables of the variables and those of the edges, end to end each, and the factors of three
-    or more variables."""
+    """Sound potentials: the tables of variables and of edges, end to end each, and larger factors."""
 
     num_states: Integers
     unary: Floats
@@ -31,16 +30,16 @@ class ModelData(NamedTuple):
 
     @property
     def tables(self) -> PairTables:
-        """The tables of the edges, to be looked into."""
+        """Return the tables of the edges for lookup by edge."""
         return PairTables.of(self.pairwise, self.edges, self.num_states)
 
 
 def fold(factors: FactorTables) -> ModelData:
-    """Factors of any size sorted into those of no, one, two and more variables; those over the same variables are added
-    up, as if exactly and then rounded: what cancels, cancels.
+    """Sort factors of any size into constant, unary tables, edges and larger factors, adding up those over the same
+    variables.
 
-    Factors of up to two variables are dealt with all at once: files have millions of them.  The constant is -inf where
-    a factor over nothing is zero.
+    Sums are as if exact and then rounded: what cancels, cancels. Factors of up to two variables are dealt with all at
+    once: files have millions of them. The constant is -inf where a factor over nothing is zero.
     """
     num_states, variables, flat = factors.num_states, factors.variables, factors.flat
     arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
@@ -74,7 +73,7 @@ def fold(factors: FactorTables) -> ModelData:
 
 
 def add_exactly(sums: Floats, place: Integers, values: Floats) -> Floats:
-    """Sums to which values are added at these places, rounded once; a hard zero stays one."""
+    """Add values to sums at these places, rounded once; a hard zero stays one."""
     out, lost, unsure = sums.copy(), np.zeros_like(sums), np.zeros(len(sums), dtype=np.uint8)
     add_compensated(out, lost, unsure, place, np.ascontiguousarray(values))
     out += lost
@@ -88,7 +87,7 @@ def add_exactly(sums: Floats, place: Integers, values: Floats) -> Floats:
 
 
 def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
-    """Edges with the smaller variable first, and their tables turned accordingly."""
+    """Put the smaller variable of each edge first, transposing its table."""
     i, j = edges.T
     if not (i > j).any():
         return edges, flat
@@ -100,7 +99,7 @@ def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
 
 
 def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
-    """Edges in lexicographic order with their tables, parallel ones merged."""
+    """Sort edges lexicographically with their tables, merging parallel ones."""
     first, second = edges.astype(np.int64).T
     loops = np.flatnonzero(first == second)
     if loops.size:
@@ -126,10 +125,10 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
 
 
 def conditioned(contents: ModelData, found: Findings, said: Evidence) -> ModelData:
-    """Given what is known of some variables, which keep their places: those whose state is certain are in no edge and
-    no factor, and likelihoods multiply the potentials of others.
+    """Apply evidence: certain variables keep their places but lose their edges and factors, likelihoods multiply
+    potentials.
 
-    `said` is the same in the user's words, for the error where that is seen to be impossible.
+    `said` is the evidence in the user's words, for the error where it is seen to be impossible.
     """
     start, left = (
         offsets(contents.num_states),
@@ -150,17 +149,17 @@ def conditioned(contents: ModelData, found: Findings, said: Evidence) -> ModelDa
 
 
 def log_of(likelihoods: Floats) -> Floats:
-    """Logarithms, -inf of 0."""
+    """Take logarithms, -inf of 0."""
     with np.errstate(divide="ignore"):
         logs: Floats = np.log(likelihoods)
     return logs
 
 
 def with_fixed_states(contents: ModelData, known: Mapping[int, int], said: Evidence) -> ModelData:
-    """Given the states of some variables, which keep their places but are in no edge and no factor; what they leave of
-    tables is folded as factors are.
+    """Fix the states of some variables, which keep their places but are in no edge and no factor.
 
-    `said` is the same in the user's words, for the error where that is seen to be impossible.
+    What they leave of tables is folded as factors are. `said` is the evidence in the user's words, for the error where
+    it is seen to be impossible.
     """
     num_states, tables, start = contents.num_states, contents.tables, offsets(contents.num_states)
     state = np.full(len(num_states), -1, dtype=np.int64)
@@ -204,8 +203,7 @@ def with_fixed_states(contents: ModelData, known: Mapping[int, int], said: Evide
 
 
 def _cut(factors: FactorTables, free: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which factors have variables that are not free; and which others may be over what these leave of a scope, to be
-    added to that."""
+    """Find the factors that have fixed variables, and whole ones over what these leave of a scope."""
     arity, num_free = np.diff(factors.scope_start), factors.num_among(free)
     cut = num_free < arity
     left = np.zeros(len(free), dtype=np.bool_)
@@ -214,7 +212,7 @@ def _cut(factors: FactorTables, free: NDArray[np.bool_]) -> tuple[NDArray[np.boo
 
 
 def scaled(contents: ModelData, beta: float) -> ModelData:
-    """Every log potential times beta; a hard zero stays one, whatever beta."""
+    """Multiply every log potential by beta; a hard zero stays one, whatever beta."""
 
     def times(table: Floats) -> Floats:
         out = np.full(table.shape, -np.inf)
@@ -230,12 +228,12 @@ def scaled(contents: ModelData, beta: float) -> ModelData:
 
 
 def _of_one(num_states: Integers, variables: NDArray[Any], values: Floats) -> FactorTables:
-    """Factors of these variables, one each."""
+    """Make factors of one variable each."""
     return FactorTables(num_states, np.arange(len(variables) + 1), variables.astype(np.int64), values)
 
 
 def restricted_to(contents: ModelData, variables: Integers) -> ModelData:
-    """Of some variables alone, in this order, with the edges and the larger factors among them."""
+    """Restrict model data to some variables, in this order, with the edges and larger factors among them."""
     place = np.full(len(contents.num_states), -1, dtype=np.int64)
     place[variables] = np.arange(len(variables))
     edges = np.flatnonzero((place[contents.edges] >= 0).all(axis=1))

@@ -16,21 +16,23 @@ PER_FACTOR_ENTRY = 4
 
 
 def bytes_of_lanes(model: Model, num_lanes: int = 1, *, as_factors: bool = False) -> int:
-    """Memory that it takes to solve so many lanes of a model, beyond the model itself."""
+    """Estimate the memory that solving `num_lanes` lanes of a model takes, beyond the model itself."""
     once, each = _bytes_of_lanes(model, as_factors)
     return once + num_lanes * each
 
 
 def lanes_that_fit(model: Model, num_bytes: float) -> int:
-    """How many lanes of a model can be solved in so much memory, by whatever method."""
+    """Estimate how many lanes of a model any method can solve in this memory."""
     once, each = _bytes_of_lanes(model, as_factors=False)
     return max(0, int((num_bytes - once) / max(1, each)))
 
 
 def _bytes_of_lanes(model: Model, as_factors: bool) -> tuple[int, int]:
-    """What all lanes share, and what each of them takes: of the pairwise equivalent, where there are larger factors, as
-    if these had no hard zeros.  Who takes factors as they are passes no messages in it, and needs none without hard
-    zeros."""
+    """Estimate what all lanes share, and what each of them takes.
+
+    Larger factors count as their pairwise equivalent without hard zeros. A method that takes factors as they are passes
+    no messages in it, and needs none without hard zeros.
+    """
     pairwise, larger, num_states = model.pairwise, model.factors, model.num_states
     states, messages = PER_STATE * len(model.unary.flat), int(num_states[model.edges].sum())
     has_zeros = any(flat.min(initial=0.0) == -np.inf for flat in (pairwise.flat, larger.flat))

@@ -1,4 +1,4 @@
-"""What public calls are asked about: a model, or an error that says how to come by one."""
+"""The check of models that public calls are given."""
 
 from os import PathLike
 

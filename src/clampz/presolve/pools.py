@@ -1,4 +1,4 @@
-"""A model laid out for the rules of simplifying: see `_kernels.simplifying_pools`."""
+"""Lay a model out in the flat pools that the presolve's rules work on: see `_kernels.presolve.pools`."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,14 @@ SPARE = 256
 
 
 def num_bytes(model: Model) -> int:
-    """About how much memory simplifying takes."""
+    """Estimate the memory that the presolve takes."""
     tables = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     slots = 2 * model.num_edges + len(model.factors.variables)
     return int(BYTES @ [model.num_variables, model.num_edges + len(model.factors), slots, tables])
 
 
 def build_pools(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: bool, maximum: bool) -> Pools:
-    """Everything waits for every rule."""
+    """Lay a model out in pools, with every variable and factor waiting for every rule."""
     n, m, larger = model.num_variables, model.num_edges, model.factors
     num_factors, num_slots = m + len(larger), 2 * m + len(larger.variables)
     flat = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat, np.zeros(SPARE)])
@@ -68,7 +68,7 @@ def build_pools(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: 
 
 
 def grow_pools(pools: Pools) -> Pools:
-    """The same with room for what the next sum or function may leave, and for many more like it."""
+    """Return the pools with room for what the next sum or substitution may add, and for many more."""
     count, n = pools.count, len(pools.variables)
     needs = {
         "factors": (count[kernels.FACTORS], 1),
@@ -90,5 +90,5 @@ def grow_pools(pools: Pools) -> Pools:
 
 
 def remaining_variables(pools: Pools) -> Integers:
-    """The variables that are still there."""
+    """Return the variables that the presolve has not eliminated."""
     return np.flatnonzero(pools.variables["fate"] == kernels.STAYS)

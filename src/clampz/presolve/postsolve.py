@@ -1,4 +1,4 @@
-"""The way back from a simplified model: marginals, joint beliefs and states of all variables from those of the rest."""
+"""Postsolve: marginals, joint beliefs and states of all variables from those of the reduced model."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -26,7 +26,8 @@ einsum: Any = np.einsum  # (NumPy has no type for axes given as numbers)
 
 
 class BeliefSources(NamedTuple):
-    """Targets, and those of each home h, of_source[start[h] : start[h + 1]]: see `_kernels.simplifying_back`."""
+    """Targets, and for each table the targets whose beliefs come from it: of_source[start[h] : start[h + 1]] for table
+    h."""
 
     targets: Targets
     home: Integers
@@ -35,14 +36,15 @@ class BeliefSources(NamedTuple):
 
 
 class Postsolve:
-    """What the rules did to a model, to be undone for results on what they left of it."""
+    """The presolve's eliminations of a model, to be undone for results on the reduced model."""
 
     def __init__(self, original: Model, pools: Pools, left: ReducedModel) -> None:
         self.original, self.pools, self.left = original, pools, left
         self.num_sums = int(pools.count[state.SUMS])
 
     def marginals(self, beliefs: Floats, budget: Budget | None, known: bool = False) -> Floats:
-        """Of all variables; only those that are `known`, nan for the others, of what was simplified for log Z alone."""
+        """Return the marginals of all variables; with `known`, nan for those that a presolve for log Z alone has
+        lost."""
         if not known and (self._sources_of_sums.home == NOWHERE).any():
             raise OptionError("marginals: this model was simplified for log Z alone; simplify it with marginals=True")
         marginal = self._send(self._sources_of_sums, beliefs, budget)[1]
@@ -50,7 +52,8 @@ class Postsolve:
         return marginal
 
     def factor_marginals(self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget | None) -> Floats:
-        """Of all edges and larger factors, end to end; those that no table of the rest holds from joint beliefs."""
+        """Return the marginals of all edges and larger factors, end to end; `joint` is asked where no reduced table
+        holds them."""
         homes, num_sums = self._sources_of_all, self.num_sums
         belief, _ = self._send(homes, beliefs, budget)
         first = int(homes.targets.out[num_sums])
@@ -64,11 +67,11 @@ class Postsolve:
 
     @cached_property
     def scopes(self) -> list[Scope]:
-        """Scopes of the rest whose joint beliefs the marginals of some factors need, beyond those of its tables."""
+        """List the scopes of the reduced model whose joint beliefs some factors' marginals need, beyond its tables."""
         return sorted({self.joint_scope(self.factor_scope(k)) for k in self._factors_split_up.tolist()})
 
     def factor_scope(self, k: int) -> Scope:
-        """The variables of an edge, or, after those, of a larger factor."""
+        """Return the variables of factor k: edges come first, then larger factors."""
         m, larger = self.original.num_edges, self.original.factors
         if k < m:
             return tuple(self.original.edges[k].tolist())
@@ -77,11 +80,12 @@ class Postsolve:
     # -- any scope at all ----------------------------------------------------------------------------------------------
 
     def joint_scope(self, scope: Sequence[int]) -> Scope:
-        """The variables of the rest whose joint belief that of these variables follows from."""
+        """Return the reduced model's variables from whose joint belief that of `scope` follows."""
         return tuple(self.left.tables.of_variable[sorted(self._eliminations(scope)[1])].tolist())
 
     def joint(self, scope: Sequence[int], belief: Floats) -> Floats:
-        """The joint belief of some variables from that of `joint_scope`: what left comes back, one after another."""
+        """Compute the joint belief of `scope` from that of `joint_scope`, reinserting eliminated variables one by
+        one."""
         steps, last = self._eliminations(scope)
         have = sorted(last)
         table = self._over_all_states(belief, have, state.NEVER - 1)
@@ -96,8 +100,8 @@ class Postsolve:
         return np.transpose(table, [have.index(u) for u in scope])
 
     def _eliminations(self, scope: Sequence[int]) -> tuple[list[tuple[int, frozenset[int]]], frozenset[int]]:
-        """Those of the variables that left, and of those they depend on, in order, each with all that are wanted before
-        it goes; and what of the rest is wanted in the end."""
+        """Return the eliminated variables that `scope` depends on, each with the variables wanted before it, and the
+        reduced scope."""
         variables, wanted = self.pools.variables, frozenset(scope)
         steps = []
         while gone := [v for v in wanted if variables["fate"][v] != state.STAYS]:
@@ -107,7 +111,7 @@ class Postsolve:
         return steps, wanted
 
     def depends_on(self, v: int) -> list[int]:
-        """The variables without which P(v | others) is not known: they left later, or did not."""
+        """Return the variables that P(v | others) is conditioned on: they were eliminated later, or never."""
         fate, to = (int(self.pools.variables[name][v]) for name in ("fate", "to"))
         if fate == state.SUMMED:
             begin, end = (int(self.pools.record[name][to]) for name in ("axes", "end"))
@@ -116,7 +120,7 @@ class Postsolve:
         return [to] if fate == state.EQUAL else []
 
     def given(self, v: int) -> tuple[list[int], Floats]:
-        """P(v | what it depends on): the variables of the table, and the table over all of their states."""
+        """Return P(v | what it depends on): the variables of the table, and the table over all of their states."""
         fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
         states = int(self.original.num_states[v])
         if fate == state.SUMMED:
@@ -130,7 +134,7 @@ class Postsolve:
         return [to, v], np.eye(states)[image]
 
     def _over_all_states(self, values: Floats, variables: list[int], time: int) -> Floats:
-        """A table over the states that variables had at a time as one over all of their states, zero elsewhere."""
+        """Extend a table over the states possible at a time to all states, zero elsewhere."""
         there = [np.flatnonzero(self._possible_at(v, time)) for v in variables]
         out = np.zeros(self.original.num_states[variables])
         out[np.ix_(*there)] = np.reshape(values, [len(some) for some in there])
@@ -140,12 +144,12 @@ class Postsolve:
 
     @property
     def lost(self) -> Integers:
-        """The variables whose marginals do not follow from those of the rest's tables."""
+        """Return the variables whose marginals do not follow from the reduced model's tables."""
         return np.flatnonzero(self._lost)
 
     def needed(self, variables: Sequence[int]) -> list[int]:
-        """Those of some variables, and of what they depend on, that left the model and have a choice of states: the
-        last to leave first."""
+        """List `variables` and what they depend on, as far as they were eliminated with a choice of states, last one
+        first."""
         fate, left = (self.pools.variables[name] for name in ("fate", "left"))
         found, waiting = set[int](), list(variables)
         while waiting:
@@ -156,7 +160,7 @@ class Postsolve:
         return sorted(found, key=lambda v: -int(left[v]))
 
     def states_when_left(self, v: int) -> Integers:
-        """The states that a variable had when it left."""
+        """Return the states that a variable still had when it was eliminated."""
         fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
         if fate == state.FIXED:
             return np.array([to])
@@ -174,8 +178,10 @@ class Postsolve:
 
     @cached_property
     def _lost(self) -> NDArray[np.bool_]:
-        """(n,) the variables that were summed out of what is in no one table any more, and those that depend on them:
-        a sum depends on one after it, or on what is left."""
+        """(n,) True for variables summed out of what no single table holds any more, and for those that depend on them.
+
+        A sum depends on a later sum, or on a reduced table.
+        """
         home, lost = self._sources_of_sums.home, self._sources_of_sums.home == NOWHERE
         if not lost.any():
             return np.zeros(self.original.num_variables, dtype=np.bool_)
@@ -207,7 +213,7 @@ class Postsolve:
 
     @cached_property
     def _factors_split_up(self) -> Integers:
-        """The edges and factors whose variables are in no one table any more."""
+        """Return the edges and factors whose variables no single table holds any more."""
         return np.flatnonzero(self._sources_of_all.home[self.num_sums :] == NOWHERE)
 
     def _sources(self, targets: Targets) -> BeliefSources:
@@ -220,7 +226,7 @@ class Postsolve:
         return BeliefSources(targets, home, offsets(np.bincount(home[found], minlength=num_homes)), found)
 
     def _send(self, homes: BeliefSources, beliefs: Floats, budget: Budget | None) -> tuple[Floats, Floats]:
-        """Beliefs of all targets, and marginals of all variables."""
+        """Return the beliefs of all targets, and the marginals of all variables."""
         rest = self.left.tables
         if beliefs.shape != (rest.tables[-1],):
             raise OptionError(
@@ -242,12 +248,14 @@ class Postsolve:
         return belief, marginal
 
     def _own_pools(self) -> Pools:
-        """For one call: the kernels number the axes of a sum among the variables while they are at it, and several
-        threads may be, as where blocks of draws are made whole."""
+        """Copy the variables' records for one call.
+
+        Kernels number a sum's axes in them while they run, and several threads may run at once.
+        """
         return self.pools._replace(variables=self.pools.variables.copy())
 
     def _places(self, targets: Targets, certain: Integers) -> Integers:
-        """Where in their tables the one joint state lies that variables without a choice have."""
+        """Return where in their tables the single possible joint state of fixed variables lies."""
         found = np.zeros(len(certain), dtype=np.int64)
         for k, t in enumerate(certain.tolist()):
             for v in targets.variables[targets.start[t] : targets.start[t + 1]].tolist():
@@ -256,7 +264,7 @@ class Postsolve:
         return found
 
     def _possible_at(self, v: int, time: int) -> NDArray[np.bool_]:
-        """Which states of a variable were there at a time."""
+        """Mask the states of a variable that were possible at a time."""
         there: NDArray[np.bool_] = self.pools.states["gone"][slice(*self.original.unary.start[v : v + 2])] > time
         return there
 
@@ -269,7 +277,7 @@ class Postsolve:
     # -- states --------------------------------------------------------------------------------------------------------
 
     def states(self, x: Integers, rng: np.random.Generator, maximum: bool, budget: Budget | None) -> Integers:
-        """Whole configurations (N, n) from those of the rest (N, k)."""
+        """Extend configurations (N, k) of the reduced model to whole ones (N, n): drawn, or the best for a maximum."""
         left = self.left
         first = offsets(left.model.num_states)[:-1]
         out = np.zeros((len(x), self.original.num_variables), dtype=np.int64)

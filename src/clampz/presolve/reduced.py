@@ -1,4 +1,4 @@
-"""What is left of a model when the rules of simplifying are done with it, as a model."""
+"""The reduced model: what the presolve leaves of a model, as a model."""
 
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ from clampz.numerics import Floats, Integers
 
 
 class ReducedModel(NamedTuple):
-    """A model, which variables of the original its own are, which states theirs are (end to end), and where the way
-    back finds its tables: unary ones first, then those of edges, then of larger factors."""
+    """A reduced model, with the original variables and states (end to end) of its own, and its tables for the
+    postsolve: unary ones first, then those of edges, then of larger factors."""
 
     model: Model
     variables: Integers
@@ -25,7 +25,7 @@ class ReducedModel(NamedTuple):
 
 
 def reduced_model(pools: Pools, original: Model, variables: Integers) -> ReducedModel:
-    """The model of these variables, all that have not left."""
+    """Build the model of the remaining variables from the pools."""
     n = original.num_variables
     num_states = pools.variables["states"][variables].astype(np.int64)
     unary = np.empty(num_states.sum())

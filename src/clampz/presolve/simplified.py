@@ -1,4 +1,4 @@
-"""Simplified: a smaller model, what was done, and the way back."""
+"""Simplified: the reduced model, what the presolve did, and the postsolve."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -62,27 +62,29 @@ class Simplified(HasHtml):
 
     @property
     def is_trivial(self) -> bool:
-        """Whether nothing could be done."""
+        """Whether the presolve changed nothing."""
         return self._postsolve is None
 
     def bounds(self, lower: float, upper: float) -> tuple[float, float]:
-        """Bounds on the original's log Z (or maximum) from those on the rest's."""
+        """Return bounds on the original's log Z (or maximum) from bounds on the reduced model's."""
         if self.infeasibility:
             return -math.inf, -math.inf
         return _below(lower - self.error, lower, self.error), -_below(-upper - self.error, upper, self.error)
 
     @property
     def scopes(self) -> Sequence[Scope]:
-        """Scopes of the rest whose joint beliefs `factor_marginals` asks for, beyond those of the rest's own tables: of
-        factors that fell apart.  (What marginals of variables need is in its tables.)"""
+        """List the reduced scopes whose joint beliefs `factor_marginals` asks for, beyond the reduced model's tables.
+
+        They belong to factors that were split up. Marginals of variables need none.
+        """
         return self._postsolve.scopes if self._postsolve is not None else ()
 
     def marginals(self, beliefs: Floats, budget: Budget | None = None, *, known: bool = False) -> Floats:
-        """The marginals of all variables of the original, laid out as `original.unary.flat`.
+        """Compute the marginals of all variables of the original, laid out as `original.unary.flat`.
 
-        `beliefs` are the marginals of the rest: of its variables, its edges and its larger factors, end to end, laid
-        out as its tables.  Overdue where the watch is over first.  What was simplified for log Z alone has not all of
-        them: those that are `known`, and nan for the others.
+        `beliefs` are the marginals of the reduced model's variables, edges and larger factors, end to end. Raises
+        Cancelled where the budget is over first. A presolve for log Z alone has lost some marginals: with `known` these
+        are nan.
         """
         if self._postsolve is None:
             return self._beliefs(beliefs)[: len(self.original.unary.flat)]
@@ -104,12 +106,12 @@ class Simplified(HasHtml):
         return flat[:num_pairs], flat[num_pairs:]
 
     def joint_scope(self, variables: Sequence[Variable]) -> Scope:
-        """The variables of the rest whose joint belief that of some variables of the original follows from."""
+        """Return the reduced variables from whose joint belief that of some original variables follows."""
         scope = self.original.variable_indices(variables)
         return tuple(scope) if self._postsolve is None else self._checked().joint_scope(scope)
 
     def joint(self, variables: Sequence[Variable], belief: Floats) -> Floats:
-        """The joint marginals of some variables of the original, an axis for each, from the joint belief of
+        """Compute the joint marginal of original variables, an axis for each, from the joint belief of
         `joint_scope(variables)`."""
         scope = self.original.variable_indices(variables)
         return belief if self._postsolve is None else self._checked().joint(scope, belief)
@@ -117,8 +119,8 @@ class Simplified(HasHtml):
     def states(
         self, x: ArrayLike, rng: np.random.Generator | int | None = None, budget: Budget | None = None
     ) -> Integers:
-        """Whole configurations (N, n) from configurations (N, k) of the rest: what left is drawn given the rest, or for
-        a maximum the best."""
+        """Extend configurations (N, k) of the reduced model to whole ones (N, n): eliminated states are drawn, or for a
+        maximum the best."""
         rest = as_indices(x).astype(np.int64)
         if rest.ndim != 2 or rest.shape[1] != self.model.num_variables:
             raise EvidenceError(
@@ -130,7 +132,7 @@ class Simplified(HasHtml):
         return self._checked().states(rest, np.random.default_rng(rng), self.operation == "max", budget)
 
     def _beliefs(self, beliefs: Floats) -> Floats:
-        """Marginals of the rest, as many as its tables have entries, or of its variables alone."""
+        """Check marginals of the reduced model: an entry for each of its table entries, or of its unary ones alone."""
         found = as_floats(beliefs, "beliefs")
         tables = self.model.unary, self.model.pairwise, self.model.factors
         sizes = np.cumsum([len(each.flat) for each in tables])
@@ -160,7 +162,7 @@ class Simplified(HasHtml):
                 *facts,
                 ("done", "; ".join(self.words) or "nothing to simplify"),
                 ("the same", f"{what}, up to {self.error:.2g}"),
-                *([("contradiction", self.infeasibility)] if self.infeasibility else []),
+                *([("infeasible", self.infeasibility)] if self.infeasibility else []),
             ],
         )
 
@@ -170,12 +172,12 @@ class Simplified(HasHtml):
 
 
 def postsolve(found: Simplified) -> Postsolve:
-    """How what left comes back; of what was simplified at all."""
+    """Return the postsolve of a model that the presolve has changed."""
     return found._checked()
 
 
 def unchanged(model: Model, operation: Operation, *, is_complete: bool = True) -> Simplified:
-    """Of a model that nothing could be done to; or perhaps something, and there was no time for it."""
+    """Wrap a model that the presolve left as it is; `is_complete` is False where there was no time for it."""
     n = model.num_variables
     states = np.arange(len(model.unary.flat)) - np.repeat(model.unary.start[:-1], model.num_states)
     return Simplified(
@@ -192,7 +194,7 @@ def unchanged(model: Model, operation: Operation, *, is_complete: bool = True) -
 def simplified_by(
     model: Model, operation: Operation, pools: Pools, left: ReducedModel, *, is_complete: bool
 ) -> Simplified:
-    """Of what the rules left."""
+    """Wrap a model and the reduced model that the rules left of it."""
     return Simplified(
         original=model,
         model=left.model,
@@ -227,5 +229,5 @@ def _rules_in_words(pools: Pools) -> tuple[str, ...]:
 
 
 def _below(value: float, around: float, error: float) -> float:
-    """A little less, where the subtraction may have been rounded up."""
+    """Lower a bound slightly, where the subtraction may have been rounded up."""
     return value - EPS * (abs(around) + error) if error and math.isfinite(value) else value

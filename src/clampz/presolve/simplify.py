@@ -1,4 +1,4 @@
-"""`simplify`: a smaller model with the same log Z, or the same maximum."""
+"""`simplify`: the presolve, which makes a smaller model with the same log Z or the same maximum."""
 
 import math
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def simplify(
     memory: int | str | None = None,
     budget: Budget | None = None,
 ) -> Simplified:
-    """A smaller model with the same log Z (or the same maximum), what was done, and the way back.
+    """Presolve a model: a smaller one with the same log Z (or the same maximum), what was done, and the postsolve.
 
     Impossible states go, and with them variables that have one state left or are functions of others; factors lose axes
     that they do not depend on, or only by a factor of their own, and are multiplied into larger ones around them;
@@ -119,8 +119,8 @@ def simplify(
 
 
 def _promising(model: Model) -> bool:
-    """False for a binary model without hard zeros of which next to nothing would go: hardly a variable in fewer than
-    three edges, hardly an edge that is none."""
+    """Whether a large model is worth a presolve: some variable has fewer than three edges, or some edge no weight.
+    Models with hard zeros or more labels always are."""
     if model.binary is None:
         return True
     degrees = np.bincount(model.edges.ravel(), minlength=model.num_variables)

@@ -17,7 +17,7 @@ VISIT = 16
 
 @part
 def contains(pools, g, stamp, wanted):
-    """Whether the scope of g has all of the `wanted` variables that are marked."""
+    """Whether the scope of g has all of the `wanted` marked variables."""
     found = 0
     for s in range(pools.factors[g].begin, pools.factors[g].end):
         v = pools.slots[s].variable
@@ -28,6 +28,7 @@ def contains(pools, g, stamp, wanted):
 
 @part
 def mark_scope(pools, f):
+    """Mark the variables of a factor with a new stamp, and return it."""
     pools.count[STAMP] += 1
     stamp = pools.count[STAMP]
     for s in range(pools.factors[f].begin, pools.factors[f].end):
@@ -38,7 +39,8 @@ def mark_scope(pools, f):
 
 @part
 def smallest_superset(pools, stamp, arity, v, u, without):
-    """The smallest factor whose scope has all of the `arity` variables that are marked, v and u among them; or -1."""
+    """Find the smallest factor whose scope has all `arity` marked variables, v and u among them; -1 if there is
+    none."""
     best = -1
     for large in range(1 if arity > 2 else 0, 2):
         s = pools.variables[v].larger if large else pools.variables[v].edges
@@ -59,9 +61,9 @@ def smallest_superset(pools, stamp, arity, v, u, without):
 
 @part
 def multiply_into_superset(pools, f):
-    """A factor whose scope lies in another's is multiplied in.
+    """Multiply a factor into one whose scope contains its own; whether there was one.
 
-    Whoever changes a scope asks for this at once, so that no two factors ever have the same.
+    Every change of a scope calls this at once, so that no two factors ever have the same scope.
     """
     factor = pools.factors[f]
     factor.alone = 1
@@ -88,6 +90,7 @@ def multiply_into_superset(pools, f):
 
 @part
 def multiply_in(pools, f, g):
+    """Multiply factor f into g, whose scope contains that of f."""
     add_table(pools, f, g)
     if pools.factors[f].pinned:
         pools.factors[g].pinned = 1
@@ -99,7 +102,7 @@ def multiply_in(pools, f, g):
 
 @part
 def absorb_subsets(pools, g):
-    """Factors inside a scope that is new are multiplied in."""
+    """Multiply all factors whose scopes lie inside a new scope into its factor."""
     factor = pools.factors[g]
     if factor.arity < 3:
         return

@@ -24,8 +24,10 @@ from clampz._kernels.presolve.tables import add_to_unary, cut_axis, cut_unary, e
 
 @part
 def remove_unsupported_states(pools, f):
-    """States that no entry of this table allows are ruled out.  Entries that a unary table rules out are made zeros
-    first, as they are in effect: impossible states of variables that must stay are still here."""
+    """Rule out states without support in a factor's table (arc consistency).
+
+    Entries ruled out by unary tables become hard zeros first: impossible states of kept variables are still there.
+    """
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     for s in range(factor.begin, factor.end):
@@ -67,7 +69,7 @@ def remove_unsupported_states(pools, f):
 
 @part
 def remove_impossible_states(pools, v):
-    """Impossible states of a variable go; with one state left, the variable does."""
+    """Cut the impossible states of a variable from all of its tables; with one state left, fix it."""
     variable = pools.variables[v]
     left = 0
     for a in range(variable.states):
@@ -92,7 +94,7 @@ def remove_impossible_states(pools, v):
 
 @part
 def fix_variable(pools, v):
-    """A variable with one state left goes: its factors have an axis of length one less."""
+    """Remove a variable with one state left from all of its factors."""
     add_constant(pools, pools.table[pools.variables[v].first])
     record_exit(pools, v, FIXED, original_place(pools, v, 0) - pools.variables[v].first)
     variable = pools.variables[v]
@@ -105,8 +107,8 @@ def fix_variable(pools, v):
 
 @part
 def reinsert_factor(pools, f):
-    """What is left of a factor that has lost variables: a factor, or part of a unary table or the constant; or of a
-    factor with the same variables and more."""
+    """File a factor that has lost variables: as a factor, in a superset's table, in a unary table or in the
+    constant."""
     factor = pools.factors[f]
     if factor.arity > 1:
         wait_for_shape(pools, f)
@@ -118,7 +120,7 @@ def reinsert_factor(pools, f):
 
 @part
 def dissolve_factor(pools, f):
-    """A factor of one variable or none becomes part of its unary table, or of the constant."""
+    """Add a factor of one variable or none to the unary table, or to the constant."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     v = -1

@@ -22,8 +22,10 @@ from clampz._kernels.presolve.tables import add_to_unary, nearly, num_possible, 
 
 @part
 def reduce_factor(pools, f):
-    """What a table shows about its scope: axes that it does not depend on, or only by a factor of their own; variables
-    that are functions of one another; another scope around it.  False where there is no room to say what."""
+    """Apply the rules for one factor: unsupported states, separable axes, supersets, functional dependence.
+
+    False where there is no room to record a function.
+    """
     factor = pools.factors[f]
     if factor.zeros:  # others may have been multiplied in
         remove_unsupported_states(pools, f)
@@ -39,7 +41,8 @@ def reduce_factor(pools, f):
 
 @part
 def split_off_axes(pools, f):
-    """Whether the factor is gone, or waits as another."""
+    """Move axes that a table is constant or separable in to unary tables; whether the factor is gone, or waits as
+    another."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     apart = spread(table)

@@ -25,8 +25,10 @@ from clampz._kernels.presolve.tables import add_to_unary, any_zero, extent, num_
 
 @part
 def substitute_dependent(pools, f):
-    """A variable v whose state is determined by that of u goes where no table grows.  False where there is no room for
-    the function."""
+    """Replace a variable of a factor by another that determines its state, where no table grows.
+
+    False where there is no room for the function.
+    """
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     possible = num_possible(table)
@@ -47,7 +49,7 @@ def substitute_dependent(pools, f):
 
 @part
 def fill_image(pools, f, q, s):
-    """The state of slot s for every state of slot q, where the table allows one only; else False."""
+    """Write the state of slot s for every state of slot q; False where the table allows several."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     image = pools.scratch[IMAGE]
@@ -73,7 +75,7 @@ def fill_image(pools, f, q, s):
 
 @part
 def may_substitute(pools, v, u):
-    """Whether no table grows where u takes the place of v."""
+    """Whether no table grows where u replaces v."""
     variable, other = pools.variables[v], pools.variables[u]
     if variable.states == other.states:
         return True
@@ -88,7 +90,7 @@ def may_substitute(pools, v, u):
 
 @part
 def substitute(pools, v, u, by):
-    """v = image(u) from now on, says a factor: u takes its place in all tables."""
+    """Replace v = image(u), as factor `by` implies, by u in all tables."""
     variable, other, image = pools.variables[v], pools.variables[u], pools.scratch[IMAGE]
     variable.by = by
     variable.map = pools.count[NUMBERS]
@@ -127,7 +129,7 @@ def substitute(pools, v, u, by):
 
 @part
 def take_diagonal(pools, f, q, s):
-    """The axis of slot s goes: its state is the image of that of slot q."""
+    """Restrict the axis of slot s to the image of slot q's state, and drop it."""
     factor = pools.factors[f]
     outer, inner = extent(pools, f, s)
     stride = extent(pools, f, q)[1]
@@ -148,7 +150,7 @@ def take_diagonal(pools, f, q, s):
 
 @part
 def permute(pools, f, s):
-    """The states of an axis in the order of their images."""
+    """Reorder the states of an axis as their images."""
     factor = pools.factors[f]
     outer, inner = extent(pools, f, s)
     states = pools.variables[pools.slots[s].variable].states

@@ -1,4 +1,4 @@
-"""Simplifying: what is left, as the tables of a model, scopes in ascending order."""
+"""Presolve: the tables of the reduced model, scopes in ascending order."""
 
 from clampz._kernels.jit import kernel
 from clampz._kernels.presolve.pools import NEVER
@@ -6,7 +6,7 @@ from clampz._kernels.presolve.pools import NEVER
 
 @kernel
 def fill_scopes(pools, chosen, scope_start, variables):
-    """The scopes of factors, each in ascending order."""
+    """Write the scopes of factors, each in ascending order."""
     for k in range(chosen.size):
         to = scope_start[k]
         for s in range(pools.factors[chosen[k]].begin, pools.factors[chosen[k]].end):
@@ -23,7 +23,7 @@ def fill_scopes(pools, chosen, scope_start, variables):
 
 @kernel
 def fill_tables(pools, chosen, scope_start, variables, flat):
-    """The tables of factors with their axes in the order of these scopes."""
+    """Write the tables of factors with their axes in the order of these scopes."""
     digit, dims, strides = pools.scratch[0], pools.scratch[1], pools.scratch[2]
     to = 0
     for k in range(chosen.size):
@@ -57,7 +57,7 @@ def fill_tables(pools, chosen, scope_start, variables, flat):
 
 @kernel
 def fill_unaries(pools, variables, unary, state):
-    """The unary tables of variables, and which states of the model they are about."""
+    """Write the unary tables of variables, and which original states they are about."""
     to = 0
     for k in range(variables.size):
         v = variables[k]

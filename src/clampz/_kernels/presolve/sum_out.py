@@ -53,7 +53,7 @@ ROUNDINGS = 16.0
 
 @part
 def sum_out(pools, v):
-    """Sum a variable out if what is left is no larger than what it replaces.  False where there is no room to."""
+    """Sum a variable out if the new table is no larger than those it replaces; False where there is no room."""
     variable, count = pools.variables[v], pools.count
     parts, scope = pools.scratch[0], pools.scratch[1]
     count[STAMP] += 1
@@ -144,7 +144,7 @@ def sum_out(pools, v):
 
 @part
 def sort(values, size):
-    """The first few values in ascending order."""
+    """Sort the first `size` values in ascending order."""
     for k in range(1, size):
         value = values[k]
         place = k
@@ -156,7 +156,7 @@ def sort(values, size):
 
 @part
 def fill_sum(pools, v, num_parts, num_axes, c):
-    """The table of factor c, less its largest entry, which is returned; what rounding may have changed is charged."""
+    """Fill the table of factor c with the sum, less its largest entry, which is returned; charge rounding."""
     made = pools.factors[c]
     parts, scope, digit = pools.scratch[0], pools.scratch[1], pools.scratch[2]
     at, along = pools.scratch[3], pools.scratch[4]

@@ -1,4 +1,4 @@
-"""A step of a Markov chain: variables of a forest, draw_state at random, are drawn jointly given all others.
+"""A step of forest Gibbs sampling: variables of a random forest are drawn jointly, given all others.
 
 A function is a table over some variables (of one, of an edge, of a larger factor), and one of its variables is an
 occurrence.  Variables are taken into the forest in a random order, each unless it would share functions with two that
@@ -36,7 +36,7 @@ LOOK = 1024
 
 
 class ForestFunctions(NamedTuple):
-    """A model's tables, and where each variable occurs (see this module)."""
+    """A model's tables, and where each variable occurs, as described above."""
 
     num_states: Integers
     start: Integers
@@ -52,7 +52,7 @@ class ForestFunctions(NamedTuple):
 
 @kernel
 def draw_forest(functions, order, uniform, x, cancel_flag):
-    """One step; False where it was left half way."""
+    """Make one step of the chain; False where the flag was raised first, and x may be half changed."""
     n = order.size
     up = np.empty(n, dtype=np.int64)
     if not grow_forest(functions, order, up, cancel_flag):
@@ -82,7 +82,7 @@ def draw_forest(functions, order, uniform, x, cancel_flag):
 
 @part
 def grow_forest(functions, order, up, cancel_flag):
-    """Take variables into the forest one after another."""
+    """Take variables into the forest in their order, as long as no cycle arises; False where the flag was raised."""
     n = order.size
     tree = np.empty(n, dtype=np.int64)  # of each variable, another of its tree, or itself
     seen = np.empty(n, dtype=np.int64)  # of each tree, the last variable that was looked at beside it,
@@ -122,7 +122,7 @@ def grow_forest(functions, order, up, cancel_flag):
 
 @part
 def reroot(up, j, i):
-    """Make j the root of its tree, and reroot it below i."""
+    """Make j the root of its tree, and hang it below i."""
     above = i
     while j >= 0:
         next_one = up[j]
@@ -132,7 +132,7 @@ def reroot(up, j, i):
 
 @part
 def leaves_first(up):
-    """The variables of the forest, each after all that reroot below it."""
+    """Order the variables of the forest, each after all that hang below it."""
     n = up.size
     below = np.zeros(n, dtype=np.int64)
     number = 0
@@ -158,7 +158,7 @@ def leaves_first(up):
 
 @part
 def add_own_functions(functions, up, x, i, belief):
-    """Add the functions in which i is the only variable of the forest."""
+    """Add the functions in which i is the only variable of the forest to its belief."""
     for k in range(functions.of_start[i], functions.of_start[i + 1]):
         occurrence = functions.of[k]
         f = functions.home[occurrence]
@@ -175,7 +175,7 @@ def add_own_functions(functions, up, x, i, belief):
 
 @part
 def fill_conditional(functions, belief, x, i, above, b, weights):
-    """Log potentials of i where the variable above it, if there is one, has state b."""
+    """Write the log potentials of i, given state b of its parent if it has one."""
     for a in range(functions.num_states[i]):
         weights[a] = belief[functions.state_start[i] + a]
     if above < 0:
@@ -198,7 +198,7 @@ def fill_conditional(functions, belief, x, i, above, b, weights):
 
 @part
 def log_sum(values, number):
-    """log of the sum of the exponentials of the first few; -inf where all of them are."""
+    """Compute the log-sum-exp of the first `number` values; -inf where all of them are."""
     top = values[0]
     for a in range(number):
         top = max(top, values[a])
@@ -212,7 +212,7 @@ def log_sum(values, number):
 
 @part
 def draw_state(values, number, uniform):
-    """The state that a number from [0, 1) stands for, likely as the first few log potentials say."""
+    """Draw a state from the first `number` log potentials by inverse transform of `uniform`."""
     whole, left, last = log_sum(values, number), uniform, 0
     for a in range(number):
         share = math.exp(values[a] - whole)

@@ -125,8 +125,8 @@ def print_description(path: Path, data: dict[str, Any]) -> None:
 
 def simplified_in_words(simplified: dict[str, Any]) -> str:
     """What simplifying does to the model."""
-    if simplified["contradiction"]:
-        return f"Z = 0: {simplified['contradiction']}"
+    if simplified["infeasibility"]:
+        return f"Z = 0: {simplified['infeasibility']}"
     if not simplified["done"]:
         return "nothing to simplify"
     left = f"{counted(simplified['variables'], 'variable')}, {simplified['table_entries']:,} table entries left"
