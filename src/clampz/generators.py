@@ -44,7 +44,7 @@ MAX_SWAPS = 1000
 
 
 class Drawing(TypedDict, total=False):
-    """How the potentials are drawn: what every generator takes."""
+    """How the potentials are drawn, by what every generator takes."""
 
     theta: Range
     weights: Range
@@ -356,7 +356,7 @@ def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Mod
 
 
 def as_generator(rng: Seed) -> np.random.Generator:
-    """A numpy Generator from a seed; a Generator is used as it is."""
+    """Make a numpy Generator from a seed; a Generator is used as it is."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
@@ -386,7 +386,7 @@ def with_rng(changes: Mapping[str, Any], rng: Seed) -> dict[str, Any]:
 
 
 def _pair_stubs(n: int, degree: int, rng: np.random.Generator) -> Integers | None:
-    """Pair the stubs of a regular graph at random and swap the bad pairs away; None if that gets stuck."""
+    """Pair the stubs of a regular graph at random and swap bad pairs away; None if that gets stuck."""
     pairs: Integers = rng.permutation(np.repeat(np.arange(n), degree)).reshape(-1, 2)
     keys = np.sort(pairs, axis=1) @ [n, 1]
     good = np.zeros(len(pairs), dtype=np.bool_)
@@ -411,7 +411,7 @@ def _pair_stubs(n: int, degree: int, rng: np.random.Generator) -> Integers | Non
 
 
 def _pairs(numbers: Integers, n: int) -> Integers:
-    """The pairs (i, j), i < j < n, with these numbers in lexicographic order."""
+    """Return the pairs (i, j), i < j < n, with these numbers in lexicographic order."""
     rows = np.arange(n)
     start = rows * (2 * n - rows - 1) // 2
     i = np.searchsorted(start[: n - 1], numbers, side="right") - 1
@@ -435,5 +435,5 @@ def _as_range(value: Range, name: str) -> tuple[float, float]:
 
 
 def _with(drawing: Drawing, rng: np.random.Generator) -> Drawing:
-    """The same drawing, going on with a generator that has drawn the graph already."""
+    """Replace the seed of a drawing by a generator that has drawn the graph already."""
     return {**drawing, "rng": rng}

@@ -1,7 +1,6 @@
-"""Approximation: the one signature that exact, mean field, Bethe, TRW and regions share.
+"""Method: the one signature that exact, mean field, Bethe, TRW and mini-buckets share.
 
-Each of them is written as a function of a batch; `approximation` turns it into what users call, on a model or on a
-batch.
+Each of them is a function of a batch; `approximation` makes a `Method` of it, which users call on a model or a batch.
 """
 
 import inspect
@@ -36,10 +35,9 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 @dataclass(frozen=True, eq=False)
 class ForestWeights:
-    """Edge weights (m, 1) or (m, B) for TRW that are known to be mixtures of spanning forests, because they come from
-    an earlier run: not checked again.
+    """TRW's edge weights (m, 1) or (m, B) from an earlier run: mixtures of spanning forests, which need no check.
 
-    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of
+    Restricted to the edges of the variables that a lane leaves free they stay such mixtures, which is what Theorem 2 of
     [WD16] is about. `optimize`: they are where the optimization begins.
     """
 
@@ -48,11 +46,11 @@ class ForestWeights:
 
     @classmethod
     def of(cls, state: EndState, optimize: bool = False) -> "ForestWeights | None":
-        """Those that a method ended with, if it has any."""
+        """Take the weights that a method ended with, if it has any."""
         return None if state.rho is None else cls(state.rho, optimize)
 
     def take(self, lanes: Integers) -> "ForestWeights":
-        """Those of some of the lanes."""
+        """Select lanes."""
         return self if self.rho.shape[1] == 1 else replace(self, rho=take_lanes(self.rho, lanes))
 
 
@@ -120,7 +118,7 @@ class Method(Generic[OptionsT]):
         self.__signature__ = signature_of(options_type)
 
     def __get__(self, instance: object, owner: type | None = None) -> Self:
-        """For what `help` takes it: a routine, which it shows with its parameters."""
+        """Return the method itself: `help` then takes it for a routine, and shows its parameters."""
         return self
 
     @overload
@@ -215,7 +213,7 @@ class Method(Generic[OptionsT]):
             return estimates[0] if single else estimates
 
     def with_rng(self, changes: dict[str, Any], rng: Seed) -> dict[str, Any]:
-        """Single options with the seed that `rng` means, where the method has one."""
+        """Add to single options the seed that `rng` means, where the method has one."""
         seeded = with_rng(changes, rng)
         return seeded if hasattr(self.options_type, "seed") else changes
 
@@ -229,8 +227,11 @@ class Method(Generic[OptionsT]):
         weights: ForestWeights | None = None,
         within: Budget | None = None,
     ) -> Estimates:
-        """Estimates of a batch, perhaps as a share of another run, which it stops with; to TRW also edge weights may be
-        given, in place of those that its options name."""
+        """Solve a batch, perhaps within the budget of another run; TRW may be given edge weights in place of its
+        options'.
+
+        Stops with that run.
+        """
         budget = Budget(options.time, progress, within=within, grace=_grace(batch.model))
         with budget.interruptible():
             return self._solved(batch, options, start, budget, {} if weights is None else {"weights": weights})
@@ -238,7 +239,7 @@ class Method(Generic[OptionsT]):
     def _solved(
         self, batch: Batch, options: OptionsT, start: Start | None, budget: Budget, given: dict[str, ForestWeights]
     ) -> Estimates:
-        """What there is when the watch says stop, which may be nothing."""
+        """Solve a batch; estimates without a result where the budget was over before."""
         if batch.beta is not None:
             return self._at_temperatures(batch, batch.beta, options, start, budget, given)
         try:
@@ -266,8 +267,10 @@ class Method(Generic[OptionsT]):
         budget: Budget,
         given: dict[str, ForestWeights],
     ) -> Estimates:
-        """Lanes of the same inverse temperature are a batch of the model at that, solved as it would be alone, in an
-        even share of the time; bounds are widened by what rounding has changed in the potentials."""
+        """Solve lanes of equal inverse temperature as a batch of the model at that, in an even share of the time.
+
+        Bounds are widened by what rounding has changed in the potentials.
+        """
         model, values = batch.model, np.unique(beta)
         groups = [np.flatnonzero(beta == value) for value in values]
         if start is not None and not isinstance(start, Estimate | Estimates):
@@ -293,7 +296,7 @@ class Method(Generic[OptionsT]):
         return replace(merge_runs(parts, groups), model=model, batch=batch)
 
     def fits(self, model: Model, num_bytes: float, num_lanes: int = 1) -> bool:
-        """Whether it solves so many lanes of a model in this memory, beyond what the model itself takes."""
+        """Whether `num_lanes` lanes of a model can be solved in this memory, beyond what the model itself takes."""
         return bytes_of_lanes(model, num_lanes, as_factors=self.takes_factors) <= num_bytes
 
     def _check_memory(self, batch: Batch, allowed: int) -> None:
@@ -306,7 +309,7 @@ class Method(Generic[OptionsT]):
             )
 
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
-        """The options of a call: those given, or the defaults, with some of them changed."""
+        """Return the options of a call: those given, or the defaults, with some of them changed."""
         return self.options_type.chosen(options, changes)
 
     def __repr__(self) -> str:
@@ -314,7 +317,7 @@ class Method(Generic[OptionsT]):
 
 
 def _start_of(start: Start | None, lanes: Integers, num_lanes: int) -> Start | None:
-    """The start of some of the lanes: their own, or the one for all."""
+    """Select the starts of some lanes: their own, or the one for all."""
     if start is None or isinstance(start, Estimate) or (isinstance(start, Estimates) and len(start) != num_lanes):
         return start
     if not isinstance(start, Estimates):
@@ -324,12 +327,12 @@ def _start_of(start: Start | None, lanes: Integers, num_lanes: int) -> Start | N
 
 
 def _grace(model: Model) -> float:
-    """Seconds after its end in which a method still gives the least answer: on a small model that takes no time."""
+    """Return the seconds after its end in which a method still gives the least answer; no limit on a small model."""
     return math.inf if is_small(model) else GRACE
 
 
 def signature_of(options_type: type[Options]) -> inspect.Signature:
-    """Of a call, as people read it: the parameters that all methods have, and every option of this one by name."""
+    """Make the signature of a call for readers: the parameters of all methods, and every option by name."""
     call = inspect.signature(Method.__call__).parameters.values()
     shared = [each.replace(annotation=each.empty) for each in call if each.name not in ("self", "unnamed", "changes")]
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -338,8 +341,8 @@ def signature_of(options_type: type[Options]) -> inspect.Signature:
 
 
 def method_docstring(doc: str, *types: type) -> str:
-    """What a method does, followed by its parameters, as the call and the options describe them, by what is returned
-    and raised, and by its example."""
+    """Compose a method's docstring: what it does, the parameters of call and options, results and errors, and its
+    example."""
     text, mark, example = inspect.cleandoc(doc).partition(">>> ")
     parameters: dict[str, str] = {}
     results = ""
@@ -355,9 +358,11 @@ def method_docstring(doc: str, *types: type) -> str:
 def approximation(
     name: str, options_type: type[OptionsT], *, takes_factors: bool = False, plans_memory: bool = False
 ) -> Callable[[Callable[..., Estimates]], Method[OptionsT]]:
-    """Make a function (batch, options, start, watch) -> Estimates, for TRW with an argument `weights`, into an
-    `Method`; with `takes_factors` it works on factors of any size itself, with `plans_memory` it sees to
-    its memory itself."""
+    """Decorate a function (batch, options, start, budget) -> Estimates to make it a `Method`.
+
+    TRW's has an argument `weights` too. With `takes_factors` it works on factors of any size itself, with
+    `plans_memory` it limits its memory itself.
+    """
 
     def wrap(solve: Callable[..., Estimates]) -> Method[OptionsT]:
         return Method(name, options_type, solve, takes_factors, plans_memory)

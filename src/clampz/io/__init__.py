@@ -23,7 +23,7 @@ from clampz.model.model_checks import check_model
 
 
 class Format(NamedTuple):
-    """What the bytes of a file are as a model, the path being for messages; and the other way round."""
+    """A file format: its parser of bytes to a model, the path being for messages, and its encoder."""
 
     parse: Callable[[AnyPath, bytes], Model]
     encode: Callable[[Model], bytes]
@@ -118,14 +118,14 @@ def write(model: Model, path: AnyPath) -> None:
 
 
 def parse(name: str, data: bytes) -> Model:
-    """The model in the bytes of a file of any format, also compressed: by what they are, as they have no suffix.  The
-    name is for messages."""
+    """Parse the bytes of a file of any format, also compressed, recognised by their content; the name is for
+    messages."""
     data = files.decompressed(name, data)
     return FORMATS[_recognised(data)].parse(name, data)
 
 
 def _recognised(data: bytes) -> str:
-    """The format that bytes can be of."""
+    """Recognise the format of bytes by how they begin."""
     if data.startswith(b"PK"):
         return ".npz"
     first = FIRST_WORD.match(data)
@@ -134,7 +134,7 @@ def _recognised(data: bytes) -> str:
 
 
 def suffix_of(path: AnyPath) -> str:
-    """The suffix that says which format a file has."""
+    """Return the suffix that says which format a file has."""
     files.check_path(path)
     name = Path(path).name.lower().removesuffix(".gz")
     suffix = Path(name).suffix

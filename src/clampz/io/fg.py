@@ -37,16 +37,15 @@ FREE_ENTRIES = 2**20
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in a `.fg` file, plain or compressed with gzip.
+    """Read the model in a `.fg` file, plain or compressed with gzip.
 
-    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
-    found.
+    Anything unexpected is a FormatError with the file, the line, the factor, what was expected and what was found.
     """
     return parse(path, files.load(path))
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what a `.fg` file has; the path is for messages."""
+    """Parse a model from a `.fg` file's bytes; the path is for messages."""
     model, labels = _model_and_labels(Tokens(path, data, comment=text_formats.COMMENT))
     if np.array_equal(labels, np.arange(len(labels))):
         return model
@@ -54,17 +53,15 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as a `.fg` file, compressed if its name ends in `.gz`; see `encode`.  The file appears whole or not
-    at all."""
+    """Write a model as a `.fg` file, compressed if its name ends in `.gz`, whole or not at all; see `encode`."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as a `.fg` file.
+    """Encode a model as a `.fg` file.
 
-    One factor per variable, one per edge and one per larger factor, with all digits; the constant goes into the table
-    of the first variable.  Names are lost, as the format has none; names that are whole numbers in ascending order, as
-    reading a file gives them, become labels.
+    One factor per variable, edge and larger factor, with all digits; the constant goes into the first variable's table.
+    Names are lost, but for whole numbers in ascending order, which become labels.
     """
     factors = text_formats.factors_of(model, "a .fg file")
     bounds, starts = factors.scope_start.tolist(), factors.start.tolist()
@@ -87,7 +84,7 @@ def encode(model: Model) -> bytes:
 
 
 def _labels(model: Model) -> list[int]:
-    """The names where they are whole numbers in ascending order, and else the numbers of the variables."""
+    """Return the names where they are whole numbers in ascending order, else the variables' numbers."""
     names = model.names or ()
     if names and all(
         name.isdecimal() and name.isascii() and len(name) <= 15 and str(int(name)) == name for name in names
@@ -99,7 +96,7 @@ def _labels(model: Model) -> list[int]:
 
 
 def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
-    """The model, and the labels of its variables."""
+    """Build the model from tokens, with the labels of its variables."""
     num_factors = int(tokens.whole(0, 1, 0, "the number of factors")[0])
     place, arity, listed = _walk(tokens, num_factors)
     numbers = tokens.numbers
@@ -152,7 +149,7 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
 
 
 def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integers]:
-    """Where every factor begins, its number of variables, and how many entries are listed."""
+    """Find where every factor begins, its number of variables, and how many entries are listed."""
     numbers = tokens.sequence
     total = len(numbers)
     place, arity, listed = array("q"), array("q"), array("q")

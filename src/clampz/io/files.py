@@ -1,5 +1,4 @@
-"""Bytes of files, in and out: whole files only, gzip by content when reading and by name when writing, and every
-trouble a FormatError of one line."""
+"""Files as bytes: read and written whole, with gzip, and every trouble a FormatError of one line."""
 
 import codecs
 import gzip
@@ -31,7 +30,7 @@ MAX_RATIO = 200
 
 
 def load(path: AnyPath) -> bytes:
-    """What is in a file, unpacked if it is compressed, and without a byte order mark."""
+    """Read a file, decompressed, and as UTF-8 without a byte order mark."""
     check_path(path)
     try:
         mode = Path(path).stat().st_mode
@@ -52,7 +51,7 @@ def check_path(path: object) -> None:
 
 
 def decompressed(path: AnyPath, data: bytes) -> bytes:
-    """The same bytes, unpacked if they are compressed; of text, as UTF-8 without a byte order mark."""
+    """Decompress bytes if they are compressed, and decode text with a byte order mark to UTF-8."""
     if data.startswith(GZIP_MAGIC):
         data = _unpacked(path, data)
     for mark, encoding in MARKS:
@@ -65,7 +64,7 @@ def decompressed(path: AnyPath, data: bytes) -> bytes:
 
 
 def most_unpacked(num_bytes: int) -> int:
-    """Bytes that so many compressed ones may unpack to."""
+    """Return how many bytes `num_bytes` compressed ones may unpack to."""
     return max(FREE_BYTES, MAX_RATIO * num_bytes)
 
 

@@ -34,18 +34,18 @@ ZERO = "-inf"
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in a JSON file, plain or compressed with gzip; a FormatError names the file and the place of whatever
-    is wrong."""
+    """Read the model in a JSON file, plain or compressed with gzip; a FormatError names the file and the place of an
+    error."""
     return parse(path, files.load(path))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as JSON, compressed if its name ends in `.gz`; the file appears whole or not at all."""
+    """Write a model as JSON, compressed if its name ends in `.gz`, whole or not at all."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as JSON, a line for each factor; all of it comes back, floats to the last bit."""
+    """Encode a model as JSON, a line for each factor; all of it comes back, floats to the last bit."""
     factors, head = own_formats.factors_of(model), own_formats.head_of(model)
     first = {"format": head.pop("format"), "version": head.pop("version"), "num_states": model.num_states.tolist()}
     lines = [f"{own_formats.as_text(key)}: {own_formats.as_text(value)}," for key, value in (first | head).items()]
@@ -57,7 +57,7 @@ def encode(model: Model) -> bytes:
 
 
 def _tables(factors: FactorTables) -> list[str]:
-    """The text of every table."""
+    """Format every table as nested lists."""
     entries = np.array(list(map(repr, factors.flat.tolist())), dtype=object)
     entries[np.isneginf(factors.flat)] = f'"{ZERO}"'
     arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
@@ -77,7 +77,7 @@ def _tables(factors: FactorTables) -> list[str]:
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what a JSON file has; the path is for messages."""
+    """Parse a model from a JSON file's bytes; the path is for messages."""
     found = own_formats.object_in(path, data, ("num_states", "factors"))
     num_states = _num_states(path, found["num_states"])
     own_formats.check_states(path, num_states, len(data))
@@ -106,7 +106,7 @@ def _num_states(path: files.AnyPath, found: Any) -> Integers:
 
 
 def _variables(path: files.AnyPath, found: list[Any], arity: Integers, names: list[str] | None) -> Integers:
-    """Variables by index, which may be of none; of names, only those that there are."""
+    """Look up the variables of all scopes by index or name; an index may be out of range."""
     index_of = {name: i for i, name in enumerate(names or ())}
     try:
         if not set(map(type, found)) <= {int}:
@@ -128,7 +128,10 @@ def _is_index(found: object) -> bool:
 def _values(
     path: files.AnyPath, tables: list[Any], num_states: Integers, arity: Integers, variables: Integers
 ) -> Floats:
-    """The entries of all tables end to end.  Tables of as many axes are gone into together, axis after axis."""
+    """Return the entries of all tables end to end.
+
+    Tables of as many axes are gone into together, axis after axis.
+    """
     place, parts = offsets(arity), {}
     for num_axes in np.unique(arity).tolist():
         chosen = np.flatnonzero(arity == num_axes)
@@ -155,7 +158,7 @@ def _values(
 
 
 def _numbers(path: files.AnyPath, found: list[Any], factor: Integers) -> Floats:
-    """Numbers, or "-inf"; `factor` says whose they are."""
+    """Convert numbers, or "-inf"; `factor` says whose they are."""
     kinds = set(map(type, found))
     try:
         if kinds <= {int, float, str}:

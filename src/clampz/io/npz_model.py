@@ -40,17 +40,17 @@ NUMBERS = re.compile(r"\{'descr': '([<>|]?(?:[iu][1248]|f[248]))', 'fortran_orde
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in an `.npz` file; a FormatError names the file and the place of whatever is wrong."""
+    """Read the model in an `.npz` file; a FormatError names the file and the place of an error."""
     return parse(path, files.load(path))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as an `.npz` file; it appears whole or not at all."""
+    """Write a model as an `.npz` file, whole or not at all."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as an `.npz` file; all of it comes back, to the last bit.  The same model gives the same bytes."""
+    """Encode a model as an `.npz` file; all of it comes back, to the last bit, and equal models give equal bytes."""
     factors = own_formats.factors_of(model)
     head = own_formats.as_bytes([own_formats.as_text(own_formats.head_of(model))])
     whole = model.num_states, np.diff(factors.scope_start), factors.variables
@@ -77,7 +77,7 @@ def _zipped(members: list[bytes], how: int) -> bytes:
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what an `.npz` file has; the path is for messages."""
+    """Parse a model from an `.npz` file's bytes; the path is for messages."""
     members = _members(path, data)
     head = own_formats.object_in(path, members[HEAD], (), HEAD)
     arrays = {name: _array(path, name, members[f"{name}.npy"]) for name in (*WHOLE, FLOATS)}
@@ -100,7 +100,7 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
 
 
 def _within(path: files.AnyPath, name: str, array: NDArray[Any]) -> Integers:
-    """Whole numbers in their range; which variables there are is looked at elsewhere."""
+    """Check whole numbers for their range; whether variables exist is checked elsewhere."""
     least = 1 if name == "num_states" else 0
     wrong = np.flatnonzero((array < least) | (array > own_formats.MOST_STATES))
     if wrong.size:
@@ -112,7 +112,7 @@ def _within(path: files.AnyPath, name: str, array: NDArray[Any]) -> Integers:
 
 
 def _members(path: files.AnyPath, data: bytes) -> dict[str, bytes]:
-    """What is in the zip file: what should be and nothing else, unpacked, but not to any size."""
+    """Unzip the expected members and no others, up to a limited size."""
     try:
         with ZipFile(BytesIO(data)) as file:
             listed, limit = file.infolist(), files.most_unpacked(len(data))
@@ -130,7 +130,7 @@ def _members(path: files.AnyPath, data: bytes) -> dict[str, bytes]:
 
 
 def _array(path: files.AnyPath, name: str, data: bytes) -> NDArray[Any]:
-    """An array of one axis.  Its header is believed only if as many bytes follow."""
+    """Parse an array of one axis, whose header is believed only if as many bytes follow."""
     header = HEADER.match(data)
     if header is None:
         fail(path, "expected an array of numpy, found something else", name)

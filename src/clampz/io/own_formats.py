@@ -1,15 +1,6 @@
-"""clampz's own formats keep all that a model has: names, the constant, hard zeros, and every number to its last bit.
-They are two forms of one schema, the arguments of `Model.from_factors`:
+"""The schema of clampz's own formats, which keep all of a model: names, constant, hard zeros, numbers to the last bit.
 
-    format         "clampz model"
-    version        1
-    num_states     of each variable
-    names          of the variables, distinct; left out where they have none
-    state_names    of the states of each variable; likewise
-    constant       added to every score; 0 where it is left out
-    factors        variables, and a table of log potentials over them, each; those over the same variables are added up
-
-`json_model` has them as text for people, `npz_model` as arrays for large models.  What is none of these is refused.
+`json_model` and `npz_model` are two forms of it, the arguments of `Model.from_factors`:
 """
 
 import json
@@ -37,14 +28,14 @@ MOST_STATES = 2**31 - 1
 
 
 def head_of(model: Model) -> dict[str, Any]:
-    """All that is no array."""
+    """Collect all that is no array: format, version, names and constant."""
     names = {"names": model.names, "state_names": model.state_names}
     said = {name: value for name, value in names.items() if value is not None}
     return {"format": FORMAT, "version": VERSION, **said, "constant": model.constant}
 
 
 def factors_of(model: Model) -> FactorTables:
-    """All factors of a model, in log potentials: one of each variable, of each edge, and the larger ones."""
+    """List all factors of a model in log potentials: of each variable, of each edge, and the larger ones."""
     factors = text_formats.all_factors(model)
     for name, largest in (("potentials", largest_size(factors.flat)), ("constant", abs(model.constant))):
         if largest > LARGEST_POTENTIAL:
@@ -53,12 +44,12 @@ def factors_of(model: Model) -> FactorTables:
 
 
 def as_text(value: Any) -> str:
-    """JSON of one line, names as they are."""
+    """Encode a value as one line of JSON, names as they are."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def as_bytes(lines: Iterable[str]) -> bytes:
-    """Text as UTF-8."""
+    """Encode lines as UTF-8."""
     try:
         return "\n".join([*lines, ""]).encode()
     except UnicodeEncodeError as error:
@@ -67,11 +58,12 @@ def as_bytes(lines: Iterable[str]) -> bytes:
 
 
 def fail(path: AnyPath, message: str, where: str = "") -> NoReturn:
+    """Raise a FormatError with the file and the place."""
     raise FormatError(f"{path}{where and f', {where}'}: {message}")
 
 
 def object_in(path: AnyPath, data: bytes, required: Collection[str], where: str = "") -> dict[str, Any]:
-    """The JSON object in these bytes, which has these keys and those of every head; its head is checked."""
+    """Parse a JSON object that has the required keys, and check its head."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -113,14 +105,14 @@ def object_in(path: AnyPath, data: bytes, required: Collection[str], where: str 
 
 
 def check_states(path: AnyPath, num_states: Integers, num_bytes: int) -> None:
-    """Not more states than a file of this size can have a use for."""
+    """Refuse more states than a file of this size can have a use for."""
     total, limit = num_states.sum(dtype=np.float64), num_bytes + text_formats.FREE_STATES
     if total > limit:
         fail(path, f"expected at most {limit} states in all in a file of this size, found {total:.0f}", "num_states")
 
 
 def check_names(path: AnyPath, head: dict[str, Any], num_states: Integers) -> None:
-    """As many distinct strings as there should be, which files can hold."""
+    """Refuse names that are no distinct strings, or that files cannot hold."""
     names, state_names = head.get("names"), head.get("state_names")
     if not (names is None or _are_texts(names)):
         fail(path, f"names: expected a list of strings, found {shown(names)}")
@@ -142,7 +134,7 @@ def _are_texts(found: object) -> bool:
 
 
 def check_scopes(path: AnyPath, n: int, arity: Integers, variables: Integers) -> None:
-    """Variables that exist, none of them twice in a scope."""
+    """Refuse variables that do not exist, or are twice in a scope."""
     start = offsets(arity)
     wrong = np.flatnonzero((variables < 0) | (variables >= n))
     if wrong.size:
@@ -157,7 +149,7 @@ def check_scopes(path: AnyPath, n: int, arity: Integers, variables: Integers) ->
 def model_of(
     path: AnyPath, head: dict[str, Any], num_states: Integers, arity: Integers, variables: Integers, values: Floats
 ) -> Model:
-    """The model of factors laid end to end, whose scopes and sizes are known to be sound."""
+    """Build the model of factors laid end to end, whose scopes and sizes are known to be sound."""
     wrong = np.flatnonzero(~((np.abs(values) <= LARGEST_POTENTIAL) | np.isneginf(values)))
     if wrong.size:
         k = int(wrong[0])

@@ -36,27 +36,24 @@ SUM_TOLERANCE = 0.02
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in a UAI file, MARKOV or BAYES, plain or compressed with gzip.
+    """Read the model in a UAI file, MARKOV or BAYES, plain or compressed with gzip.
 
-    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
-    found.
+    Anything unexpected is a FormatError with the file, the line, the factor, what was expected and what was found.
     """
     return parse(path, files.load(path))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as a UAI file, compressed if its name ends in `.gz`; see `encode`.  The file appears whole or not
-    at all."""
+    """Write a model as a UAI file, compressed if its name ends in `.gz`, whole or not at all; see `encode`."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as a UAI file.
+    """Encode a model as a UAI file.
 
-    One factor per variable, one per edge and one per larger factor; the constant goes into the table of the first
-    variable.  Values have all their digits: reading the file gives the same potentials up to the rounding of exp and
-    log.  Names are lost, as the format has none.  A table beyond the range of floats is shifted into it, against the
-    constant.
+    One factor per variable, edge and larger factor; the constant goes into the first variable's table. Values have all
+    their digits: reading gives the same potentials up to the rounding of exp and log. Names are lost. A table beyond
+    the range of floats is shifted into it, against the constant.
     """
     factors = text_formats.factors_of(model, "a UAI file")
     bounds = factors.scope_start.tolist()
@@ -69,7 +66,7 @@ def encode(model: Model) -> bytes:
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what a UAI file has; the path is for messages."""
+    """Parse a model from a UAI file's bytes; the path is for messages."""
     tokens = Tokens(path, data, num_words=1, comment=text_formats.COMMENT)
     kind = tokens.words[0] if tokens.words else ""
     if kind not in ("MARKOV", "BAYES"):
@@ -94,13 +91,12 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
 
 
 def _after_counts(numbers: Floats, start: Integers) -> Floats:
-    """What follows the number that each piece begins with."""
+    """Drop the number that each piece begins with."""
     return np.delete(numbers[start[0] : start[-1]], start[:-1] - start[0])
 
 
 def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers, Integers, Integers]:
-    """Where the scope of every factor begins, and where the last one ends; of every factor how many variables it has;
-    and which."""
+    """Parse the scopes: where each begins and the last one ends, their numbers of variables, and these."""
     numbers = tokens.sequence
     place = array("q", [at])
     problem: tuple[int, str] | None = None
@@ -131,7 +127,7 @@ def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers
 
 
 def _tables(tokens: Tokens, at: int, sizes: Floats) -> Integers:
-    """Where the table of every factor begins, its size in front, and where the last one ends."""
+    """Find where the table of every factor begins, its size in front, and where the last one ends."""
     numbers = tokens.numbers
     # no table is longer than the file, and sums of larger ones might overflow
     start = offsets((np.minimum(sizes, len(numbers)) + 1).astype(np.int64))
@@ -162,7 +158,7 @@ def _check_probabilities(
     start: Integers,
     values: Floats,
 ) -> None:
-    """A BAYES file has a table for each variable, the last one of its scope, and its probabilities add up to 1 given
+    """Check that a BAYES file has a table for each variable, last in its scope, whose probabilities add up to 1 given
     the others."""
     hint = "(write MARKOV if these are no conditional probabilities)"
     scope_start = offsets(arity)
