@@ -85,8 +85,11 @@ class BetheOptions(Options):
         check_whole("seed", self.seed, 0)
 
     def in_branches(self) -> "BetheOptions":
-        """Fewer starts: measured on the reference models, the parent's and the uniform one are as good as all of them,
-        within 0.001 nats on 43 of 44."""
+        """Return options with fewer starts, for branches of a clamping.
+
+        On the reference models the parent's start and the uniform one are as good as all of them, within 0.001 nats on
+        43 of 44.
+        """
         return replace(self, num_starts=self.num_starts // 4, from_mean_field=False)
 
 
@@ -185,7 +188,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budg
 
 
 def _merit(ending: Endings, num_lanes: int) -> Floats:
-    """A point that has not converged has a value that means nothing: it counts only where no other of its lane has."""
+    """Rank endings by value; one that has not converged counts only where no other start of its lane has."""
     none = ~ending.converged.reshape(num_lanes, -1).any(axis=1)
     merit = np.where(ending.converged, ending.value, -np.inf)
     return np.where(np.repeat(none, len(merit) // num_lanes), -ending.residual, merit)
@@ -194,8 +197,8 @@ def _merit(ending: Endings, num_lanes: int) -> Floats:
 def _starts(
     single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, budget: Budget
 ) -> list[Callable[[], Floats]]:
-    """Messages (rows, lanes) to start from, made when asked for, in this order: the caller's, uniform, from mean field,
-    and random ones."""
+    """List functions that make messages (rows, lanes) to start from: the caller's, uniform, mean field's, random
+    ones."""
     rng = np.random.default_rng(options.seed)
 
     def from_mean_field() -> Floats:
@@ -221,8 +224,8 @@ def _starts(
 class LeavingPolicy:
     """A policy for `iterate`: which lanes leave the loop of this level.
 
-    They leave the first one after SHORT sweeps, or as soon as they are NEAR an optimum; the others but the last when
-    their drift has not fallen for long; and any of them where they have come to beliefs that are `known`.
+    They leave the first loop after SHORT sweeps, or as soon as they are NEAR an optimum. They leave the others but the
+    last when their drift has not fallen for long, and any loop once they have come to beliefs that are `known`.
     """
 
     def __init__(self, level: int, known: list[Floats], num_lanes: int) -> None:

@@ -1,7 +1,7 @@
-"""The loop that mean field, Bethe and TRW share: sweep, look, let finished lanes go, until none is left or a limit is
-reached.
+"""The loop that mean field, Bethe and TRW share: sweep, evaluate, retire finished lanes, until none is left or a limit
+is reached.
 
-Every decision about a lane (when to look, whether it is done, how much to damp it) follows from that lane's own
+Every decision about a lane (when to evaluate, whether it is done, how much to damp it) follows from that lane's own
 history, so a lane ends up with the same numbers in any batch.
 """
 
@@ -34,8 +34,10 @@ LOOK_AND_RESULT = 1.5
 
 @dataclass
 class Endings:
-    """How each lane of a run ended; filled in as lanes finish.  `upper` is the lowest value + slack seen on the way;
-    `value` is nan where a lane was never looked at."""
+    """How each lane of a run ended; filled in as lanes finish.
+
+    `upper` is the lowest value + slack seen on the way; `value` is nan where a lane was never evaluated.
+    """
 
     value: Floats
     rounding: Floats
@@ -47,7 +49,7 @@ class Endings:
 
     @classmethod
     def pending(cls, lanes: Lanes) -> "Endings":
-        """No lane has ended yet; each is where it stands."""
+        """Start with no lane ended, each where it stands."""
         value, rounding, upper, residual = np.full((4, lanes.num_lanes), np.inf)
         value[:] = np.nan
         num_iter = np.zeros(lanes.num_lanes, dtype=np.int64)
@@ -62,21 +64,21 @@ class Endings:
             mine[..., where] = getattr(other, name)[..., chosen]
 
     def take(self, lanes: Integers) -> "Endings":
-        """Those of some of the lanes."""
+        """Select lanes."""
         return Endings(**{name: np.take(mine, lanes, axis=-1) for name, mine in vars(self).items()})
 
     def beside(self, other: "Endings") -> "Endings":
-        """Each lane of this ending, followed by the same one of another."""
+        """Interleave with another ending: each lane of this one, followed by that of the other."""
         pairs = {name: np.stack([mine, getattr(other, name)], axis=-1) for name, mine in vars(self).items()}
         return Endings(**{name: pair.reshape(*pair.shape[:-2], 2 * len(self.value)) for name, pair in pairs.items()})
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """(B,) the lanes that were never looked at."""
+        """(B,) True for lanes that were never evaluated."""
         return np.isnan(self.value)
 
     def because(self, reason: StoppedBy | None) -> NDArray[np.bool_]:
-        """(B,) the lanes that ended for this reason; None: those that a policy gave up on."""
+        """(B,) True for lanes that ended for this reason; None: a policy gave up on them."""
         return np.array([found == reason for found in self.stopped_by], dtype=np.bool_)
 
     @property
@@ -98,7 +100,7 @@ class Stagnation:
         self.since = np.zeros(num_lanes, dtype=np.int64)
 
     def waited(self, running: Integers, residual: Floats, num_iter: int) -> Integers:
-        """Sweeps since the last progress of the lanes running."""
+        """Count the sweeps since the last progress of the running lanes."""
         better = residual <= self.share * self.best[running]
         self.best[running[better]] = residual[better]
         self.since[running[better]] = num_iter
@@ -119,8 +121,7 @@ def iterate(
     max_iter: int | None = None,
     full: bool | None = None,
 ) -> Endings:
-    """Run lanes until the residual of each is within `options.tol`, or a limit stops them all.  The lanes given are
-    used up.
+    """Run lanes until the residual of each is within `options.tol`, or a limit stops them all; the lanes are used up.
 
     Parameters
     ----------
@@ -204,15 +205,17 @@ def iterate(
 
 
 def next_look(num_iter: int) -> int:
-    """The sweep after which the lanes are looked at next."""
+    """Return the sweep after which the lanes are evaluated next."""
     return num_iter + min(MAX_INTERVAL, 1 + num_iter // 2)
 
 
 def _advance(
     block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, budget: Budget, reserve: float
 ) -> tuple[int, int]:
-    """Sweep up to `target` sweeps in all, or until the watch says stop or has only so many seconds left; returns how
-    many it is now, and how many to make before asking it again."""
+    """Sweep until `target` sweeps are done, or the budget is over or has only `reserve` seconds left.
+
+    Returns the number of sweeps, and how many to make before asking the budget again.
+    """
     while num_iter < target:
         step = min(pace if inner is None else inner, target - num_iter)
         began = time.perf_counter()

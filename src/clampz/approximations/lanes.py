@@ -21,11 +21,11 @@ PART = 1 << 18
 
 
 class Evaluation(NamedTuple):
-    """What a look at the lanes shows, one entry per lane.
+    """What an evaluation of the lanes shows, one entry per lane.
 
-    value is the approximation's log Z if the point is a fixed point; value + slack is an upper bound for any messages
-    if the edge weights are TRW's; drift is the largest disagreement between a pairwise belief's marginal and the belief
-    itself, in probability; rounding bounds the error made.
+    value is the approximation's log Z if the point is a fixed point. value + slack is an upper bound for any messages
+    if the edge weights are TRW's. drift is the largest disagreement between a pairwise belief's marginal and the belief
+    itself, in probability. rounding bounds the error made.
     """
 
     value: Floats
@@ -35,8 +35,8 @@ class Evaluation(NamedTuple):
 
     @classmethod
     def summed(cls, parts: list[Floats], constant: Floats, magnitude: Floats) -> "Evaluation":
-        """From the kernels' (value, slack, drift, magnitude, carries) of all nodes and edges, part by part; `magnitude`
-        is what went into the constant."""
+        """Add up the kernels' (value, slack, drift, magnitude, carries) of all parts; `magnitude` went into the
+        constant."""
         together = np.stack([np.zeros((6, len(constant))), *parts])
         value, slack, _, size, value_carry, slack_carry = together.sum(axis=0)
         rounding = (ROUNDINGS + len(parts)) * EPS * (size + magnitude)
@@ -71,7 +71,7 @@ class Lanes(ABC):
         return int(self.point.shape[1])
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
-        """Some of the lanes, as a block of its own with copies of their points."""
+        """Select lanes as a block of its own, with copies of their points."""
         taken = copy(self)
         taken.layout, taken.workers = self.layout.take(lanes), workers or self.workers
         taken.point, taken.keep = take_lanes(self.point, lanes), self.keep[lanes]
@@ -79,26 +79,28 @@ class Lanes(ABC):
 
     @abstractmethod
     def _arrays(self) -> tuple[Any, ...]:
-        """What the kernels of a sweep take."""
+        """Return the arguments of the sweep kernels."""
 
     @cached_property
     def ranges(self) -> Integers:
-        """(k, 3) what a sweep updates, as the kernels have it."""
+        """(k, 3) return the ranges of slots that a sweep updates."""
         return in_classes(self.layout.topology.class_start)
 
     @property
     def table_entries(self) -> int:
-        """Entries of tables that a sweep goes through for each lane, beyond the values it updates."""
+        """Count the table entries that a sweep touches for each lane, beyond the values it updates."""
         return 0
 
     @property
     def work(self) -> int:
-        """How much there is to do in a sweep, in the unit of PART."""
+        """Measure the work of a sweep, in the unit of PART."""
         return int(self.point.size) + self.table_entries * self.num_lanes // 8
 
     def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
-        """Update everything in the core once, colour class by colour class, so many times; where that takes long the
-        watch may end it anywhere, as any point will do."""
+        """Update everything in the core `num_sweeps` times, colour class by colour class.
+
+        Where that takes long the budget may end it anywhere, as any point will do.
+        """
         classes, arrays = self.layout.topology.class_start, self._arrays()
         threads = self.workers.num_threads if self.point.size >= MIN_RANGE else 1
         if threads == 1 and self.work < PART:
@@ -124,18 +126,20 @@ class Lanes(ABC):
             self._sweep_pendants(budget)
 
     def _stretches(self, first: int, last: int, least: int = 1) -> list[tuple[int, int]]:
-        """Slots first..last-1 in pieces of PART, or at least so many."""
+        """Cut slots first..last-1 into pieces of PART, or at least `least` pieces."""
         share = self.work * (last - first) / max(1, self.layout.topology.num_variables)
         return cut(first, last, max(least, 1 + int(share / PART)))
 
     def _sweep_pendants(self, budget: Budget) -> None:  # noqa: B027 (messages away from the core wait until looked at)
-        """Update what is away from the core, where a sweep does."""
+        """Update the pendant trees, for methods whose sweeps do."""
 
     def _terms(
         self, kernel: Callable[..., None], size: int, *arrays: Any, budget: Budget = UNLIMITED, entries: int = 1
     ) -> list[Floats]:
-        """What a kernel adds up over 0..size-1, block by block: (6, B) each; each of the terms has so many table
-        `entries` to go through.  Raises Overdue."""
+        """Run a summing kernel over 0..size-1, block by block: (6, B) each.
+
+        `entries` is the table entries of a term. Raises Cancelled.
+        """
 
         def run(block: tuple[int, int]) -> Floats:
             budget.check_cancelled()
@@ -146,13 +150,13 @@ class Lanes(ABC):
         return self.workers.map(run, sum_blocks(size, max(1, entries)))
 
     def rebase(self) -> None:  # noqa: B027 (most methods have no outer loop)
-        """The outer step of a double loop."""
+        """Make the outer step of a double loop."""
 
     @abstractmethod
     def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
-        """Look at the lanes.  Raises Overdue where that takes too long."""
+        """Evaluate the lanes where they stand; raises Cancelled where that takes too long."""
 
 
 def in_classes(start: Integers) -> Integers:
-    """Ranges of slots as kernels have them (first, last, step), one for each colour class, all of it at a time."""
+    """List ranges of slots (first, last, step), one for each colour class, all of it at a time."""
     return np.stack([start[:-1], start[1:], np.diff(start)], axis=1)

@@ -1,7 +1,8 @@
-"""A batch as the kernels want it: rows in slot order, clamped variables worked into the others' potentials.
+"""Layouts: a batch as the kernels want it, rows in slot order, clamped variables worked into the others' potentials.
 
-`BinaryLayout` holds log-odds and weights, for models of two states each with finite pairwise potentials; `TableLayout`
-holds tables, for all others.  Mean field and message passing start from the same layout.
+`BinaryLayout` holds log-odds and weights, for models of two states each with finite pairwise potentials. `TableLayout`
+holds tables, for all others, `FactorLayout` larger factors too. Mean field and message passing start from the same
+layout.
 """
 
 from collections.abc import Sequence
@@ -31,13 +32,13 @@ PIECE = 2**22
 
 
 def has_hard_zeros(table: Floats) -> bool:
-    """(By the smallest entry: tables may be too large for one more array of truth values.)"""
+    """Whether a table has a hard zero, by its smallest entry: one more array of truth values may be too large."""
     return bool(table.min(initial=0.0) == -np.inf)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BatchLayout:
-    """What all layouts have.
+    """What all layouts have: unary potentials and constants of lanes.
 
     Attributes
     ----------
@@ -58,17 +59,19 @@ class BatchLayout:
 
     @property
     def magnitude(self) -> Floats:
-        """(B,) the absolute terms that went into the constant: what the rounding error made on the way is proportional
-        to.  Tables are used as they are."""
+        """(B,) sum the absolute terms that went into the constant, to which its rounding error is proportional.
+
+        Tables are used as they are.
+        """
         return np.where(np.isfinite(self.constant), np.abs(self.constant), 0.0)
 
     def take(self, lanes: Integers) -> Self:
-        """Some of the lanes."""
+        """Select lanes."""
         arrays = {name: getattr(self, name) for name in self.per_lane}
         return replace(self, **{k: np.take(a, lanes, axis=-1) if a.shape[-1] else a for k, a in arrays.items()})
 
     def join(self, others: Sequence[Self]) -> Self:
-        """These lanes followed by those of others on the same graph."""
+        """Append the lanes of others on the same graph."""
         arrays = {k: np.concatenate([getattr(part, k) for part in (self, *others)], axis=-1) for k in self.per_lane}
         return replace(self, **arrays)
 
@@ -101,8 +104,11 @@ class BinaryLayout(BatchLayout):
 
     @classmethod
     def from_batch(cls, batch: Batch, form: BinaryForm, budget: Budget = UNLIMITED) -> Self:
-        """A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
-        the edge is masked."""
+        """Lay out log-odds, with clamped variables worked into the others.
+
+        A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
+        the edge is masked.
+        """
         model, topology = batch.model, batch.model.topology
         budget.check_cancelled()
         low, high = np.moveaxis(batch.unary.reshape(-1, 2, batch.num_lanes), 1, 0)
@@ -155,8 +161,8 @@ class BinaryLayout(BatchLayout):
         return replace(self, free=np.ones_like(self.theta), clamped_to=np.zeros_like(self.theta))
 
     def marginals(self, high: Floats, low: Floats) -> Floats:
-        """(S, B) marginals in the order of the variables, from the probabilities of the two states by slot; clamped
-        ones have their state."""
+        """(S, B) return marginals in variable order, given those of both states by slot; clamped variables have their
+        state."""
         if self.free.size:
             high = np.where(self.free > 0, high, self.clamped_to)
             low = np.where(self.free > 0, low, 1.0 - self.clamped_to)
@@ -185,7 +191,7 @@ class TableLayout(BatchLayout):
 
     @classmethod
     def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
-        """Lay out the tables once per message and remove states without support."""
+        """Lay out the tables once per message, and remove states without support."""
         model, topology = batch.model, batch.model.topology
         budget.check_cancelled()
         num_states = model.num_states[topology.variable_of]
@@ -229,7 +235,7 @@ class TableLayout(BatchLayout):
         return self.model.topology
 
     def in_variable_order(self, rows: Floats) -> Floats:
-        """(S, B) rows in slot order put in the order of the variables."""
+        """(S, B) reorder rows from slot order to the order of the variables."""
         out = np.empty_like(rows)
         out[self.rows] = rows
         return out
@@ -237,8 +243,9 @@ class TableLayout(BatchLayout):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FactorLayout(BatchLayout):
-    """Lanes of a model with factors of any size, for mean field; states that cannot be are ruled out as in its pairwise
-    equivalent.
+    """Lanes of a model with factors of any size, for mean field.
+
+    States that cannot be are ruled out as in the pairwise equivalent.
 
     Attributes
     ----------
@@ -283,7 +290,7 @@ class FactorLayout(BatchLayout):
 
     @property
     def rows(self) -> Integers:
-        """(S,) the row of the model's unary potentials that each row here comes from."""
+        """(S,) return the row of the model's unary potentials that each row here comes from."""
         return np.arange(len(self.theta))
 
     def in_variable_order(self, rows: Floats) -> Floats:
@@ -294,8 +301,8 @@ PairLayout = BinaryLayout | TableLayout
 
 
 def layout_of(batch: Batch, budget: Budget = UNLIMITED) -> PairLayout:
-    """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables.  Raises Overdue
-    where that takes too long."""
+    """Lay a batch out in log-odds where its model allows it, else in tables; raises Cancelled where that takes too
+    long."""
     form = batch.model.pair_form
     budget.check_cancelled()
     if form is None:

@@ -1,4 +1,4 @@
-"""Message passing: the state of a block of lanes that pass messages, and what can be done with it.
+"""Message passing: blocks of lanes that pass messages, for Bethe and TRW.
 
 `BinaryLanes` holds log-odds, `GeneralLanes` tables, for any number of labels and with hard zeros; the loops over them
 are the same, for their kernels have the same names and arguments.
@@ -62,7 +62,7 @@ class MessageLanes(Lanes):
     def __init__(
         self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, budget: Budget = UNLIMITED
     ) -> None:
-        """Overdue where the watch is over before the potentials are laid out."""
+        """Begin with uniform messages; raises Cancelled where the budget is over before the potentials are laid out."""
         self.layout = layout
         self.topology = layout.topology
         self.workers = workers
@@ -81,7 +81,7 @@ class MessageLanes(Lanes):
         return taken
 
     def join(self, others: Sequence["MessageLanes"]) -> Self:
-        """These lanes followed by those of others on the same graph."""
+        """Append the lanes of others on the same graph."""
         parts: list[MessageLanes] = [self, *others]
         joined = copy(self)
         joined.layout = self.layout.join([part.layout for part in others])
@@ -96,13 +96,15 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def _take_potentials(self, lanes: Integers, layout: Any) -> Any:
-        """The kernels' view of the edges for some of the lanes."""
+        """Select the kernels' view of the edges for some lanes."""
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
     def set_counting(self, rho: Floats, inertia: Floats | None = None, budget: Budget = UNLIMITED) -> None:
-        """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
-        the messages anew."""
+        """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,).
+
+        The totals follow from the messages anew.
+        """
         if rho is not self.counted:
             self.potentials = self._potentials(rho, budget)
         self.rho = self.counted = rho
@@ -117,7 +119,7 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def _potentials(self, rho: Floats, budget: Budget) -> Any:
-        """The kernels' view of the edges, counted by rho (m, 1) or (m, B)."""
+        """Make the kernels' view of the edges, counted by rho (m, 1) or (m, B)."""
 
     # -- iterations ---------------------------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class MessageLanes(Lanes):
         return self.point, self.total, self.potentials, self.keep, self.layout.graph
 
     def rebase(self) -> None:
-        """Bethe's outer step: beliefs move to where the inner loop's messages lead, damped by the inertia c_i."""
+        """Make Bethe's outer step: beliefs move to where the inner loop's messages lead, damped by the inertia c_i."""
         self._refresh(self.total, self.inertia)
 
     def _refresh(self, total: Floats, inertia: Floats) -> None:
@@ -142,7 +144,7 @@ class MessageLanes(Lanes):
             self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.layout.graph)
 
     def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
-        """Value, slack, drift and rounding at the current messages, those away from the core brought up to date
+        """Evaluate value, slack, drift and rounding at the current messages, with those away from the core updated
         first."""
         self._along_pendants(self.topology.pendant_down)
         total = self.total.copy()
@@ -159,24 +161,24 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def mutual_information(self) -> Floats:
-        """(m, B) mutual information of the pairwise beliefs."""
+        """(m, B) compute the mutual information of the pairwise beliefs."""
 
     # -- starts and results -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def messages_from(self, marginals: Floats) -> Floats:
-        """The messages (rows, B) that beliefs of these marginals (S, B) would send without hearing back."""
+        """Make the messages (rows, B) that beliefs of these marginals (S, B) would send without hearing back."""
 
     def start_at(self, messages: Floats) -> None:
-        """Begin with these messages."""
+        """Replace the messages by these."""
         self.point = np.ascontiguousarray(messages)
 
     @abstractmethod
     def marginals(self) -> Floats:
-        """(S, B) beliefs in the order of the variables."""
+        """(S, B) compute the beliefs in the order of the variables."""
 
     def beliefs_at(self, messages: Floats, rho: Floats) -> Floats:
-        """(S, B) the marginals that other messages lead to."""
+        """(S, B) compute the marginals that other messages lead to."""
         there = self.take(np.arange(self.num_lanes))
         there.point = messages
         there.set_counting(rho)
@@ -184,15 +186,18 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def pairwise(self, lane: int) -> Floats:
-        """Pairwise beliefs of a lane, laid out as the model's pairwise tables."""
+        """Compute the pairwise beliefs of a lane, laid out as the model's pairwise tables."""
 
     def factors(self, lane: int) -> Floats:
-        """Messages run along edges: there are no larger factors."""
+        """Return nothing: messages run along edges, and there are no larger factors."""
         return np.empty(0)
 
     def messages_of(self, batch: Batch, start: Start) -> Floats:
-        """(rows, B) the messages of an earlier estimate; made from its marginals if it passed none, or from the
-        marginals given."""
+        """(rows, B) make the messages of a warm start.
+
+        Those of an earlier estimate where it passed messages of this kind, else made from its marginals or from the
+        marginals given.
+        """
         if isinstance(start, Estimate | Estimates) and isinstance(start.state, type(self)):  # messages of the same kind
             check_same_graph(batch, start)
             messages = start.state.point if isinstance(start, Estimates) else start.state.point[:, start.lane]
@@ -211,7 +216,7 @@ class MessageLanes(Lanes):
         log_z: Floats,
         bound: Bound | None = None,
     ) -> Estimates:
-        """What lanes that have ended say: marginals, and the lanes kept for pairwise marginals and warm starts."""
+        """Make the estimates of lanes that have ended, keeping the lanes for pairwise marginals and warm starts."""
         self.workers = Workers(1)
         self.point = ending.point
         self.set_counting(rho)
@@ -240,7 +245,7 @@ class MessageLanes(Lanes):
 
 
 class BinaryLanes(MessageLanes):
-    """Lanes of a binary model.  The arrays are those of `_kernels.messages`; rows are messages and slots."""
+    """Lanes of a binary model: rows are messages and slots, as in `_kernels.approximations.message_passing.binary`."""
 
     kernels = binary_kernels
     layout: BinaryLayout
@@ -274,7 +279,7 @@ class BinaryLanes(MessageLanes):
         return messages
 
     def start_at(self, messages: Floats) -> None:
-        """Begin with these messages; what runs along an edge of a clamped variable stays uniform."""
+        """Replace the messages by these; what runs along an edge of a clamped variable stays uniform."""
         free = self.layout.free
         if free.size:
             head = self.topology.tail[self.topology.reverse]
@@ -286,8 +291,10 @@ class BinaryLanes(MessageLanes):
         return self.layout.marginals(1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds)))
 
     def pairwise(self, lane: int) -> Floats:
-        """Pairwise beliefs of a lane; where a variable is clamped its edges carry no message, and the belief is the
-        product of the two."""
+        """Compute the pairwise beliefs of a lane.
+
+        Edges of a clamped variable carry no message, and their belief is the product of the two.
+        """
         topology, free = self.topology, self.layout.free
         if self.layout.constant[lane] == -np.inf:  # Z = 0: there are none
             return np.full(4 * topology.num_edges, np.nan)
@@ -307,11 +314,11 @@ class BinaryLanes(MessageLanes):
 
 
 class GeneralLanes(MessageLanes):
-    """Lanes of any model.  The arrays are those of `_kernels.messages_general`; rows are states of messages' heads and
-    of slots.  A clamped variable needs no mask: it has one state left, and its messages are what its edges say of that.
+    """Lanes of any model: rows are states of messages' heads and of slots.
 
-    Edge weights of a lane's own need tables of its own, so a block that passes messages shares them; lanes that have
-    ended may differ.
+    The arrays are those of `_kernels.approximations.message_passing.tables`. A clamped variable needs no mask: it has
+    one state left, and its messages are what its edges say of that. Edge weights of a lane's own need tables of its
+    own, so a block that passes messages shares them; lanes that have ended may differ.
     """
 
     kernels = general_kernels
@@ -335,7 +342,7 @@ class GeneralLanes(MessageLanes):
         self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
 
     def _lane(self, b: int) -> "GeneralLanes":
-        """One lane with its own edge weights."""
+        """Return one lane with its own edge weights."""
         lane = self.take(np.array([b]))
         lane.set_counting(lane.rho)
         return lane
@@ -395,8 +402,10 @@ class GeneralLanes(MessageLanes):
 def lanes_of(
     layout: PairLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
 ) -> MessageLanes:
-    """Lanes that begin with uniform messages, and edges that count rho (m, 1) each, or once.  Overdue where the watch
-    is over before they are laid out."""
+    """Make lanes with uniform messages, and edges that count rho (m, 1) each, or once.
+
+    Raises Cancelled where the budget is over before they are laid out.
+    """
     if isinstance(layout, BinaryLayout):
         return BinaryLanes(layout, workers, rho, budget)
     return GeneralLanes(layout, workers, rho, budget)

@@ -1,4 +1,4 @@
-"""Which approximation is the nearer one, as measured."""
+"""The choice between mean field and Bethe: which is nearer to log Z, as measured."""
 
 import numpy as np
 
@@ -15,8 +15,8 @@ BETHE_TOL, SETTLED = 1e-4, 1e-3
 
 
 def prefers_mean_field(model: Model) -> bool:
-    """Whether mean field is likely to be nearer to log Z than Bethe: on mixed binary models whose variables are tied to
-    many others, or strongly.
+    """Whether mean field is likely to be nearer to log Z than Bethe: on mixed models whose variables are strongly
+    coupled.
 
     What counts is the pull of its neighbours on a variable, the root of sum_j W_ij^2 (1 - 1/degree_i), on average over
     the core: weights of random sign add up like that, and one neighbour would be there on a tree as well.  Measured

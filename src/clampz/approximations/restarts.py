@@ -28,11 +28,10 @@ def best_of_starts(
     budget: Budget,
     at_once: int | None = None,
 ) -> Endings:
-    """Of each lane the ending with the highest merit of all that come of several starts, each of which makes a point
-    (rows, lanes); `solve` is given every lane several times in a row.
+    """Return the best ending of each lane, by merit, among several starts.
 
-    Starts are solved one group after another, until time is up: so many `at_once`, or else as many as are not too large
-    together.
+    Each start makes a point (rows, lanes); `solve` is given every lane several times in a row. Starts are solved in
+    groups of `at_once`, or else as large as memory allows, until time is up.
     """
     at_once = at_once or max(1, STARTS_AT_ONCE // max(1, num_lanes * num_rows))
     best: Endings | None = None
@@ -55,8 +54,7 @@ def best_of_starts(
 
 
 def best_of(values: Floats, num_lanes: int) -> Integers:
-    """For lanes that each ran from several starts, in a row: which of all of them is the best of each lane; the first
-    of those that tie."""
+    """Return for each lane, run from several starts in a row, the index of its best; the first of ties."""
     starts = values.reshape(num_lanes, -1)
     top = starts.max(axis=1, keepdims=True)
     near = starts >= np.where(np.isfinite(top), top - TIE * (1 + np.abs(top)), top)
@@ -69,8 +67,8 @@ def solve_in_blocks(
 ) -> Endings:
     """Cut lanes into blocks and solve them side by side; `solve` takes a block and the numbers of its lanes.
 
-    A single block has all threads to itself.  Lanes with Z = 0 are left out: their ending stays pending; and so are
-    those that there is no time for.
+    A single block has all threads to itself. Lanes with Z = 0 are left out, and lanes that there is no time for: their
+    ending stays pending.
     """
     workers = lanes.workers
     possible = np.flatnonzero(lanes.layout.constant > -np.inf)

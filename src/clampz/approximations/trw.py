@@ -128,8 +128,8 @@ def trw(
 
 
 def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Floats:
-    """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of
-    the others."""
+    """(m, 1) choose the edge weights of the free variables' graph, or (m, B) where lanes differ in what they have
+    clamped."""
     topology = batch.model.topology
     if not isinstance(options.edge_weights, str):
         return checked_weights(topology, options.edge_weights, batch.num_lanes, budget)
@@ -163,7 +163,7 @@ def _converge(block: MessageLanes, options: TRWOptions, budget: Budget, max_iter
 
 
 def _damp_when_stuck(num_lanes: int) -> Policy:
-    """A policy for `iterate`: lanes whose slack has stopped falling are damped one step more."""
+    """Make a policy for `iterate`: lanes whose slack has stopped falling are damped one step more."""
     stagnation = Stagnation(num_lanes, PROGRESS)
     level = np.zeros(num_lanes, dtype=np.int64)
 
@@ -179,12 +179,12 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
 
 
 def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tuple[Endings, Floats]:
-    """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best ones
+    """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best weights
     too.
 
     The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a
-    maximum spanning forest.  New weights take the place of the best so far where their bound is lower by more than the
-    best one might still gain.
+    maximum spanning forest. New weights replace the best so far where their bound is lower by more than the best one
+    might still gain.
     """
     rough = replace(options, tol=max(options.tol, ROUGH))
     first = block.rho
@@ -226,7 +226,7 @@ def _with_weights(
 
 
 def _accept(ending: Endings, trial: Endings, best: Floats, candidate: Floats, better: NDArray[np.bool_]) -> None:
-    """Put the lanes of a trial that are better in the place of the best so far; sweeps add up in all of them."""
+    """Replace the best so far by the better lanes of a trial; sweeps add up in all of them."""
     trial.num_iter += ending.num_iter
     taken = np.flatnonzero(better)
     ending.put(taken, trial, taken)

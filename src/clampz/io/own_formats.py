@@ -1,6 +1,16 @@
 """The schema of clampz's own formats, which keep all of a model: names, constant, hard zeros, numbers to the last bit.
 
 `json_model` and `npz_model` are two forms of it, the arguments of `Model.from_factors`:
+
+    format         "clampz model"
+    version        1
+    num_states     of each variable
+    names          of the variables, distinct; left out where they have none
+    state_names    of the states of each variable; likewise
+    constant       added to every score; 0 where it is left out
+    factors        variables, and a table of log potentials over them, each; those over the same variables are added up
+
+What is none of these is refused.
 """
 
 import json

@@ -20,7 +20,7 @@ from clampz._kernels.simd_math import EXP_LIMIT, exp
 
 
 class StateGraph(NamedTuple):
-    """Index arrays of a topology whose variables have any number of states."""
+    """The index arrays of a topology whose variables have any number of states."""
 
     start: NDArray[np.int64]
     tail: NDArray[np.int32]
@@ -32,7 +32,7 @@ class StateGraph(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """Pairwise potentials as the messages need them."""
+    """The pairwise potentials as message passing needs them."""
 
     table: NDArray[np.float64]
     factor: NDArray[np.float64]
@@ -60,7 +60,7 @@ def fill_tables(pairwise, pair_start, graph, table):
 
 @kernel
 def fill_factors(rho, graph, table, factor, shift):
-    """factor = exp(theta / rho - shift) with shift the largest theta / rho of the message."""
+    """Compute factor = exp(theta / rho - shift) with shift the largest theta / rho of the message."""
     for e in range(shift.size):
         first = graph.table_start[e]
         last = graph.table_start[e + 1]

@@ -1,8 +1,7 @@
-"""Many lanes at once: their tables lie side by side, the lane innermost, so that what a pass does beside arithmetic is
-done once for all of them, and vectors are full however small the tables are.
+"""Batched descent: the tables of many lanes lie side by side, so that a pass's overhead is shared and vectors are full.
 
 Every lane comes to what it would have come to alone, to the last bit: passes do the same in the same order, and each
-lane has a descent of its own, which asks for them.
+lane has a descent of its own, which requests them.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,13 +38,12 @@ ENTRIES_PER_LANE = 8
 
 
 def is_faster_batched(structure: Structure, num_lanes: int) -> bool:
-    """Whether so many lanes are quicker side by side than one after another."""
+    """Whether lanes are quicker side by side than one after another."""
     return num_lanes > 1 and structure.num_entries <= ENTRIES_PER_LANE * num_lanes * structure.num_cliques
 
 
 def bytes_together(structure: Structure, num_threads: int, num_lanes: int) -> int:
-    """Memory that so many lanes take in each of so many threads, with their tables, shifts and gradients side by
-    side."""
+    """Estimate the memory of `num_lanes` lanes in each thread, with tables, shifts and gradients side by side."""
     lanes = num_threads * num_lanes if is_faster_batched(structure, num_lanes) else num_threads
     numbers = structure.num_shifted + structure.num_cliques
     copied = LANE_ENTRY * structure.num_entries + LANE_NUMBER * numbers
@@ -60,7 +58,7 @@ def optimise_together(
     tol: float = LEAST_SLOPE,
     on_step: Callable[[BoundState], object] | None = None,
 ) -> None:
-    """`optimise` of every state, all of them the same side of lanes that share their tables."""
+    """Optimise every state: one side of lanes that share their tables."""
     going: list[_ActiveLane] = []
     for state in states:
         descent = descend(state, num_evaluations, budget, tol, on_step)
@@ -79,7 +77,7 @@ def optimise_together(
 
 
 class _ActiveLane(NamedTuple):
-    """A lane, its descent, and the pass forwards that it asks for."""
+    """A lane, its descent, and the forward pass that it requests."""
 
     state: BoundState
     descent: Descent
@@ -87,7 +85,7 @@ class _ActiveLane(NamedTuple):
 
 
 def _side_by_side(going: list[_ActiveLane], budget: Budget) -> list[_ActiveLane]:
-    """Do the passes of lanes all at once, until half of them have come to their end; those that have not."""
+    """Serve the passes of lanes all at once until half of them have ended; returns the lanes that have not."""
     block, matching = _Block.of([each.state for each in going]), going[0].request.matching
     lanes = dict(enumerate(going))
     while len(lanes) > len(going) // 2:
@@ -118,7 +116,7 @@ def _side_by_side(going: list[_ActiveLane], budget: Budget) -> list[_ActiveLane]
 
 
 class _Block(NamedTuple):
-    """Lanes side by side: every array has one more axis, the last, and is otherwise that of a state."""
+    """Lanes side by side: every array of a state, with the lanes as one more, last axis."""
 
     tables: Tables
     theta: Floats
@@ -137,13 +135,13 @@ class _Block(NamedTuple):
         return cls(tables, theta, size, main, x, np.empty_like(x), tables.new_pass(len(states)))
 
     def forwards(self, matching: int, budget: Budget) -> int:
-        """A pass forwards of every lane where it stands in x; how it ended."""
+        """Run a forward pass of every lane where it stands in x; returns how it ended."""
         theta, size, x, main = (array.ravel() for array in (self.theta, self.size, self.x, self.main))
         arguments = (self.tables.layout, theta, size, self.tables.roundings, x, main, matching, self.work)
         return int(run_cancellable(budget, self._expected, passes.forwards, *arguments))
 
     def backwards(self, budget: Budget) -> int:
-        """The pass backwards after it."""
+        """Run the backward pass after it."""
         x, main, gradient = self.x.ravel(), self.main.ravel(), self.gradient.ravel()
         return int(
             run_cancellable(budget, self._expected, passes.backwards, self.tables.layout, x, main, self.work, gradient)

@@ -1,4 +1,4 @@
-"""What a state says beside its bound: beliefs of cliques, marginals of variables, and where the bound is loose."""
+"""Beliefs of an upper bound: of cliques and variables, and where the bound is loose."""
 
 from dataclasses import dataclass
 
@@ -19,8 +19,9 @@ NUM_DRAWS, MOST_NUMBERS = 32, 2**21
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """Of one lane where its shifts and weights stand: estimates, which at the optimum agree between the cliques of a
-    bucket on what they share.
+    """Beliefs of one lane at its shifts and weights.
+
+    They are estimates, which at the optimum agree between the cliques of a bucket on what they share.
 
     Attributes
     ----------
@@ -39,33 +40,38 @@ class Beliefs:
     entropies: Floats
 
     def clique(self, c: int) -> tuple[tuple[int, ...], Floats]:
-        """Its variables, in order of elimination, and their joint belief, an axis for each."""
+        """Return the variables of a clique, in order of elimination, and their joint belief, an axis for each."""
         scope = self.structure.scope[self.structure.scope_start[c] : self.structure.scope_start[c + 1]]
         table = self.cliques[self.structure.table_start[c] : self.structure.table_start[c + 1]]
         return tuple(scope.tolist()), table.reshape(self.num_states[scope])
 
 
 def beliefs(state: BoundState, budget: Budget = UNLIMITED) -> Beliefs:
-    """Beliefs of a state; raises Overdue where the watch says stop before they are there, or the lane has no possible
-    configuration."""
+    """Compute the beliefs of a state.
+
+    Raises Cancelled where the budget is over first, or the lane has no possible configuration.
+    """
     return _beliefs(state, _forward_pass(state, budget), budget)
 
 
 def losses(state: BoundState, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
-    """(n,) what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its beliefs: the
-    larger, the more is won by fixing that variable, or by larger cliques for it.  Raises what `beliefs` does."""
+    """(n,) estimate what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its
+    beliefs.
+
+    The larger, the more is won by fixing that variable, or by larger cliques for it. Raises what `beliefs` does.
+    """
     return _losses(state, _forward_pass(state, budget), num_draws, seed, budget)
 
 
 def beliefs_and_losses(state: BoundState, budget: Budget = UNLIMITED) -> tuple[Beliefs, Floats]:
-    """Both, of one pass forwards."""
+    """Compute beliefs and losses from one forward pass."""
     work = _forward_pass(state, budget)
     lost = _losses(state, work, NUM_DRAWS, 0, budget)
     return _beliefs(state, work, budget), lost
 
 
 def _beliefs(state: BoundState, work: Pass, budget: Budget) -> Beliefs:
-    """After a pass forwards, whose tables become beliefs."""
+    """Compute beliefs after a forward pass, whose tables they replace."""
     tables = state.tables
     if not backward_pass(state, state.x, work, np.empty_like(state.x), budget):
         raise Cancelled
@@ -77,7 +83,7 @@ def _beliefs(state: BoundState, work: Pass, budget: Budget) -> Beliefs:
 
 
 def _losses(state: BoundState, work: Pass, num_draws: int, seed: int, budget: Budget) -> Floats:
-    """After a pass forwards, which stays as it is."""
+    """Estimate losses after a forward pass, which stays as it is."""
     tables = state.tables
     n = tables.model.num_variables
     rng, out = np.random.default_rng(seed), np.zeros(n)
@@ -95,7 +101,7 @@ def _losses(state: BoundState, work: Pass, num_draws: int, seed: int, budget: Bu
 
 
 def _forward_pass(state: BoundState, budget: Budget) -> Pass:
-    """A pass forwards where the state stands."""
+    """Run a forward pass where the state stands; raises Cancelled where it did not finish."""
     work = state.tables.new_pass()
     if evaluate(state, state.x, work, budget).status != DONE:
         raise Cancelled

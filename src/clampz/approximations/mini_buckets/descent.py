@@ -1,7 +1,7 @@
-"""Bounds that come down, or up: the shifts and weights of one lane, optimised as far as time goes.
+"""Descent: the shifts and weights of one lane's bound, optimised by L-BFGS as far as time goes.
 
-A `BoundState` is what one lane has come to on one side.  It can be left at any evaluation and gone on with later; the bound
-it has is valid at any time, and never gets looser.
+A `BoundState` is one side of one lane. It can be left at any evaluation and continued later; its bound is valid at any
+time, and never gets looser.
 """
 
 import math
@@ -73,8 +73,11 @@ class BoundState:
 
     @classmethod
     def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "BoundState":
-        """An upper bound for the lane with these unary tables, from the shifts and weights of another lane of the same
-        structure, or from the beginning.  Overdue where the watch is over before it is laid out."""
+        """Begin an upper bound for the lane with these unary tables.
+
+        It starts from the shifts and weights of another lane of the same structure, or from scratch. Raises Cancelled
+        where the budget is over before it is laid out.
+        """
         main = np.full(tables.model.num_variables, -1, dtype=np.int64)
         theta, size = tables.lane(unary, main, budget)
         begin = np.zeros(tables.num_shift_entries + len(size)) if x is None else x.copy()
@@ -85,8 +88,11 @@ class BoundState:
     def lower(
         cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, budget: Budget = UNLIMITED
     ) -> "BoundState":
-        """A lower bound, from the shifts and weights of another one with these main cliques; or of an upper one, whose
-        heaviest cliques stay positive.  Overdue where the watch is over before it is laid out."""
+        """Begin a lower bound for the lane with these unary tables.
+
+        It starts from another lower bound with these main cliques; or from an upper one, whose heaviest cliques stay
+        positive. Raises Cancelled where the budget is over before it is laid out.
+        """
         begin, is_new = x.copy(), main is None
         if main is None:
             v, first = begin[tables.num_shift_entries :], tables.layout.bucket_start
@@ -99,7 +105,7 @@ class BoundState:
 
     @property
     def sign(self) -> float:
-        """Of what is made small: 1 of the upper bound, -1 of the lower."""
+        """Return the sign of what is minimised: 1 for the upper bound, -1 for the lower."""
         return 1.0 if self.side == "upper" else -1.0
 
 
@@ -108,8 +114,10 @@ def _has_zeros(theta: Floats) -> bool:
 
 
 class BoundFound(NamedTuple):
-    """How a pass forwards ended, what it found, and what rounding may have taken from that: `value + error` is an upper
-    bound, `value - error` a lower one."""
+    """The result of a forward pass, and what rounding may have taken from it.
+
+    `value + error` is an upper bound, `value - error` a lower one.
+    """
 
     status: int
     value: float
@@ -117,15 +125,14 @@ class BoundFound(NamedTuple):
 
 
 class ForwardPass(NamedTuple):
-    """What a descent asks for: a pass forwards at some shifts and weights; answered by what it found."""
+    """A descent's request for a forward pass at some shifts and weights; answered by a BoundFound."""
 
     x: Floats
     matching: int = AS_THEY_ARE
 
 
 class BackwardPass(NamedTuple):
-    """The pass backwards after one forwards, its gradient to be written here; answered by whether it came to its
-    end."""
+    """A request for the backward pass, its gradient to be written here; answered by whether it finished."""
 
     gradient: Floats
 
@@ -142,7 +149,8 @@ def optimise(
     tol: float = LEAST_SLOPE,
     on_step: Callable[[BoundState], object] | None = None,
 ) -> None:
-    """Go on with at most so many evaluations, until the watch says stop, or until steps promise no more than `tol`.
+    """Optimise a bound, with at most `num_evaluations` more evaluations, until time is over or steps promise at most
+    `tol`.
 
     `on_step` is called after every step.
     """
@@ -153,12 +161,12 @@ def optimise(
 
 
 def optimise_lanes(states: Sequence[BoundState], num_evaluations: int, budget: Budget, workers: Workers) -> None:
-    """Go on with every lane, or both sides of it, side by side; none depends on another, or on who does it."""
+    """Optimise every state side by side; none depends on another, or on the thread that runs it."""
     workers.map(lambda state: optimise(state, num_evaluations, budget), list(states))
 
 
 def run_descent(state: BoundState, descent: Descent, request: PassRequest | None, work: Pass, budget: Budget) -> None:
-    """Give a descent what it asks for, to its end."""
+    """Serve a descent's requests, to its end."""
     point = state.x
     while request is not None:
         if isinstance(request, ForwardPass):
@@ -169,7 +177,7 @@ def run_descent(state: BoundState, descent: Descent, request: PassRequest | None
 
 
 def resume(descent: Descent, found: BoundFound | bool) -> PassRequest | None:
-    """What a descent asks for next; None at its end."""
+    """Answer a descent's request; returns the next one, None at its end."""
     try:
         return descent.send(found)
     except StopIteration:
@@ -179,8 +187,10 @@ def resume(descent: Descent, found: BoundFound | bool) -> PassRequest | None:
 def descend(
     state: BoundState, num_evaluations: int, budget: Budget, tol: float, on_step: Callable[[BoundState], object] | None
 ) -> Descent:
-    """L-BFGS with backtracking: a step that falls short costs a pass forwards only.  Whoever runs it does the passes,
-    of this lane alone or of several at once."""
+    """Optimise by L-BFGS with backtracking: a step that falls short costs a forward pass only.
+
+    The caller does the passes, of this lane alone or of several at once.
+    """
     if state.settled or num_evaluations < 1:
         return
     left = num_evaluations
@@ -235,7 +245,7 @@ def descend(
 
 
 def _begin(state: BoundState) -> Generator[PassRequest, Any, bool]:
-    """The first evaluation; False if there is nothing to go on with."""
+    """Make the first evaluation; False if there is nothing to continue with."""
     found = yield ForwardPass(state.x, state.matching)
     state.settled = found.status == NOTHING
     gradient = np.empty_like(state.x)
@@ -252,8 +262,10 @@ def _begin(state: BoundState) -> Generator[PassRequest, Any, bool]:
 def evaluate(
     state: BoundState, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
 ) -> BoundFound:
-    """A pass forwards at some shifts and weights, leaving p(x | rest) of every clique in `work`.  The state keeps the
-    bound if it is the best one."""
+    """Run a forward pass at some shifts and weights, leaving p(x | rest) of every clique in `work`.
+
+    The state keeps the bound if it is the best one.
+    """
     status = run_cancellable(
         budget,
         seconds_of_pass(state.tables),
@@ -271,7 +283,7 @@ def evaluate(
 
 
 def record_bound(state: BoundState, status: int, value: float, error: float) -> BoundFound:
-    """What a pass forwards has found for a lane, which keeps the bound if it is the best one."""
+    """Return what a forward pass has found for a lane, which keeps the bound if it is the best one."""
     if status == STOPPED:
         return BoundFound(status, state.sign * math.inf, 0.0)
     state.num_evaluations += 1
@@ -288,8 +300,10 @@ def record_bound(state: BoundState, status: int, value: float, error: float) -> 
 
 
 def backward_pass(state: BoundState, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
-    """The pass backwards after one forwards at x: beliefs of every clique into `work`, and the gradient of what is made
-    small; False if it was left half way."""
+    """Run the backward pass after a forward one at x: beliefs into `work`, and the gradient of what is minimised.
+
+    False if it was cancelled.
+    """
     tables = state.tables
     status = run_cancellable(
         budget, seconds_of_pass(tables), passes.backwards, tables.layout, x, state.main, work, gradient
@@ -300,17 +314,17 @@ def backward_pass(state: BoundState, x: Floats, work: Pass, gradient: Floats, bu
 
 
 def seconds_of_pass(tables: Tables) -> float:
-    """What a pass over one lane is expected to take."""
+    """Estimate the seconds of a pass over one lane."""
     return SECONDS_PER_ENTRY * tables.structure.num_entries + SECONDS_PER_CLIQUE * tables.structure.num_cliques
 
 
 def _remembered(size: int) -> HalfFloats:
-    """Room for what is remembered of steps; what is not written to yet takes no memory."""
+    """Allocate room for remembered steps; what is not written to yet takes no memory."""
     return np.empty((num_remembered(size), size), dtype=np.float32)
 
 
 def _remember(state: BoundState, moved: Floats, there: Floats) -> None:
-    """The step to where the gradient is `there`, and how it changed, unless that says nothing of the curvature."""
+    """Keep the last step and the change of the gradient, unless they say nothing of the curvature."""
     assert state.gradient is not None
     most = len(state._steps)
     at = (state._newest + 1) % most

@@ -1,4 +1,4 @@
-"""Regions: weighted mini-buckets as a method, an upper bound on log Z with a lower one beside it."""
+"""Weighted mini-buckets as a method: an upper bound on log Z with a lower one beside it."""
 
 import math
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ NO_MARGINALS = "stopped before there were marginals"
 
 @dataclass(frozen=True, kw_only=True)
 class MiniBucketsOptions(Options):
-    """Options of regions.
+    """Options of mini-buckets.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None,
 
 
 def _warm_start(batch: Batch, options: MiniBucketsOptions, start: Start | None) -> list[Lane] | None:
-    """Where lanes of this batch can go on from: an earlier run of a model with the same tables, with this limit."""
+    """Return the lanes of an earlier run with the same tables and limit, to continue from; None without one."""
     if not isinstance(start, Estimate | Estimates) or not isinstance(start.state, MiniBucketsState):
         return None
     lanes = [start.state.lanes[start.lane]] if isinstance(start, Estimate) else list(start.state.lanes)
@@ -141,7 +141,7 @@ def _warm_start(batch: Batch, options: MiniBucketsOptions, start: Start | None) 
 def _choose_structures(
     model: Model, options: MiniBucketsOptions, budget: Budget, pool: Workers
 ) -> tuple[MiniBucketsLayout, Floats | None]:
-    """The structures of a model, and the shifts and weights that the choice between several has led to."""
+    """Choose the structures of a model, with the shifts and weights that the choice has led to."""
     allowed = memory_allowed(options.memory)
 
     def structure(seed: int, grow: bool = True, within: Budget = budget) -> Structure:
@@ -161,7 +161,7 @@ def _choose_structures(
 def _successive_halving(
     model: Model, first: Structure, others: Iterator[Structure], allowed: int, budget: Budget, pool: Workers
 ) -> tuple[Structure, Floats]:
-    """By successive halving, on the model itself; as many as there is memory and time for."""
+    """Choose a structure by successive halving on the model itself, among as many as memory and time allow."""
     share = budget.share(CHOICE_SHARE)
     taken, states = (
         first.num_bytes(),
@@ -182,8 +182,8 @@ def _successive_halving(
 
 
 def _work_that_fits(layout: MiniBucketsLayout, batch: Batch, options: MiniBucketsOptions) -> tuple[int, int]:
-    """How many threads can be at work at once, and on how many lanes each; TooWideError where there is not memory
-    enough for one."""
+    """Return how many threads can work at once, and on how many lanes each; TooWideError where memory is too small for
+    one."""
     allowed = memory_allowed(options.memory)
     kept = 8 * batch.num_lanes * sum(s.num_shifted + s.num_cliques for s in layout.structures) + 4 * batch.unary.nbytes
     most = min(options.num_threads, 2 * batch.num_lanes)
@@ -207,7 +207,7 @@ def _work_that_fits(layout: MiniBucketsLayout, batch: Batch, options: MiniBucket
 
 
 class _End(NamedTuple):
-    """What one side of a lane has come to: its bound and objective, where it stands, and how it ended."""
+    """How one side of a lane ended: its bound and objective, where it stands, and why it stopped."""
 
     bound: float
     value: float = math.nan
@@ -221,7 +221,7 @@ class _End(NamedTuple):
 
 
 class _ProgressReporter:
-    """Tells the callback how far the upper bounds are."""
+    """Reports the upper bounds to the progress callback."""
 
     def __init__(self, budget: Budget, num_lanes: int) -> None:
         self.budget, self.num_lanes, self.num_finished = budget, num_lanes, 0
@@ -249,8 +249,10 @@ class _ProgressReporter:
 def _both_bounds(
     lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, pool: Workers, together: int
 ) -> list[tuple[_End, _End]]:
-    """Upper bounds, then lower ones: a side of some lanes, together where that is quicker, is work for one thread, with
-    an even share of the time."""
+    """Optimise upper bounds, then lower ones, in even shares of the time.
+
+    One side of some lanes, together where that is quicker, is work for one thread.
+    """
     layout, num_lanes = lanes[0].layout, len(lanes)
     on_step = _ProgressReporter(budget, num_lanes)
     whole = budget if layout.is_exact else budget.share(1.0 - MEAN_FIELD_SHARE)
@@ -291,7 +293,7 @@ def _upper(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, on_st
 
 
 def _upper_end(state: BoundState, options: MiniBucketsOptions, budget: Budget, on_step: _ProgressReporter) -> _End:
-    """What an upper bound has come to, with marginals."""
+    """Collect the result of an upper bound, with marginals."""
     num_iter = state.num_evaluations
     done: StoppedBy = "tol" if state.settled else "max_iter" if num_iter >= options.max_iter else "time"
     if done == "time" and budget.must_stop():
@@ -360,5 +362,5 @@ def _estimates(
 
 
 def _largest_table(model: Model) -> int:
-    """Entries of a model's largest edge or factor."""
+    """Return the entries of a model's largest edge or factor."""
     return max(int(np.diff(start).max(initial=1)) for start in (model.pairwise.start, model.factors.start))

@@ -14,11 +14,10 @@ from clampz._kernels.jit import kernel, part
 
 @kernel
 def feasible_configuration(possible, preference, graph, table, max_steps, cancel_flag):
-    """Search for states of all slots that no hard zero forbids: depth first, most preferred state first, neighbours
-    checked ahead.
+    """Search for states of all slots that no hard zero forbids, depth first with forward checking.
 
-    possible (S,) states allowed; preference (S,) higher is tried first.  Returns the states, or an empty array after
-    max_steps trials without success, or when the flag is raised; a chance to go through all slots it has.
+    Returns the states, or an empty array after max_steps trials without success, or when the flag is raised; 2 n steps
+    are always made.
     """
     n = graph.start.size - 1
     blocked = np.zeros(possible.size, dtype=np.int32)  # how many assigned neighbours forbid the state
@@ -59,6 +58,7 @@ def feasible_configuration(possible, preference, graph, table, max_steps, cancel
 
 @part
 def _block(i, x, change, blocked, graph, table):
+    """Count `change` more assigned neighbours that forbid each state of the neighbours of i, which is in state x."""
     for e in range(graph.start[i], graph.start[i + 1]):
         j = graph.tail[e]
         from_j = graph.state_start[j]
@@ -71,6 +71,7 @@ def _block(i, x, change, blocked, graph, table):
 
 @part
 def _neighbours_alive(i, chosen, possible, blocked, graph):
+    """Whether every unassigned neighbour of i still has a state that is possible and not blocked."""
     for e in range(graph.start[i], graph.start[i + 1]):
         j = graph.tail[e]
         if chosen[j] >= 0:

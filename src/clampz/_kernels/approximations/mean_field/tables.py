@@ -1,6 +1,6 @@
-"""Mean field for any number of labels: the twin of `mean_field` with tables instead of log-odds.
+"""Mean field for any number of labels, on tables.
 
-Rows are states in slot order, the layout of `tables`:
+Rows are states in slot order, the layout of `state_tables`:
 q        (S, B)    updated in place
 theta    (S, B)    log unary potentials; -inf where a state is out
 table    (tables,) theta_ij in both directions, hard zeros replaced by -HARD
@@ -19,8 +19,10 @@ HARD = 1e30
 
 @part
 def softmax(q, first, num_states, b):
-    """Log weights in q[first : first + num_states, b] to probabilities, which add up to 1 within two roundings however
-    many they are: potentials are weighed with them, and a bound must not gain by what is too much."""
+    """Turn log weights q[first : first + num_states, b] into probabilities that add up to 1 within two roundings.
+
+    Potentials are weighed with them, and a bound must not gain by what is too much.
+    """
     top = -np.inf
     for x in range(num_states):
         top = max(top, q[first + x, b])
@@ -39,7 +41,7 @@ def softmax(q, first, num_states, b):
 
 @kernel
 def softmax_all(q, state_start):
-    """The same for every variable, of which variable i has rows state_start[i] : state_start[i + 1]."""
+    """Normalise every variable's log weights, rows state_start[i] : state_start[i + 1] of variable i."""
     for i in range(state_start.size - 1):
         for b in range(q.shape[1]):
             softmax(q, state_start[i], state_start[i + 1] - state_start[i], b)
@@ -47,7 +49,8 @@ def softmax_all(q, state_start):
 
 @kernel
 def sweep(ranges, num_sweeps, q, theta, table, graph):
-    """A coordinate step in each of the slots of all ranges, so many times; `ranges` as in `messages`."""
+    """Update the slots of all ranges by coordinate ascent, `num_sweeps` times; `ranges` as in
+    `message_passing.binary`."""
     for _ in range(num_sweeps):
         for k in range(ranges.shape[0]):
             last, step = ranges[k, 1], ranges[k, 2]
@@ -57,7 +60,7 @@ def sweep(ranges, num_sweeps, q, theta, table, graph):
 
 @part
 def _update(first, last, q, theta, table, graph):
-    """q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y q_j(y) theta_ij(x, y))."""
+    """Set q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y q_j(y) theta_ij(x, y)) for slots first..last-1."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]
@@ -87,8 +90,8 @@ def _update(first, last, q, theta, table, graph):
 
 @kernel
 def value_terms(first, last, q, theta, table, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to
-    rounding into out[4]."""
+    """Add the slots' share of F to out[0] (each edge half to either end), its magnitude to out[3], its loss to
+    out[4]."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]

@@ -50,7 +50,7 @@ class MessageGraph(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What the edges say, and to which lanes."""
+    """The edges' weights, counting numbers and gains, and the masks of lanes."""
 
     w: NDArray[np.float64]
     rho: NDArray[np.float64]
@@ -60,14 +60,14 @@ class Weights(NamedTuple):
 
 @inline
 def message(h, w):
-    """The update for any finite h and w."""
+    """Compute the new message for any finite h and w."""
     ratio = log_ratio(1.0 + exp(-min(abs(w + h), EXP_LIMIT)), 1.0 + exp(-min(abs(w - h), EXP_LIMIT)))
     return max(w, -h) - max(0.0, w - h) + ratio
 
 
 @inline
 def message_short(h, s, c):
-    """The update for |w| <= SHORT_FORM_LIMIT, with s = sigmoid(w) and c = sigmoid(-w): one exp, one log, one
+    """Compute the new message for |w| <= SHORT_FORM_LIMIT, with s = sigmoid(w), c = sigmoid(-w): one exp, log and
     division."""
     e = exp(-clip(h))
     return log_ratio(s + c * e, c + s * e)
@@ -75,13 +75,13 @@ def message_short(h, s, c):
 
 @inline
 def piece_end(at, last, step):
-    """Where the piece of a range that begins at a slot ends."""
+    """Return where the piece of a range that begins at a slot ends."""
     return min(at + step, last) if step > 0 else at + 1
 
 
 @kernel
 def sweep(ranges, num_sweeps, u, total, weights, keep, graph):
-    """Recompute all messages into the slots of all ranges, so many times.
+    """Recompute all messages into the slots of all ranges, `num_sweeps` times.
 
     One kernel for all sweeps: what calls another is compiled with all of that again.
     """
@@ -110,6 +110,7 @@ def sweep(ranges, num_sweeps, u, total, weights, keep, graph):
 
 @part
 def _update_full_lanes(first, last, u, total, weights, keep, graph):
+    """Recompute messages into slots first..last-1, for enough lanes to fill the vector registers."""
     w, _, gain, free = weights
     start, tail, reverse, _ = graph
     num_lanes = u.shape[1]
@@ -153,7 +154,7 @@ def _update_full_lanes(first, last, u, total, weights, keep, graph):
 
 @part
 def _update_single(first, last, u, total, w, gain, free, keep, graph):
-    """The same for a single lane: the loop over messages takes the place of the loop over lanes, a chunk at a time."""
+    """Recompute messages of a single lane: the loop over a chunk of messages replaces the loop over lanes."""
     start, tail, reverse, _ = graph
     new = np.empty(CHUNK)
     i = first
@@ -175,7 +176,7 @@ def _update_single(first, last, u, total, w, gain, free, keep, graph):
 
 @part
 def _update_gathered(first, last, u, total, weights, keep, graph):
-    """The same for a few lanes: gather a chunk of messages, then one flat pass."""
+    """Recompute messages of a few lanes: gather a chunk of messages, then one flat pass."""
     w, _, gain, free = weights
     start, tail, reverse, _ = graph
     num_lanes = u.shape[1]
@@ -216,7 +217,7 @@ def _update_gathered(first, last, u, total, weights, keep, graph):
 
 @kernel
 def update_in_order(messages, heads, u, total, weights, graph):
-    """Recompute the given messages one after another, undamped: the way along pendant trees."""
+    """Recompute the given messages one after another, undamped, as along pendant trees."""
     w, _, gain, free = weights
     _, tail, reverse, _ = graph
     num_lanes = u.shape[1]
@@ -236,7 +237,8 @@ def update_in_order(messages, heads, u, total, weights, graph):
 
 @kernel
 def send_all(odds, W, graph, u):
-    """The messages that beliefs with these log-odds (n, B) would send without hearing back, edges counted once."""
+    """Compute the messages that beliefs with these log-odds (n, B) would send without hearing back, edges counted
+    once."""
     for k in range(graph.message_of_edge.shape[0]):
         w = W[k] / 2
         for way in range(2):
@@ -274,7 +276,7 @@ def refresh_totals(first, last, theta, u, total, weights, inertia, graph):
 
 @kernel
 def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
-    """log Z_i = log(1 + e^total_i) into log_norm, their sum and magnitude into out (6, B), as `edge_terms` does."""
+    """Write log Z_i = log(1 + e^total_i) into log_norm, and add sum and magnitude to out (6, B), as in `edge_terms`."""
     _, rho, _, free = weights
     start = graph.start
     num_lanes = u.shape[1]
@@ -299,8 +301,7 @@ def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
 
 @kernel
 def edge_terms(first, last, u, total, weights, graph, log_norm, out):
-    """What the edges add to the value of the approximation and to its certificate (DESIGN: value, certified upper
-    bound).
+    """Add the edges' share of the approximation's value and of its certificate to `out` (6, B).
 
     out[0] += rho (log Z_ij - log Z_i - log Z_j)         the value C
     out[1] += rho log max(1, R_ij)                       the slack of the bound U = C + slack

@@ -10,7 +10,7 @@ from clampz._kernels.simd_math import sigmoid, softplus
 
 @kernel
 def mutual_information(u, total, weights, graph, out):
-    """I_ij of the pairwise beliefs T_ij, (m, B): minus the gradient of the TRW bound in rho."""
+    """(m, B) compute I_ij of the pairwise beliefs T_ij."""
     w, _, _, free = weights
     _, tail, _, message_of_edge = graph
     num_lanes = u.shape[1]
@@ -39,5 +39,5 @@ def mutual_information(u, total, weights, graph, out):
 
 @inline
 def _entropy(t):
-    """Entropy of a binary variable with log-odds t."""
+    """Compute the entropy of a binary variable with log-odds t."""
     return softplus(t) - t * sigmoid(t)

@@ -1,6 +1,6 @@
-"""Pairwise beliefs of message passing over tables, and what they say of their edges.
+"""Pairwise beliefs of message passing over tables, and their mutual information.
 
-The arrays are those of `messages_general`; `pair_start` is where each edge's table begins in the model.
+The arrays are those of `message_passing.tables`; `pair_start` is where each edge's table begins in the model.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from clampz._kernels.simd_math import EXP_LIMIT, exp, log
 
 @kernel
 def pair_beliefs(lane, messages, total, potentials, graph, pair_start, out):
-    """Pairwise beliefs T_ij of one lane, laid out as the model's pairwise tables."""
+    """Compute the pairwise beliefs T_ij of one lane, laid out as the model's pairwise tables."""
     for k in range(graph.message_of_edge.shape[0]):
         r = graph.message_of_edge[k, 0]
         e = graph.message_of_edge[k, 1]
@@ -37,7 +37,7 @@ def pair_beliefs(lane, messages, total, potentials, graph, pair_start, out):
 
 @kernel
 def mutual_information(lane, messages, total, potentials, graph, pair_start, beliefs, out):
-    """I_ij of the pairwise beliefs of one lane into out (m,)."""
+    """Compute I_ij of the pairwise beliefs of one lane into out (m,)."""
     pair_beliefs(lane, messages, total, potentials, graph, pair_start, beliefs)
     for k in range(out.size):
         j = graph.tail[graph.message_of_edge[k, 1]]
