@@ -35,7 +35,7 @@ MORE = 3
 
 
 class Dive(NamedTuple):
-    """A dive: the states given so far, and at each place of the order the states that are left to try."""
+    """A depth-first dive: the states given so far, and at each place of the order the states left to try."""
 
     x: NDArray[np.int32]  # (n,)
     left_start: NDArray[np.int64]  # (n + 1,) room for the states of each place
@@ -47,7 +47,7 @@ class Dive(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Nodes: each the state of one variable, those of later ones up the line of parents."""
+    """The search tree: each node is the state of one variable, with those of later ones up the line of parents."""
 
     f: NDArray[np.float64]
     parent: NDArray[np.int32]  # of a node that is free: the next one that is
@@ -59,7 +59,7 @@ class Pool(NamedTuple):
 
 @kernel
 def begin(layout, dive, pool):
-    """A search of which nothing is done: the root is open."""
+    """Begin a search with the root as the only open node."""
     counts = dive.counts
     counts[:] = 0
     counts[AT] = counts[FREED] = -1
@@ -72,8 +72,10 @@ def begin(layout, dive, pool):
 
 @kernel
 def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_backtracks, most_nodes, cancel_flag):
-    """Go on with at most so many nodes: DONE where no configuration is left that is better by more than `tol` than the
-    last of `best`, or than the floor; else STOPPED, or MORE."""
+    """Continue the search for at most `most_nodes` nodes: DONE, STOPPED or MORE.
+
+    DONE: no configuration is left that is better by more than `tol` than the last of `best`, or than the floor.
+    """
     counts, numbers, x = dive.counts, dive.numbers, dive.x
     for _ in range(most_nodes):
         if cancel_flag[0]:
@@ -117,7 +119,7 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
 
 @kernel
 def open_upper_bound(dive, pool):
-    """The largest f of all that is open, under way, or was given up."""
+    """Return the largest f of all that is open, under way, or was given up."""
     counts = dive.counts
     found = dive.numbers[GIVEN_UP]
     if counts[NUM_OPEN] > 0:
@@ -131,14 +133,14 @@ def open_upper_bound(dive, pool):
 
 @part
 def threshold(best_f, counts, numbers):
-    """What f must exceed: that of the last of as many configurations as are asked for, and the floor."""
+    """Return what f must exceed: that of the last of the wanted configurations, and the floor."""
     full = counts[NUM_FOUND] == best_f.size
     return max(numbers[FLOOR], best_f[best_f.size - 1]) if full else numbers[FLOOR]
 
 
 @part
 def expand(layout, scope, lane, dive, t, f, enough):
-    """The states to try at place t, after those of later variables, whose f is this."""
+    """Fill in the states to try at place t, given those of later variables, whose f is this."""
     x, start = dive.x, dive.left_start[t]
     K = dive.left_start[t + 1] - start
     for k in range(K):
@@ -165,7 +167,7 @@ def expand(layout, scope, lane, dive, t, f, enough):
 
 @part
 def best_untried(dive, t, enough):
-    """Which of the states left at place t has the largest f, the first of several; -1 where none is of use."""
+    """Find the untried state of largest f at place t, the first of ties; -1 where none is useful."""
     found, f = -1, -np.inf
     for place in range(dive.left_start[t], dive.left_end[t]):
         g = dive.left_f[place]
@@ -180,7 +182,7 @@ def best_untried(dive, t, enough):
 
 @part
 def record_configuration(best_f, best_x, counts, f, x):
-    """A configuration among the best, in its place."""
+    """Insert a configuration among the best, in its place."""
     k = min(counts[NUM_FOUND], best_f.size - 1)
     if counts[NUM_FOUND] == best_f.size and f <= best_f[k]:
         return
@@ -211,8 +213,10 @@ def begin_dive(order, dive, pool, node):
 
 @part
 def end_dive(order, dive, pool, enough):
-    """End the dive: what is left to try becomes open nodes.  Without room for them it goes on, and asks again after as
-    many backtracks."""
+    """End the dive: what is left to try becomes open nodes.
+
+    Without room for them it continues, and asks again after as many backtracks.
+    """
     counts = dive.counts
     num = 0
     for t in range(counts[AT], counts[TOP] + 1):
@@ -241,7 +245,7 @@ def end_dive(order, dive, pool, enough):
 
 @part
 def new_node(pool, counts, parent, state, place, f):
-    """A node that is held once."""
+    """Allocate a node that is held once."""
     node = counts[FREED]
     if node >= 0:
         counts[FREED] = pool.parent[node]
@@ -261,7 +265,7 @@ def new_node(pool, counts, parent, state, place, f):
 
 @part
 def release(pool, counts, node):
-    """Let go of a node, and free it and all above it that nobody holds any more."""
+    """Release a node, and free it and all above it that nothing holds any more."""
     while node >= 0:
         pool.num_held[node] -= 1
         if pool.num_held[node] > 0:
@@ -275,12 +279,13 @@ def release(pool, counts, node):
 
 @part
 def is_before(pool, a, b):
-    """Whether node a is taken up before b: the larger f, and of equals the one that is further down."""
+    """Whether node a is taken up before b: the larger f, and of equals the deeper one."""
     return pool.f[a] > pool.f[b] or (pool.f[a] == pool.f[b] and pool.place[a] < pool.place[b])
 
 
 @part
 def push(pool, counts, node):
+    """Push an open node onto the heap."""
     heap, place = pool.heap, counts[NUM_OPEN]
     counts[NUM_OPEN] += 1
     while place > 0 and is_before(pool, node, heap[(place - 1) // 2]):
@@ -291,6 +296,7 @@ def push(pool, counts, node):
 
 @part
 def pop(pool, counts):
+    """Pop the open node of largest f off the heap."""
     heap = pool.heap
     first = np.int64(heap[0])
     counts[NUM_OPEN] -= 1

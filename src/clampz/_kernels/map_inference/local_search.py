@@ -1,4 +1,4 @@
-"""Local search for a configuration of large score: one variable at a time, and kicks; and annealing.
+"""Local search for a configuration of large score: coordinate moves with kicks, and simulated annealing.
 
 A variable takes its best state given the others, and those that share a table with it are looked at again, until none
 can be improved.  Then a few variables near each other are given states at random, and it begins anew there; what
@@ -29,7 +29,7 @@ LEAST_GAIN = 1e-12
 def hill_climb(
     num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, uniform, x, cancel_flag
 ):
-    """By how much the score has grown."""
+    """Improve a configuration by coordinate moves and kicks; returns by how much the score has grown."""
     n = num_states.size
     gain = np.empty(num_states.max() if n else 0)
     queue, waiting = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.uint8)
@@ -71,7 +71,8 @@ def hill_climb(
 
 @kernel
 def fill_stakes(num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, x, stakes):
-    """What is at stake at each variable of a configuration; 0 where there is no choice."""
+    """Fill in each variable's gap between its best and second best state given the others; 0 where there is no
+    choice."""
     n = num_states.size
     gain = np.empty(num_states.max() if n else 0)
     tables = (num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at)
@@ -90,7 +91,8 @@ def fill_stakes(num_states, scope_start, scope, strides, start, flat, table_of, 
 def anneal(
     num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, betas, uniform, x, cancel_flag
 ):
-    """A sweep at each inverse temperature, p(x_i) ~ exp(beta gain); returns how many were made."""
+    """Draw every variable from p(x_i) ~ exp(beta gain), a sweep at each inverse temperature; returns how many were
+    made."""
     n = num_states.size
     gain = np.empty(num_states.max() if n else 0)
     tables = (num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at)
@@ -114,8 +116,10 @@ def anneal(
 
 @part
 def improve_waiting(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag):
-    """Improve what waits until nothing does; returns by how much, and how many changes there are on the trail, which is
-    empty where nothing will be taken back."""
+    """Move queued variables to their best states until nothing improves.
+
+    Returns the gain, and the number of changes on the trail, which is empty where nothing will be taken back.
+    """
     n, first, grown = queue.size, 0, 0.0
     on_trail = trail.shape[0] > 0
     while num_waiting > 0:
@@ -143,7 +147,7 @@ def improve_waiting(tables, x, gain, queue, waiting, num_waiting, trail, num_tra
 
 @part
 def fill_gain(tables, x, i, gain):
-    """What the tables of variable i say of each of its states; returns the largest size of that."""
+    """Fill in what the tables of variable i say of each of its states; returns the largest size of that."""
     num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at = tables
     K = num_states[i]
     for k in range(K):
@@ -165,7 +169,7 @@ def fill_gain(tables, x, i, gain):
 
 @part
 def enqueue_neighbours(tables, i, queue, waiting, first, num_waiting):
-    """All that share a table with variable i wait to be looked at again; returns how many do."""
+    """Queue all variables that share a table with variable i; returns how many wait."""
     _, scope_start, scope, _, _, _, table_of, at_start, tables_at = tables
     n = queue.size
     for place in range(at_start[i], at_start[i + 1]):

@@ -20,8 +20,11 @@ from clampz._kernels.simd_math import lost_in_sum
 
 @kernel_in_place
 def fill_maxima(layout, theta, size, roundings, x, lane, cancel_flag):
-    """How the pass ended, the bound but for the model's constant, and what rounding may have taken from it; or from
-    what psi and m say of any configuration.  Shifts that are too large prove nothing: the error is infinite then."""
+    """Bound the maximum: how the pass ended, the bound but for the model's constant, and its rounding.
+
+    The rounding holds for what psi and m say of any configuration too. Shifts that are too large prove nothing: the
+    error is infinite then.
+    """
     num_cliques = layout.parent.size
     if not largest(x) <= LARGEST_SHIFT:
         return DONE, np.inf, np.inf

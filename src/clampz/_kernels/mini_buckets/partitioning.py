@@ -11,8 +11,8 @@ OPEN = 62
 
 @part_in_place
 def partition_functions(f, chosen, v, states, limit, member_of, bucket, entries, head, member, after):
-    """Share functions among mini-buckets: each goes to the first whose table stays within the limit, or gains nothing;
-    else it is the first of a new one.
+    """Partition the functions of a bucket: each goes to the first mini-bucket that stays within the limit or gains
+    nothing, else it opens one.
 
     chosen         functions, in this order
     bucket         which mini-bucket each goes to
@@ -61,7 +61,7 @@ def partition_functions(f, chosen, v, states, limit, member_of, bucket, entries,
 
 @part_in_place
 def _leave(member_of, p, member, after, b):
-    """The variables linked from p are in the mini-bucket of bit b no more."""
+    """Remove the variables linked from p from the mini-bucket of bit b."""
     while p >= 0:
         member_of[member[p]] &= ~(1 << b)
         p = after[p]
@@ -69,5 +69,5 @@ def _leave(member_of, p, member, after, b):
 
 @inline
 def counted_states(states, v):
-    """States of a variable, for a limit: one counts as two, or else cliques could have any number of variables."""
+    """Count the states of a variable for a limit, one as two: else cliques could have any number of variables."""
     return max(states[v], 2.0)

@@ -44,8 +44,11 @@ reducing = part_with("reassoc", "nnan")
 
 @inline
 def fill_weights(layout, v, main, lanes):
-    """softmax(v) over a bucket's cliques, rounded so that they add up to at least 1; for a lower bound -exp(v), and
-    what is left to 1, rounded down, for the main clique.  Exponentials of all cliques are one loop."""
+    """Compute weights softmax(v) over a bucket's cliques, rounded so that they add up to at least 1.
+
+    For a lower bound -exp(v), and what is left to 1, rounded down, for the main clique. Exponentials of all cliques are
+    one loop.
+    """
     weight, W, top, total = lanes.weight, len(lanes.each), lanes.spare[0], lanes.spare[1]
     is_upper = main.size == 0 or main[0] < 0
     for t in range(layout.bucket_start.size - 1):
@@ -93,7 +96,7 @@ def fill_weights(layout, v, main, lanes):
 
 @inline
 def fill_psi(layout, theta, x, c, lanes):
-    """psi of clique c."""
+    """Compute psi of clique c: its own table plus messages and shifts."""
     W = len(lanes.each)
     begin, end = layout.table_start[c], layout.table_start[c + 1]
     out, own = lanes.table[begin * W : end * W], theta[begin * W : end * W]
@@ -114,10 +117,12 @@ def fill_psi(layout, theta, x, c, lanes):
 
 @kernel_in_place
 def forwards(layout, theta, size, roundings, x, main, matching, lanes, cancel_flag):
-    """How the pass ended; `lanes.value` is the bound but for the model's constant, -inf where no configuration is
-    possible (or a lower bound infinitely low), and `lanes.error` what rounding may have taken from it.
+    """Run the forward pass; returns how it ended.
 
-    `matching` says what is done about shifts on the way: zeros are written into theta, and shifts into x.  Shifts that
+    `lanes.value` is the bound but for the model's constant, -inf where no configuration is possible (or a lower bound
+    infinitely low). `lanes.error` is what rounding may have taken from it.
+
+    `matching` says what is done about shifts on the way: zeros are written into theta, and shifts into x. Shifts that
     are too large prove nothing: the error is infinite then.
     """
     W, num_cliques = len(lanes.each), layout.parent.size
@@ -182,7 +187,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lanes, cancel_fl
 
 @kernel_in_place
 def backwards(layout, x, main, lanes, gradient, cancel_flag):
-    """Beliefs of all cliques, in place of p, and the derivative of the bound by the shifts and v."""
+    """Compute beliefs of all cliques, in place of p, and the derivative of the bound by the shifts and v."""
     W, num_shifts = len(lanes.each), layout.shift_start[layout.shift_start.size - 1]
     gradient[:] = 0.0
     for t in range(layout.bucket_start.size - 2, -1, -1):
@@ -219,7 +224,7 @@ def backwards(layout, x, main, lanes, gradient, cancel_flag):
 
 @inline
 def fill_weight_gradient(layout, t, main, lanes, gradient):
-    """w_c (H_c - sum w H) for weights softmax(v), exp(v_c) (H_main - H_c) in a lower bound."""
+    """Compute w_c (H_c - sum w H) for weights softmax(v), exp(v_c) (H_main - H_c) in a lower bound."""
     W, mean = len(lanes.each), lanes.spare[0]
     begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
     if end == begin + 1:
@@ -243,6 +248,7 @@ def fill_weight_gradient(layout, t, main, lanes, gradient):
 
 @inline_with("reassoc", "nnan")
 def dot(a, b):
+    """Compute the dot product."""
     total = 0.0
     for j in range(a.size):
         total += np.float64(a[j]) * b[j]
@@ -251,7 +257,7 @@ def dot(a, b):
 
 @reducing
 def largest(values):
-    """The largest absolute value."""
+    """Return the largest absolute value."""
     found = 0.0
     for j in range(values.size):
         found = max(found, abs(values[j]))
@@ -260,7 +266,7 @@ def largest(values):
 
 @reducing
 def largest_possible(values):
-    """The largest absolute value of those that are no hard zeros."""
+    """Return the largest absolute value but for hard zeros."""
     found = 0.0
     for j in range(values.size):
         found = max(found, abs(values[j]) if values[j] > -np.inf else 0.0)
@@ -269,7 +275,7 @@ def largest_possible(values):
 
 @inline
 def fill_largest(values, out, W):
-    """The largest absolute value of every lane."""
+    """Compute the largest absolute value of every lane."""
     if W == 1:
         out[0] = largest(values)
         return
@@ -282,7 +288,7 @@ def fill_largest(values, out, W):
 
 @inline
 def fill_extremes(m, peak, spread, W):
-    """The largest entry of every lane, and by how much the smallest one that is possible is less."""
+    """Compute the largest entry of every lane, and its distance to the smallest possible one."""
     if W == 1:
         top, low = extremes(m)
         peak[0] = top
@@ -301,7 +307,7 @@ def fill_extremes(m, peak, spread, W):
 
 @reducing
 def extremes(m):
-    """The largest entry, and the smallest one that is possible."""
+    """Return the largest entry, and the smallest possible one."""
     top, low = -np.inf, np.inf
     for j in range(m.size):
         top = max(top, m[j])

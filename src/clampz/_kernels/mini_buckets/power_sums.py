@@ -24,7 +24,7 @@ LN2 = 0.6931471805599453
 
 @inline
 def power_sums(psi, num_states, weight, m, entropy, W, scratch):
-    """Those of W lanes, each with a weight of its own."""
+    """Compute the power sums of W lanes, each with a weight of its own."""
     if W == 1:
         power_sum(psi, num_states, weight[0], 1.0 / weight[0], m, entropy, scratch.total)
         return
@@ -39,7 +39,7 @@ def power_sums(psi, num_states, weight, m, entropy, W, scratch):
 
 @part_in_place
 def power_sum(psi, num_states, weight, inverse, m, entropy, total):
-    """As many entries of m at a time as `total` has, so that rows of psi stay in the first cache."""
+    """Compute as many entries of m at a time as `total` has, so that rows of psi stay in the first cache."""
     for begin in range(0, m.size, total.size):
         end = min(begin + total.size, m.size)
         if num_states == 2:
@@ -49,7 +49,7 @@ def power_sum(psi, num_states, weight, inverse, m, entropy, total):
 
 
 def entry_of(value, r):
-    """What entry r has: that of an array, or the number that all have."""
+    """Return entry r of an array, or the number that all entries have."""
     return value[r] if np.ndim(value) else value
 
 
@@ -62,12 +62,14 @@ def _entry_of(value, r):
 
 @part_in_place
 def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
-    """With e = exp(-|psi_0 - psi_1| / |w|): m = M + w log(1 + e), M the larger one, or for w < 0 the smaller: the first
-    where (psi_0 - psi_1) / w >= 0, which is told without a choice between two calls that this compiler's vectors may
-    get wrong.
+    """Compute power sums over two states.
 
-    log(1 + e) = 2 atanh(z), z = e / (2 + e), or ln 2 more of z = (e - 1) / (3 + e): with 1 / (1 + e), for p, that
-    is one division in all.
+    With e = exp(-|psi_0 - psi_1| / |w|): m = M + w log(1 + e), M the larger one, or for w < 0 the smaller. It is the
+    first where (psi_0 - psi_1) / w >= 0, which is told without a choice between two calls that this compiler's vectors
+    may get wrong.
+
+    log(1 + e) = 2 atanh(z), z = e / (2 + e), or ln 2 more of z = (e - 1) / (3 + e): with 1 / (1 + e), for p, that is
+    one division in all.
     """
     R = m.size
     first, second = psi[begin:end], psi[R + begin : R + end]
@@ -95,7 +97,8 @@ def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
 
 @part_in_place
 def power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, total):
-    """M largest psi (w < 0: smallest), t_k = (psi_k - M) / w, s = sum_k exp(t_k): m = M + w log s."""
+    """Compute power sums over K states: M largest psi (w < 0: smallest), s = sum_k exp((psi_k - M) / w), m = M + w log
+    s."""
     R = m.size
     size = end - begin
     M, H, s = m[begin:end], entropy[begin:end], total[:size]

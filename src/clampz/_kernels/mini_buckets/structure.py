@@ -1,4 +1,4 @@
-"""Mini-buckets: which variable is eliminated when, and which tables are then added up.
+"""Mini-bucket elimination: which variable is eliminated when, and which tables are then added up.
 
 A *function* is a table whose scope waits for its first variable to be eliminated: the model's own, or the message of a
 clique.  Two variables are neighbours where some waiting function has both; there is no other graph, and so only
@@ -38,7 +38,7 @@ PER_PLACE, PER_VARIABLE, PER_CLIQUE = 40, 200, 120
 
 
 class Functions(NamedTuple):
-    """The arrays above that grow with the messages, but for `first`."""
+    """The arrays described above that grow with the messages, but for `first`."""
 
     begin: np.ndarray
     end: np.ndarray
@@ -50,7 +50,7 @@ class Functions(NamedTuple):
 
 @part
 def _with_room(f, num_functions, used, more, places):
-    """The same with room for so many more functions, on so many more places."""
+    """Make room for `more` functions on `places` more places."""
     begin, end, home, scope, owner, following = f
     if num_functions + more > begin.size:
         size = num_functions + more + begin.size // 2
@@ -63,6 +63,7 @@ def _with_room(f, num_functions, used, more, places):
 
 @part
 def _longer(array, size):
+    """Copy an array into a longer one."""
     longer = np.empty(size, dtype=np.int32)
     for p in range(array.size):  # a slice would take three seconds to compile
         longer[p] = array[p]
@@ -80,7 +81,7 @@ def _list_places(f, first, number, from_place):
 
 @part_in_place
 def _neighbours(f, first, v, seen, mark, around):
-    """Mark and list the neighbours of v; functions that wait no more leave its list.  Returns how many there are."""
+    """Mark and list the neighbours of v, dropping functions that wait no more from its list; returns how many."""
     seen[v] = mark
     count = 0
     before = -1
@@ -106,8 +107,8 @@ def _neighbours(f, first, v, seen, mark, around):
 
 @part_in_place
 def _key(f, first, v, weight, log_states, seen, marks, around, worth, most):
-    """How soon v should go, small first: the weight of the edges that its elimination would add if all its functions
-    were multiplied.
+    """Compute the elimination key of v, small first: the weight of the edges that eliminating it would add if nothing
+    were split.
 
     Edges are found from either of their ends; where both have too many neighbours to look at, they are not missed.
     """
@@ -162,6 +163,7 @@ def _key(f, first, v, weight, log_states, seen, marks, around, worth, most):
 
 @inline
 def _sooner(key, v, w):
+    """Whether v comes before w in the heap."""
     return key[v] < key[w] or (key[v] == key[w] and v < w)
 
 
@@ -188,7 +190,7 @@ def _sift(heap, place, key, v, size):
 
 @part_in_place
 def _pop(heap, place, key, size):
-    """Take the smallest off a heap of so many."""
+    """Take the first variable off a heap of `size`."""
     v = heap[0]
     if size > 1:
         heap[0] = heap[size - 1]
