@@ -36,10 +36,8 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 @dataclass(frozen=True, eq=False)
 class ForestWeights:
     """TRW's edge weights (m, 1) or (m, B) from an earlier run: mixtures of spanning forests, which need no check.
-
     Restricted to the edges of the variables that a lane leaves free they stay such mixtures, which is what Theorem 2 of
-    [WD16] is about. `optimize`: they are where the optimization begins.
-    """
+    [WD16] is about. `optimize`: they are where the optimization begins."""
 
     rho: Floats
     optimize: bool = False
@@ -95,7 +93,7 @@ class Method(Generic[OptionsT]):
         Where an option is unknown or out of range, or evidence names a variable or a state that the model does not
         have.
     TooWideError
-        By exact and regions, where the model does not fit into memory.
+        By exact and mini_buckets, where the model does not fit into memory.
     """
 
     def __init__(
@@ -228,10 +226,7 @@ class Method(Generic[OptionsT]):
         within: Budget | None = None,
     ) -> Estimates:
         """Solve a batch, perhaps within the budget of another run; TRW may be given edge weights in place of its
-        options'.
-
-        Stops with that run.
-        """
+        options'. Stops with that run."""
         budget = Budget(options.time, progress, within=within, grace=_grace(batch.model))
         with budget.interruptible():
             return self._solved(batch, options, start, budget, {} if weights is None else {"weights": weights})
@@ -268,9 +263,7 @@ class Method(Generic[OptionsT]):
         given: dict[str, ForestWeights],
     ) -> Estimates:
         """Solve lanes of equal inverse temperature as a batch of the model at that, in an even share of the time.
-
-        Bounds are widened by what rounding has changed in the potentials.
-        """
+        Bounds are widened by what rounding has changed in the potentials."""
         model, values = batch.model, np.unique(beta)
         groups = [np.flatnonzero(beta == value) for value in values]
         if start is not None and not isinstance(start, Estimate | Estimates):
@@ -358,11 +351,9 @@ def method_docstring(doc: str, *types: type) -> str:
 def approximation(
     name: str, options_type: type[OptionsT], *, takes_factors: bool = False, plans_memory: bool = False
 ) -> Callable[[Callable[..., Estimates]], Method[OptionsT]]:
-    """Decorate a function (batch, options, start, budget) -> Estimates to make it a `Method`.
-
-    TRW's has an argument `weights` too. With `takes_factors` it works on factors of any size itself, with
-    `plans_memory` it limits its memory itself.
-    """
+    """Decorate a function (batch, options, start, budget) -> Estimates to make it a `Method`. TRW's has an argument
+    `weights` too. With `takes_factors` it works on factors of any size itself, with `plans_memory` it limits its memory
+    itself."""
 
     def wrap(solve: Callable[..., Estimates]) -> Method[OptionsT]:
         return Method(name, options_type, solve, takes_factors, plans_memory)

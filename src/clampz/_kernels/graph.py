@@ -38,10 +38,8 @@ def neighbour_lists(num_variables, edges):
 
 @kernel
 def strip_to_core(start, neighbour, edge_of):
-    """Strip variables of degree <= 1 until none remains.
-
-    Returns the removed variables in the order of removal, and for each the edge that still held it (-1: none).
-    """
+    """Strip variables of degree <= 1 until none remains. Returns the removed variables in the order of removal, and for
+    each the edge that still held it (-1: none)."""
     # Of each variable's remaining neighbours and edges only their exclusive or is kept: at degree one it is the
     # neighbour, and the edge.
     n = start.size - 1
@@ -95,10 +93,8 @@ def first_fit_colours(start, neighbour, member):
 
 @kernel
 def message_lists(edges, slot_of, num_slots):
-    """Sort directed messages by the slot that they end in.
-
-    Message `forward[k]` runs along edge k from its first variable to its second, `backward[k]` the other way.
-    """
+    """Sort directed messages by the slot that they end in. Message `forward[k]` runs along edge k from its first
+    variable to its second, `backward[k]` the other way."""
     m = edges.shape[0]
     start = np.zeros(num_slots + 1, dtype=np.int64)
     for k in range(m):

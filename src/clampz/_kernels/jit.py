@@ -81,27 +81,21 @@ CACHE_FOLDER = _cache_folder()
 
 
 def kernel(function: Any) -> Any:
-    """Compile a kernel: cached on disk, without the GIL, and with C's division.
-
-    Python's division raises on zero, and the branch for it keeps LLVM from vectorising the loop around it.
-    """
+    """Compile a kernel: cached on disk, without the GIL, and with C's division. Python's division raises on zero, and
+    the branch for it keeps LLVM from vectorising the loop around it."""
     return _cached(function, SAFE_MATH)
 
 
 def kernel_in_place(function: Any) -> Any:
-    """Compile a kernel that writes into what it is given and makes no arrays.
-
-    Then nobody need count who holds which: a slice is counted when it is made and when it is left, by instructions
-    that other cores take part in, and that was half to nine tenths of the time of all work on small tables.
-    """
+    """Compile a kernel that writes into what it is given and makes no arrays. Then nobody need count who holds which: a
+    slice is counted when it is made and when it is left, by instructions that other cores take part in, and that was
+    half to nine tenths of the time of all work on small tables."""
     return _cached(function, SAFE_MATH, **UNCOUNTED)
 
 
 def part(function: Any) -> Any:
-    """Compile a part of a kernel that is too large to be inlined.
-
-    Only kernels call it: a way in from Python, for a tuple of arrays, takes longer to compile than most functions do.
-    """
+    """Compile a part of a kernel that is too large to be inlined. Only kernels call it: a way in from Python, for a
+    tuple of arrays, takes longer to compile than most functions do."""
     return _linked(function, SAFE_MATH)
 
 
@@ -116,10 +110,8 @@ def part_strict(function: Any) -> Any:
 
 
 def part_with(*liberties: str) -> Any:
-    """Compile a part of a kernel with further liberties for the compiler; it makes no arrays.
-
-    Sums and maxima vectorise only where they may be reordered, and some where nan may be left aside.
-    """
+    """Compile a part of a kernel with further liberties for the compiler; it makes no arrays. Sums and maxima vectorise
+    only where they may be reordered, and some where nan may be left aside."""
     return lambda function: _linked(function, {*SAFE_MATH, *liberties}, **UNCOUNTED)
 
 
@@ -129,11 +121,9 @@ def inline_with(*liberties: str) -> Any:
 
 
 def inline(function: Any) -> Any:
-    """Compile a function that disappears into the loops of the kernels that call it, and makes no arrays.
-
-    LLVM is told to: left to its own judgement, it does not, and the loops stay scalar.  Inlining by Numba does the same
-    in twice the compile time.
-    """
+    """Compile a function that disappears into the loops of the kernels that call it, and makes no arrays. LLVM is told
+    to: left to its own judgement, it does not, and the loops stay scalar. Inlining by Numba does the same in twice the
+    compile time."""
     return _linked(function, {"contract"}, forceinline=True, **UNCOUNTED)
 
 
@@ -151,11 +141,9 @@ def _linked(function: Any, fastmath: set[str], **options: Any) -> Any:
 
 
 def _compiled(function: Any, fastmath: set[str], **options: Any) -> Any:
-    """Compile for whole numbers as int64, whatever they are in the calling kernel.
-
-    To Numba a constant is a type of its own, and so is an entry of int32s. Each would be compiled for: in the presolve,
-    twice the functions in half as long again. A way in from C would be for nobody.
-    """
+    """Compile for whole numbers as int64, whatever they are in the calling kernel. To Numba a constant is a type of its
+    own, and so is an entry of int32s. Each would be compiled for: in the presolve, twice the functions in half as long
+    again. A way in from C would be for nobody."""
     options["no_cfunc_wrapper"] = True
     compiled = njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)(function)
     if not COMPILES:
@@ -174,10 +162,8 @@ def _as_number(kind: Any) -> Any:
 
 
 def _one_process_at_a_time(compiled: Any) -> Any:
-    """Compile a kernel, or load it from disk, while no other process compiles it.
-
-    The compiler's own lock comes first: threads of this process wait for each other there.
-    """
+    """Compile a kernel, or load it from disk, while no other process compiles it. The compiler's own lock comes first:
+    threads of this process wait for each other there."""
     if not COMPILES or fcntl is None:
         return compiled
     function, compile_now = compiled.py_func, compiled.compile
@@ -254,10 +240,8 @@ class Compiling(event.Listener):
 
 
 class CompilingNew(Compiling):
-    """The time that compiling kernels which are not on disk yet has taken.
-
-    The garbage collector rests meanwhile: it would go through all that the compiler has, a sixth of the time in all.
-    """
+    """The time that compiling kernels which are not on disk yet has taken. The garbage collector rests meanwhile: it
+    would go through all that the compiler has, a sixth of the time in all."""
 
     def _begin(self) -> None:
         self._collects = gc.isenabled()

@@ -108,10 +108,8 @@ def twice_atanh(z):
 
 @inline
 def log_ratio(a, b):
-    """Compute log(a / b) for positive normal a and b, with one division.
-
-    b is scaled by the power of two that brings a/b near 1, then log = k ln 2 + 2 atanh((a - b) / (a + b)).
-    """
+    """Compute log(a / b) for positive normal a and b, with one division. b is scaled by the power of two that brings
+    a/b near 1, then log = k ln 2 + 2 atanh((a - b) / (a + b))."""
     bits_a = _bits_of(a)
     bits_b = _bits_of(b)
     k = (bits_a - bits_b + HALF_STEP) >> MANTISSA_BITS

@@ -37,7 +37,7 @@ from clampz.runtime.workers import Workers
 INNER_SWEEPS = (5, None, 5, 10, 20, 40)
 SHORT = 60
 NEAR = 0.02
-# A lane whose drift has not fallen to this share of its best within so many (outer) steps moves on to the next loop.
+# A lane whose drift has not fallen to this share of its best within PATIENCE (outer) steps moves on to the next loop.
 PROGRESS = 0.9
 PATIENCE = 60
 # Share of the time left that mean field gets to find a start in.
@@ -85,11 +85,8 @@ class BetheOptions(Options):
         check_whole("seed", self.seed, 0)
 
     def in_branches(self) -> "BetheOptions":
-        """Return options with fewer starts, for branches of a clamping.
-
-        On the reference models the parent's start and the uniform one are as good as all of them, within 0.001 nats on
-        43 of 44.
-        """
+        """Return options with fewer starts, for branches of a clamping. On the reference models the parent's start and
+        the uniform one are as good as all of them, within 0.001 nats on 43 of 44."""
         return replace(self, num_starts=self.num_starts // 4, from_mean_field=False)
 
 
@@ -222,11 +219,9 @@ def _starts(
 
 
 class LeavingPolicy:
-    """A policy for `iterate`: which lanes leave the loop of this level.
-
-    They leave the first loop after SHORT sweeps, or as soon as they are NEAR an optimum. They leave the others but the
-    last when their drift has not fallen for long, and any loop once they have come to beliefs that are `known`.
-    """
+    """A policy for `iterate`: which lanes leave the loop of this level. They leave the first loop after SHORT sweeps,
+    or as soon as they are NEAR an optimum. They leave the others but the last when their drift has not fallen for long,
+    and any loop once they have come to beliefs that are `known`."""
 
     def __init__(self, level: int, known: list[Floats], num_lanes: int) -> None:
         self.level, self.known = level, known

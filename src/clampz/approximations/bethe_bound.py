@@ -21,10 +21,8 @@ LOG_SIZE = 40.0
 
 
 def bethe_lower_bound(layout: BinaryLayout, total: Floats, budget: Budget = UNLIMITED) -> Floats:
-    """(B,) evaluate the Bethe objective at beliefs of these log-odds (n, B), less its rounding error.
-
-    A lower bound on log Z if the model is balanced. Raises Cancelled where that takes too long.
-    """
+    """(B,) evaluate the Bethe objective at beliefs of these log-odds (n, B), less its rounding error. A lower bound on
+    log Z if the model is balanced. Raises Cancelled where that takes too long."""
     odds = np.clip(total, -LARGEST_W, LARGEST_W)
     high, low = 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))
     entropy = _entropy(high, low)

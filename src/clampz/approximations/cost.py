@@ -3,7 +3,7 @@
 from clampz.model import Model
 from clampz.model.equivalent import pairwise_model
 
-# A sweep takes so many seconds for an entry of the tables (5 ns for a message of four, in many lanes; several times
+# Seconds of a sweep for each entry of the tables (5 ns for a message of four, in many lanes; several times
 # that in one).
 SECONDS_PER_ENTRY = 2e-9
 # Typical sweeps, for estimates made before any run, and from how many starts.

@@ -45,12 +45,10 @@ NUM_TREES_LARGE = 12
 
 
 def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, budget: Budget = UNLIMITED) -> Floats:
-    """(m,) compute edge probabilities in a uniform spanning forest of the `free` variables (all by default).
-
-    The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
+    """(m,) compute edge probabilities in a uniform spanning forest of the `free` variables (all by default). The
+    probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
     Laplacian, G_ii + G_jj - 2 G_ij. Exact up to MAX_DENSE variables on cycles, or as much work in components; beyond
-    that from sampled trees, as many as there is time for. Edges of other variables get weight 1.
-    """
+    that from sampled trees, as many as there is time for. Edges of other variables get weight 1."""
     if free is None and topology in _WHOLE_GRAPHS:
         return _WHOLE_GRAPHS[topology]
     rho = None
@@ -102,10 +100,8 @@ def _resistances_of_all(topology: Topology, free: NDArray[np.bool_] | None) -> F
 
 
 def _resistances(which: Integers, i: Integers, j: Integers, count: int, size: int) -> Floats:
-    """(l,) compute effective resistances of edges in `count` connected graphs of `size` variables each.
-
-    Edge k is in graph which[k]. What rounding may have added is taken off.
-    """
+    """(l,) compute effective resistances of edges in `count` connected graphs of `size` variables each. Edge k is in
+    graph which[k]. What rounding may have added is taken off."""
     laplacian = np.zeros((count, size, size))
     laplacian[which, i, j] = laplacian[which, j, i] = -1.0
     diagonal = np.arange(size)
@@ -129,11 +125,9 @@ def sampled_weights(
     free: NDArray[np.bool_] | None = None,
     budget: Budget = UNLIMITED,
 ) -> Floats:
-    """(m,) count how often each edge is in `num_trees` random spanning forests, or more until every edge is covered.
-
-    As many as there is time for; where these do not cover every edge, one mixture that does is added. Each tree takes
-    the edges that no tree has yet first, in random order: a grid is covered by three or four trees.
-    """
+    """(m,) count how often each edge is in `num_trees` random spanning forests, or more until every edge is covered. As
+    many as there is time for; where these do not cover every edge, one mixture that does is added. Each tree takes the
+    edges that no tree has yet first, in random order: a grid is covered by three or four trees."""
     inside = np.ones(topology.num_edges, dtype=np.bool_) if free is None else free[topology.edges].all(axis=1)
     edges = read_only(topology.edges[inside])
     count = np.zeros(len(edges))
@@ -162,11 +156,9 @@ def sampled_weights(
 
 
 def _covering_forests(edges: NDArray[np.int32]) -> Floats:
-    """(m,) return weights of a mixture of forests that covers every edge.
-
-    Edge (i, j), i < j, is in the forest numbered by how many neighbours of j come before i. In each forest a variable
-    has at most one neighbour before it, so there is no cycle; all forests count the same.
-    """
+    """(m,) return weights of a mixture of forests that covers every edge. Edge (i, j), i < j, is in the forest numbered
+    by how many neighbours of j come before i. In each forest a variable has at most one neighbour before it, so there
+    is no cycle; all forests count the same."""
     return np.full(len(edges), 1.0 / np.bincount(edges[:, 1]).max(initial=1))
 
 
@@ -182,11 +174,9 @@ def heaviest_forests(topology: Topology, weights: Floats, budget: Budget = UNLIM
 
 
 def checked_weights(topology: Topology, weights: Floats, num_lanes: int, budget: Budget = UNLIMITED) -> Floats:
-    """Check weights (m, 1) or (m, B) that a user gave, refusing those outside the forest polytope.
-
-    Weights nowhere above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables, and
-    lowered to the uniform ones where there is no time for that.
-    """
+    """Check weights (m, 1) or (m, B) that a user gave, refusing those outside the forest polytope. Weights nowhere
+    above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables, and lowered to the
+    uniform ones where there is no time for that."""
     m = topology.num_edges
     try:
         rho = np.asarray(weights, dtype=np.float64)
@@ -243,11 +233,9 @@ def _units(topology: Topology, rho: Floats) -> float:
 
 
 def forest_excess(topology: Topology, rho: Floats, budget: Budget = UNLIMITED) -> float | None:
-    """Measure how far weights are outside the forest polytope; None where time is over.
-
-    The largest sum of rho inside a set S of variables less |S| - 1; 0 means inside. For each variable r the worst set
-    containing it is a minimum cut: edge k earns rho_k if both ends are in S, each variable but r costs 1.
-    """
+    """Measure how far weights are outside the forest polytope; None where time is over. The largest sum of rho inside a
+    set S of variables less |S| - 1; 0 means inside. For each variable r the worst set containing it is a minimum cut:
+    edge k earns rho_k if both ends are in S, each variable but r costs 1."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 

@@ -22,9 +22,9 @@ from clampz.runtime.workers import padded
 
 NO_CONFIGURATION = "Z = 0: no configuration is possible"
 # The lanes are looked at after 1, 2, 4, 7, 11, ... sweeps, each time half as many later again, and at the latest after
-# so many: a look costs as much as five to ten sweeps.
+# MAX_INTERVAL: an evaluation costs as much as five to ten sweeps.
 MAX_INTERVAL = 50
-# Seconds of sweeps between two questions to the watch whether to stop.
+# Seconds of sweeps between two looks at the budget.
 PACE = 0.05
 # Seconds from which on a look is slow: time is kept for the last one, and for what follows from it, half as long again;
 # and a run that is told to stop ends with what its last look has shown.
@@ -34,10 +34,8 @@ LOOK_AND_RESULT = 1.5
 
 @dataclass
 class Endings:
-    """How each lane of a run ended; filled in as lanes finish.
-
-    `upper` is the lowest value + slack seen on the way; `value` is nan where a lane was never evaluated.
-    """
+    """How each lane of a run ended; filled in as lanes finish. `upper` is the lowest value + slack seen on the way;
+    `value` is nan where a lane was never evaluated."""
 
     value: Floats
     rounding: Floats
@@ -212,10 +210,8 @@ def next_look(num_iter: int) -> int:
 def _advance(
     block: Lanes, num_iter: int, target: int, inner: int | None, pace: int, budget: Budget, reserve: float
 ) -> tuple[int, int]:
-    """Sweep until `target` sweeps are done, or the budget is over or has only `reserve` seconds left.
-
-    Returns the number of sweeps, and how many to make before asking the budget again.
-    """
+    """Sweep until `target` sweeps are done, or the budget is over or has only `reserve` seconds left. Returns the
+    number of sweeps, and how many to make before asking the budget again."""
     while num_iter < target:
         step = min(pace if inner is None else inner, target - num_iter)
         began = time.perf_counter()

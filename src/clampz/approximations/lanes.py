@@ -21,12 +21,10 @@ PART = 1 << 18
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation of the lanes shows, one entry per lane.
-
-    value is the approximation's log Z if the point is a fixed point. value + slack is an upper bound for any messages
-    if the edge weights are TRW's. drift is the largest disagreement between a pairwise belief's marginal and the belief
-    itself, in probability. rounding bounds the error made.
-    """
+    """What an evaluation of the lanes shows, one entry per lane. value is the approximation's log Z if the point is a
+    fixed point. value + slack is an upper bound for any messages if the edge weights are TRW's. drift is the largest
+    disagreement between a pairwise belief's marginal and the belief itself, in probability. rounding bounds the error
+    made."""
 
     value: Floats
     slack: Floats
@@ -97,10 +95,8 @@ class Lanes(ABC):
         return int(self.point.size) + self.table_entries * self.num_lanes // 8
 
     def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
-        """Update everything in the core `num_sweeps` times, colour class by colour class.
-
-        Where that takes long the budget may end it anywhere, as any point will do.
-        """
+        """Update everything in the core `num_sweeps` times, colour class by colour class. Where that takes long the
+        budget may end it anywhere, as any point will do."""
         classes, arrays = self.layout.topology.class_start, self._arrays()
         threads = self.workers.num_threads if self.point.size >= MIN_RANGE else 1
         if threads == 1 and self.work < PART:
@@ -136,10 +132,8 @@ class Lanes(ABC):
     def _terms(
         self, kernel: Callable[..., None], size: int, *arrays: Any, budget: Budget = UNLIMITED, entries: int = 1
     ) -> list[Floats]:
-        """Run a summing kernel over 0..size-1, block by block: (6, B) each.
-
-        `entries` is the table entries of a term. Raises Cancelled.
-        """
+        """Run a summing kernel over 0..size-1, block by block: (6, B) each. `entries` is the table entries of a term.
+        Raises Cancelled."""
 
         def run(block: tuple[int, int]) -> Floats:
             budget.check_cancelled()

@@ -59,10 +59,8 @@ class BatchLayout:
 
     @property
     def magnitude(self) -> Floats:
-        """(B,) sum the absolute terms that went into the constant, to which its rounding error is proportional.
-
-        Tables are used as they are.
-        """
+        """(B,) sum the absolute terms that went into the constant, to which its rounding error is proportional. Tables
+        are used as they are."""
         return np.where(np.isfinite(self.constant), np.abs(self.constant), 0.0)
 
     def take(self, lanes: Integers) -> Self:
@@ -104,11 +102,8 @@ class BinaryLayout(BatchLayout):
 
     @classmethod
     def from_batch(cls, batch: Batch, form: BinaryForm, budget: Budget = UNLIMITED) -> Self:
-        """Lay out log-odds, with clamped variables worked into the others.
-
-        A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
-        the edge is masked.
-        """
+        """Lay out log-odds, with clamped variables worked into the others. A variable clamped to a leaves W/2 [x_j = a]
+        to each neighbour j: that goes to theta and to the constant, and the edge is masked."""
         model, topology = batch.model, batch.model.topology
         budget.check_cancelled()
         low, high = np.moveaxis(batch.unary.reshape(-1, 2, batch.num_lanes), 1, 0)
@@ -253,7 +248,7 @@ class FactorLayout(BatchLayout):
         The equivalent, of all lanes that there were; None without hard zeros, from which alone more states follow that
         cannot be: it is many times as large as the model.
     graph, table
-        Edges and larger factors alike, as `_kernels.mean_field_factors` has them.
+        Edges and larger factors alike, as `_kernels.approximations.mean_field.factors` has them.
     theta
         (S, B) log unary potentials in variable order; -inf where the state is ruled out.
     """

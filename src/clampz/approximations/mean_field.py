@@ -102,10 +102,8 @@ def _merit(ending: Endings) -> Floats:
 
 
 class MeanFieldLanes(Lanes):
-    """Mean-field probabilities of a block of lanes.
-
-    `constant` (B,) is what the kernels leave out, `weight` the pairwise potentials as they want them.
-    """
+    """Mean-field probabilities of a block of lanes. `constant` (B,) is what the kernels leave out, `weight` the
+    pairwise potentials as they want them."""
 
     def __init__(self, layout: FieldLayout, point: Floats, workers: Workers) -> None:
         """Hold `point`, with a multiple of the layout's lanes: the starts of lane 0, then those of lane 1, and so
@@ -309,11 +307,9 @@ def _starts(
 
 
 def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
-    """Turn marginals (S, lanes) into a point of the kernels; even odds where they are nan, 0 where a state is out.
-
-    What is left of a variable's states adds up to 1: a sweep may be stopped before it comes to them all, and no point
-    but a distribution has a value that is a bound.
-    """
+    """Turn marginals (S, lanes) into a point of the kernels; even odds where they are nan, 0 where a state is out. What
+    is left of a variable's states adds up to 1: a sweep may be stopped before it comes to them all, and no point but a
+    distribution has a value that is a bound."""
     marginals = np.nan_to_num(marginals, nan=0.5)
     if not isinstance(layout, BinaryLayout):
         possible = layout.theta > -np.inf
@@ -325,10 +321,8 @@ def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
 
 
 def _feasible_starts(layout: TableLayout, budget: Budget) -> Floats:
-    """(S, B) find a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order.
-
-    Even odds where none was found, or not in time.
-    """
+    """(S, B) find a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order. Even odds
+    where none was found, or not in time."""
     out = np.full_like(layout.theta, 0.5)
     table = np.maximum(layout.table, -HARD)
     for b in range(layout.num_lanes):

@@ -101,10 +101,8 @@ class MessageLanes(Lanes):
     # -- weights ------------------------------------------------------------------------------------------------------
 
     def set_counting(self, rho: Floats, inertia: Floats | None = None, budget: Budget = UNLIMITED) -> None:
-        """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,).
-
-        The totals follow from the messages anew.
-        """
+        """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,). The totals follow from
+        the messages anew."""
         if rho is not self.counted:
             self.potentials = self._potentials(rho, budget)
         self.rho = self.counted = rho
@@ -193,11 +191,8 @@ class MessageLanes(Lanes):
         return np.empty(0)
 
     def messages_of(self, batch: Batch, start: Start) -> Floats:
-        """(rows, B) make the messages of a warm start.
-
-        Those of an earlier estimate where it passed messages of this kind, else made from its marginals or from the
-        marginals given.
-        """
+        """(rows, B) make the messages of a warm start. Those of an earlier estimate where it passed messages of this
+        kind, else made from its marginals or from the marginals given."""
         if isinstance(start, Estimate | Estimates) and isinstance(start.state, type(self)):  # messages of the same kind
             check_same_graph(batch, start)
             messages = start.state.point if isinstance(start, Estimates) else start.state.point[:, start.lane]
@@ -291,10 +286,8 @@ class BinaryLanes(MessageLanes):
         return self.layout.marginals(1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds)))
 
     def pairwise(self, lane: int) -> Floats:
-        """Compute the pairwise beliefs of a lane.
-
-        Edges of a clamped variable carry no message, and their belief is the product of the two.
-        """
+        """Compute the pairwise beliefs of a lane. Edges of a clamped variable carry no message, and their belief is the
+        product of the two."""
         topology, free = self.topology, self.layout.free
         if self.layout.constant[lane] == -np.inf:  # Z = 0: there are none
             return np.full(4 * topology.num_edges, np.nan)
@@ -314,12 +307,10 @@ class BinaryLanes(MessageLanes):
 
 
 class GeneralLanes(MessageLanes):
-    """Lanes of any model: rows are states of messages' heads and of slots.
-
-    The arrays are those of `_kernels.approximations.message_passing.tables`. A clamped variable needs no mask: it has
-    one state left, and its messages are what its edges say of that. Edge weights of a lane's own need tables of its
-    own, so a block that passes messages shares them; lanes that have ended may differ.
-    """
+    """Lanes of any model: rows are states of messages' heads and of slots. The arrays are those of
+    `_kernels.approximations.message_passing.tables`. A clamped variable needs no mask: it has one state left, and its
+    messages are what its edges say of that. Edge weights of a lane's own need tables of its own, so a block that passes
+    messages shares them; lanes that have ended may differ."""
 
     kernels = general_kernels
     layout: TableLayout
@@ -402,10 +393,8 @@ class GeneralLanes(MessageLanes):
 def lanes_of(
     layout: PairLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
 ) -> MessageLanes:
-    """Make lanes with uniform messages, and edges that count rho (m, 1) each, or once.
-
-    Raises Cancelled where the budget is over before they are laid out.
-    """
+    """Make lanes with uniform messages, and edges that count rho (m, 1) each, or once. Raises Cancelled where the
+    budget is over before they are laid out."""
     if isinstance(layout, BinaryLayout):
         return BinaryLanes(layout, workers, rho, budget)
     return GeneralLanes(layout, workers, rho, budget)

@@ -28,11 +28,9 @@ def best_of_starts(
     budget: Budget,
     at_once: int | None = None,
 ) -> Endings:
-    """Return the best ending of each lane, by merit, among several starts.
-
-    Each start makes a point (rows, lanes); `solve` is given every lane several times in a row. Starts are solved in
-    groups of `at_once`, or else as large as memory allows, until time is up.
-    """
+    """Return the best ending of each lane, by merit, among several starts. Each start makes a point (rows, lanes);
+    `solve` is given every lane several times in a row. Starts are solved in groups of `at_once`, or else as large as
+    memory allows, until time is up."""
     at_once = at_once or max(1, STARTS_AT_ONCE // max(1, num_lanes * num_rows))
     best: Endings | None = None
     for first in range(0, len(starts), at_once):

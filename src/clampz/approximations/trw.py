@@ -180,12 +180,9 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
 
 def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tuple[Endings, Floats]:
     """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best weights
-    too.
-
-    The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a
+    too. The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a
     maximum spanning forest. New weights replace the best so far where their bound is lower by more than the best one
-    might still gain.
-    """
+    might still gain."""
     rough = replace(options, tol=max(options.tol, ROUGH))
     first = block.rho
     current, best = first.copy(), first.copy()

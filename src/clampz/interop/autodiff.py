@@ -90,10 +90,8 @@ class LogZAt(NamedTuple):
         return values
 
     def gradients(self, name: str, weights: Floats) -> Floats:
-        """(B, entries) compute the gradient of each model's weighted log Z by the tables of this name.
-
-        Weight 0 gives 0, even where marginals are nan.
-        """
+        """(B, entries) compute the gradient of each model's weighted log Z by the tables of this name. Weight 0 gives
+        0, even where marginals are nan."""
         lanes = (lane for found in self.found for lane in getattr(found, MARGINALS[name]))
         return np.stack(
             [w * lane.flat if w else np.zeros(len(lane.flat)) for w, lane in zip(weights, lanes, strict=True)]

@@ -104,10 +104,8 @@ def as_logs(values: ArrayLike, where: str) -> Floats:
 
 
 def value_factors(model: Model, package: str) -> list[tuple[tuple[int, ...], Floats]]:
-    """List factors (scope, values) whose product is exp(score).
-
-    At least one per variable, one per scope, the constant spread evenly over them.
-    """
+    """List factors (scope, values) whose product is exp(score). At least one per variable, one per scope, the constant
+    spread evenly over them."""
     if not model.num_variables:
         raise ModelError(f"a model without variables has no factors for {package} to keep its constant in")
     pairs = [((i, j), model.pairwise[i, j]) for i, j in model.pairwise]

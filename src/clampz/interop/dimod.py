@@ -187,11 +187,8 @@ def _sampler_class() -> type:
 
     class ClampzSampler(dimod.Sampler):  # type: ignore[misc, name-defined]
         """A dimod.Sampler that draws from exp(-beta E(x)): exactly where the model is narrow enough, and else as
-        `clampz.sample` does; `info` of the SampleSet says which.
-
-        Parameters of `sample`: num_reads, beta (inverse temperature), seed, and method, time, memory and threads of
-        `clampz.sample`.
-        """
+        `clampz.sample` does; `info` of the SampleSet says which. Parameters of `sample`: num_reads, beta (inverse
+        temperature), seed, and method, time, memory and threads of `clampz.sample`."""
 
         parameters: ClassVar[dict[str, Any]] = {
             name: [] for name in ("num_reads", "beta", "seed", "method", "time", "memory", "threads")

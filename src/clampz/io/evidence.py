@@ -20,11 +20,8 @@ from clampz.model.conditioning import given
 
 
 def read(path: files.AnyPath, model: Model) -> dict[int, int]:
-    """Read the evidence `{variable: state}` in a file, checked against the model.
-
-    Variables go by their numbers in the model's file: labels where a `.fg` file has labels of its own, which are then
-    the model's names.
-    """
+    """Read the evidence `{variable: state}` in a file, checked against the model. Variables go by their numbers in the
+    model's file: labels where a `.fg` file has labels of its own, which are then the model's names."""
     return parse(path, files.load(path), model)
 
 

@@ -32,15 +32,13 @@ from clampz.model import Model
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import Integers
 
-# Entries that are not listed take memory all the same: so many are allowed beyond one per byte of the file.
+# Entries that are not listed take memory all the same: allowed beyond one per byte of the file.
 FREE_ENTRIES = 2**20
 
 
 def read(path: files.AnyPath) -> Model:
-    """Read the model in a `.fg` file, plain or compressed with gzip.
-
-    Anything unexpected is a FormatError with the file, the line, the factor, what was expected and what was found.
-    """
+    """Read the model in a `.fg` file, plain or compressed with gzip. Anything unexpected is a FormatError with the
+    file, the line, the factor, what was expected and what was found."""
     return parse(path, files.load(path))
 
 
@@ -58,11 +56,9 @@ def write(model: Model, path: files.AnyPath) -> None:
 
 
 def encode(model: Model) -> bytes:
-    """Encode a model as a `.fg` file.
-
-    One factor per variable, edge and larger factor, with all digits; the constant goes into the first variable's table.
-    Names are lost, but for whole numbers in ascending order, which become labels.
-    """
+    """Encode a model as a `.fg` file. One factor per variable, edge and larger factor, with all digits; the constant
+    goes into the first variable's table. Names are lost, but for whole numbers in ascending order, which become
+    labels."""
     factors = text_formats.factors_of(model, "a .fg file")
     bounds, starts = factors.scope_start.tolist(), factors.start.tolist()
     labels = np.array(_labels(model), dtype=object)[factors.variables].tolist()

@@ -23,7 +23,7 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# A compressed file may unpack to this much at once, and beyond that to so many times its size: tables of equal values
+# A compressed file may unpack to this much at once, and beyond that to MAX_RATIO times its size: tables of equal values
 # shrink a hundredfold, and gzip's limit, reached by nothing but a file of one repeated byte, is a thousand.
 FREE_BYTES = 2**26
 MAX_RATIO = 200

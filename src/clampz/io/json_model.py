@@ -128,10 +128,7 @@ def _is_index(found: object) -> bool:
 def _values(
     path: files.AnyPath, tables: list[Any], num_states: Integers, arity: Integers, variables: Integers
 ) -> Floats:
-    """Return the entries of all tables end to end.
-
-    Tables of as many axes are gone into together, axis after axis.
-    """
+    """Return the entries of all tables end to end. Tables of as many axes are gone into together, axis after axis."""
     place, parts = offsets(arity), {}
     for num_axes in np.unique(arity).tolist():
         chosen = np.flatnonzero(arity == num_axes)

@@ -57,7 +57,7 @@ def encode(model: Model) -> bytes:
     arrays = [array.astype(np.min_scalar_type(int(array.max(initial=0)))) for array in whole]
     members = [head, *map(_as_npy, (*arrays, factors.flat))]
     packed = _zipped(members, ZIP_DEFLATED)
-    if sum(map(len, members)) > files.most_unpacked(len(packed)):  # what unpacks to so much more would be refused
+    if sum(map(len, members)) > files.most_unpacked(len(packed)):  # larger ratios are refused on reading
         return _zipped(members, ZIP_STORED)
     return packed
 

@@ -23,7 +23,7 @@ from clampz.numerics import Floats, Integers
 
 BEGIN = b"-BEGIN-"
 
-# Rounded probabilities may miss 1 by so much in all.
+# Rounded probabilities may miss 1 by this much in all.
 SUM_TOLERANCE = 1e-3
 
 

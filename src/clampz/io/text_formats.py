@@ -16,14 +16,14 @@ COMMENT = rb"#"
 
 # Values are written without an exponent in this range: not every reader knows 1e-05.
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-30, 1e30
-# Beyond a state per token, a file may have so many states: without a table to show for them, 20 bytes could ask for all
+# States that a file may have beyond one per token: without a table to show for them, 20 bytes could ask for all
 # memory.
 FREE_STATES = 2**16
 SMALLEST_NORMAL = np.finfo(np.float64).tiny
-# A constant of so many times LARGEST_LOG is still written, as that many factors.
+# A constant is written as this many factors of LARGEST_LOG at most.
 MAX_CONSTANTS = 10**5
-# NumPy 1 has no arrays of more axes.  Variables of one state are left out of larger scopes; others cannot be so many in
-# a table that is there.
+# NumPy 1 has no arrays of more axes.  Variables of one state are left out of larger scopes; a table that is there
+# cannot have as many others.
 MAX_AXES = 32
 
 
@@ -53,11 +53,9 @@ def all_factors(model: Model) -> FactorTables:
 
 
 def factors_of(model: Model, where: str) -> FactorTables:
-    """List all factors of a model as they are written, as values instead of logarithms.
-
-    The constant is in the table of the first variable: hardly a reader takes factors over no variables, and not all
-    take two over the same ones. What does not fit there is left to further factors of that variable.
-    """
+    """List all factors of a model as they are written, as values instead of logarithms. The constant is in the table of
+    the first variable: hardly a reader takes factors over no variables, and not all take two over the same ones. What
+    does not fit there is left to further factors of that variable."""
     n, logs = model.num_variables, all_factors(model)
     shift, values = _shifted(logs, where)
     constant = model.constant + shift

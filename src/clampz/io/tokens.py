@@ -20,7 +20,7 @@ from clampz.numerics import Floats, Integers
 SPACE = re.compile(rb"\s")
 TOKEN = re.compile(rb"\S+")
 
-# Text is split so much at a time.
+# Bytes of text that are split at a time.
 PIECE = 2**16
 # No number is longer; what is longer without white space is no text.
 LONGEST_TOKEN = 2000

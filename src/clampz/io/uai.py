@@ -31,15 +31,13 @@ from clampz.model import Model
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import Floats, Integers
 
-# Rounded probabilities may miss 1 by so much in all.
+# Rounded probabilities may miss 1 by this much in all.
 SUM_TOLERANCE = 0.02
 
 
 def read(path: files.AnyPath) -> Model:
-    """Read the model in a UAI file, MARKOV or BAYES, plain or compressed with gzip.
-
-    Anything unexpected is a FormatError with the file, the line, the factor, what was expected and what was found.
-    """
+    """Read the model in a UAI file, MARKOV or BAYES, plain or compressed with gzip. Anything unexpected is a
+    FormatError with the file, the line, the factor, what was expected and what was found."""
     return parse(path, files.load(path))
 
 
@@ -49,12 +47,9 @@ def write(model: Model, path: files.AnyPath) -> None:
 
 
 def encode(model: Model) -> bytes:
-    """Encode a model as a UAI file.
-
-    One factor per variable, edge and larger factor; the constant goes into the first variable's table. Values have all
-    their digits: reading gives the same potentials up to the rounding of exp and log. Names are lost. A table beyond
-    the range of floats is shifted into it, against the constant.
-    """
+    """Encode a model as a UAI file. One factor per variable, edge and larger factor; the constant goes into the first
+    variable's table. Values have all their digits: reading gives the same potentials up to the rounding of exp and log.
+    Names are lost. A table beyond the range of floats is shifted into it, against the constant."""
     factors = text_formats.factors_of(model, "a UAI file")
     bounds = factors.scope_start.tolist()
     variables = list(map(str, factors.variables.tolist()))

@@ -27,11 +27,9 @@ def num_components(model: Model) -> int:
 
 
 def components(model: Model, *, small: float = 0.0, most: int | None = None) -> list[Model]:
-    """Split a model into its connected components, each a model of its own without the constant.
-
-    Components of at most 2^small joint states are one model together, unless that were all of it. Beyond `most` models
-    several are one, about as many in each.
-    """
+    """Split a model into its connected components, each a model of its own without the constant. Components of at most
+    2^small joint states are one model together, unless that were all of it. Beyond `most` models several are one, about
+    as many in each."""
     labels = component_labels(model)
     if not labels.size:
         return []

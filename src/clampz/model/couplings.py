@@ -13,10 +13,8 @@ HARD_STRENGTH = 1e4
 
 
 def interactions(tables: Floats) -> Floats:
-    """(K,) measure each table (K, rows, columns) by its largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)|.
-
-    At most HARD_STRENGTH, which is also what hard zeros count for.
-    """
+    """(K,) measure each table (K, rows, columns) by its largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)|. At most
+    HARD_STRENGTH, which is also what hard zeros count for."""
     strength = np.full(len(tables), HARD_STRENGTH)
     finite = np.isfinite(tables).all(axis=(1, 2))
     tables = tables[finite]

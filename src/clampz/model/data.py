@@ -36,11 +36,8 @@ class ModelData(NamedTuple):
 
 def fold(factors: FactorTables) -> ModelData:
     """Sort factors of any size into constant, unary tables, edges and larger factors, adding up those over the same
-    variables.
-
-    Sums are as if exact and then rounded: what cancels, cancels. Factors of up to two variables are dealt with all at
-    once: files have millions of them. The constant is -inf where a factor over nothing is zero.
-    """
+    variables. Sums are as if exact and then rounded: what cancels, cancels. Factors of up to two variables are dealt
+    with all at once: files have millions of them. The constant is -inf where a factor over nothing is zero."""
     num_states, variables, flat = factors.num_states, factors.variables, factors.flat
     arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
     first = np.zeros((len(arity), 2), dtype=np.int64)
@@ -126,10 +123,7 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
 
 def conditioned(contents: ModelData, found: Findings, said: Evidence) -> ModelData:
     """Apply evidence: certain variables keep their places but lose their edges and factors, likelihoods multiply
-    potentials.
-
-    `said` is the evidence in the user's words, for the error where it is seen to be impossible.
-    """
+    potentials. `said` is the evidence in the user's words, for the error where it is seen to be impossible."""
     start, left = (
         offsets(contents.num_states),
         with_fixed_states(contents, found.states, said) if found.states else contents,
@@ -156,11 +150,9 @@ def log_of(likelihoods: Floats) -> Floats:
 
 
 def with_fixed_states(contents: ModelData, known: Mapping[int, int], said: Evidence) -> ModelData:
-    """Fix the states of some variables, which keep their places but are in no edge and no factor.
-
-    What they leave of tables is folded as factors are. `said` is the evidence in the user's words, for the error where
-    it is seen to be impossible.
-    """
+    """Fix the states of some variables, which keep their places but are in no edge and no factor. What they leave of
+    tables is folded as factors are. `said` is the evidence in the user's words, for the error where it is seen to be
+    impossible."""
     num_states, tables, start = contents.num_states, contents.tables, offsets(contents.num_states)
     state = np.full(len(num_states), -1, dtype=np.int64)
     state[list(known)] = list(known.values())

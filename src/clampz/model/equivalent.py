@@ -32,9 +32,7 @@ SECONDS_PER_ENTRY = 2e-8
 
 class FactorRows(NamedTuple):
     """Rows of factors' tables that are no hard zeros: entries `entry[start[f] : start[f + 1]]` of factor f's table.
-
-    Scopes and strides are as in `FactorTables`, and `num_states` those of the scopes' variables.
-    """
+    Scopes and strides are as in `FactorTables`, and `num_states` those of the scopes' variables."""
 
     scope_start: Integers
     variables: Integers
@@ -186,10 +184,8 @@ _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
 
 
 def _joined(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> tuple[Integers, Floats]:
-    """Lay out the kept edges and those between variables and factors, in lexicographic order, with their tables.
-
-    In place, as a model has them: together they may be many times as large as the model.
-    """
+    """Lay out the kept edges and those between variables and factors, in lexicographic order, with their tables. In
+    place, as a model has them: together they may be many times as large as the model."""
     pairwise, larger, num_kept = whole.pairwise, whole.factors, len(kept)
     factor = np.repeat(np.arange(len(larger)), np.diff(larger.scope_start))
     between = np.stack([larger.variables, whole.num_variables + factor], axis=1)
@@ -206,11 +202,8 @@ def _joined(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> t
 
 
 def _folded(whole: Model) -> tuple[Floats, Integers, float]:
-    """Add each edge to the first factor whose scope contains it.
-
-    Returns the factors' tables end to end; (m,) -1 - f for edges in factor f, else 0; and a bound on the rounding:
-    additions into an entry times the size of its terms.
-    """
+    """Add each edge to the first factor whose scope contains it. Returns the factors' tables end to end; (m,) -1 - f
+    for edges in factor f, else 0; and a bound on the rounding: additions into an entry times the size of its terms."""
     factors, flat = whole.factors, whole.factors.flat.copy()
     home = np.zeros(whole.num_edges, dtype=np.int64)
     additions, size = np.zeros(len(factors)), np.zeros(len(factors))

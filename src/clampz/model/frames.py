@@ -63,11 +63,9 @@ def named_variables(model: Model, variables: Sequence[int | None]) -> Any:
 
 
 def lanes_dataset(model: Model, columns: Columns, marginals: NDArray[np.float64], known: Columns) -> Any:
-    """Make a dataset over the dimension "lane", with `marginals` (S, B) over that and "entry".
-
-    Entries are the states of all variables in turn, which `sel(variable=..., state=...)` finds by name. What is `known`
-    of lanes beforehand are coordinates.
-    """
+    """Make a dataset over the dimension "lane", with `marginals` (S, B) over that and "entry". Entries are the states
+    of all variables in turn, which `sel(variable=..., state=...)` finds by name. What is `known` of lanes beforehand
+    are coordinates."""
     xr, pd = library("xarray"), library("pandas")
     entries = pd.MultiIndex.from_arrays(list(_states(model).values()), names=["variable", "state"])
     coordinates = xr.Coordinates.from_pandas_multiindex(entries, "entry")

@@ -18,11 +18,8 @@ class GroupedRuns:
 
     @classmethod
     def of(cls, state: EndState, num_lanes: int) -> "GroupedRuns":
-        """Take the lanes of one run, with a copy of its state.
-
-        The copy leaves behind what can be laid out again: runs are many, and their tables would be more than any of
-        them was allowed.
-        """
+        """Take the lanes of one run, with a copy of its state. The copy leaves behind what can be laid out again: runs
+        are many, and their tables would be more than any of them was allowed."""
         kept = copy(state)
         return cls(tuple((kept, lane) for lane in range(num_lanes)))
 
@@ -58,10 +55,8 @@ class GroupedRuns:
 
 
 def merge_runs(parts: Sequence[Estimates], lanes: Sequence[Integers]) -> Estimates:
-    """Merge runs of one method: lane k of part p becomes number `lanes[p][k]`.
-
-    log Z is a bound where it is one in every run.
-    """
+    """Merge runs of one method: lane k of part p becomes number `lanes[p][k]`. log Z is a bound where it is one in
+    every run."""
     kinds = {part.bound for part in parts if not np.isnan(part.log_z).all()}
     first, *others = (
         replace(part, state=GroupedRuns.of(part.state, len(part)), bound=next(iter(kinds)) if len(kinds) == 1 else None)

@@ -28,11 +28,9 @@ def lanes_that_fit(model: Model, num_bytes: float) -> int:
 
 
 def _bytes_of_lanes(model: Model, as_factors: bool) -> tuple[int, int]:
-    """Estimate what all lanes share, and what each of them takes.
-
-    Larger factors count as their pairwise equivalent without hard zeros. A method that takes factors as they are passes
-    no messages in it, and needs none without hard zeros.
-    """
+    """Estimate what all lanes share, and what each of them takes. Larger factors count as their pairwise equivalent
+    without hard zeros. A method that takes factors as they are passes no messages in it, and needs none without hard
+    zeros."""
     pairwise, larger, num_states = model.pairwise, model.factors, model.num_states
     states, messages = PER_STATE * len(model.unary.flat), int(num_states[model.edges].sum())
     has_zeros = any(flat.min(initial=0.0) == -np.inf for flat in (pairwise.flat, larger.flat))

@@ -17,7 +17,7 @@ from clampz.numerics import Floats
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import Options, check_option
 
-# How the joint marginal of some variables of a model is found, in so much memory and time, by the name of the method
+# How the joint marginal of some variables of a model is found, in limited memory and time, by the name of the method
 # whose results have it: each puts itself here.
 JOINTS_BY: dict[str, Callable[[Model, Sequence[int], int | str | None, Budget], Floats]] = {}
 
@@ -48,9 +48,7 @@ class HasMarginals:
 
     def marginal(self: _OfModel, variables: Variable | Iterable[Variable]) -> Floats:
         """Return the marginal of one variable, or the joint one of several in one factor or edge, an axis for each.
-
-        Variables that the model leaves one state only may be among them.
-        """
+        Variables that the model leaves one state only may be among them."""
         if isinstance(variables, str) or not isinstance(variables, Iterable):
             return self.marginals[self.model.variable_index(variables)]
         asked = _distinct(self.model, variables, "marginal")
@@ -88,12 +86,9 @@ class HasMarginals:
         return JOINTS_BY[self.method](self.solved, asked, memory, Budget(limits.time))
 
     def to_frame(self: _OfModel, of: str = "variables") -> Any:
-        """Make a pandas DataFrame of the marginals of "variables" or "edges".
-
-        Variables have a row for each state, with "variable", "state" and "probability", and a "standard_error" where
-        they are sampled. Edges have a row for each entry of their tables, with "variable", "other", "state",
-        "other_state" and "probability".
-        """
+        """Make a pandas DataFrame of the marginals of "variables" or "edges". Variables have a row for each state, with
+        "variable", "state" and "probability", and a "standard_error" where they are sampled. Edges have a row for each
+        entry of their tables, with "variable", "other", "state", "other_state" and "probability"."""
         if of == "edges":
             return edges_frame(self.model, self.pairwise_marginals)
         check_option(of == "variables", "of", '"variables" or "edges"', of)

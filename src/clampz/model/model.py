@@ -21,17 +21,8 @@ from clampz._kernels.sampling.scores import fill_scores
 from clampz.display.formatting import counted
 from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError, ModelError, shown
+from clampz.model import checks
 from clampz.model.binary import BinaryForm, Kind, balancing, flipped, pair_form
-from clampz.model.checks import (
-    as_columns,
-    as_constant,
-    as_num_states,
-    as_pair,
-    as_pairs,
-    as_table,
-    as_tables,
-    check_counts,
-)
 from clampz.model.constructors import of_arrays, of_binary, of_flat
 from clampz.model.couplings import couplings, strengths
 from clampz.model.data import ModelData, conditioned, fold, in_edge_order, scaled, smaller_first
@@ -100,21 +91,23 @@ class Model(Variables, HasHtml):
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        columns = as_columns(unary)
+        columns = checks.as_columns(unary)
         num_states = np.array([len(column) for column in columns], dtype=np.int64)
         super().__init__(num_states, names, state_names)
-        found = [Factor((), np.array(as_constant(constant)))]
+        found = [Factor((), np.array(checks.as_constant(constant)))]
         found += [Factor((i,), column) for i, column in enumerate(columns)]
-        for pair, table in as_pairs(pairwise):
+        for pair, table in checks.as_pairs(pairwise):
             scope = self._scope(pair, "edge")
-            found.append(Factor(scope, as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}")))
-        for f, item in enumerate(as_tables(factors, "factors", "{variables: table}")):
-            variables, table = as_pair(item, "factor", "a pair (variables, table)")
+            found.append(
+                Factor(scope, checks.as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}"))
+            )
+        for f, item in enumerate(checks.as_tables(factors, "factors", "{variables: table}")):
+            variables, table = checks.as_pair(item, "factor", "a pair (variables, table)")
             scope = self._scope(variables, "factor over")
             where = f"factor {f} over {scope}"
             if len(set(scope)) != len(scope):
                 raise ModelError(f"{where}: expected distinct variables from 0 to {len(num_states) - 1}")
-            found.append(Factor(scope, as_table(table, num_states[list(scope)], where, "a table of ")))
+            found.append(Factor(scope, checks.as_table(table, num_states[list(scope)], where, "a table of ")))
         self._set(fold(FactorTables.of(num_states, found)))
 
     def _scope(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
@@ -138,14 +131,8 @@ class Model(Variables, HasHtml):
         >>> Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)) + [0, 1]), ((0,), [0, 3])]).score([1, 0, 1])
         4.0
         """
-        states = as_num_states(num_states)
-        return cls(
-            [np.zeros(size) for size in states],
-            factors=factors,
-            constant=constant,
-            names=names,
-            state_names=state_names,
-        )
+        unary = [np.zeros(size) for size in checks.as_num_states(num_states)]
+        return cls(unary, factors=factors, constant=constant, names=names, state_names=state_names)
 
     @classmethod
     def from_arrays(
@@ -210,10 +197,8 @@ class Model(Variables, HasHtml):
         return cls.from_contents(of_binary(theta, W, edges, constant, names))
 
     def with_tables(self, unary: Floats, pairwise: Floats, factors: Floats) -> "Model":
-        """Replace all potentials by others that are known to be sound, sharing this model's topology.
-
-        They are laid out as `unary.flat`, `pairwise.flat` and `factors.flat`.
-        """
+        """Replace all potentials by others that are known to be sound, sharing this model's topology. They are laid out
+        as `unary.flat`, `pairwise.flat` and `factors.flat`."""
         tables = self.factors.with_flat(factors)
         return self._with(self.contents._replace(unary=unary, pairwise=pairwise, factors=tables))
 
@@ -226,7 +211,7 @@ class Model(Variables, HasHtml):
     def _set(self, contents: ModelData) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
         num_states, unary, edges, flat, factors, constant, *_ = contents
-        check_counts(len(num_states), len(edges))
+        checks.check_counts(len(num_states), len(edges))
         if constant == -np.inf and len(num_states):  # Z = 0: no state of the first variable is possible
             unary, constant = np.where(np.arange(len(unary)) < num_states[0], -np.inf, unary), 0.0
         edges, flat = in_edge_order(num_states, *smaller_first(num_states, edges, flat))
@@ -313,10 +298,8 @@ class Model(Variables, HasHtml):
 
     @cached_property
     def binary(self) -> BinaryForm | None:
-        """Return the paper's binary form, or None where there is none.
-
-        It needs two states everywhere, no hard zero and no factor of more than two variables.
-        """
+        """Return the paper's binary form, or None where there is none. It needs two states everywhere, no hard zero and
+        no factor of more than two variables."""
         if self.pair_form is None or not np.isfinite(self.unary.flat).all():
             return None
         shift, W, constant = self.pair_form
@@ -345,10 +328,8 @@ class Model(Variables, HasHtml):
 
     @property
     def kind(self) -> Kind:
-        """Return "attractive", "balanced" or "mixed" for a binary model.
-
-        Attractive is every W >= 0, balanced is attractive after flipping some variables.
-        """
+        """Return "attractive", "balanced" or "mixed" for a binary model. Attractive is every W >= 0, balanced is
+        attractive after flipping some variables."""
         if self.pair_form is not None and (self.pair_form.W >= 0).all():
             return "attractive"
         return "balanced" if self._balance[1] else "mixed"
@@ -386,30 +367,17 @@ class Model(Variables, HasHtml):
     # -- configurations and evidence -----------------------------------------------------------------------------------
 
     def score(self, configuration: Sequence[State] | Evidence | ArrayLike) -> float:
-        """Compute the log potential of one configuration.
-
-        It has a state for every variable as `{variable: state}`, or in order, whole numbers being indices then.
-        """
+        """Compute the log potential of one configuration. It has a state for every variable as `{variable: state}`, or
+        in order, whole numbers being indices then."""
         return float(self.scores(self.as_configuration(configuration)[None])[0])
 
     def scores(self, configurations: NDArray[np.integer[Any]]) -> Floats:
         """(N,) compute log potentials of many configurations (N, n), states by index."""
-        states = self.as_configurations(configurations)
-        out, factors = np.empty(len(states)), self.factors
-        fill_scores(
-            states,
-            self.num_states,
-            self.unary.start,
-            self.unary.flat,
-            self.edges,
-            self.pairwise.start,
-            self.pairwise.flat,
-            factors.scope_start,
-            factors.variables,
-            factors.start,
-            factors.flat,
-            out,
-        )
+        states, factors = self.as_configurations(configurations), self.factors
+        tables = self.unary.start, self.unary.flat, self.edges, self.pairwise.start, self.pairwise.flat
+        larger = factors.scope_start, factors.variables, factors.start, factors.flat
+        out = np.empty(len(states))
+        fill_scores(states, self.num_states, *tables, *larger, out)
         return out + self.constant
 
     def condition(self, evidence: Evidence) -> "Model":

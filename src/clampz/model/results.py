@@ -156,10 +156,8 @@ class Estimate(HasMarginals, HasHtml):
 
     @cached_property
     def heat_capacity(self) -> float:
-        """Compute beta^2 times the variance of the score, from the energy's change with beta; it solves twice more.
-
-        nan where that did not converge.
-        """
+        """Compute beta^2 times the variance of the score, from the energy's change with beta; it solves twice more. nan
+        where that did not converge."""
         return float(heat_capacities(self)[0])
 
     def _card(self) -> HtmlCard:
@@ -275,9 +273,7 @@ class Estimates(LazySequence[Estimate], HasHtml):
 
     def to_xarray(self) -> Any:
         """Make an xarray Dataset over the dimension "lane", with the marginals of all lanes over "entry".
-
-        `sel(variable=..., state=...)` finds an entry by name.
-        """
+        `sel(variable=..., state=...)` finds an entry by name."""
         columns = self.columns
         known = {"beta": columns.pop("beta")} if "beta" in columns else {}
         found = lanes_dataset(self.model, columns, self.marginals_flat, known)
@@ -378,10 +374,8 @@ EXACT_STEP, STEP = 1e-4, 3e-3
 
 
 def heat_capacities(found: Estimate | Estimates, within: Budget | None = None) -> Floats:
-    """(B,) compute beta^2 d <score> / d beta by a central difference, solving the lanes at two neighbouring betas.
-
-    0 where beta is, and nan where a run does not converge.
-    """
+    """(B,) compute beta^2 d <score> / d beta by a central difference, solving the lanes at two neighbouring betas. 0
+    where beta is, and nan where a run does not converge."""
     batch = _batch_of(found)
     beta = np.ones(batch.num_lanes) if batch.beta is None else batch.beta
     if not beta.any():

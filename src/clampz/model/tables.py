@@ -67,11 +67,8 @@ def take_lanes(array: Floats, lanes: Integers) -> Floats:
 
 
 def lane_sums(array: Floats) -> Floats:
-    """(B,) sum the rows of an (n, B) array, in pairs.
-
-    Along the first axis NumPy adds one row after another, and n equal terms then err by n roundings, all in one
-    direction.
-    """
+    """(B,) sum the rows of an (n, B) array, in pairs. Along the first axis NumPy adds one row after another, and n
+    equal terms then err by n roundings, all in one direction."""
     sums: Floats = np.ascontiguousarray(array.T).sum(axis=1)
     return sums
 
@@ -148,9 +145,7 @@ class UnaryTables(LazySequence[Floats]):
 
 class PairTables(Mapping[tuple[int, int], Floats]):
     """One table per edge: `tables[i, j]` has shape (states of i, states of j), `tables[j, i]` is its transpose.
-
-    Variables are given by index or name. Iteration runs over the edges in the model's order, smaller variable first.
-    """
+    Variables are given by index or name. Iteration runs over the edges in the model's order, smaller variable first."""
 
     __slots__ = ("_keys", "edges", "flat", "names", "num_states", "start")
 

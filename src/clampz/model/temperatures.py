@@ -44,10 +44,8 @@ class Sizes(NamedTuple):
         return Sizes(max(self.largest, own.largest), self.total + own.total)
 
     def rounding(self, beta: float) -> float:
-        """Bound the rounding in any score when potentials are multiplied by beta.
-
-        Half a unit in the last place of each, and as much again for this sum; nothing where beta is a power of two.
-        """
+        """Bound the rounding in any score when potentials are multiplied by beta. Half a unit in the last place of
+        each, and as much again for this sum; nothing where beta is a power of two."""
         return 0.0 if beta == 0.0 or math.frexp(beta)[0] == 0.5 else EPS * beta * self.total
 
 

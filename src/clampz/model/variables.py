@@ -1,6 +1,6 @@
 """Variables: how many states each has, names that may stand wherever an index may, and what evidence may be.
 
-Evidence is `{variable: state}`, or a row or an array (see `evidence_forms`), in which -1 says nothing either where no
+Evidence is `{variable: state}`, or a row or an array (see `model.evidence`), in which -1 says nothing either where no
 state is named so.  A state is given
 
 - by its name;
@@ -115,10 +115,8 @@ class Variables:
         return name_of(None if self.state_names is None else self.state_names[i], a)
 
     def numbers_of(self, i: int) -> list[int] | None:
-        """Return the whole numbers that a variable's states are named by, where these are not their indices.
-
-        A number is then a name, -1 included, and never an index.
-        """
+        """Return the whole numbers that a variable's states are named by, where these are not their indices. A number
+        is then a name, -1 included, and never an index."""
         return None if self.state_names is None else _numbers(self.state_names[i])
 
     def _checked_index(self, variable: Variable, i: int, state: object) -> int:

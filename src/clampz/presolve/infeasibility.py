@@ -27,11 +27,9 @@ def explain_infeasibility(model: Model, pools: Pools) -> str:
 
 
 def _involved(model: Model, pools: Pools, impossible: int) -> tuple[set[int], set[tuple[int, ...]]]:
-    """Return the variables whose unary tables, and the scopes of factors, that the infeasibility follows from.
-
-    A factor rules out a state that it has no support for, given what was ruled out before. The chain has all factors
-    that ruled out states of variables mentioned in it, and no others.
-    """
+    """Return the variables whose unary tables, and the scopes of factors, that the infeasibility follows from. A factor
+    rules out a state that it has no support for, given what was ruled out before. The chain has all factors that ruled
+    out states of variables mentioned in it, and no others."""
     m, num_original = model.num_edges, model.num_edges + len(model.factors)
     into, larger = pools.factors["into"], model.factors
     made_of: dict[int, list[int]] = {}

@@ -179,9 +179,7 @@ class Postsolve:
     @cached_property
     def _lost(self) -> NDArray[np.bool_]:
         """(n,) True for variables summed out of what no single table holds any more, and for those that depend on them.
-
-        A sum depends on a later sum, or on a reduced table.
-        """
+        A sum depends on a later sum, or on a reduced table."""
         home, lost = self._sources_of_sums.home, self._sources_of_sums.home == NOWHERE
         if not lost.any():
             return np.zeros(self.original.num_variables, dtype=np.bool_)
@@ -248,10 +246,8 @@ class Postsolve:
         return belief, marginal
 
     def _own_pools(self) -> Pools:
-        """Copy the variables' records for one call.
-
-        Kernels number a sum's axes in them while they run, and several threads may run at once.
-        """
+        """Copy the variables' records for one call. Kernels number a sum's axes in them while they run, and several
+        threads may run at once."""
         return self.pools._replace(variables=self.pools.variables.copy())
 
     def _places(self, targets: Targets, certain: Integers) -> Integers:

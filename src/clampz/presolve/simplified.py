@@ -33,20 +33,20 @@ class Simplified(HasHtml):
     Attributes
     ----------
     original, model
-        The model as it was, and what is left of it: `original` itself where nothing could be done.
+        The model as it was, and the reduced one: `original` itself where nothing could be done.
     operation
         What stays the same: "sum" log Z, "max" the largest score.
     error
-        log Z (or the maximum) of the rest is that of the original up to this: rounding, and what is only nearly what it
-        was taken for.  -inf is -inf exactly.
+        log Z (or the maximum) of the reduced model is that of the original up to this: rounding, and entries that are
+        only nearly equal.  -inf is -inf exactly.
     variables, states_left
-        Which variables of the original those of the rest are, and which of their states theirs are, end to end.
+        The original variables and states that those of the reduced model are, end to end.
     words
         What was done, a phrase for each rule.
     infeasibility
         Where Z = 0 was found: which factors contradict each other; else empty.
     is_complete
-        Whether the rules came to their end; False where the watch was over first, and another run may get further.
+        Whether the rules came to their end; False where the budget was over first: another run may get further.
     """
 
     original: Model
@@ -74,18 +74,13 @@ class Simplified(HasHtml):
     @property
     def scopes(self) -> Sequence[Scope]:
         """List the reduced scopes whose joint beliefs `factor_marginals` asks for, beyond the reduced model's tables.
-
-        They belong to factors that were split up. Marginals of variables need none.
-        """
+        They belong to factors that were split up. Marginals of variables need none."""
         return self._postsolve.scopes if self._postsolve is not None else ()
 
     def marginals(self, beliefs: Floats, budget: Budget | None = None, *, known: bool = False) -> Floats:
-        """Compute the marginals of all variables of the original, laid out as `original.unary.flat`.
-
-        `beliefs` are the marginals of the reduced model's variables, edges and larger factors, end to end. Raises
-        Cancelled where the budget is over first. A presolve for log Z alone has lost some marginals: with `known` these
-        are nan.
-        """
+        """Compute the marginals of all variables of the original, laid out as `original.unary.flat`. `beliefs` are the
+        marginals of the reduced model's variables, edges and larger factors, end to end. Raises Cancelled where the
+        budget is over first. A presolve for log Z alone has lost some marginals: with `known` these are nan."""
         if self._postsolve is None:
             return self._beliefs(beliefs)[: len(self.original.unary.flat)]
         return self._checked().marginals(self._beliefs(beliefs), budget, known)
@@ -94,10 +89,8 @@ class Simplified(HasHtml):
         self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget | None = None
     ) -> tuple[Floats, Floats]:
         """The marginals of all edges and of all larger factors, laid out as `original.pairwise.flat` and
-        `original.factors.flat`.
-
-        `joint` is asked for the joint belief of each of `scopes`, a table with an axis per variable.
-        """
+        `original.factors.flat`. `joint` is asked for the joint belief of each of `scopes`, a table with an axis per
+        variable."""
         num_pairs = len(self.original.pairwise.flat)
         if self._postsolve is None:
             flat = self._beliefs(beliefs)[len(self.original.unary.flat) :]

@@ -20,7 +20,7 @@ from clampz.runtime.budget import LOOK, Budget, Flag, run_cancellable
 from clampz.runtime.options import check_flag, check_option, fits_into, is_number, is_one_of, knows_its_options
 
 # Entries touched, per entry of the model's tables and for every model, after which no more rules are tried: so that
-# simplifying is never what takes the time.
+# the presolve is never what takes the time.
 WORK_PER_ENTRY, LEAST_WORK = 256, 1_000_000
 # Table entries of a large model, and the share of its variables and edges that must be seen to go at once: for fewer,
 # a copy of all of it is not worth its time.
@@ -69,13 +69,13 @@ def simplify(
     memory
         What it may use, in bytes or as text such as "2GB"; None for half of what is free.  A model for which that is
         not enough stays as it is.
-    watch
+    budget
         The clock of the run that this is a part of, in place of `time`.
 
     Returns
     -------
     Simplified
-        The smaller model, what was done in words, and the way back for bounds, marginals and states.
+        The smaller model, what was done in words, and the postsolve for bounds, marginals and states.
 
     Raises
     ------

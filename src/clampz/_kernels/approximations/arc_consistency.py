@@ -8,10 +8,7 @@ from clampz._kernels.jit import kernel
 @kernel
 def remove_unsupported(possible, graph, table, forwards):
     """Remove states without a partner in some neighbour, lane by lane, in one pass over the slots; whether there were
-    any.
-
-    The pass goes through the slots in their order, or backwards.
-    """
+    any. The pass goes through the slots in their order, or backwards."""
     num_lanes = possible.shape[1]
     n = graph.start.size - 1
     removed = False

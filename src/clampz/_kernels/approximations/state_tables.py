@@ -7,7 +7,7 @@ table_start[e].
 table     (tables,)     theta_ij of each message, in both directions
 factor    (tables,)     exp(theta_ij / rho - shift)
 shift     (2m,)         the largest finite theta_ij / rho
-rho, gain (2m, 1)       as in `messages`; weights of lanes' own are solved lane by lane
+rho, gain (2m, 1)       as in `message_passing.binary`; weights of lanes' own are solved lane by lane
 """
 
 from typing import NamedTuple

@@ -5,11 +5,11 @@ Each variable that is given a state takes what its bucket's cliques say in place
     f(x_t, later) = f(later) + sum_c psi_c(x_t, later) - m_c(later)
 
 which is never more than f(later) and bounds the best that can become of the configuration, less the bound on all of
-them (see mini_buckets_maxima).  The open node of largest f is taken up and explored depth first; after so many
+them (see `mini_buckets.maxima`).  The open node of largest f is taken up and explored depth first; after a number of
 backtracks what is left of the dive becomes open nodes, as long as there is room for them, and the next one is taken
 up.  So the bound falls as in a best-first search, and configurations are found as in a depth-first one.
 
-order, scope, layout, lane    see mini_buckets_draws; psi in lane.table, m in lane.message
+order, scope, layout, lane    see `mini_buckets.draws`; psi in lane.table, m in lane.message
 dive     the one that is under way, as it was left
 pool     open nodes, and those between them and the root
 best_f   (k,)     f of the best configurations so far, largest first
@@ -72,10 +72,8 @@ def begin(layout, dive, pool):
 
 @kernel
 def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_backtracks, most_nodes, cancel_flag):
-    """Continue the search for at most `most_nodes` nodes: DONE, STOPPED or MORE.
-
-    DONE: no configuration is left that is better by more than `tol` than the last of `best`, or than the floor.
-    """
+    """Continue the search for at most `most_nodes` nodes: DONE, STOPPED or MORE. DONE: no configuration is left that is
+    better by more than `tol` than the last of `best`, or than the floor."""
     counts, numbers, x = dive.counts, dive.numbers, dive.x
     for _ in range(most_nodes):
         if cancel_flag[0]:
@@ -213,10 +211,8 @@ def begin_dive(order, dive, pool, node):
 
 @part
 def end_dive(order, dive, pool, enough):
-    """End the dive: what is left to try becomes open nodes.
-
-    Without room for them it continues, and asks again after as many backtracks.
-    """
+    """End the dive: what is left to try becomes open nodes. Without room for them it continues, and asks again after as
+    many backtracks."""
     counts = dive.counts
     num = 0
     for t in range(counts[AT], counts[TOP] + 1):

@@ -116,10 +116,8 @@ def anneal(
 
 @part
 def improve_waiting(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag):
-    """Move queued variables to their best states until nothing improves.
-
-    Returns the gain, and the number of changes on the trail, which is empty where nothing will be taken back.
-    """
+    """Move queued variables to their best states until nothing improves. Returns the gain, and the number of changes on
+    the trail, which is empty where nothing will be taken back."""
     n, first, grown = queue.size, 0, 0.0
     on_trail = trail.shape[0] > 0
     while num_waiting > 0:

@@ -48,11 +48,8 @@ class CliqueLayout(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """The arrays that passes over W lanes of one side write, the lane last in every array.
-
-    `table` is psi, then p(x | rest), then beliefs; `message` is m, then the belief of what it is over; `entropy` is
-    that of x given the rest.
-    """
+    """The arrays that passes over W lanes of one side write, the lane last in every array. `table` is psi, then p(x |
+    rest), then beliefs; `message` is m, then the belief of what it is over; `entropy` is that of x given the rest."""
 
     each: tuple[float] | Floats  # of length W; a tuple of one lane alone, for which kernels are then compiled
     table: Floats  # (T W,)

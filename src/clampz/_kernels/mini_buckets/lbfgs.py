@@ -13,10 +13,8 @@ from clampz._kernels.mini_buckets.passes import dot
 
 @kernel
 def fill_direction(steps, changes, curvature, newest, num_kept, gradient, length, out):
-    """Write the descent direction into `out`; returns its product with the gradient.
-
-    `length` is the step along the gradient while no steps are known.
-    """
+    """Write the descent direction into `out`; returns its product with the gradient. `length` is the step along the
+    gradient while no steps are known."""
     memory = curvature.size
     shares = np.empty(memory)
     for j in range(out.size):

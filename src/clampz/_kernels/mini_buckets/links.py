@@ -42,11 +42,8 @@ class LinkScratch(NamedTuple):
 @inline
 def enter(sizes, strides, scratch):
     """Cut the axes into the block and those outside it; returns the block's size and kind, and the numbers of shared
-    and other axes.
-
-    Outer axes are laid out in `scratch.axes`, shared ones first; `scratch.places` has where the block's entries are in
-    the small table.
-    """
+    and other axes. Outer axes are laid out in `scratch.axes`, shared ones first; `scratch.places` has where the block's
+    entries are in the small table."""
     places, axes = scratch.places, scratch.axes
     first = sizes.size
     size = 1
@@ -190,10 +187,8 @@ def add_rows_to(small, places, block, size, W):
 
 @part_in_place
 def add_rows(block, num_rows, out):
-    """Add the sum of a block's rows to out[b]; the rows are used up.
-
-    Halves are added up as long as they make long vectors of one lane too, then row by row.
-    """
+    """Add the sum of a block's rows to out[b]; the rows are used up. Halves are added up as long as they make long
+    vectors of one lane too, then row by row."""
     W = out.size
     while num_rows > FEW_ROWS:
         half = (num_rows + 1) // 2

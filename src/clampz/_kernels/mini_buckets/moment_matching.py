@@ -75,10 +75,8 @@ def add_link(layout, c, at, table, small, sign, lanes):
 
 @part_in_place
 def fill_power_marginals(layout, c, at, matching, lanes, out, total):
-    """Compute log mu of clique c, each with a largest term of its own so that none underflows.
-
-    Where only zeros are matched, anything finite will do for the others.
-    """
+    """Compute log mu of clique c, each with a largest term of its own so that none underflows. Where only zeros are
+    matched, anything finite will do for the others."""
     W = len(lanes.each)
     sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
     strides = layout.strides[at : at + sizes.size]

@@ -5,15 +5,15 @@
 
 With weights w_c > 0 that add up to at least 1 over the cliques of a bucket, the sum of the roots' messages is an upper
 bound on log Z (Hölder); with one positive weight and the others negative, 1 at most in all, it is a lower one.  p is
-kept in place of psi, so the way back has no exponentials.  Its derivative by a shift over I is the difference of the
-two cliques' beliefs of I, and by a weight the entropy of x given the rest.
+kept in place of psi, so the backward pass has no exponentials.  Its derivative by a shift over I is the difference of
+the two cliques' beliefs of I, and by a weight the entropy of x given the rest.
 
 theta    (T W,)  tables of all cliques: what the model has, and zeros that it implies; of W lanes, the lane last
 size     (C W,)  what the absolute terms of theta_c add up to at most
 roundings (C,)   of psi_c: one for each table that is added up in it, and some
 x        (X W,)  the shifts end to end, then v, one for each clique
 main     (n W,)  the clique of each bucket whose weight is positive in a lower bound; -1: an upper bound, of all lanes
-layout, lanes    see mini_buckets_layout
+layout, lanes    see `layout`
 cancel_flag     (1,)    raised from outside when the run is over; looked at before every bucket
 """
 
@@ -44,11 +44,8 @@ reducing = part_with("reassoc", "nnan")
 
 @inline
 def fill_weights(layout, v, main, lanes):
-    """Compute weights softmax(v) over a bucket's cliques, rounded so that they add up to at least 1.
-
-    For a lower bound -exp(v), and what is left to 1, rounded down, for the main clique. Exponentials of all cliques are
-    one loop.
-    """
+    """Compute weights softmax(v) over a bucket's cliques, rounded so that they add up to at least 1. For a lower bound
+    -exp(v), and what is left to 1, rounded down, for the main clique. Exponentials of all cliques are one loop."""
     weight, W, top, total = lanes.weight, len(lanes.each), lanes.spare[0], lanes.spare[1]
     is_upper = main.size == 0 or main[0] < 0
     for t in range(layout.bucket_start.size - 1):

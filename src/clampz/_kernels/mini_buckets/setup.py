@@ -29,9 +29,7 @@ def fill_links(
     parent, pair_left, pair_right, pair_scope_start, pair_scope, num_states, scope_start, scope, links, cancel_flag
 ):
     """Lay out the links of every clique: messages of its children, then added shifts, then subtracted ones, by number.
-
-    Returns a clique that lacks a variable of what is added to it; -1: there is none, -2: the flag was raised.
-    """
+    Returns a clique that lacks a variable of what is added to it; -1: there is none, -2: the flag was raised."""
     for child in range(parent.size):
         c = parent[child]
         if cancel_flag[0]:
@@ -75,10 +73,8 @@ def _add_link(links, c, kind, of, small, num_states, scope_start, scope):
 
 @kernel_in_place
 def rule_out(unary, unary_start, order, bucket_start, table_start, main, theta):
-    """Take the states that unary tables rule out from all cliques of their variables' buckets.
-
-    In a lower bound they are as good as infinite where weights are negative, so that no sum there has them.
-    """
+    """Take the states that unary tables rule out from all cliques of their variables' buckets. In a lower bound they
+    are as good as infinite where weights are negative, so that no sum there has them."""
     for t in range(order.size):
         begin, end = unary_start[order[t]], unary_start[order[t] + 1]
         for row in range(begin, end):

@@ -29,7 +29,7 @@ from clampz._kernels.mini_buckets.partitioning import counted_states, partition_
 # states, so that what is left is smaller.
 BY_SIZE, BY_STATES = 1e-3, 1e-6
 # Neighbours are not even listed, for all the others of a dense graph again and again, where the square of their number
-# is more than so many times the looks allowed for counting.
+# is more than this many times the looks allowed for counting.
 LISTED = 16.0
 # Added to the key of variables that go last: more than any number of edges.
 LATE = 1e15
@@ -108,10 +108,8 @@ def _neighbours(f, first, v, seen, mark, around):
 @part_in_place
 def _key(f, first, v, weight, log_states, seen, marks, around, worth, most):
     """Compute the elimination key of v, small first: the weight of the edges that eliminating it would add if nothing
-    were split.
-
-    Edges are found from either of their ends; where both have too many neighbours to look at, they are not missed.
-    """
+    were split. Edges are found from either of their ends; where both have too many neighbours to look at, they are not
+    missed."""
     if log_states[v] == 0.0:
         return -1.0  # nothing is lost, however its functions are split
     if np.float64(weight[v]) ** 2 > LISTED * most:
@@ -322,7 +320,7 @@ def eliminate(start, variables, states, noise, late, given, limit, most, most_by
         bucket_start[done] = base + num_buckets
         if given.size > 0:
             continue
-        # whoever was a neighbour of v
+        # the keys of former neighbours of v change
         marks[0] += 1
         degree = 0
         for p in range(num_members):

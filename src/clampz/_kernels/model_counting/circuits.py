@@ -270,11 +270,9 @@ def literal_flows(kind, label, start, child, value, num_booleans):
 
 @kernel
 def negation(kind, label, start, child, reached, num_booleans):
-    """Write the circuit's negation as clauses, each ended by a zero (Tseitin).
-
-    With other clauses they are refuted if and only if the circuit holds wherever those do. Node k is boolean
-    num_booleans + 1 + k or its own literal, a node holds if its parts say so, and the root does not.
-    """
+    """Write the circuit's negation as clauses, each ended by a zero (Tseitin). With other clauses they are refuted if
+    and only if the circuit holds wherever those do. Node k is boolean num_booleans + 1 + k or its own literal, a node
+    holds if its parts say so, and the root does not."""
     num_nodes = kind.size
     literal = np.empty(num_nodes, dtype=np.int32)
     for k in range(num_nodes):

@@ -88,11 +88,8 @@ def _best_cut(ranked, node, city_start, city_half, city_of, part, taken):
 
 @kernel
 def dissect(city_start, city_half, city_of, cancel_flag):
-    """Build the dissection tree (order, low, high, children), or nothing where the flag was raised.
-
-    A part is ranked by the difference of the distances from two far ends, for several pairs of ends, and cut where that
-    cuts least.
-    """
+    """Build the dissection tree (order, low, high, children), or nothing where the flag was raised. A part is ranked by
+    the difference of the distances from two far ends, for several pairs of ends, and cut where that cuts least."""
     num = city_start.size - 1
     order = np.arange(num)
     num_nodes = max(2 * num - 1, 0)
@@ -115,10 +112,10 @@ def dissect(city_start, city_half, city_of, cancel_flag):
         waiting[0, 2] = -1
         top = 1
     node = num_nodes
-    visits = 0
+    work = 0
     while top > 0:
-        if visits > LOOK_EVERY:
-            visits = 0
+        if work > LOOK_EVERY:
+            work = 0
             if cancel_flag[0]:
                 return order[:0], low, high, children
         top -= 1
@@ -133,7 +130,7 @@ def dissect(city_start, city_half, city_of, cancel_flag):
         k = hi - lo
         if k == 1:
             continue
-        visits += 16 * k
+        work += 16 * k
         members = order[lo:hi]
         for p in range(k):
             part[members[p]] = node
@@ -202,10 +199,8 @@ def dissect(city_start, city_half, city_of, cancel_flag):
 
 @kernel
 def count_updates(city_start, city_of, place, low, high, children, cancel_flag):
-    """Count the entries updated in the fronts of all nodes.
-
-    A front of f rows updates f^2 + (f - 2)^2 + ... for the pairs that are eliminated there.
-    """
+    """Count the entries updated in the fronts of all nodes. A front of f rows updates f^2 + (f - 2)^2 + ... for the
+    pairs that are eliminated there."""
     joined = np.zeros(low.size, dtype=np.int64)  # edges with both sides inside a node, but not inside a child
     for e in range(city_of.size // 2):
         if e % LOOK_EVERY == 0 and cancel_flag[0]:

@@ -3,10 +3,10 @@
 The matrix A is real and skew-symmetric, a row for every half-edge: in a city an earlier half-edge is joined to a later
 one by +scale * scale, the even side of an edge to its odd side by its weight, which has a sign.  The front of a node of
 the dissection is a dense matrix: what its children left, or one city, and the edges whose second side is met here.
-Half-edges with both sides inside are inner rows and eliminated (`planar_pairs`), unless they are delayed; what is left
-goes to the parent.
+Half-edges with both sides inside are inner rows and eliminated (`front_elimination`), unless they are delayed; what is
+left goes to the parent.
 
-tree        the dissection: see `planar_dissection`
+tree        the dissection: see `dissection`
 matrix      the entries of A
 left        what nodes have left and their parents have not yet taken, the last on top
 kept        of every node its half-edges as they were eliminated, followed by the others, and its columns of L
@@ -48,9 +48,7 @@ class Matrix(NamedTuple):
 
 class KeptColumns(NamedTuple):
     """The eliminated columns: node t has `half[start[t] : start[t + 1]]`, the first `num_done[t]` of them eliminated.
-
-    Its columns of L begin at `first[t]`.
-    """
+    Its columns of L begin at `first[t]`."""
 
     start: NDArray[np.int64]
     half: NDArray[np.int32]
@@ -178,10 +176,7 @@ def _first_met(t, h, tree, matrix):
 @kernel
 def factorise(tree, matrix, shift, most, keep, cancel_flag):
     """Factorise A in twice the precision, or i A - shift: (status, log |det|, rounding, error by half-edge,
-    KeptColumns).
-
-    Gives up where more than `most` numbers would be in memory at a time.
-    """
+    KeptColumns). Gives up where more than `most` numbers would be in memory at a time."""
     skew = shift == 0.0
     num_half = matrix.city_half.size
     num_nodes = tree.low.size
@@ -314,11 +309,9 @@ def factorise(tree, matrix, shift, most, keep, cancel_flag):
 
 @kernel
 def inverse_of_pairs(tree, num_half, kept, cancel_flag):
-    """(M,) compute the entry [2e + 1, 2e] of A's inverse for every edge e.
-
-    Fronts go from the root down, pairs from the last to the first. With R the rows after a pair in its front, and l its
-    columns there: X_Rk = -X_RR l, X_kk = P^-1 - l^T X_Rk.
-    """
+    """(M,) compute the entry [2e + 1, 2e] of A's inverse for every edge e. Fronts go from the root down, pairs from the
+    last to the first. With R the rows after a pair in its front, and l its columns there: X_Rk = -X_RR l, X_kk = P^-1 -
+    l^T X_Rk."""
     start = kept.start
     num_nodes = tree.low.size
     found = np.zeros(num_half // 2)

@@ -132,11 +132,8 @@ def _swap_sides(pair):
 
 @part
 def _add_constraints(k, e, pairs, top, bottom, low, low_edge, ref):
-    """Merge the constraints of edge k with those of edges before it, all below e.
-
-    Its return edges must be on one side, against those of the others on the other side. Returns the new top of the
-    stack, -1 where that cannot be.
-    """
+    """Merge the constraints of edge k with those of edges before it, all below e. Its return edges must be on one side,
+    against those of the others on the other side. Returns the new top of the stack, -1 where that cannot be."""
     new = np.full(4, -1, dtype=np.int32)
     while True:  # what k returns to goes into the right interval
         top -= 1
@@ -358,10 +355,8 @@ def _rotations(start, out, edges, tail, head, parent, side):
 
 @kernel
 def embed(num_variables, edges, cancel_flag):
-    """Embed a graph of distinct edges without loops in the plane.
-
-    Returns PLANAR, NOT_PLANAR or STOPPED, and for each half-edge the next one along its face.
-    """
+    """Embed a graph of distinct edges without loops in the plane. Returns PLANAR, NOT_PLANAR or STOPPED, and for each
+    half-edge the next one along its face."""
     n = num_variables
     m = edges.shape[0]
     nothing = np.empty(0, dtype=np.int32)

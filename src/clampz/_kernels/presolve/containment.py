@@ -61,10 +61,8 @@ def smallest_superset(pools, stamp, arity, v, u, without):
 
 @part
 def multiply_into_superset(pools, f):
-    """Multiply a factor into one whose scope contains its own; whether there was one.
-
-    Every change of a scope calls this at once, so that no two factors ever have the same scope.
-    """
+    """Multiply a factor into one whose scope contains its own; whether there was one. Every change of a scope calls
+    this at once, so that no two factors ever have the same scope."""
     factor = pools.factors[f]
     factor.alone = 1
     v = u = -1

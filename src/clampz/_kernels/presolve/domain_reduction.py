@@ -24,10 +24,8 @@ from clampz._kernels.presolve.tables import add_to_unary, cut_axis, cut_unary, e
 
 @part
 def remove_unsupported_states(pools, f):
-    """Rule out states without support in a factor's table (arc consistency).
-
-    Entries ruled out by unary tables become hard zeros first: impossible states of kept variables are still there.
-    """
+    """Rule out states without support in a factor's table (arc consistency). Entries ruled out by unary tables become
+    hard zeros first: impossible states of kept variables are still there."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     for s in range(factor.begin, factor.end):

@@ -22,10 +22,8 @@ from clampz._kernels.presolve.tables import add_to_unary, nearly, num_possible, 
 
 @part
 def reduce_factor(pools, f):
-    """Apply the rules for one factor: unsupported states, separable axes, supersets, functional dependence.
-
-    False where there is no room to record a function.
-    """
+    """Apply the rules for one factor: unsupported states, separable axes, supersets, functional dependence. False where
+    there is no room to record a function."""
     factor = pools.factors[f]
     if factor.zeros:  # others may have been multiplied in
         remove_unsupported_states(pools, f)

@@ -25,10 +25,8 @@ from clampz._kernels.presolve.tables import add_to_unary, any_zero, extent, num_
 
 @part
 def substitute_dependent(pools, f):
-    """Replace a variable of a factor by another that determines its state, where no table grows.
-
-    False where there is no room for the function.
-    """
+    """Replace a variable of a factor by another that determines its state, where no table grows. False where there is
+    no room for the function."""
     factor = pools.factors[f]
     table = pools.table[factor.table : factor.table + factor.size]
     possible = num_possible(table)

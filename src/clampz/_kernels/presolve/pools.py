@@ -6,7 +6,7 @@ variable in the scope of a factor; an empty one (variable -1) is an axis of leng
 lists, those in factors of two variables and those in larger ones, so that a search for a larger scope does not pass by
 a thousand edges.
 
-Nothing that the way back needs is written over: a factor that a sum has used up keeps its table, and a state that goes
+Nothing that the postsolve needs is written over: a factor that a sum has used up keeps its table, and a state that goes
 leaves the time at which it went, so that the states of a variable at any time can be told.
 
 variables, factors, slots, states, record   records, see below
@@ -256,10 +256,8 @@ def record_exit(pools, v, fate, to):
 
 @kernel
 def begin(pools, cancel_flag):
-    """Link all slots, and queue all variables and factors for the rules that may apply.
-
-    Does nothing more once the flag is raised. No two scopes are the same.
-    """
+    """Link all slots, and queue all variables and factors for the rules that may apply. Does nothing more once the flag
+    is raised. No two scopes are the same."""
     for f in range(pools.count[FACTORS]):
         if cancel_flag[0] != 0:
             return

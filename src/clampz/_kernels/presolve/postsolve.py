@@ -269,10 +269,8 @@ def state_of(pools, v, length, state):
 
 @kernel
 def propagate_beliefs(pools, rest, rest_belief, targets, source_start, of_source, belief, marginal, cancel_flag):
-    """Fill in the beliefs of all targets and the marginals of all variables; False where the flag was raised first.
-
-    The targets of source h are of_source[source_start[h] : source_start[h + 1]].
-    """
+    """Fill in the beliefs of all targets and the marginals of all variables; False where the flag was raised first. The
+    targets of source h are of_source[source_start[h] : source_start[h + 1]]."""
     num_records = pools.count[SUMS]
     for k in range(rest.tables.size - 1):
         if cancel_flag[0] != 0:

@@ -135,11 +135,8 @@ def spread(values):
 
 @part
 def split_axis(pools, f, s):
-    """Split a table g(x) + h(others), x the variable of slot s: g goes into the scratch of `total`, h stays.
-
-    False where the table is not separable. The axis is gone then, the slot is not, and what is not quite equal is
-    charged.
-    """
+    """Split a table g(x) + h(others), x the variable of slot s: g goes into the scratch of `total`, h stays. False
+    where the table is not separable. The axis is gone then, the slot is not, and what is not quite equal is charged."""
     factor = pools.factors[f]
     outer, inner = extent(pools, f, s)
     states = pools.variables[pools.slots[s].variable].states

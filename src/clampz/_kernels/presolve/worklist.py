@@ -22,10 +22,8 @@ DONE, STOPPED, FULL, INFEASIBLE = 0, 1, 2, 3
 
 @kernel
 def apply_rules(pools, most_work, cancel_flag):
-    """Apply all rules until nothing changes, the flag is raised, or the work exceeds `most_work`.
-
-    FULL: there is no room for what a sum leaves; call again with more.
-    """
+    """Apply all rules until nothing changes, the flag is raised, or the work exceeds `most_work`. FULL: there is no
+    room for what a sum leaves; call again with more."""
     count = pools.count
     while cancel_flag[0] == 0 and count[WORK] <= most_work:
         if count[IMPOSSIBLE] >= 0:

@@ -13,7 +13,7 @@ from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 
 # Below it is what is impossible: exponentials stop short of 0.
 LEAST_BELIEF = 1e-300
-# Draws that losses are averaged over; on large models as many as take so many random numbers, and one at least.
+# Draws that losses are averaged over; on large models fewer, limited by their random numbers, and one at least.
 NUM_DRAWS, MOST_NUMBERS = 32, 2**21
 
 
@@ -47,19 +47,15 @@ class Beliefs:
 
 
 def beliefs(state: BoundState, budget: Budget = UNLIMITED) -> Beliefs:
-    """Compute the beliefs of a state.
-
-    Raises Cancelled where the budget is over first, or the lane has no possible configuration.
-    """
+    """Compute the beliefs of a state. Raises Cancelled where the budget is over first, or the lane has no possible
+    configuration."""
     return _beliefs(state, _forward_pass(state, budget), budget)
 
 
 def losses(state: BoundState, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
     """(n,) estimate what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its
-    beliefs.
-
-    The larger, the more is won by fixing that variable, or by larger cliques for it. Raises what `beliefs` does.
-    """
+    beliefs. The larger, the more is won by fixing that variable, or by larger cliques for it. Raises what `beliefs`
+    does."""
     return _losses(state, _forward_pass(state, budget), num_draws, seed, budget)
 
 

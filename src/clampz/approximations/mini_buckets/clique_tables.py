@@ -55,11 +55,9 @@ class Tables:
         return replace(tables, _kept=tables._of_edges_and_factors(budget))
 
     def lane(self, unary: Floats, main: Integers, budget: Budget = UNLIMITED) -> tuple[Floats, Floats]:
-        """Make the tables of the lane with these unary ones, its own to write into.
-
-        Returns theta, the cliques' tables end to end, and (C,) the sizes of their absolute terms; for a lower bound
-        with these main cliques, or an upper one (-1). Raises Cancelled where the budget is over first.
-        """
+        """Make the tables of the lane with these unary ones, its own to write into. Returns theta, the cliques' tables
+        end to end, and (C,) the sizes of their absolute terms; for a lower bound with these main cliques, or an upper
+        one (-1). Raises Cancelled where the budget is over first."""
         if self._kept is None:
             theta, size = self._of_edges_and_factors(budget)
         else:

@@ -73,11 +73,8 @@ class BoundState:
 
     @classmethod
     def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "BoundState":
-        """Begin an upper bound for the lane with these unary tables.
-
-        It starts from the shifts and weights of another lane of the same structure, or from scratch. Raises Cancelled
-        where the budget is over before it is laid out.
-        """
+        """Begin an upper bound for the lane with these unary tables. It starts from the shifts and weights of another
+        lane of the same structure, or from scratch. Raises Cancelled where the budget is over before it is laid out."""
         main = np.full(tables.model.num_variables, -1, dtype=np.int64)
         theta, size = tables.lane(unary, main, budget)
         begin = np.zeros(tables.num_shift_entries + len(size)) if x is None else x.copy()
@@ -88,11 +85,9 @@ class BoundState:
     def lower(
         cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, budget: Budget = UNLIMITED
     ) -> "BoundState":
-        """Begin a lower bound for the lane with these unary tables.
-
-        It starts from another lower bound with these main cliques; or from an upper one, whose heaviest cliques stay
-        positive. Raises Cancelled where the budget is over before it is laid out.
-        """
+        """Begin a lower bound for the lane with these unary tables. It starts from another lower bound with these main
+        cliques; or from an upper one, whose heaviest cliques stay positive. Raises Cancelled where the budget is over
+        before it is laid out."""
         begin, is_new = x.copy(), main is None
         if main is None:
             v, first = begin[tables.num_shift_entries :], tables.layout.bucket_start
@@ -114,10 +109,8 @@ def _has_zeros(theta: Floats) -> bool:
 
 
 class BoundFound(NamedTuple):
-    """The result of a forward pass, and what rounding may have taken from it.
-
-    `value + error` is an upper bound, `value - error` a lower one.
-    """
+    """The result of a forward pass, and what rounding may have taken from it. `value + error` is an upper bound, `value
+    - error` a lower one."""
 
     status: int
     value: float
@@ -150,10 +143,7 @@ def optimise(
     on_step: Callable[[BoundState], object] | None = None,
 ) -> None:
     """Optimise a bound, with at most `num_evaluations` more evaluations, until time is over or steps promise at most
-    `tol`.
-
-    `on_step` is called after every step.
-    """
+    `tol`. `on_step` is called after every step."""
     descent = descend(state, num_evaluations, budget, tol, on_step)
     request = next(descent, None)
     if request is not None:
@@ -187,10 +177,8 @@ def resume(descent: Descent, found: BoundFound | bool) -> PassRequest | None:
 def descend(
     state: BoundState, num_evaluations: int, budget: Budget, tol: float, on_step: Callable[[BoundState], object] | None
 ) -> Descent:
-    """Optimise by L-BFGS with backtracking: a step that falls short costs a forward pass only.
-
-    The caller does the passes, of this lane alone or of several at once.
-    """
+    """Optimise by L-BFGS with backtracking: a step that falls short costs a forward pass only. The caller does the
+    passes, of this lane alone or of several at once."""
     if state.settled or num_evaluations < 1:
         return
     left = num_evaluations
@@ -262,10 +250,8 @@ def _begin(state: BoundState) -> Generator[PassRequest, Any, bool]:
 def evaluate(
     state: BoundState, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
 ) -> BoundFound:
-    """Run a forward pass at some shifts and weights, leaving p(x | rest) of every clique in `work`.
-
-    The state keeps the bound if it is the best one.
-    """
+    """Run a forward pass at some shifts and weights, leaving p(x | rest) of every clique in `work`. The state keeps the
+    bound if it is the best one."""
     status = run_cancellable(
         budget,
         seconds_of_pass(state.tables),
@@ -300,10 +286,8 @@ def record_bound(state: BoundState, status: int, value: float, error: float) -> 
 
 
 def backward_pass(state: BoundState, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
-    """Run the backward pass after a forward one at x: beliefs into `work`, and the gradient of what is minimised.
-
-    False if it was cancelled.
-    """
+    """Run the backward pass after a forward one at x: beliefs into `work`, and the gradient of what is minimised. False
+    if it was cancelled."""
     tables = state.tables
     status = run_cancellable(
         budget, seconds_of_pass(tables), passes.backwards, tables.layout, x, state.main, work, gradient

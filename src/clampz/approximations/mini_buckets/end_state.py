@@ -21,10 +21,8 @@ from clampz.runtime.budget import Budget
 
 @dataclass(frozen=True, eq=False)
 class MiniBucketsLayout:
-    """The structures of the upper and the lower bound.
-
-    Both are one where it is exact. There is no second one where hard zeros make such a lower bound worthless.
-    """
+    """The structures of the upper and the lower bound. Both are one where it is exact. There is no second one where
+    hard zeros make such a lower bound worthless."""
 
     model: Model
     max_table: int
@@ -129,10 +127,8 @@ class MiniBucketsState:
         return self.lanes[lane].layout.tables_above.marginals(found.cliques)[1]
 
     def cliques(self, lane: int = 0) -> list[tuple[tuple[int, ...], Floats]]:
-        """List every clique of the upper bound: its variables, in order of elimination, and their joint belief.
-
-        Empty where there are no beliefs.
-        """
+        """List every clique of the upper bound: its variables, in order of elimination, and their joint belief. Empty
+        where there are no beliefs."""
         found = self._beliefs(lane)
         return [] if found is None else [found.clique(c) for c in range(found.structure.num_cliques)]
 

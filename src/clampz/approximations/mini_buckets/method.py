@@ -89,7 +89,7 @@ def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None,
     A model narrow enough is summed exactly.  The lower bound is the same with weights below zero, where no table has
     hard zeros, or mean field's, begun at the beliefs, whichever is higher.
 
-    An earlier estimate by regions, with the same limit, is gone on from; any other `start` is mean field's.  Of an
+    An earlier estimate by mini-buckets, with the same limit, is continued; any other `start` is mean field's.  Of an
     estimate's lane, `state.cliques(lane)` are the beliefs, and `state.losses(lane)` says at which variables the upper
     bound is loose.  Options: see `MiniBucketsOptions`.
 
@@ -249,10 +249,8 @@ class _ProgressReporter:
 def _both_bounds(
     lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, pool: Workers, together: int
 ) -> list[tuple[_End, _End]]:
-    """Optimise upper bounds, then lower ones, in even shares of the time.
-
-    One side of some lanes, together where that is quicker, is work for one thread.
-    """
+    """Optimise upper bounds, then lower ones, in even shares of the time. One side of some lanes, together where that
+    is quicker, is work for one thread."""
     layout, num_lanes = lanes[0].layout, len(lanes)
     on_step = _ProgressReporter(budget, num_lanes)
     whole = budget if layout.is_exact else budget.share(1.0 - MEAN_FIELD_SHARE)

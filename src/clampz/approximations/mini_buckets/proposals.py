@@ -28,10 +28,8 @@ States = NDArray[np.int32]
 
 
 class Draws(NamedTuple):
-    """Configurations (N, n) and log f / q of each (N,).
-
-    -inf where a draw ran into no possible state, or into an impossible one: it counts, with weight zero.
-    """
+    """Configurations (N, n) and log f / q of each (N,). -inf where a draw ran into no possible state, or into an
+    impossible one: it counts, with weight zero."""
 
     states: States
     log_weights: Floats
@@ -60,9 +58,7 @@ class Proposal:
     @classmethod
     def of(cls, state: BoundState, unary: Floats, budget: Budget = UNLIMITED) -> "Proposal | None":
         """Make the proposal of an upper bound for the lane with these unary tables; None where it shows that Z = 0.
-
-        Raises Cancelled where the budget is over first.
-        """
+        Raises Cancelled where the budget is over first."""
         tables, work = state.tables, state.tables.new_pass()
         found = evaluate(state, state.x, work, budget, matching=state.matching)
         if found.status == NOTHING:

@@ -31,7 +31,7 @@ from clampz.runtime.options import bytes_in_words, check_option, check_whole, is
 # evaluations, of both ends together: planar grids of 3,600 and 10,000 variables 5 to 11 nats better, a cube of 4,096 2
 # to 5, a torus of 4,900 0 to 7 worse, random graphs and Potts grids alike).
 COUNTING_WORK, MOST_COUNTED = 2**21, 2_000
-# No machine has tables of so many entries.
+# More table entries than any machine has.
 ENDLESS = 2**62
 # At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
 SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
@@ -42,8 +42,8 @@ BUILDING_SECONDS = 3.2e-6
 ENTRIES, POWER_OF_LIMIT = 4.0, 0.7
 # Pairs that chance adds at most where nobody says how many.
 NOISE = 1.0
-# Steps remembered by a state that is optimised, in numbers of four bytes; and of so many shifts and weights, which are
-# not optimised for long (upper bounds on 200 x 200 after 10 to 80 evaluations: within 0.003%).
+# Steps that L-BFGS remembers, in numbers of four bytes; and of MANY_NUMBERS shifts and weights, not optimised for
+# long (upper bounds on 200 x 200 after 10 to 80 evaluations: within 0.003%).
 MEMORY, MEMORY_OF_MANY, MANY_NUMBERS = 10, 5, 2**20
 # Entries of all cliques up to which what lanes have in common is kept for the next lane; more are laid out anew for
 # each, which takes less than an evaluation.
@@ -119,7 +119,7 @@ class Structure:
         its own.
 
         The next variable is the one whose elimination would join fewest pairs of its neighbours, on the graph that the
-        messages make.  Overdue where the watch is over before there is a structure, TooWideError where bounds would
+        messages make.  Raises Cancelled where the budget is over first, TooWideError where bounds would
         take more than `most_bytes` (None: half of what is free).
 
         Parameters

@@ -69,10 +69,8 @@ def entropy_term(p):
 
 @kernel
 def value_terms(first, last, centred, theta, weight, free, graph, out):
-    """Add the slots' share of F to out (6, B), each edge half to either end.
-
-    The share goes to out[0], its magnitude to out[3], what out[0] loses to rounding to out[4].
-    """
+    """Add the slots' share of F to out (6, B), each edge half to either end. The share goes to out[0], its magnitude to
+    out[3], what out[0] loses to rounding to out[4]."""
     num_lanes = centred.shape[1]
     row = np.empty(num_lanes)
     size = np.empty(num_lanes)

@@ -25,10 +25,8 @@ from clampz.numerics import Integers
 
 
 class FactorGraph(NamedTuple):
-    """Scopes both ways: factor f has `variables[scope_start[f] : scope_start[f + 1]]`.
-
-    Variable i is in `factor[at[i] : at[i + 1]]`, at these places.
-    """
+    """Scopes both ways: factor f has `variables[scope_start[f] : scope_start[f + 1]]`. Variable i is in `factor[at[i] :
+    at[i + 1]]`, at these places."""
 
     state_start: Integers
     scope_start: Integers
@@ -58,10 +56,8 @@ def update_variables(first, last, q, theta, table, graph):
 
 @part
 def _add_expectations(f, place, begin, q, table, graph, weight):
-    """Add to q[begin + x] the expectation of factor f given that its variable at `place` is in state x.
-
-    That variable's own q is not read.
-    """
+    """Add to q[begin + x] the expectation of factor f given that its variable at `place` is in state x. That variable's
+    own q is not read."""
     first, last = graph.scope_start[f], graph.scope_start[f + 1]
     digits = np.zeros(last - first, dtype=np.int64)
     for entry in range(graph.table_start[f], graph.table_start[f + 1]):

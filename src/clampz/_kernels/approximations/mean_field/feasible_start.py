@@ -14,11 +14,8 @@ from clampz._kernels.jit import kernel, part
 
 @kernel
 def feasible_configuration(possible, preference, graph, table, max_steps, cancel_flag):
-    """Search for states of all slots that no hard zero forbids, depth first with forward checking.
-
-    Returns the states, or an empty array after max_steps trials without success, or when the flag is raised; 2 n steps
-    are always made.
-    """
+    """Search for states of all slots that no hard zero forbids, depth first with forward checking. Returns the states,
+    or an empty array after max_steps trials without success, or when the flag is raised; 2 n steps are always made."""
     n = graph.start.size - 1
     blocked = np.zeros(possible.size, dtype=np.int32)  # how many assigned neighbours forbid the state
     tried = np.zeros(possible.size, dtype=np.bool_)

@@ -20,9 +20,7 @@ HARD = 1e30
 @part
 def softmax(q, first, num_states, b):
     """Turn log weights q[first : first + num_states, b] into probabilities that add up to 1 within two roundings.
-
-    Potentials are weighed with them, and a bound must not gain by what is too much.
-    """
+    Potentials are weighed with them, and a bound must not gain by what is too much."""
     top = -np.inf
     for x in range(num_states):
         top = max(top, q[first + x, b])

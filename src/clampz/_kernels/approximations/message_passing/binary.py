@@ -81,10 +81,8 @@ def piece_end(at, last, step):
 
 @kernel
 def sweep(ranges, num_sweeps, u, total, weights, keep, graph):
-    """Recompute all messages into the slots of all ranges, `num_sweeps` times.
-
-    One kernel for all sweeps: what calls another is compiled with all of that again.
-    """
+    """Recompute all messages into the slots of all ranges, `num_sweeps` times. One kernel for all sweeps: what calls
+    another is compiled with all of that again."""
     for _ in range(num_sweeps):
         for k in range(ranges.shape[0]):
             last, step = ranges[k, 1], ranges[k, 2]
@@ -251,9 +249,7 @@ def send_all(odds, W, graph, u):
 @kernel
 def refresh_totals(first, last, theta, u, total, weights, inertia, graph):
     """total_i <- (theta_i + sum rho u + (c_i - 1) total_i) / c_i: rounding drift removed, and Bethe's outer step.
-
-    inertia (n,) holds c_i: 1 for TRW.
-    """
+    inertia (n,) holds c_i: 1 for TRW."""
     start, rho = graph.start, weights.rho
     num_lanes = u.shape[1]
     shared = rho.shape[1] == 1
@@ -290,7 +286,7 @@ def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
             out[4, b] += lost_in_sum(out[0, b], z)
             out[0, b] += z
             out[3, b] += z + abs(theta[i, b])
-        # the total is a sum of so many terms, one after another
+        # rounding of a sum made one term after another
         additions = 1.0 + (start[i + 1] - start[i]) / ADDITIONS_COVERED
         for e in range(start[i], start[i + 1]):
             for b in range(num_lanes):
