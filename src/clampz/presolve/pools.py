@@ -8,9 +8,9 @@ from clampz._kernels.presolve.pools import Pools
 from clampz.model import Model
 from clampz.numerics import Integers
 
-# Bytes that the presolve takes per variable, factor, variable of a factor and table entry; the reduced
-# model, records, lists and two copies of the tables included.  Peaks of resident memory are 75% to 99% of that on grids, trees, clauses,
-# networks of noisy-or and factors of four to eight variables.
+# Bytes that the presolve takes per variable, factor, variable of a factor and table entry, its copies included.  Peaks of
+# resident memory are 75% to 99% of that on grids, trees, clauses, networks of noisy-or and factors of four to eight
+# variables.
 BYTES = np.array([400, 120, 24, 24])
 # Places for what sums leave that everything has from the beginning: many large models need few.
 SPARE = 256
