@@ -198,7 +198,8 @@ def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Mode
     chosen = np.empty(0, dtype=np.int64)
     if num_edges:
         chosen = generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False)
-    return from_graph(n, _pairs(chosen, n), **_with(drawing, generator))
+    drawing["rng"] = generator  # goes on after the graph
+    return from_graph(n, _pairs(chosen, n), **drawing)
 
 
 @knows_its_options
@@ -241,7 +242,8 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     if not sparse:  # the complement: most swaps fail on a dense graph
         every = _pairs(np.arange(n * (n - 1) // 2), n)
         pairs = every[~np.isin(every @ [n, 1], np.sort(pairs, axis=1) @ [n, 1])]
-    return from_graph(n, pairs, **_with(drawing, generator))
+    drawing["rng"] = generator
+    return from_graph(n, pairs, **drawing)
 
 
 @knows_its_options
@@ -432,8 +434,3 @@ def _as_range(value: Range, name: str) -> tuple[float, float]:
     holds = is_number(low) and is_number(high) and np.isfinite([float(low), float(high)]).all() and low <= high
     check_option(bool(holds), name, "a number, or a range (low, high) of finite numbers with low <= high", value)
     return float(low), float(high)
-
-
-def _with(drawing: Drawing, rng: np.random.Generator) -> Drawing:
-    """Replace the seed of a drawing by a generator that has drawn the graph already."""
-    return {**drawing, "rng": rng}

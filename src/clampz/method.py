@@ -17,11 +17,11 @@ from clampz.errors import OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
-from clampz.model.equivalent import Equivalent, equivalent_start
 from clampz.model.evidence import several_sets
-from clampz.model.grouped import GroupedRuns, merge_runs
 from clampz.model.lane_memory import bytes_of_lanes, is_small
+from clampz.model.merged_runs import GroupedRuns, merge_runs
 from clampz.model.model_checks import check_model
+from clampz.model.pairwise_equivalent import Equivalent, equivalent_start
 from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, stopped_estimates
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start, start_marginals

@@ -179,8 +179,9 @@ def test_whoever_is_first_changes_nothing(method, min_range, monkeypatch):
         return [function(item) for item in items[::-1]][::-1]
 
     model = cz.generators.grid(4, 4, labels=4, potentials="table", rng=0)
-    monkeypatch.setattr("clampz.approximations.iteration.PART", 32)
-    monkeypatch.setattr("clampz.approximations.iteration.MIN_RANGE", min_range)
+    monkeypatch.setattr("clampz.approximations.lanes.PART", 32)
+    for module in ("lanes", "restarts"):
+        monkeypatch.setattr(f"clampz.approximations.{module}.MIN_RANGE", min_range)
     one = run(method, model, 5, threads=2)
     monkeypatch.setattr(Workers, "map", last_first)
     other = run(method, model, 5, threads=2)

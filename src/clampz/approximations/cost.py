@@ -1,7 +1,7 @@
 """What approximations cost: typical sweeps, and the seconds of one."""
 
 from clampz.model import Model
-from clampz.model.equivalent import pairwise_model
+from clampz.model.pairwise_equivalent import pairwise_model
 
 # Seconds of a sweep for each entry of the tables (5 ns for a message of four, in many lanes; several times
 # that in one).

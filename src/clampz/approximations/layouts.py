@@ -18,7 +18,7 @@ from clampz._kernels.approximations.state_tables import StateGraph, fill_tables
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
-from clampz.model.equivalent import Equivalent
+from clampz.model.pairwise_equivalent import Equivalent
 from clampz.model.tables import lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers

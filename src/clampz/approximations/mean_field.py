@@ -20,7 +20,7 @@ from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.equivalent import FactorRows
+from clampz.model.pairwise_equivalent import FactorRows
 from clampz.model.results import NO_RESULT, Estimates
 from clampz.model.tables import lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from clampz.display.formatting import counted
 from clampz.errors import EvidenceError, ModelError, OptionError
 from clampz.model.checks import LARGEST_POTENTIAL, as_floats
+from clampz.model.conditioned_data import log_of
 from clampz.model.conditioning import keep_only, states_left
-from clampz.model.data import log_of, scaled
+from clampz.model.data import scaled
 from clampz.model.evidence import Evidence, as_sets
 from clampz.model.model import Model
 from clampz.model.model_checks import check_model

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from clampz.errors import EvidenceError
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.data import restricted_to, with_fixed_states
+from clampz.model.conditioned_data import with_fixed_states
+from clampz.model.data import restricted_to
 from clampz.model.evidence import Evidence
 from clampz.model.model import Model
 from clampz.model.model_checks import check_model

@@ -23,9 +23,10 @@ from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError, ModelError, shown
 from clampz.model import checks
 from clampz.model.binary import BinaryForm, Kind, balancing, flipped, pair_form
+from clampz.model.conditioned_data import conditioned
 from clampz.model.constructors import of_arrays, of_binary, of_flat
 from clampz.model.couplings import couplings, strengths
-from clampz.model.data import ModelData, conditioned, fold, in_edge_order, scaled, smaller_first
+from clampz.model.data import ModelData, fold, in_edge_order, scaled, smaller_first
 from clampz.model.evidence import Evidence
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.html import model_card

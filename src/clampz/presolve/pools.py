@@ -8,7 +8,7 @@ from clampz._kernels.presolve.pools import Pools
 from clampz.model import Model
 from clampz.numerics import Integers
 
-# Bytes that the presolve takes per variable, factor, variable of a factor and table entry, its copies included.  Peaks of
+# Bytes that the presolve takes per variable, factor, variable of a factor and table entry, with copies.  Peaks of
 # resident memory are 75% to 99% of that on grids, trees, clauses, networks of noisy-or and factors of four to eight
 # variables.
 BYTES = np.array([400, 120, 24, 24])

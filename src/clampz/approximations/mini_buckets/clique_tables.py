@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels.mini_buckets import clique_tables as setup
 from clampz._kernels.mini_buckets import links as mini_buckets_links
-from clampz._kernels.mini_buckets import setup
 from clampz._kernels.mini_buckets.layout import CliqueLayout, Pass, Places
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model.model import Model

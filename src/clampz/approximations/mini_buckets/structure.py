@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels.mini_buckets import elimination as kernels
 from clampz._kernels.mini_buckets import shifts
-from clampz._kernels.mini_buckets import structure as kernels
 from clampz.display.formatting import counted
 from clampz.errors import TooWideError
 from clampz.model import Model
