@@ -9,12 +9,12 @@ import pytest
 from budgets import Asked
 
 import clampz as cz
-from clampz.approximations import edge_weights, iteration, layouts
+from clampz.approximations import edge_weights, iteration, lanes, layouts, restarts
 from clampz.approximations import message_passing as messages
 from clampz.approximations.edge_weights import forest_excess, sampled_weights, uniform_weights
 from clampz.approximations.layouts import TableLayout
 from clampz.approximations.message_passing import BinaryLanes
-from clampz.model.results import NOTHING
+from clampz.model.results import NO_RESULT
 from clampz.model.topology import Topology
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Workers
@@ -30,9 +30,9 @@ FACTORS = cz.Model.from_factors(
 @pytest.fixture
 def small_parts(monkeypatch):
     """Every model is a large one."""
-    monkeypatch.setattr(iteration, "PART", 32)
-    monkeypatch.setattr("clampz.approximations.mean_field.PART", 32)
-    monkeypatch.setattr(iteration, "STARTS_AT_ONCE", 1)
+    for module in ("lanes", "restarts", "mean_field"):
+        monkeypatch.setattr(f"clampz.approximations.{module}.PART", 32)
+    monkeypatch.setattr("clampz.approximations.restarts.STARTS_AT_ONCE", 1)
 
 
 @pytest.mark.parametrize("model", [GRID, LABELS, FACTORS], ids=["grid", "labels", "factors"])
@@ -94,7 +94,7 @@ def test_a_bound_holds_where_hard_zeros_were_not_yet_swept(max_search, larger, s
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
     points = []
-    solve = iteration.best_of_starts
+    solve = restarts.best_of_starts
 
     def counted(starts, *rest, **groups):
         return solve([lambda start=start: points.append(1) or start() for start in starts], *rest, **groups)
@@ -113,19 +113,19 @@ def test_a_run_that_ended_long_ago_has_nothing_to_say(method, model, monkeypatch
     assert np.isnan(found.log_z) and np.isnan(found.value) and found.bound is None
     assert (found.lower, found.upper) == (-np.inf, np.inf)
     assert np.isnan(found.marginals.flat).all() and np.isnan(found.pairwise_marginals.flat).all()
-    assert (found.converged, found.stopped_by, found.note) == (False, "time", NOTHING)
+    assert (found.converged, found.stopped_by, found.note) == (False, "time", NO_RESULT)
     assert "stopped before there was anything to say" in repr(found)
     again = cz.methods()[method](model, start=found)  # and it can be gone on from
     assert again.converged
 
 
 def test_nothing_is_said_of_lanes_that_there_was_no_time_for(monkeypatch):
-    monkeypatch.setattr(iteration.Lanes, "_terms", lambda *_, **__: (_ for _ in ()).throw(Cancelled))
+    monkeypatch.setattr(lanes.Lanes, "_terms", lambda *_, **__: (_ for _ in ()).throw(Cancelled))
     for method in ITERATIVE:
         found = cz.methods()[method](GRID, evidence=[{0: 0}, {0: 1}], time=0.0)
         assert np.isnan(found.log_z).all() and (found.lower == -np.inf).all() and (found.upper == np.inf).all()
         assert np.isnan(found.marginals_flat).all() and not found.converged.any()
-        assert set(found.notes) == {NOTHING} and set(found.stopped_by) == {"time"}
+        assert set(found.notes) == {NO_RESULT} and set(found.stopped_by) == {"time"}
         assert found[0].bound is None
 
 

@@ -18,7 +18,7 @@ from clampz.approximations.mini_buckets.descent import BoundState
 from clampz.approximations.mini_buckets.end_state import MiniBucketsLayout
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.model.batch import Batch
-from clampz.model.results import NOTHING
+from clampz.model.results import NO_RESULT
 from clampz.runtime.budget import Budget, Cancelled
 
 EXACT = 1e-9
@@ -306,7 +306,7 @@ def test_a_run_that_ended_long_ago_has_nothing_to_say(monkeypatch):
     monkeypatch.setattr("clampz.method.GRACE", -1.0)
     monkeypatch.setattr("clampz.model.lane_memory.SMALL_MODEL", 0)
     found = cz.mini_buckets(TORUS, time=0.0)
-    assert np.isnan(found.log_z) and found.note == NOTHING and found.upper == np.inf
+    assert np.isnan(found.log_z) and found.note == NO_RESULT and found.upper == np.inf
     monkeypatch.undo()
     assert cz.mini_buckets(TORUS, start=found).converged
 
