@@ -2,6 +2,7 @@
 
 from clampz._kernels.jit import kernel
 from clampz._kernels.presolve.pools import NEVER
+from clampz._kernels.presolve.tables import advance
 
 
 @kernel
@@ -44,15 +45,7 @@ def fill_tables(pools, chosen, scope_start, variables, flat):
         for _ in range(factor.size):
             flat[to] = pools.table[at]
             to += 1
-            q = arity - 1
-            while q >= 0:
-                digit[q] += 1
-                at += strides[q]
-                if digit[q] < dims[q]:
-                    break
-                at -= strides[q] * dims[q]
-                digit[q] = 0
-                q -= 1
+            at = advance(digit, dims, strides, arity, at)
 
 
 @kernel

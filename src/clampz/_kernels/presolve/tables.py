@@ -5,7 +5,7 @@ Along one axis a table is (outer, states, inner); over all axes at once the stat
 
 import numpy as np
 
-from clampz._kernels.jit import part
+from clampz._kernels.jit import inline, part
 from clampz._kernels.presolve.pools import CLOCK, EPS, ERROR, NEVER, ROW, STATES_GONE, WORK, wait_to_shrink
 
 # Equal means: up to this share of a table's entries, and no more than this in all.  A sum of probabilities is 1 up to a
@@ -207,6 +207,21 @@ def add_to_unary(pools, v, values, by):
     pools.total[ERROR] += EPS * worst
 
 
+@inline
+def advance(digit, dims, strides, num_axes, at):
+    """Step the odometer of a table's axes, the last one fastest; returns the place along these strides."""
+    q = num_axes - 1
+    while q >= 0:
+        digit[q] += 1
+        at += strides[q]
+        if digit[q] < dims[q]:
+            break
+        at -= strides[q] * dims[q]
+        digit[q] = 0
+        q -= 1
+    return at
+
+
 @part
 def add_table(pools, f, g):
     """Add the table of f to that of g, whose scope has all variables of f."""
@@ -230,15 +245,7 @@ def add_table(pools, f, g):
         large[t] += small[at]
         if not exact and large[t] > -np.inf:
             worst = max(worst, abs(large[t]))
-        q = k - 1
-        while q >= 0:
-            digit[q] += 1
-            at += strides[q]
-            if digit[q] < dims[q]:
-                break
-            at -= strides[q] * dims[q]
-            digit[q] = 0
-            q -= 1
+        at = advance(digit, dims, strides, k, at)
     if of_f.zeros:
         of_g.zeros = 1
     pools.count[WORK] += large.size
