@@ -87,9 +87,9 @@ def kernel(function: Any) -> Any:
 
 
 def kernel_in_place(function: Any) -> Any:
-    """Compile a kernel that writes into what it is given and makes no arrays. Then nobody need count who holds which: a
-    slice is counted when it is made and when it is left, by instructions that other cores take part in, and that was
-    half to nine tenths of the time of all work on small tables."""
+    """Compile a kernel that writes into what it is given and makes no arrays. Array references need no counting then. A
+    slice is counted when it is made and when it is left, by instructions that other cores take part in. That was half
+    to nine tenths of the time of all work on small tables."""
     return _cached(function, SAFE_MATH, **UNCOUNTED)
 
 

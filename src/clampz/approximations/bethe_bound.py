@@ -56,7 +56,7 @@ def _pair_terms(W: Floats, high: Floats, ends_j: tuple[Floats, Floats]) -> Float
 
 
 def _both_high(p: Floats, q: Floats, W: Floats) -> Floats:
-    """The x between 0 and min(p, q) with x (1 - p - q + x) = e^W (p - x)(q - x), for W >= 0; with a = 1 / (e^W - 1),
+    """Solve x (1 - p - q + x) = e^W (p - x)(q - x) for x between 0 and min(p, q), W >= 0. With a = 1 / (e^W - 1),
 
     x = 2 (1 + a) p q / (a + p + q + sqrt((a + p + q)^2 - 4 (1 + a) p q)).
     """

@@ -21,7 +21,7 @@ PART = 1 << 18
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation of the lanes shows, one entry per lane. value is the approximation's log Z if the point is a
+    """The result of evaluating the lanes, one entry per lane. value is the approximation's log Z if the point is a
     fixed point. value + slack is an upper bound for any messages if the edge weights are TRW's. drift is the largest
     disagreement between a pairwise belief's marginal and the belief itself, in probability. rounding bounds the error
     made."""

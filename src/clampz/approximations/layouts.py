@@ -38,7 +38,7 @@ def has_hard_zeros(table: Floats) -> bool:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BatchLayout:
-    """What all layouts have: unary potentials and constants of lanes.
+    """Unary potentials and constants of lanes, which all layouts have.
 
     Attributes
     ----------
@@ -259,6 +259,7 @@ class FactorLayout(BatchLayout):
 
     @classmethod
     def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
+        """Lay out edges and larger factors alike, and rule out states as in the pairwise equivalent."""
         model, larger = batch.model, batch.model.factors
         budget.check_cancelled()
         pairwise, theta, table = None, batch.unary, np.concatenate([model.pairwise.flat, larger.flat])

@@ -74,9 +74,9 @@ class MeanFieldOptions(Options):
 def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, budget: Budget) -> Estimates:
     """Naive mean field: `log_z` is a lower bound on log Z, at every iteration.
 
-    Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts.  With hard
-    zeros a configuration that none of them forbids is searched for and is a start too; where none is found `lower` is
-    -inf, and the note says so.  Options: see `MeanFieldOptions`.
+    Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts. With hard zeros
+    a configuration that none of them forbids is searched for, and is a start too. Where none is found `lower` is -inf,
+    and the note says so. Options: see `MeanFieldOptions`.
 
     >>> from clampz import generators, mean_field
     >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
@@ -337,6 +337,7 @@ def _feasible_starts(layout: TableLayout, budget: Budget) -> Floats:
 
 
 def _estimates(batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Endings) -> Estimates:
+    """Make the estimates of lanes that have ended."""
     point = ending.point
     marginals = (
         layout.marginals(0.5 + point, 0.5 - point)

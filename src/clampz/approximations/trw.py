@@ -92,9 +92,9 @@ def trw(
 ) -> Estimates:
     """Tree-reweighted approximation: `log_z` is an upper bound on log Z, certified whatever the iteration limit.
 
-    `value` is what the fixed point would have; `residual` is the slack of the certificate in nats, how far the bound is
-    above `value`, and the run has converged when it is below `tol`.  Damping is raised for lanes whose slack stops
-    falling.  Options: see `TRWOptions`.
+    `value` is what the fixed point would have. `residual` is the slack of the certificate in nats, how far the bound is
+    above `value`. The run has converged when it is below `tol`. Damping is raised for lanes whose slack stops falling.
+    Options: see `TRWOptions`.
 
     >>> from clampz import generators, trw
     >>> trw(generators.cycle(3, theta=0, weights=-4.0)).bound
@@ -149,6 +149,7 @@ def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Float
 
 
 def _converge(block: MessageLanes, options: TRWOptions, budget: Budget, max_iter: int) -> Endings:
+    """Iterate until the slack is within the tolerance, damping lanes that are stuck."""
     policy = _damp_when_stuck(block.num_lanes)
     return iterate(
         block,

@@ -144,6 +144,7 @@ def to_networkx(model: Model) -> Any:
 
 
 def _edge_table(attributes: dict[str, Any], where: str) -> Floats:
+    """Return an edge's table of log potentials, from the one attribute that gives it."""
     found: list[str] = [name for name in ("pairwise", "W", "J") if name in attributes] or ["weight"] * (
         "weight" in attributes
     )

@@ -191,6 +191,7 @@ def _edges_with_hard_zeros(model: Model) -> Integers:
 
 
 def _refuse_forbidden_pairs(model: Model, hard: Integers, evidence: dict[int, int], where: str) -> None:
+    """Refuse evidence that a hard zero of an edge forbids."""
     if not hard.size or len(evidence) < 2:
         return
     state = np.full(model.num_variables, -1, dtype=np.int64)

@@ -23,7 +23,7 @@ JOINTS_BY: dict[str, Callable[[Model, Sequence[int], int | str | None, Budget], 
 
 
 class _OfModel(Protocol):
-    """What `HasMarginals` needs to be mixed into."""
+    """The attributes that `HasMarginals` needs to be mixed into a class."""
 
     @property
     def method(self) -> str: ...

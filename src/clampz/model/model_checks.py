@@ -13,6 +13,7 @@ def check_model(found: object, name: str = "model") -> None:
 
 
 def _in_words(found: object) -> str:
+    """Say what came in place of a model, and what may have been meant."""
     kind = type(found)
     if isinstance(found, str | PathLike):
         return f"{str(found)!r:.80}: a file is read first, by cz.read"

@@ -30,6 +30,7 @@ class Names:
         return int(variable)
 
     def _named(self, name: str) -> int:
+        """Look a variable up by its name."""
         if self.names is None:
             raise EvidenceError(
                 f"variable {name!r}: this model's variables have no names; "

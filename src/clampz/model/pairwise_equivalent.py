@@ -140,6 +140,7 @@ class Equivalent:
 
     @classmethod
     def _made(cls, whole: Model, budget: Budget) -> "Equivalent":
+        """Fold edges into factors, and build the pairwise model."""
         larger = whole.factors
         flat, home, rounding = _folded(whole)
         budget.check_cancelled()
@@ -252,7 +253,7 @@ def _keys(edges: NDArray[np.integer], model: Model) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class EquivalentState:
-    """What a method ended with on the pairwise model, read as results on the user's."""
+    """The end state of a method on the pairwise model, read as results on the user's."""
 
     equivalent: Equivalent
     estimates: Estimates

@@ -37,7 +37,7 @@ PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residu
 
 
 class EndState(Protocol):
-    """What a method ended with, from which marginals of a lane's edges and factors are computed on demand."""
+    """The end state of a method, from which marginals of a lane's edges and factors are computed on demand."""
 
     @property
     def rho(self) -> Floats | None:

@@ -197,6 +197,7 @@ class Postsolve:
 
     @cached_property
     def _sources_of_all(self) -> BeliefSources:
+        """Find the sources of all sums, edges and larger factors."""
         sums, model, larger = self._sources_of_sums.targets, self.original, self.original.factors
         arity = np.concatenate([np.full(model.num_edges, 2), np.diff(larger.scope_start)])
         sizes = np.concatenate([np.diff(model.pairwise.start), np.diff(larger.start)])

@@ -28,7 +28,7 @@ Operation = Literal["sum", "max"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Simplified(HasHtml):
-    """What `simplify` made of a model.
+    """The reduced model that `simplify` has made, what it did, and the postsolve.
 
     Attributes
     ----------
@@ -143,6 +143,7 @@ class Simplified(HasHtml):
         return self._postsolve
 
     def _card(self) -> HtmlCard:
+        """Make a card of what was removed."""
         before, after = self.original, self.model
         tables = (("variables", "num_variables"), ("edges", "num_edges"))
         facts = [(what, f"{getattr(before, name):,} → {getattr(after, name):,}") for what, name in tables]
@@ -203,6 +204,7 @@ def simplified_by(
 
 
 def _rules_in_words(pools: Pools) -> tuple[str, ...]:
+    """Say how often each rule was applied."""
     fates = np.bincount(pools.variables["fate"], minlength=4)
     count = pools.count
     if count[state.IMPOSSIBLE] >= 0:

@@ -44,10 +44,10 @@ def simplify(
 ) -> Simplified:
     """Presolve a model: a smaller one with the same log Z (or the same maximum), what was done, and the postsolve.
 
-    Impossible states go, and with them variables that have one state left or are functions of others; factors lose axes
-    that they do not depend on, or only by a factor of their own, and are multiplied into larger ones around them;
-    variables are summed out where that leaves no larger table than it replaces.  Each of these is exact, or its error
-    is charged.
+    Impossible states go, and with them variables that have one state left or are functions of others. Factors lose axes
+    that they do not depend on, or only by a factor of their own, and are multiplied into larger ones around them.
+    Variables are summed out where the new table is no larger than those it replaces. Each of these is exact, or its
+    error is charged.
 
     Parameters
     ----------
@@ -136,6 +136,7 @@ def _apply(pools: Pools, most_work: int, cancel_flag: Flag) -> Pools:
 
 
 def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> ReducedModel:
+    """Build the reduced model; where Z = 0, one impossible variable and those that are kept."""
     impossible = int(pools.count[state.IMPOSSIBLE])
     if impossible >= 0:  # Z = 0: no factor is needed to say so, and no variable but one
         pools.variables["fate"][:] = state.FIXED

@@ -84,9 +84,9 @@ def cities(edges, follows, cancel_flag):
 @kernel
 def kasteleyn_signs(num_variables, tails, city_start, city_half, cancel_flag):
     """Find signs such that around every variable an odd number of steps goes against its arrow; whether there are any.
-    Around a variable lead steps inside cities, from a half-edge to the next in turn (along the arrow, but from the last
-    to the first), and steps across edges (along the arrow from 2e to 2e + 1, or against it where the sign is -1). The
-    edges of a spanning forest get the signs that make it odd, leaves first."""
+    Steps inside cities lead from a half-edge to the next in turn: along the arrow, but from the last to the first.
+    Steps across edges go along the arrow from 2e to 2e + 1, or against it where the sign is -1. The edges of a spanning
+    forest get the signs that make it odd, leaves first."""
     n = num_variables
     num_edges = tails.size // 2
     even = np.ones(n, dtype=np.uint8)

@@ -198,6 +198,7 @@ def _copied(flat: Floats, budget: Budget) -> Floats:
 
 
 def _scratch(layout: CliqueLayout, num_lanes: int = 1) -> mini_buckets_links.LinkScratch:
+    """Allocate the working memory of links, blocks and matching."""
     most_axes = int(np.diff(layout.scope_start).max(initial=0))
     block, whole = max(BLOCK, int(layout.sizes.max(initial=1))), max(1, BLOCK // num_lanes) * num_lanes
     return mini_buckets_links.LinkScratch(

@@ -84,10 +84,10 @@ class MiniBucketsOptions(Options):
 def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None, budget: Budget) -> Estimates:
     """Weighted mini-buckets: `log_z` is an upper bound on log Z, and `lower` a lower one, at every evaluation.
 
-    Variables are eliminated one after another in tables of at most `max_table` entries; where these are not enough,
-    tables are split, which Hölder's inequality makes a bound, and shifts between them and their weights are optimised.
-    A model narrow enough is summed exactly.  The lower bound is the same with weights below zero, where no table has
-    hard zeros, or mean field's, begun at the beliefs, whichever is higher.
+    Variables are eliminated one after another in tables of at most `max_table` entries. Where these are not enough,
+    tables are split, which Hölder's inequality makes a bound; shifts between them and their weights are optimised. A
+    model narrow enough is summed exactly. The lower bound is the same with weights below zero, where no table has hard
+    zeros, or mean field's, begun at the beliefs, whichever is higher.
 
     An earlier estimate by mini-buckets, with the same limit, is continued; any other `start` is mean field's.  Of an
     estimate's lane, `state.cliques(lane)` are the beliefs, and `state.losses(lane)` says at which variables the upper
@@ -278,6 +278,7 @@ def _both_bounds(
 
 
 def _upper(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, on_step: _ProgressReporter) -> list[_End]:
+    """Optimise the upper bounds of some lanes, keeping time for their beliefs."""
     states = [BoundState.upper(lane.layout.tables_above, lane.unary, lane.above, budget) for lane in lanes]
     began = budget.used
     optimise_together(states, 1, budget, on_step=on_step)
@@ -308,6 +309,7 @@ def _upper_end(state: BoundState, options: MiniBucketsOptions, budget: Budget, o
 
 
 def _lower(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget) -> list[_End]:
+    """Optimise the lower bounds of some lanes, each from an upper one where it is new."""
     tables = lanes[0].layout.tables_below
     new = {k: BoundState.upper(tables, lane.unary, budget=budget) for k, lane in enumerate(lanes) if lane.below is None}
     if not lanes[0].layout.is_exact:
@@ -321,6 +323,7 @@ def _lower(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget) -> li
 def _estimates(
     batch: Batch, begin: list[Lane], options: MiniBucketsOptions, ends: list[tuple[_End, _End]]
 ) -> Estimates:
+    """Make the estimates of lanes whose bounds have ended."""
     above = [upper for upper, _ in ends]
     seen = np.array([end.num_iter > 0 for end in above])
     upper = np.array([end.bound for end in above])
