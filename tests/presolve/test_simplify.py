@@ -245,8 +245,8 @@ def test_a_contradiction_names_its_factors():
     found = simplify(cz.Model(list(base.unary), pairwise, names=[f"v{i}" for i in range(16)]))
     assert cz.exact(found.model).log_z == -np.inf
     assert found.bounds(-np.inf, 3.0) == (-np.inf, -np.inf)
-    assert all(scope in found.contradiction for scope in ("(v0, v10)", "(v0, v5)", "(v5, v10)"))
-    assert "(v0, v1)" not in found.contradiction and "contradict each other" in found.contradiction
+    assert all(scope in found.infeasibility for scope in ("(v0, v10)", "(v0, v5)", "(v5, v10)"))
+    assert "(v0, v1)" not in found.infeasibility and "contradict each other" in found.infeasibility
     with pytest.raises(OptionError, match="Z = 0"):
         found.marginals(np.zeros(2))
 

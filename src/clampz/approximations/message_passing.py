@@ -15,9 +15,10 @@ from clampz._kernels.approximations.message_passing import binary as binary_kern
 from clampz._kernels.approximations.message_passing import tables as general_kernels
 from clampz._kernels.approximations.message_passing.binary import Weights
 from clampz._kernels.approximations.message_passing.mutual_information import (
-    mutual_information as binary_mutual_information,
+    mutual_information_binary,
+    mutual_information_of_lane,
 )
-from clampz._kernels.approximations.message_passing.pair_beliefs import mutual_information, pair_beliefs
+from clampz._kernels.approximations.message_passing.pair_beliefs import pair_beliefs
 from clampz._kernels.approximations.state_tables import Potentials, fill_factors
 from clampz._kernels.simd_math import EXP_LIMIT
 from clampz.approximations.iteration import NO_CONFIGURATION, Endings
@@ -63,9 +64,7 @@ class MessageLanes(Lanes):
         self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, budget: Budget = UNLIMITED
     ) -> None:
         """Begin with uniform messages; raises Cancelled where the budget is over before the potentials are laid out."""
-        self.layout = layout
-        self.topology = layout.topology
-        self.workers = workers
+        self.layout, self.topology, self.workers = layout, layout.topology, workers
         self.point = np.zeros((num_rows, layout.num_lanes))
         self.total = layout.theta.copy()
         self.keep = np.ones(layout.num_lanes)
@@ -262,7 +261,7 @@ class BinaryLanes(MessageLanes):
 
     def mutual_information(self) -> Floats:
         out = np.empty((self.topology.num_edges, self.num_lanes))
-        binary_mutual_information(self.point, self.total, self.potentials, self.layout.graph, out)
+        mutual_information_binary(self.point, self.total, self.potentials, self.layout.graph, out)
         return out
 
     def messages_from(self, marginals: Floats) -> Floats:
@@ -356,7 +355,7 @@ class GeneralLanes(MessageLanes):
         out = np.empty((self.topology.num_edges, self.num_lanes))
         beliefs, column = np.empty(len(model.pairwise.flat)), np.empty(self.topology.num_edges)
         for b in range(self.num_lanes):
-            mutual_information(
+            mutual_information_of_lane(
                 b, self.point, self.total, self.potentials, self.layout.graph, model.pairwise.start, beliefs, column
             )
             out[:, b] = column

@@ -326,7 +326,7 @@ class Ascent:
 
     def _found(self) -> list[Scored]:
         """The best configurations of the original, each rounded once."""
-        if self.simplified.contradiction or not all(part.found for part in self.parts):
+        if self.simplified.infeasibility or not all(part.found for part in self.parts):
             return []
         scored_by = self.model if self.unfolded is None else self.unfolded
         is_whole = self.simplified.is_trivial and not self.is_split and scored_by is self.model

@@ -171,7 +171,7 @@ class Diving:
         while True:
             here = made[-1]
             rest = simplify(self._given(here.decided), marginals=False, budget=budget)
-            if rest.contradiction and len(made) > 2:  # one of several is wrong: half of them are made
+            if rest.infeasibility and len(made) > 2:  # one of several is wrong: half of them are made
                 num_wrong = len(made) // 2
                 del made[-num_wrong:], path[-num_wrong:]
                 continue

@@ -1,4 +1,4 @@
-"""Pairwise beliefs of message passing over tables, and their mutual information.
+"""Pairwise beliefs of message passing over tables.
 
 The arrays are those of `message_passing.tables`; `pair_start` is where each edge's table begins in the model.
 """
@@ -6,7 +6,7 @@ The arrays are those of `message_passing.tables`; `pair_start` is where each edg
 import numpy as np
 
 from clampz._kernels.jit import kernel
-from clampz._kernels.simd_math import EXP_LIMIT, exp, log
+from clampz._kernels.simd_math import EXP_LIMIT, exp
 
 
 @kernel
@@ -33,27 +33,3 @@ def pair_beliefs(lane, messages, total, potentials, graph, pair_start, out):
             s += out[p]
         for p in range(pair_start[k], pair_start[k + 1]):
             out[p] /= s
-
-
-@kernel
-def mutual_information(lane, messages, total, potentials, graph, pair_start, beliefs, out):
-    """Compute I_ij of the pairwise beliefs of one lane into out (m,)."""
-    pair_beliefs(lane, messages, total, potentials, graph, pair_start, beliefs)
-    for k in range(out.size):
-        j = graph.tail[graph.message_of_edge[k, 1]]
-        num_j = graph.state_start[j + 1] - graph.state_start[j]
-        first = pair_start[k]
-        num_i = (pair_start[k + 1] - first) // num_j
-        information = 0.0
-        row = np.zeros(num_i)
-        column = np.zeros(num_j)
-        for x in range(num_i):
-            for y in range(num_j):
-                row[x] += beliefs[first + x * num_j + y]
-                column[y] += beliefs[first + x * num_j + y]
-        for x in range(num_i):
-            for y in range(num_j):
-                p = beliefs[first + x * num_j + y]
-                if p > 1e-290:
-                    information += p * (log(p) - log(row[x]) - log(column[y]))
-        out[k] = max(0.0, information)
