@@ -19,7 +19,7 @@ from clampz._kernels.simd_math import exp, log, log_ratio, sigmoid
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import TableLayout, layout_of
 from clampz.approximations.mean_field import BinaryField, MeanFieldLanes, TableField
-from clampz.approximations.messages import BinaryLanes, GeneralLanes
+from clampz.approximations.message_passing import BinaryLanes, GeneralLanes
 from clampz.runtime.workers import Workers
 from timing import Claim, alone, interleaved, print_table, worst
 

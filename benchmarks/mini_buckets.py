@@ -21,9 +21,9 @@ from clampz._kernels.mini_buckets import passes
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE
 from clampz._kernels.simd_math import exp, log
 from clampz.approximations.mini_buckets.batched import optimise_together
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.runtime.budget import NEVER
 from timing import Claim, alone, interleaved, print_table
 
@@ -41,7 +41,7 @@ def bare(values, out):
 def speed(model: cz.Model, max_table: int, repeats: int) -> dict[str, float]:
     """Nanoseconds per entry."""
     tables = Tables.of(model, Structure.of(model, max_table))
-    state = State.upper(tables, model.unary.flat)
+    state = BoundState.upper(tables, model.unary.flat)
     optimise(state, 2)
     work, gradient = tables.new_pass(), np.empty_like(state.x)
     num_entries = tables.structure.num_entries
@@ -62,10 +62,10 @@ def lanes(model: cz.Model, max_table: int, repeats: int) -> dict[str, float]:
 
     def one_by_one() -> None:
         for lane in unary:
-            optimise(State.upper(tables, lane), LANE_EVALUATIONS)
+            optimise(BoundState.upper(tables, lane), LANE_EVALUATIONS)
 
     def together() -> None:
-        optimise_together([State.upper(tables, lane) for lane in unary], LANE_EVALUATIONS)
+        optimise_together([BoundState.upper(tables, lane) for lane in unary], LANE_EVALUATIONS)
 
     return interleaved({"one by one": one_by_one, "together": together}, repeats, clock=process_time)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.method import PER_ENTRY, bytes_of_lanes, lanes_that_fit
+from clampz.model.lane_memory import PER_ENTRY, bytes_of_lanes, lanes_that_fit
 
 METHODS = cz.methods()
 

@@ -44,7 +44,7 @@ MAX_SWAPS = 1000
 
 
 class Drawing(TypedDict, total=False):
-    """How the potentials are drawn: what every generator takes."""
+    """How the potentials are drawn, by what every generator takes."""
 
     theta: Range
     weights: Range
@@ -198,7 +198,8 @@ def erdos_renyi(n: int, degree: float = 4.0, **drawing: Unpack[Drawing]) -> Mode
     chosen = np.empty(0, dtype=np.int64)
     if num_edges:
         chosen = generator.choice(num_pairs, size=num_edges, replace=False, shuffle=False)
-    return from_graph(n, _pairs(chosen, n), **_with(drawing, generator))
+    drawing["rng"] = generator  # goes on after the graph
+    return from_graph(n, _pairs(chosen, n), **drawing)
 
 
 @knows_its_options
@@ -241,7 +242,8 @@ def regular(n: int, degree: int = 4, **drawing: Unpack[Drawing]) -> Model:
     if not sparse:  # the complement: most swaps fail on a dense graph
         every = _pairs(np.arange(n * (n - 1) // 2), n)
         pairs = every[~np.isin(every @ [n, 1], np.sort(pairs, axis=1) @ [n, 1])]
-    return from_graph(n, pairs, **_with(drawing, generator))
+    drawing["rng"] = generator
+    return from_graph(n, pairs, **drawing)
 
 
 @knows_its_options
@@ -356,7 +358,7 @@ def barbell(weight: float = 6.0, *, theta: Range = 0.0, rng: Seed = None) -> Mod
 
 
 def as_generator(rng: Seed) -> np.random.Generator:
-    """A numpy Generator from a seed; a Generator is used as it is."""
+    """Make a numpy Generator from a seed; a Generator is used as it is."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
@@ -386,7 +388,7 @@ def with_rng(changes: Mapping[str, Any], rng: Seed) -> dict[str, Any]:
 
 
 def _pair_stubs(n: int, degree: int, rng: np.random.Generator) -> Integers | None:
-    """Pair the stubs of a regular graph at random and swap the bad pairs away; None if that gets stuck."""
+    """Pair the stubs of a regular graph at random and swap bad pairs away; None if that gets stuck."""
     pairs: Integers = rng.permutation(np.repeat(np.arange(n), degree)).reshape(-1, 2)
     keys = np.sort(pairs, axis=1) @ [n, 1]
     good = np.zeros(len(pairs), dtype=np.bool_)
@@ -411,7 +413,7 @@ def _pair_stubs(n: int, degree: int, rng: np.random.Generator) -> Integers | Non
 
 
 def _pairs(numbers: Integers, n: int) -> Integers:
-    """The pairs (i, j), i < j < n, with these numbers in lexicographic order."""
+    """Return the pairs (i, j), i < j < n, with these numbers in lexicographic order."""
     rows = np.arange(n)
     start = rows * (2 * n - rows - 1) // 2
     i = np.searchsorted(start[: n - 1], numbers, side="right") - 1
@@ -432,8 +434,3 @@ def _as_range(value: Range, name: str) -> tuple[float, float]:
     holds = is_number(low) and is_number(high) and np.isfinite([float(low), float(high)]).all() and low <= high
     check_option(bool(holds), name, "a number, or a range (low, high) of finite numbers with low <= high", value)
     return float(low), float(high)
-
-
-def _with(drawing: Drawing, rng: np.random.Generator) -> Drawing:
-    """The same drawing, going on with a generator that has drawn the graph already."""
-    return {**drawing, "rng": rng}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from clampz.errors import library
-from clampz.interop.derivatives import LogZFunction
+from clampz.interop.autodiff import LogZFunction
 from clampz.model import Model
 from clampz.numerics import Floats
 

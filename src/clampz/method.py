@@ -1,7 +1,6 @@
-"""Approximation: the one signature that exact, mean field, Bethe, TRW and regions share.
+"""Method: the one signature that exact, mean field, Bethe, TRW and mini-buckets share.
 
-Each of them is written as a function of a batch; `approximation` turns it into what users call, on a model or on a
-batch.
+Each of them is a function of a batch; `approximation` makes a `Method` of it, which users call on a model or a batch.
 """
 
 import inspect
@@ -18,12 +17,13 @@ from clampz.errors import OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
-from clampz.model.equivalent import Equivalent, equivalent_start
 from clampz.model.evidence import several_sets
-from clampz.model.grouped import GroupedRuns, in_their_order
+from clampz.model.lane_memory import bytes_of_lanes, is_small
+from clampz.model.merged_runs import GroupedRuns, merge_runs
 from clampz.model.model_checks import check_model
-from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, nothing
-from clampz.model.tables import columns
+from clampz.model.pairwise_equivalent import Equivalent, equivalent_start
+from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, stopped_estimates
+from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import GRACE, Budget, Cancelled, Progress
@@ -32,37 +32,24 @@ from clampz.runtime.progress import Listener, as_callback
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
-# Table entries of a small model.
-SMALL_MODEL = 50_000
-# Numbers that a run takes for each state of a variable and each entry of a message, in every lane, and for each entry
-# of the pairwise tables, where these are not log-odds.  Peaks of resident memory on grids, cubes, stars and complete
-# graphs of 10^5 edges, two to fifty labels, are 60% to 105% of what they come to, the copies on the way included; those
-# of pairwise equivalents half to three quarters.
-PER_STATE, PER_MESSAGE, PER_ENTRY = 36, 12, 9
-# The same for each entry of the tables of larger factors, where a method takes those as they are.
-PER_FACTOR_ENTRY = 4
-
 
 @dataclass(frozen=True, eq=False)
 class ForestWeights:
-    """Edge weights (m, 1) or (m, B) for TRW that are known to be mixtures of spanning forests, because they come from
-    an earlier run: not checked again.
-
-    Restricted to the edges of the variables that a lane leaves free they stay what they are, which is what Theorem 2 of
-    [WD16] is about. `optimize`: they are where the optimization begins.
-    """
+    """TRW's edge weights (m, 1) or (m, B) from an earlier run: mixtures of spanning forests, which need no check.
+    Restricted to the edges of the variables that a lane leaves free they stay such mixtures, which is what Theorem 2 of
+    [WD16] is about. `optimize`: they are where the optimization begins."""
 
     rho: Floats
     optimize: bool = False
 
     @classmethod
     def of(cls, state: EndState, optimize: bool = False) -> "ForestWeights | None":
-        """Those that a method ended with, if it has any."""
+        """Take the weights that a method ended with, if it has any."""
         return None if state.rho is None else cls(state.rho, optimize)
 
     def take(self, lanes: Integers) -> "ForestWeights":
-        """Those of some of the lanes."""
-        return self if self.rho.shape[1] == 1 else replace(self, rho=columns(self.rho, lanes))
+        """Select lanes."""
+        return self if self.rho.shape[1] == 1 else replace(self, rho=take_lanes(self.rho, lanes))
 
 
 class Method(Generic[OptionsT]):
@@ -106,7 +93,7 @@ class Method(Generic[OptionsT]):
         Where an option is unknown or out of range, or evidence names a variable or a state that the model does not
         have.
     TooWideError
-        By exact and regions, where the model does not fit into memory.
+        By exact and mini_buckets, where the model does not fit into memory.
     """
 
     def __init__(
@@ -122,14 +109,14 @@ class Method(Generic[OptionsT]):
         self.options_type = options_type
         self._solve = solve
         SOLVED_BY[name] = self.solve
-        self.__doc__ = described(solve.__doc__ or "", type(self), options_type)
+        self.__doc__ = method_docstring(solve.__doc__ or "", type(self), options_type)
         self.__name__ = self.__qualname__ = solve.__name__
         self.__module__ = solve.__module__
         self.__wrapped__ = solve
         self.__signature__ = signature_of(options_type)
 
     def __get__(self, instance: object, owner: type | None = None) -> Self:
-        """For what `help` takes it: a routine, which it shows with its parameters."""
+        """Return the method itself: `help` then takes it for a routine, and shows its parameters."""
         return self
 
     @overload
@@ -224,7 +211,7 @@ class Method(Generic[OptionsT]):
             return estimates[0] if single else estimates
 
     def with_rng(self, changes: dict[str, Any], rng: Seed) -> dict[str, Any]:
-        """Single options with the seed that `rng` means, where the method has one."""
+        """Add to single options the seed that `rng` means, where the method has one."""
         seeded = with_rng(changes, rng)
         return seeded if hasattr(self.options_type, "seed") else changes
 
@@ -238,8 +225,8 @@ class Method(Generic[OptionsT]):
         weights: ForestWeights | None = None,
         within: Budget | None = None,
     ) -> Estimates:
-        """Estimates of a batch, perhaps as a share of another run, which it stops with; to TRW also edge weights may be
-        given, in place of those that its options name."""
+        """Solve a batch, perhaps within the budget of another run; TRW may be given edge weights in place of its
+        options'. Stops with that run."""
         budget = Budget(options.time, progress, within=within, grace=_grace(batch.model))
         with budget.interruptible():
             return self._solved(batch, options, start, budget, {} if weights is None else {"weights": weights})
@@ -247,7 +234,7 @@ class Method(Generic[OptionsT]):
     def _solved(
         self, batch: Batch, options: OptionsT, start: Start | None, budget: Budget, given: dict[str, ForestWeights]
     ) -> Estimates:
-        """What there is when the watch says stop, which may be nothing."""
+        """Solve a batch; estimates without a result where the budget was over before."""
         if batch.beta is not None:
             return self._at_temperatures(batch, batch.beta, options, start, budget, given)
         try:
@@ -264,7 +251,7 @@ class Method(Generic[OptionsT]):
                 start = equivalent.marginals(start_marginals(batch, start))
             return equivalent.back(batch.model, self._solve(equivalent.batch(batch), options, start, budget, **given))
         except Cancelled:
-            return nothing(self.name, batch.model, batch.num_lanes, options, budget.stopped_by or "time")
+            return stopped_estimates(self.name, batch.model, batch.num_lanes, options, budget.stopped_by or "time")
 
     def _at_temperatures(
         self,
@@ -275,8 +262,8 @@ class Method(Generic[OptionsT]):
         budget: Budget,
         given: dict[str, ForestWeights],
     ) -> Estimates:
-        """Lanes of the same inverse temperature are a batch of the model at that, solved as it would be alone, in an
-        even share of the time; bounds are widened by what rounding has changed in the potentials."""
+        """Solve lanes of equal inverse temperature as a batch of the model at that, in an even share of the time.
+        Bounds are widened by what rounding has changed in the potentials."""
         model, values = batch.model, np.unique(beta)
         groups = [np.flatnonzero(beta == value) for value in values]
         if start is not None and not isinstance(start, Estimate | Estimates):
@@ -299,10 +286,10 @@ class Method(Generic[OptionsT]):
             part = self._solved(some.scaled(), options, _start_of(start, lanes, len(beta)), share, own)
             parts.append(part.widened(some.sizes.rounding(float(value))))
             num_finished += len(lanes)
-        return replace(in_their_order(parts, groups), model=model, batch=batch)
+        return replace(merge_runs(parts, groups), model=model, batch=batch)
 
     def fits(self, model: Model, num_bytes: float, num_lanes: int = 1) -> bool:
-        """Whether it solves so many lanes of a model in this memory, beyond what the model itself takes."""
+        """Whether `num_lanes` lanes of a model can be solved in this memory, beyond what the model itself takes."""
         return bytes_of_lanes(model, num_lanes, as_factors=self.takes_factors) <= num_bytes
 
     def _check_memory(self, batch: Batch, allowed: int) -> None:
@@ -315,7 +302,7 @@ class Method(Generic[OptionsT]):
             )
 
     def options(self, options: OptionsT | None, changes: dict[str, Any]) -> OptionsT:
-        """The options of a call: those given, or the defaults, with some of them changed."""
+        """Return the options of a call: those given, or the defaults, with some of them changed."""
         return self.options_type.chosen(options, changes)
 
     def __repr__(self) -> str:
@@ -323,56 +310,22 @@ class Method(Generic[OptionsT]):
 
 
 def _start_of(start: Start | None, lanes: Integers, num_lanes: int) -> Start | None:
-    """The start of some of the lanes: their own, or the one for all."""
+    """Select the starts of some lanes: their own, or the one for all."""
     if start is None or isinstance(start, Estimate) or (isinstance(start, Estimates) and len(start) != num_lanes):
         return start
     if not isinstance(start, Estimates):
-        return columns(start, lanes)
+        return take_lanes(start, lanes)
     taken = start.take(lanes)
-    return replace(taken, state=taken.state.of_one()) if isinstance(taken.state, GroupedRuns) else taken
-
-
-def bytes_of_lanes(model: Model, num_lanes: int = 1, *, as_factors: bool = False) -> int:
-    """Memory that it takes to solve so many lanes of a model, beyond the model itself."""
-    once, each = _bytes_of_lanes(model, as_factors)
-    return once + num_lanes * each
-
-
-def lanes_that_fit(model: Model, num_bytes: float) -> int:
-    """How many lanes of a model can be solved in so much memory, by whatever method."""
-    once, each = _bytes_of_lanes(model, as_factors=False)
-    return max(0, int((num_bytes - once) / max(1, each)))
-
-
-def _bytes_of_lanes(model: Model, as_factors: bool) -> tuple[int, int]:
-    """What all lanes share, and what each of them takes: of the pairwise equivalent, where there are larger factors, as
-    if these had no hard zeros.  Who takes factors as they are passes no messages in it, and needs none without hard
-    zeros."""
-    pairwise, larger, num_states = model.pairwise, model.factors, model.num_states
-    states, messages = PER_STATE * len(model.unary.flat), int(num_states[model.edges].sum())
-    has_zeros = any(flat.min(initial=0.0) == -np.inf for flat in (pairwise.flat, larger.flat))
-    if larger and as_factors and not has_zeros:
-        return 8 * PER_FACTOR_ENTRY * (len(pairwise.flat) + len(larger.flat)), 8 * states
-    entries = 0 if not (larger or has_zeros or (num_states != 2).any()) else len(pairwise.flat)
-    rows, arity = np.diff(larger.start), np.diff(larger.scope_start)
-    messages += int(num_states[larger.variables].sum()) + int((arity * rows).sum())
-    entries += int(np.repeat(rows, arity) @ num_states[larger.variables])
-    messages = 0 if larger and as_factors else messages
-    return 8 * PER_ENTRY * entries, 8 * (states + PER_MESSAGE * (int(rows.sum()) + messages))
-
-
-def is_small(model: Model) -> bool:
-    """Whether a first sweep over a model takes a few milliseconds at most."""
-    return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat) <= SMALL_MODEL
+    return replace(taken, state=taken.state.single_run()) if isinstance(taken.state, GroupedRuns) else taken
 
 
 def _grace(model: Model) -> float:
-    """Seconds after its end in which a method still gives the least answer: on a small model that takes no time."""
+    """Return the seconds after its end in which a method still gives the least answer; no limit on a small model."""
     return math.inf if is_small(model) else GRACE
 
 
 def signature_of(options_type: type[Options]) -> inspect.Signature:
-    """Of a call, as people read it: the parameters that all methods have, and every option of this one by name."""
+    """Make the signature of a call for readers: the parameters of all methods, and every option by name."""
     call = inspect.signature(Method.__call__).parameters.values()
     shared = [each.replace(annotation=each.empty) for each in call if each.name not in ("self", "unnamed", "changes")]
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -380,9 +333,9 @@ def signature_of(options_type: type[Options]) -> inspect.Signature:
     return inspect.Signature([*shared, *options])
 
 
-def described(doc: str, *types: type) -> str:
-    """What a method does, followed by its parameters, as the call and the options describe them, by what is returned
-    and raised, and by its example."""
+def method_docstring(doc: str, *types: type) -> str:
+    """Compose a method's docstring: what it does, the parameters of call and options, results and errors, and its
+    example."""
     text, mark, example = inspect.cleandoc(doc).partition(">>> ")
     parameters: dict[str, str] = {}
     results = ""
@@ -398,9 +351,9 @@ def described(doc: str, *types: type) -> str:
 def approximation(
     name: str, options_type: type[OptionsT], *, takes_factors: bool = False, plans_memory: bool = False
 ) -> Callable[[Callable[..., Estimates]], Method[OptionsT]]:
-    """Make a function (batch, options, start, watch) -> Estimates, for TRW with an argument `weights`, into an
-    `Method`; with `takes_factors` it works on factors of any size itself, with `plans_memory` it sees to
-    its memory itself."""
+    """Decorate a function (batch, options, start, budget) -> Estimates to make it a `Method`. TRW's has an argument
+    `weights` too. With `takes_factors` it works on factors of any size itself, with `plans_memory` it limits its memory
+    itself."""
 
     def wrap(solve: Callable[..., Estimates]) -> Method[OptionsT]:
         return Method(name, options_type, solve, takes_factors, plans_memory)

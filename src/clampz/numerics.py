@@ -1,5 +1,4 @@
-"""Numbers that every layer shares: types of arrays, machine precision, what rounding is charged with, and the sum of
-exponentials."""
+"""Numbers that every layer shares: array types, machine precision, charges for rounding, and log-sum-exp."""
 
 import math
 
@@ -18,7 +17,7 @@ ROUNDINGS = 16.0
 
 
 def log_sum_exp(values: Floats) -> float:
-    """log of the sum of exponentials; -inf for none.
+    """Compute the log of the sum of exponentials; -inf for none.
 
     >>> log_sum_exp(np.log([1.0, 2.0, 5.0])) == math.log(8.0)
     True
@@ -28,9 +27,10 @@ def log_sum_exp(values: Floats) -> float:
 
 
 def summing_error(num_terms: int, log_sum: float) -> float:
-    """Bound on the rounding in such a log-sum-exp.  An exponential is off by its argument's rounding, d eps / 2 for one
-    that is d below the largest, and these d are log K on average at most; NumPy adds up in blocks; the logarithm and
-    the last addition round once each.
+    """Bound the rounding error of a log-sum-exp.
+
+    An exponential is off by its argument's rounding, d eps / 2 for one that is d below the largest, and these d are log
+    K on average at most; NumPy adds up in blocks; the logarithm and the last addition round once each.
 
     >>> summing_error(1, 5.0)
     0.0
@@ -41,7 +41,7 @@ def summing_error(num_terms: int, log_sum: float) -> float:
 
 
 def largest_size(values: Floats) -> float:
-    """The largest absolute value of those that are finite; 0 for none.
+    """Return the largest finite absolute value; 0 for none.
 
     >>> largest_size(np.array([1.0, -3.0, -math.inf]))
     3.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clampz.errors import ModelError, OptionError, library
-from clampz.interop.derivatives import LogZFunction
+from clampz.interop.autodiff import LogZFunction
 from clampz.model import Model
 
 Tensor = Any

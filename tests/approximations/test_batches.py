@@ -9,11 +9,11 @@ import pytest
 from random_models import as_general, random_binary, random_edges, random_tables
 
 import clampz as cz
-from clampz._kernels.approximations import tables
-from clampz._kernels.approximations.messages_binary import FULL_LANES
+from clampz._kernels.approximations import state_tables as tables
+from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.messages import lanes_of
+from clampz.approximations.message_passing import lanes_of
 from clampz.runtime.workers import MAX_BLOCK, MIN_RANGE, SUM_BLOCK, Workers, cut, lane_blocks, padded, sum_blocks
 
 SAME = 1e-9
@@ -179,8 +179,9 @@ def test_whoever_is_first_changes_nothing(method, min_range, monkeypatch):
         return [function(item) for item in items[::-1]][::-1]
 
     model = cz.generators.grid(4, 4, labels=4, potentials="table", rng=0)
-    monkeypatch.setattr("clampz.approximations.iteration.PART", 32)
-    monkeypatch.setattr("clampz.approximations.iteration.MIN_RANGE", min_range)
+    monkeypatch.setattr("clampz.approximations.lanes.PART", 32)
+    for module in ("lanes", "restarts"):
+        monkeypatch.setattr(f"clampz.approximations.{module}.MIN_RANGE", min_range)
     one = run(method, model, 5, threads=2)
     monkeypatch.setattr(Workers, "map", last_first)
     other = run(method, model, 5, threads=2)

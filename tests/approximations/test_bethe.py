@@ -13,7 +13,7 @@ import clampz as cz
 from clampz.approximations import bethe_bound
 from clampz.approximations.edge_weights import uniform_weights
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.messages import lanes_of
+from clampz.approximations.message_passing import lanes_of
 from clampz.runtime.budget import Cancelled
 from clampz.runtime.workers import Workers
 

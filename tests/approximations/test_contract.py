@@ -10,7 +10,7 @@ import pytest
 import clampz as cz
 from clampz.method import Method
 from clampz.model.conditioning import given
-from clampz.model.results import nothing
+from clampz.model.results import stopped_estimates
 
 BOUNDS = ("lower", "upper", "exact", None)
 REASONS = ("tol", "max_iter", "time", "interrupt", "callback")
@@ -148,7 +148,7 @@ def test_what_evidence_makes_certain_has_joint_marginals_too(method):
 
 
 def test_no_time_no_marginals(method):
-    none = nothing(method.name, MODELS["factors"], 2, method.options_type(), "time")[1]
+    none = stopped_estimates(method.name, MODELS["factors"], 2, method.options_type(), "time")[1]
     assert np.isnan(none.marginal((0, 1, 3))).all() and np.isnan(none.marginal((0, 1))).all()
     assert np.isnan(none.factor_marginals.flat).all() and len(none.factor_marginals) == 2
 

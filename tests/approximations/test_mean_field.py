@@ -251,7 +251,7 @@ def test_factors_without_hard_zeros_need_no_equivalent(monkeypatch):
         [2] * 6, [((0, 1, 2), rng.normal(size=(2,) * 3)), ((2, 3, 4, 5), np.eye(4).reshape((2,) * 4))]
     )
     lanes = cz.Batch.from_evidence(model, [{}, {0: 1}, {3: 0, 5: 1}])
-    monkeypatch.setattr("clampz.model.equivalent.Equivalent.of", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr("clampz.model.pairwise_equivalent.Equivalent.of", lambda *_: pytest.fail("work"))
     found = cz.mean_field(lanes)
     monkeypatch.undo()
     truth = cz.exact(lanes).log_z

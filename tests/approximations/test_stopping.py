@@ -9,11 +9,12 @@ import pytest
 from budgets import Asked
 
 import clampz as cz
-from clampz.approximations import edge_weights, iteration, layouts, messages
+from clampz.approximations import edge_weights, iteration, lanes, layouts, restarts
+from clampz.approximations import message_passing as messages
 from clampz.approximations.edge_weights import forest_excess, sampled_weights, uniform_weights
 from clampz.approximations.layouts import TableLayout
-from clampz.approximations.messages import BinaryLanes
-from clampz.model.results import NOTHING
+from clampz.approximations.message_passing import BinaryLanes
+from clampz.model.results import NO_RESULT
 from clampz.model.topology import Topology
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Workers
@@ -29,9 +30,9 @@ FACTORS = cz.Model.from_factors(
 @pytest.fixture
 def small_parts(monkeypatch):
     """Every model is a large one."""
-    monkeypatch.setattr(iteration, "PART", 32)
-    monkeypatch.setattr("clampz.approximations.mean_field.PART", 32)
-    monkeypatch.setattr(iteration, "STARTS_AT_ONCE", 1)
+    for module in ("lanes", "restarts", "mean_field"):
+        monkeypatch.setattr(f"clampz.approximations.{module}.PART", 32)
+    monkeypatch.setattr("clampz.approximations.restarts.STARTS_AT_ONCE", 1)
 
 
 @pytest.mark.parametrize("model", [GRID, LABELS, FACTORS], ids=["grid", "labels", "factors"])
@@ -93,7 +94,7 @@ def test_a_bound_holds_where_hard_zeros_were_not_yet_swept(max_search, larger, s
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
     points = []
-    solve = iteration.best_of_starts
+    solve = restarts.best_of_starts
 
     def counted(starts, *rest, **groups):
         return solve([lambda start=start: points.append(1) or start() for start in starts], *rest, **groups)
@@ -107,24 +108,24 @@ def test_fewer_starts_where_time_is_short(method, small_parts, monkeypatch):
 @pytest.mark.parametrize("method", ITERATIVE)
 def test_a_run_that_ended_long_ago_has_nothing_to_say(method, model, monkeypatch):
     monkeypatch.setattr("clampz.method.GRACE", -1.0)
-    monkeypatch.setattr("clampz.method.SMALL_MODEL", 0)
+    monkeypatch.setattr("clampz.model.lane_memory.SMALL_MODEL", 0)
     found = cz.methods()[method](model, time=0.0)
     assert np.isnan(found.log_z) and np.isnan(found.value) and found.bound is None
     assert (found.lower, found.upper) == (-np.inf, np.inf)
     assert np.isnan(found.marginals.flat).all() and np.isnan(found.pairwise_marginals.flat).all()
-    assert (found.converged, found.stopped_by, found.note) == (False, "time", NOTHING)
+    assert (found.converged, found.stopped_by, found.note) == (False, "time", NO_RESULT)
     assert "stopped before there was anything to say" in repr(found)
     again = cz.methods()[method](model, start=found)  # and it can be resumed
     assert again.converged
 
 
 def test_nothing_is_said_of_lanes_that_there_was_no_time_for(monkeypatch):
-    monkeypatch.setattr(iteration.Lanes, "_terms", lambda *_, **__: (_ for _ in ()).throw(Cancelled))
+    monkeypatch.setattr(lanes.Lanes, "_terms", lambda *_, **__: (_ for _ in ()).throw(Cancelled))
     for method in ITERATIVE:
         found = cz.methods()[method](GRID, evidence=[{0: 0}, {0: 1}], time=0.0)
         assert np.isnan(found.log_z).all() and (found.lower == -np.inf).all() and (found.upper == np.inf).all()
         assert np.isnan(found.marginals_flat).all() and not found.converged.any()
-        assert set(found.notes) == {NOTHING} and set(found.stopped_by) == {"time"}
+        assert set(found.notes) == {NO_RESULT} and set(found.stopped_by) == {"time"}
         assert found[0].bound is None
 
 
@@ -149,12 +150,12 @@ def test_a_slow_look_is_not_taken_again_when_a_run_is_stopped(monkeypatch):
 
 def test_hard_zeros_are_followed_whichever_way_they_run(monkeypatch):
     """Along a chain: a pass over the slots for every variable of it would not end in time on a long one."""
-    from clampz._kernels.approximations import tables
+    from clampz._kernels.approximations import arc_consistency
 
     n, passes = 300, []
     step = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
     chain = cz.Model([np.zeros(2)] * n, {(i, i + 1): step for i in range(n - 1)})
-    remove = tables.remove_unsupported
+    remove = arc_consistency.remove_unsupported
     monkeypatch.setattr(
         "clampz.approximations.layouts.remove_unsupported", lambda *args: passes.append(1) or remove(*args)
     )

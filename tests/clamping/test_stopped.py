@@ -15,8 +15,8 @@ import clampz as cz
 from clampz._kernels.clamping import cycles
 from clampz.clamping import clamp, clamping
 from clampz.clamping.selectors import scores_of_all
-from clampz.method import PER_MESSAGE, PER_STATE, bytes_of_lanes
-from clampz.model.equivalent import Equivalent
+from clampz.model.lane_memory import PER_MESSAGE, PER_STATE, bytes_of_lanes
+from clampz.model.pairwise_equivalent import Equivalent
 from clampz.runtime.budget import Budget, Cancelled
 
 MODEL = cz.generators.grid(4, 4, weights=(-4, 4), rng=0)

@@ -11,7 +11,7 @@ import clampz as cz
 from clampz.model import conditioning
 from clampz.model.batch import Batch
 from clampz.model.conditioning import without_known
-from clampz.model.equivalent import Equivalent
+from clampz.model.pairwise_equivalent import Equivalent
 
 CLOSE = 1e-9
 NUM_MODELS = 40

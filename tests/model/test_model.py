@@ -23,7 +23,7 @@ from strategies import (
 
 from clampz.errors import EvidenceError, ModelError
 from clampz.model import Model
-from clampz.model.binary import HARD_STRENGTH
+from clampz.model.couplings import HARD_STRENGTH
 
 pytestmark = pytest.mark.nojit
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clampz.errors import EdgeError, EvidenceError
 from clampz.model import Model
-from clampz.model.tables import PairTables, UnaryTables, columns, lane_sums, offsets, ranges
+from clampz.model.tables import PairTables, UnaryTables, lane_sums, offsets, ranges, take_lanes
 
 pytestmark = pytest.mark.nojit
 
@@ -32,7 +32,7 @@ def test_entries_know_their_edges_and_states():
 
 def test_columns_keep_lanes_together():
     array = np.arange(12.0).reshape(3, 4)
-    taken = columns(array, np.array([3, 1, 1]))
+    taken = take_lanes(array, np.array([3, 1, 1]))
     assert taken.flags.c_contiguous and np.array_equal(taken, array[:, [3, 1, 1]])
 
 

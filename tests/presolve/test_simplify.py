@@ -40,7 +40,7 @@ def check(seed, **drawing):
         if whole.log_z == -np.inf:
             assert rest.log_z == -np.inf
             continue
-        assert not found.contradiction
+        assert not found.infeasibility
         assert found.error < EXACT
         lower, upper = found.bounds(rest.log_z, rest.log_z)
         assert lower - 1e-15 * abs(lower) <= whole.log_z <= upper + 1e-15 * abs(upper)

@@ -8,10 +8,10 @@ import pytest
 from random_models import random_edges, random_tables
 
 import clampz as cz
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Draws, Proposal
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.sampling import statistics
 from clampz.sampling.statistics import MarginalTally, Sampled, Tally, best, interval, score_rounding
 
@@ -99,7 +99,7 @@ def a_model(*, zeros=0.0):
 
 
 def proposal_of(model, max_table, evaluations=5):
-    state = State.upper(Tables.of(model, Structure.of(model, max_table)), model.unary.flat)
+    state = BoundState.upper(Tables.of(model, Structure.of(model, max_table)), model.unary.flat)
     optimise(state, evaluations)
     return Proposal.of(state, model.unary.flat)
 

@@ -5,14 +5,14 @@ import math
 import numpy as np
 
 import clampz as cz
-from clampz.model.results import nothing
+from clampz.model.results import stopped_estimates
 from clampz.solving.solution import Solution
 
 MODEL = cz.generators.grid(3, 3, rng=0)
 
 
 def test_lanes_with_and_without_an_answer_can_be_joined():
-    none = nothing("trw", MODEL, 2, cz.options.TRWOptions(), "time")
+    none = stopped_estimates("trw", MODEL, 2, cz.options.TRWOptions(), "time")
     one = cz.trw(MODEL, evidence=[{}])
     for joined in (one.join([none]), none.join([one])):
         assert len(joined) == 3 and sorted(np.isfinite(joined.upper)) == [False, False, True]
@@ -29,7 +29,7 @@ def test_marginals_of_edges_and_factors_are_those_of_the_method():
 
 
 def test_where_a_method_found_nothing_the_bounds_are_the_answer():
-    found = nothing("trw", MODEL, 1, cz.options.TRWOptions(), "time")[0]
+    found = stopped_estimates("trw", MODEL, 1, cz.options.TRWOptions(), "time")[0]
     solution = Solution.of(found, "", seconds=0.0, lower=1.0, upper=2.0)
     assert (solution.log_z, solution.bound) == (1.0, "lower")
     assert solution.marginals_by == "" and "stopped before there were any" in solution.marginals_are

@@ -318,7 +318,7 @@ def test_a_method_that_is_stopped_in_its_share_of_the_time_stops_the_rest():
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [(call, "exact_cost"), (bracket, "dense_and_strong"), (bracket, "bound"), (bracket, "estimate_from")],
+    [(call, "exact_cost"), (bracket, "prefers_mean_field"), (bracket, "bound"), (bracket, "estimate_from")],
 )
 def test_ctrl_c_between_methods_is_heard_as_well(place, name, monkeypatch):
     real, presses = getattr(place, name), [signal.SIGINT]
@@ -551,7 +551,7 @@ def test_methods_that_do_not_fit_into_the_memory_are_left_out(monkeypatch):
     rng = np.random.default_rng(0)
     scopes = (sorted(rng.choice(900, size=7, replace=False).tolist()) for _ in range(900))
     model = cz.Model.from_factors([2] * 900, [(tuple(scope), rng.normal(size=(2,) * 7)) for scope in scopes])
-    monkeypatch.setattr("clampz.model.equivalent.Equivalent.of", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr("clampz.model.pairwise_equivalent.Equivalent.of", lambda *_: pytest.fail("work"))
     found = solve(model, time=1.0, memory="15MB")
     assert found.method == "mean_field" and "there was not memory enough for Bethe" in found.reason
     assert -math.inf < found.lower < found.upper < math.inf

@@ -25,7 +25,7 @@ def check_value(found, whole, rest):
     if truth == IMPOSSIBLE:
         assert reduced == IMPOSSIBLE
         return
-    assert reduced > IMPOSSIBLE and not found.contradiction
+    assert reduced > IMPOSSIBLE and not found.infeasibility
     with localcontext(DIGITS):
         assert abs(truth - reduced) <= Decimal(found.error) + ORACLE
         below, above = (float(np.nextafter(float(reduced), end)) for end in (-np.inf, np.inf))
@@ -80,9 +80,9 @@ def check_configurations(found, whole, rest):
 def check_contradiction(found, whole):
     """Factors and variables that are named as impossible together are: alone, and with nothing but their zeros."""
     assert whole.log_z == IMPOSSIBLE
-    said = re.findall(r"\(([\d, ]+)\)", found.contradiction)
+    said = re.findall(r"\(([\d, ]+)\)", found.infeasibility)
     assert said
-    if " more contradict" in found.contradiction:
+    if " more contradict" in found.infeasibility:
         return
     scopes = {tuple(map(int, scope.split(", "))) for scope in said}
     named = [(scope, np.where(table > -np.inf, 0.0, -np.inf)) for scope, table in whole.tables if scope in scopes]
@@ -95,7 +95,7 @@ def check(found, keep=(), whole=None):
     whole, rest = whole or Oracle.of(found.original), Oracle.of(found.model)
     check_scope(found, keep)
     check_value(found, whole, rest)
-    if found.contradiction:
+    if found.infeasibility:
         check_contradiction(found, whole)
     elif whole.is_possible:
         check_configurations(found, whole, rest)

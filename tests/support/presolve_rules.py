@@ -81,7 +81,7 @@ def count_rules(num_examples):
                 sys.setprofile(None)
             words = " ".join(found.words)
             counts["a constant factor is removed"] += "constant factor" in words
-            counts["Z = 0 is found"] += bool(found.contradiction)
+            counts["Z = 0 is found"] += bool(found.infeasibility)
 
     with np.errstate(all="ignore"):
         draw()

@@ -13,10 +13,10 @@ import clampz as cz
 from clampz import _kernels
 from clampz.approximations.mini_buckets.batched import optimise_together
 from clampz.approximations.mini_buckets.beliefs import beliefs, losses
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.elimination.plans import ExactPlan
 from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.heuristics import heuristic
@@ -199,7 +199,7 @@ def walk_simplifications(name: str, model: cz.Model) -> None:
             found.factor_marginals(np.ones_like(beliefs), lambda scope, rest=rest: np.ones(rest.num_states[[*scope]]))
     for operation in ("sum", "max"):
         found = simplify(model, operation=operation)
-        if not found.contradiction:
+        if not found.infeasibility:
             found.states(np.zeros((2, found.model.num_variables), dtype=np.int64), rng=0)
     simpler = SimplerLanes.of(cz.Batch.of(model), marginals=False)
     if log_z > -np.inf and not simpler.simplified.is_trivial:
@@ -234,14 +234,14 @@ def walk_regions(name: str, model: cz.Model) -> None:
     log_z = cz.exact(model).log_z
     for options in ({}, {"grow": False, "last": [0]}, {"order": range(model.num_variables)}):
         tables = Tables.of(model, Structure.of(model, 4, **options))
-        upper = State.upper(tables, model.unary.flat)
+        upper = BoundState.upper(tables, model.unary.flat)
         optimise(upper, 12)
-        lower = State.lower(tables, model.unary.flat, upper.x)
+        lower = BoundState.lower(tables, model.unary.flat, upper.x)
         optimise(lower, 12)
         assert lower.bound <= log_z <= upper.bound, name
-        for side in (State.upper, State.lower):
+        for side in (BoundState.upper, BoundState.lower):
             beside = [side(tables, model.unary.flat, upper.x) for _ in range(3)]
-            beside += [State.upper(tables, model.unary.flat) for _ in range(3)] if side == State.upper else []
+            beside += [BoundState.upper(tables, model.unary.flat) for _ in range(3)] if side == BoundState.upper else []
             optimise_together(beside, 4)
             assert all(state.sign * (state.bound - log_z) >= 0.0 or state.bound == log_z for state in beside), name
         if upper.bound > -np.inf:

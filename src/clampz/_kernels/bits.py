@@ -1,5 +1,6 @@
-"""Sets of variables as bits of 64-bit words, and graphs as a row of bits for each variable; and numbers by chance, from
-bits.  Products of words may overflow here, and nowhere else.
+"""Sets of variables as bits of 64-bit words, and graphs as a row of bits for each variable.
+
+Products of words may overflow here, as in `random_numbers`.
 
 words            (words,)      bit u: u is in the set
 rows             (n, words)    bit u of row v: u and v are neighbours
@@ -16,7 +17,7 @@ WORD = 64
 
 @inline
 def popcount(x):
-    """How many bits are set."""
+    """Count the set bits."""
     # LLVM knows this sequence and makes it one instruction
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -25,35 +26,14 @@ def popcount(x):
 
 
 @inline
-def next_random(x):
-    """The number after this one (Knuth's linear congruential generator)."""
-    return x * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-
-
-@inline
-def uniform(x):
-    """A number from 0 to 1 of the upper bits of another."""
-    return np.float64(x >> np.uint64(11)) * 2.0**-53
-
-
-@part
-def uniform_of(seed, number):
-    """A number from 0 to 1, the same for the same arguments (SplitMix64)."""
-    z = np.uint64(seed) + np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return uniform(z ^ (z >> np.uint64(31)))
-
-
-@inline
 def bit(u):
-    """The bit of u in its word."""
+    """Return the bit of u in its word."""
     return ONE << np.uint64(u & 63)
 
 
 @part
 def members(words, out):
-    """The numbers of the bits that are set; returns how many."""
+    """List the numbers of the set bits; returns how many."""
     count = 0
     for w in range(words.size):
         left = words[w]
@@ -67,7 +47,7 @@ def members(words, out):
 
 @kernel
 def bit_rows(rest, begin, count, pool):
-    """The graph among the variables `rest` as a matrix of bits, numbered by their place in `rest`."""
+    """Build the bit matrix of the graph among the variables `rest`, numbered by their place in `rest`."""
     size = rest.size
     place = np.full(begin.size, -1, dtype=np.int64)
     for i in range(size):
@@ -83,7 +63,7 @@ def bit_rows(rest, begin, count, pool):
 
 @kernel
 def row_lists(rows):
-    """Neighbour lists of a graph: those of v are neighbour[start[v] : start[v + 1]]."""
+    """Turn a bit matrix into neighbour lists: those of v are neighbour[start[v] : start[v + 1]]."""
     n = rows.shape[0]
     start = np.zeros(n + 1, dtype=np.int64)
     for v in range(n):

@@ -1,4 +1,4 @@
-"""Sums whose terms come in any order and size: what each addition loses is carried along.
+"""Compensated sums: what each addition loses is carried along, for terms in any order and size.
 
 target, lost   (places,)   the sums so far, and what they have lost to rounding
 unsure         (places,)   1 where what is lost has itself lost something
@@ -13,7 +13,8 @@ from clampz._kernels.simd_math import lost_in_sum
 
 
 @kernel
-def add_up(target, lost, unsure, place, value):
+def add_compensated(target, lost, unsure, place, value):
+    """Add terms to the sums, with what they lose, and flag the sums whose carry is inexact too."""
     for k in range(place.size):
         p = place[k]
         if value[k] == -np.inf or target[p] == -np.inf:

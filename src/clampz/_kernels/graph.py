@@ -1,4 +1,4 @@
-"""Graph kernels: neighbour lists, core, colours, components and spanning trees, each linear or nearly so.
+"""Graph kernels: neighbour lists, core, colouring, components, spanning forests and balance, each about linear in time.
 
 edges        (m, 2)   the two variables of each edge
 start        (n + 1,) the neighbours of i are neighbour[start[i] : start[i + 1]]
@@ -13,7 +13,7 @@ from clampz._kernels.jit import kernel
 
 @kernel
 def neighbour_lists(num_variables, edges):
-    """Compressed neighbour lists of a graph, each in the order of the edges."""
+    """Build compressed neighbour lists of a graph, each in the order of the edges."""
     m = edges.shape[0]
     start = np.zeros(num_variables + 1, dtype=np.int64)
     for k in range(m):
@@ -38,10 +38,8 @@ def neighbour_lists(num_variables, edges):
 
 @kernel
 def strip_to_core(start, neighbour, edge_of):
-    """Remove variables of degree <= 1 until none remains.
-
-    Returns the removed variables in the order of removal, and for each the edge that still held it (-1: none).
-    """
+    """Strip variables of degree <= 1 until none remains. Returns the removed variables in the order of removal, and for
+    each the edge that still held it (-1: none)."""
     # Of each variable's remaining neighbours and edges only their exclusive or is kept: at degree one it is the
     # neighbour, and the edge.
     n = start.size - 1
@@ -76,7 +74,7 @@ def strip_to_core(start, neighbour, edge_of):
 
 @kernel
 def first_fit_colours(start, neighbour, member):
-    """Colours for the members so that no two neighbours share one: the smallest free colour, in order of number."""
+    """Colour the members so that no neighbours share a colour: the smallest free one, in order of number."""
     n = start.size - 1
     colour = np.full(n, -1, dtype=np.int32)
     taken_by = np.full(n + 1, -1, dtype=np.int32)
@@ -95,10 +93,8 @@ def first_fit_colours(start, neighbour, member):
 
 @kernel
 def message_lists(edges, slot_of, num_slots):
-    """Directed messages sorted by the slot they end in.
-
-    Message `forward[k]` runs along edge k from its first variable to its second, `backward[k]` the other way.
-    """
+    """Sort directed messages by the slot that they end in. Message `forward[k]` runs along edge k from its first
+    variable to its second, `backward[k]` the other way."""
     m = edges.shape[0]
     start = np.zeros(num_slots + 1, dtype=np.int64)
     for k in range(m):
@@ -131,7 +127,7 @@ def message_lists(edges, slot_of, num_slots):
 
 @kernel
 def find_root(parent, i):
-    """Root of i in a union-find forest, halving the path on the way."""
+    """Find the root of i in a union-find forest, halving the path on the way."""
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]
@@ -140,7 +136,7 @@ def find_root(parent, i):
 
 @kernel
 def component_labels(num_variables, edges):
-    """Connected components, numbered by their smallest variable."""
+    """Label connected components, numbered by their smallest variable."""
     parent = np.arange(num_variables)
     for k in range(edges.shape[0]):
         a = find_root(parent, np.int64(edges[k, 0]))
@@ -163,8 +159,7 @@ def component_labels(num_variables, edges):
 
 @kernel
 def spanning_forest(num_variables, edges, ranking, cancel_flag):
-    """Kruskal: take the edges in the order of `ranking`, skipping those that close a cycle, until the flag is raised;
-    1 where taken."""
+    """Mark the edges of Kruskal's spanning forest, taken in the order of `ranking` until the flag is raised."""
     parent = np.arange(num_variables)
     taken = np.zeros(edges.shape[0], dtype=np.uint8)
     for r in range(ranking.size):
@@ -181,7 +176,8 @@ def spanning_forest(num_variables, edges, ranking, cancel_flag):
 
 @kernel
 def balance(start, neighbour, edge_of, negative):
-    """Flips that make every edge attractive, and whether they exist (no cycle has an odd number of negative edges)."""
+    """Find flips that make every edge attractive, and whether they exist (no cycle has an odd number of negative
+    edges)."""
     n = start.size - 1
     flip = np.full(n, -1, dtype=np.int8)
     stack = np.empty(n, dtype=np.int64)

@@ -1,5 +1,4 @@
-"""The ways a kernel is compiled, so that every kernel says only which of them it is, and the time that compiling
-takes, which is no part of any run.
+"""How kernels are compiled, cached on disk, and kept off the clock.
 
 Numba keeps compiled kernels on disk and compiles again when a function's own file has changed, but not when a file it
 inlines from has, and installers may give the files of all versions one time stamp.  Nor does it tell kernels that look
@@ -46,8 +45,8 @@ WAITING, LOOK, PATIENCE = "clampz:waiting", 0.02, 120.0
 
 
 def _cache_folder() -> str:
-    """Where compiled kernels are kept: in the user's NUMBA_CACHE_DIR, else beside the kernels, else (read-only
-    installs) in the user's cache."""
+    """Choose where compiled kernels are kept: NUMBA_CACHE_DIR, else beside the kernels, else (read-only installs) the
+    user's cache."""
     kernels = Path(__file__).parent
     sources = [path.read_bytes() for path in sorted(kernels.rglob("*.py"))]
     checked = b"checked" if SETTINGS.BOUNDSCHECK else b""
@@ -82,32 +81,21 @@ CACHE_FOLDER = _cache_folder()
 
 
 def kernel(function: Any) -> Any:
-    """Compile a kernel: cached on disk, without the GIL, and with C's division.
-
-    Python's division raises on zero, and the branch for it keeps LLVM from vectorising the loop around it.
-    """
+    """Compile a kernel: cached on disk, without the GIL, and with C's division. Python's division raises on zero, and
+    the branch for it keeps LLVM from vectorising the loop around it."""
     return _cached(function, SAFE_MATH)
 
 
 def kernel_in_place(function: Any) -> Any:
-    """Compile a kernel that writes into what it is given and makes no arrays.
-
-    Then nobody need count who holds which: a slice is counted when it is made and when it is left, by instructions
-    that other cores take part in, and that was half to nine tenths of the time of all work on small tables.
-    """
+    """Compile a kernel that writes into what it is given and makes no arrays. Array references need no counting then. A
+    slice is counted when it is made and when it is left, by instructions that other cores take part in. That was half
+    to nine tenths of the time of all work on small tables."""
     return _cached(function, SAFE_MATH, **UNCOUNTED)
 
 
-def kernel_to_the_letter(function: Any) -> Any:
-    """Compile a kernel that relies on every product and every sum being rounded by itself."""
-    return _cached(function, set())
-
-
 def part(function: Any) -> Any:
-    """Compile a part of a kernel that is too large to be inlined.
-
-    Only kernels call it: a way in from Python, for a tuple of arrays, takes longer to compile than most functions do.
-    """
+    """Compile a part of a kernel that is too large to be inlined. Only kernels call it: a way in from Python, for a
+    tuple of arrays, takes longer to compile than most functions do."""
     return _linked(function, SAFE_MATH)
 
 
@@ -116,28 +104,26 @@ def part_in_place(function: Any) -> Any:
     return _linked(function, SAFE_MATH, **UNCOUNTED)
 
 
-def part_to_the_letter(function: Any) -> Any:
-    """Compile a part of such a kernel."""
+def part_strict(function: Any) -> Any:
+    """Compile a part of a kernel that relies on every product and every sum being rounded by itself."""
     return _linked(function, set())
 
 
 def part_with(*liberties: str) -> Any:
-    """Compile a part of a kernel with which the compiler may take further liberties: sums and maxima vectorise only
-    where they may be reordered, and some where nan may be left aside.  It makes no arrays."""
+    """Compile a part of a kernel with further liberties for the compiler; it makes no arrays. Sums and maxima vectorise
+    only where they may be reordered, and some where nan may be left aside."""
     return lambda function: _linked(function, {*SAFE_MATH, *liberties}, **UNCOUNTED)
 
 
 def inline_with(*liberties: str) -> Any:
-    """The same for a function that disappears into its callers, whatever numbers these have."""
+    """Compile a function that disappears into its callers, with further liberties for the compiler."""
     return lambda function: _linked(function, {*SAFE_MATH, *liberties}, forceinline=True, **UNCOUNTED)
 
 
 def inline(function: Any) -> Any:
-    """Compile a function that disappears into the loops of the kernels that call it, and makes no arrays.
-
-    LLVM is told to: left to its own judgement, it does not, and the loops stay scalar.  Inlining by Numba does the same
-    in twice the compile time.
-    """
+    """Compile a function that disappears into the loops of the kernels that call it, and makes no arrays. LLVM is told
+    to: left to its own judgement, it does not, and the loops stay scalar. Inlining by Numba does the same in twice the
+    compile time."""
     return _linked(function, {"contract"}, forceinline=True, **UNCOUNTED)
 
 
@@ -145,7 +131,7 @@ def _cached(function: Any, fastmath: set[str], **options: Any) -> Any:
     # where the cache goes is decided when a function is decorated; other packages keep their own setting
     before, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, CACHE_FOLDER
     try:
-        return _in_turn(_compiled(function, fastmath, cache=True, **options))
+        return _one_process_at_a_time(_compiled(function, fastmath, cache=True, **options))
     finally:
         SETTINGS.CACHE_DIR = before
 
@@ -155,11 +141,9 @@ def _linked(function: Any, fastmath: set[str], **options: Any) -> Any:
 
 
 def _compiled(function: Any, fastmath: set[str], **options: Any) -> Any:
-    """Compiled for whole numbers as int64, whatever they are in the kernel that calls it.
-
-    To Numba a constant is a type of its own, and so is an entry of int32s, and each would be compiled for: where models
-    are simplified, twice the functions in half as long again.  A way in from C would be for nobody.
-    """
+    """Compile for whole numbers as int64, whatever they are in the calling kernel. To Numba a constant is a type of its
+    own, and so is an entry of int32s. Each would be compiled for: in the presolve, twice the functions in half as long
+    again. A way in from C would be for nobody."""
     options["no_cfunc_wrapper"] = True
     compiled = njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)(function)
     if not COMPILES:
@@ -177,15 +161,13 @@ def _as_number(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.IntegerLiteral) or kind == types.int32 else kind
 
 
-def _in_turn(compiled: Any) -> Any:
-    """Have a kernel compiled, or loaded from disk, while no other process compiles it.
-
-    The compiler's own lock comes first: threads of this process wait for each other there.
-    """
+def _one_process_at_a_time(compiled: Any) -> Any:
+    """Compile a kernel, or load it from disk, while no other process compiles it. The compiler's own lock comes first:
+    threads of this process wait for each other there."""
     if not COMPILES or fcntl is None:
         return compiled
     function, compile_now = compiled.py_func, compiled.compile
-    path = Path(CACHE_FOLDER) / f"{function.__module__.rpartition('.')[2]}.{function.__name__}.lock"
+    path = Path(CACHE_FOLDER) / f"{function.__module__}.{function.__name__}.lock"
 
     def compile_in_turn(signature: Any) -> Any:
         with global_compiler_lock, _turn(path):
@@ -197,8 +179,7 @@ def _in_turn(compiled: Any) -> Any:
 
 @contextmanager
 def _turn(path: Path) -> Iterator[None]:
-    """Hold a lock, which ends with the process if nothing else does; none where files cannot be locked, or whoever has
-    it does not come to an end."""
+    """Hold a file lock; without one where files cannot be locked, or its holder does not finish in time."""
     with ExitStack() as held:
         with suppress(OSError):
             file = held.enter_context(path.open("ab"))
@@ -211,7 +192,7 @@ def _turn(path: Path) -> Iterator[None]:
 
 
 def _locked(file: Any) -> bool:
-    """Whether nobody else has the lock: then it is held until the file is closed."""
+    """Take the lock if it is free, and hold it until the file is closed."""
     with suppress(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
@@ -219,7 +200,7 @@ def _locked(file: Any) -> bool:
 
 
 class Compiling(event.Listener):
-    """Seconds that kernels have been compiled for; several threads may wait for the same one."""
+    """The time that compiling kernels has taken; several threads may wait for the same one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -228,7 +209,7 @@ class Compiling(event.Listener):
 
     @property
     def seconds(self) -> float:
-        """Since the process began, with what is under way."""
+        """Return the seconds since the process began, with what is under way."""
         with self._lock:
             return self._total + (perf_counter() - self._since if self._depth else 0.0)
 
@@ -252,18 +233,15 @@ class Compiling(event.Listener):
                 self._end()
 
     def _begin(self) -> None:
-        """Compiling begins."""
+        """React to the beginning of compilation."""
 
     def _end(self) -> None:
-        """Nothing is compiled any more."""
+        """React to its end."""
 
 
-class CompilingAnew(Compiling):
-    """The same, of kernels that are not on disk yet.
-
-    The collector of garbage rests meanwhile: it would go through all that the compiler has, time and again, a sixth of
-    the time in all.
-    """
+class CompilingNew(Compiling):
+    """The time that compiling kernels which are not on disk yet has taken. The garbage collector rests meanwhile: it
+    would go through all that the compiler has, a sixth of the time in all."""
 
     def _begin(self) -> None:
         self._collects = gc.isenabled()
@@ -275,7 +253,7 @@ class CompilingAnew(Compiling):
 
 
 # With kernels that are only loaded from disk, and without them: those are new, as after an installation.
-compiling, compiling_anew = Compiling(), CompilingAnew()
+compiling, compiling_anew = Compiling(), CompilingNew()
 event.register("numba:compiler_lock", compiling)
 event.register("numba:compile", compiling_anew)
 event.register(WAITING, compiling_anew)

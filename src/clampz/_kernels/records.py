@@ -6,8 +6,8 @@ import numpy as np
 
 
 class Record(np.record):  # type: ignore[misc]  # NumPy's stubs have a base of it as final
-    """What a kernel that is not compiled sees of one: fields go before NumPy's own `size`, `shape` and `base`, and are
-    numbers of any size, as in compiled kernels, where int32s become int64s."""
+    """A record as kernels that are not compiled see it: fields hide NumPy's own attributes, and int32s become
+    int64s."""
 
     def __getattribute__(self, name: str) -> Any:
         own = np.void.__getattribute__
@@ -15,7 +15,7 @@ class Record(np.record):  # type: ignore[misc]  # NumPy's stubs have a base of i
 
 
 def record(**names: str) -> np.dtype[Any]:
-    """A type of records: for each type of NumPy the fields that are of it.
+    """Make a record type from field names grouped by NumPy type.
 
     >>> record(i8="first last", i4="states").names
     ('first', 'last', 'states')

@@ -51,7 +51,7 @@ def _from_bits(typingctx: Any, x: Any) -> Any:
 
 @_as_intrinsic
 def _fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
+    """Compute a * b + c, rounded once."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fma(*args)
@@ -61,7 +61,7 @@ def _fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 @inline
 def exp(x):
-    """e**x for |x| <= EXP_LIMIT; the caller clips."""
+    """Compute e**x for |x| <= EXP_LIMIT; the caller clips."""
     shifted = x * LOG2_E + ROUNDER
     k = shifted - ROUNDER
     r = x - k * LN2_HIGH
@@ -84,7 +84,7 @@ def exp(x):
 
 @inline
 def _atanh_series(z):
-    """2 atanh(z) / z - 2 for |z| <= 0.172, as small as it is where a ratio is within sqrt(2) of 1."""
+    """Compute 2 atanh(z) / z - 2 for |z| <= 0.172, as small as it is where a ratio is within sqrt(2) of 1."""
     q = z * z
     p = 2.0 / 23.0
     p = p * q + 2.0 / 21.0
@@ -108,10 +108,8 @@ def twice_atanh(z):
 
 @inline
 def log_ratio(a, b):
-    """log(a / b) for positive normal a and b, with one division.
-
-    b is scaled by the power of two that brings a/b near 1, then log = k ln 2 + 2 atanh((a - b) / (a + b)).
-    """
+    """Compute log(a / b) for positive normal a and b, with one division. b is scaled by the power of two that brings
+    a/b near 1, then log = k ln 2 + 2 atanh((a - b) / (a + b))."""
     bits_a = _bits_of(a)
     bits_b = _bits_of(b)
     k = (bits_a - bits_b + HALF_STEP) >> MANTISSA_BITS
@@ -123,14 +121,13 @@ def log_ratio(a, b):
 
 @inline
 def log(x):
-    """Natural logarithm of a positive normal number."""
+    """Compute the natural logarithm of a positive normal number."""
     return log_ratio(x, 1.0)
 
 
 @inline
 def lost_in_sum(s, x):
-    """What s + x loses to rounding, exactly (Knuth): a sum that carries these along is as good as one in twice the
-    precision."""
+    """Return what s + x loses to rounding, exactly (Knuth); sums that carry it along have twice the precision."""
     t = s + x
     part = t - s
     return (s - (t - part)) + (x - part)
@@ -138,13 +135,13 @@ def lost_in_sum(s, x):
 
 @inline
 def lost_in_product(a, b, product):
-    """What a * b, rounded to `product`, loses to rounding, exactly."""
+    """Return what a * b, rounded to `product`, loses to rounding, exactly."""
     return _fused(a, b, -product)
 
 
 @inline
 def clip(x):
-    """x brought to where `exp` is safe; sigmoid and softplus are saturated beyond."""
+    """Clip x to where `exp` is safe; sigmoid and softplus are saturated beyond."""
     return min(max(x, -EXP_LIMIT), EXP_LIMIT)
 
 

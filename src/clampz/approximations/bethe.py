@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.approximations.messages_binary import FULL_LANES
+from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.approximations.bethe_bound import bethe_lower_bound
 from clampz.approximations.edge_weights import WEIGHTS_SHARE, uniform_weights
-from clampz.approximations.iteration import Endings, Stagnation, best_of_starts, iterate, solve_in_blocks
+from clampz.approximations.iteration import Endings, Stagnation, iterate
 from clampz.approximations.layouts import BinaryLayout, layout_of
 from clampz.approximations.mean_field import MOST_STARTS, MeanFieldOptions, mean_field
-from clampz.approximations.messages import MessageLanes, lanes_of
+from clampz.approximations.message_passing import MessageLanes, lanes_of
+from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.tables import columns
+from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
@@ -36,7 +37,7 @@ from clampz.runtime.workers import Workers
 INNER_SWEEPS = (5, None, 5, 10, 20, 40)
 SHORT = 60
 NEAR = 0.02
-# A lane whose drift has not fallen to this share of its best within so many (outer) steps moves on to the next loop.
+# A lane whose drift has not fallen to this share of its best within PATIENCE (outer) steps moves on to the next loop.
 PROGRESS = 0.9
 PATIENCE = 60
 # Share of the time left that mean field gets to find a start in.
@@ -84,8 +85,8 @@ class BetheOptions(Options):
         check_whole("seed", self.seed, 0)
 
     def in_branches(self) -> "BetheOptions":
-        """Fewer starts: measured on the reference models, the parent's and the uniform one are as good as all of them,
-        within 0.001 nats on 43 of 44."""
+        """Return options with fewer starts, for branches of a clamping. On the reference models the parent's start and
+        the uniform one are as good as all of them, within 0.001 nats on 43 of 44."""
         return replace(self, num_starts=self.num_starts // 4, from_mean_field=False)
 
 
@@ -125,9 +126,11 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budg
             for level, inner in enumerate(INNER_SWEEPS):
                 part = block if level == 0 else block.take(left)
                 if level > 0:
-                    part.point = columns((before if level == 2 else ending).point, left)
+                    part.point = take_lanes((before if level == 2 else ending).point, left)
                 part.set_counting(ones, inertia[level])
-                leaving = Leaving(level, [columns(beliefs, numbers[left]) for beliefs in known], part.num_lanes)
+                leaving = LeavingPolicy(
+                    level, [take_lanes(beliefs, numbers[left]) for beliefs in known], part.num_lanes
+                )
                 attempt = iterate(
                     part,
                     options,
@@ -182,7 +185,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budg
 
 
 def _merit(ending: Endings, num_lanes: int) -> Floats:
-    """A point that has not converged has a value that means nothing: it counts only where no other of its lane has."""
+    """Rank endings by value; one that has not converged counts only where no other start of its lane has."""
     none = ~ending.converged.reshape(num_lanes, -1).any(axis=1)
     merit = np.where(ending.converged, ending.value, -np.inf)
     return np.where(np.repeat(none, len(merit) // num_lanes), -ending.residual, merit)
@@ -191,8 +194,8 @@ def _merit(ending: Endings, num_lanes: int) -> Floats:
 def _starts(
     single: MessageLanes, batch: Batch, options: BetheOptions, start: Start | None, budget: Budget
 ) -> list[Callable[[], Floats]]:
-    """Messages (rows, lanes) to start from, made when asked for, in this order: the caller's, uniform, from mean field,
-    and random ones."""
+    """List functions that make messages (rows, lanes) to start from: the caller's, uniform, mean field's, random
+    ones."""
     rng = np.random.default_rng(options.seed)
 
     def from_mean_field() -> Floats:
@@ -215,12 +218,10 @@ def _starts(
     return starts + [random] * options.num_starts
 
 
-class Leaving:
-    """A policy for `iterate`: which lanes leave the loop of this level.
-
-    They leave the first one after SHORT sweeps, or as soon as they are NEAR an optimum; the others but the last when
-    their drift has not fallen for long; and any of them where they have come to beliefs that are `known`.
-    """
+class LeavingPolicy:
+    """A policy for `iterate`: which lanes leave the loop of this level. They leave the first loop after SHORT sweeps,
+    or as soon as they are NEAR an optimum. They leave the others but the last when their drift has not fallen for long,
+    and any loop once they have come to beliefs that are `known`."""
 
     def __init__(self, level: int, known: list[Floats], num_lanes: int) -> None:
         self.level, self.known = level, known

@@ -21,8 +21,8 @@ LOG_SIZE = 40.0
 
 
 def bethe_lower_bound(layout: BinaryLayout, total: Floats, budget: Budget = UNLIMITED) -> Floats:
-    """(B,) the Bethe objective at beliefs with these log-odds (n, B), less its rounding error: a lower bound on log Z
-    if the model is balanced.  Raises Overdue where that takes too long."""
+    """(B,) evaluate the Bethe objective at beliefs of these log-odds (n, B), less its rounding error. A lower bound on
+    log Z if the model is balanced. Raises Cancelled where that takes too long."""
     odds = np.clip(total, -LARGEST_W, LARGEST_W)
     high, low = 1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))
     entropy = _entropy(high, low)
@@ -43,8 +43,7 @@ def bethe_lower_bound(layout: BinaryLayout, total: Floats, budget: Budget = UNLI
 
 
 def _pair_terms(W: Floats, high: Floats, ends_j: tuple[Floats, Floats]) -> Floats:
-    """(m, B) W/2 [x_i = x_j] on average, and the entropy, under the best pairwise marginals with these of the
-    variables: of state 1 of i, and of states 1 and 0 of j."""
+    """(m, B) average W/2 [x_i = x_j] plus the entropy, under the best pairwise marginals with these unary ones."""
     # a repulsive edge is an attractive one with the states of j exchanged
     repulsive = W < 0
     high_j, low_j = (np.where(repulsive, *states) for states in (ends_j[::-1], ends_j))
@@ -57,7 +56,7 @@ def _pair_terms(W: Floats, high: Floats, ends_j: tuple[Floats, Floats]) -> Float
 
 
 def _both_high(p: Floats, q: Floats, W: Floats) -> Floats:
-    """The x between 0 and min(p, q) with x (1 - p - q + x) = e^W (p - x)(q - x), for W >= 0; with a = 1 / (e^W - 1),
+    """Solve x (1 - p - q + x) = e^W (p - x)(q - x) for x between 0 and min(p, q), W >= 0. With a = 1 / (e^W - 1),
 
     x = 2 (1 + a) p q / (a + p + q + sqrt((a + p + q)^2 - 4 (1 + a) p q)).
     """

@@ -1,9 +1,9 @@
-"""What approximations cost: sweeps over a model, and the seconds of one."""
+"""What approximations cost: typical sweeps, and the seconds of one."""
 
 from clampz.model import Model
-from clampz.model.equivalent import pairwise_model
+from clampz.model.pairwise_equivalent import pairwise_model
 
-# A sweep takes so many seconds for an entry of the tables (5 ns for a message of four, in many lanes; several times
+# Seconds of a sweep for each entry of the tables (5 ns for a message of four, in many lanes; several times
 # that in one).
 SECONDS_PER_ENTRY = 2e-9
 # Typical sweeps, for estimates made before any run, and from how many starts.
@@ -15,6 +15,6 @@ BRANCH_SWEEPS = {"mean_field": 17.0, "bethe": 2.0, "trw": 1 / 3}
 
 
 def seconds_per_sweep(model: Model) -> float:
-    """About what a lane takes for one sweep over the model, or over the pairwise model that stands for it."""
+    """Estimate the seconds of a lane's sweep over the model, or over its pairwise equivalent."""
     solved, _ = pairwise_model(model)
     return (2 * len(solved.pairwise.flat) + len(solved.unary.flat)) * SECONDS_PER_ENTRY

@@ -45,12 +45,10 @@ NUM_TREES_LARGE = 12
 
 
 def uniform_weights(topology: Topology, free: NDArray[np.bool_] | None = None, budget: Budget = UNLIMITED) -> Floats:
-    """(m,) the uniform distribution over spanning forests of the graph of the `free` variables (all by default).
-
-    The probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
-    Laplacian, G_ii + G_jj - 2 G_ij.  Exact up to MAX_DENSE variables on cycles, or as much work in components, sampled
-    trees beyond, as many as there is time for.  Edges of other variables get weight 1.
-    """
+    """(m,) compute edge probabilities in a uniform spanning forest of the `free` variables (all by default). The
+    probability that an edge is in a uniform spanning tree is its effective resistance: with G the inverse of the
+    Laplacian, G_ii + G_jj - 2 G_ij. Exact up to MAX_DENSE variables on cycles, or as much work in components; beyond
+    that from sampled trees, as many as there is time for. Edges of other variables get weight 1."""
     if free is None and topology in _WHOLE_GRAPHS:
         return _WHOLE_GRAPHS[topology]
     rho = None
@@ -70,7 +68,7 @@ _WHOLE_GRAPHS: WeakKeyDictionary[Topology, Floats] = WeakKeyDictionary()
 
 
 def _resistances_of_all(topology: Topology, free: NDArray[np.bool_] | None) -> Floats | None:
-    """(m,) effective resistances, or None where the graph is too large for them."""
+    """(m,) compute effective resistances, or None where the graph is too large for them."""
     chosen = topology.core if free is None else topology.core & free
     variables = np.flatnonzero(chosen)
     rho = np.ones(topology.num_edges)
@@ -102,8 +100,8 @@ def _resistances_of_all(topology: Topology, free: NDArray[np.bool_] | None) -> F
 
 
 def _resistances(which: Integers, i: Integers, j: Integers, count: int, size: int) -> Floats:
-    """(l,) the effective resistances of the edges (i, j) of `count` connected graphs of `size` variables each, less
-    what rounding may have added; edge k is in graph which[k]."""
+    """(l,) compute effective resistances of edges in `count` connected graphs of `size` variables each. Edge k is in
+    graph which[k]. What rounding may have added is taken off."""
     laplacian = np.zeros((count, size, size))
     laplacian[which, i, j] = laplacian[which, j, i] = -1.0
     diagonal = np.arange(size)
@@ -127,11 +125,9 @@ def sampled_weights(
     free: NDArray[np.bool_] | None = None,
     budget: Budget = UNLIMITED,
 ) -> Floats:
-    """(m,) how often each edge is in `num_trees` random spanning forests, as many more as it takes to cover every edge;
-    in those that there was time for, and where they do not cover every edge in one that does.
-
-    Each tree takes the edges that no tree has yet first, in random order: a grid is covered by three or four trees.
-    """
+    """(m,) count how often each edge is in `num_trees` random spanning forests, or more until every edge is covered. As
+    many as there is time for; where these do not cover every edge, one mixture that does is added. Each tree takes the
+    edges that no tree has yet first, in random order: a grid is covered by three or four trees."""
     inside = np.ones(topology.num_edges, dtype=np.bool_) if free is None else free[topology.edges].all(axis=1)
     edges = read_only(topology.edges[inside])
     count = np.zeros(len(edges))
@@ -160,15 +156,14 @@ def sampled_weights(
 
 
 def _covering_forests(edges: NDArray[np.int32]) -> Floats:
-    """(m,) a mixture of forests that has every edge: edge (i, j), i < j, is in the forest numbered by how many
-    neighbours of j come before i.  In each forest a variable has at most one neighbour before it, so there is no cycle;
-    all forests count the same."""
+    """(m,) return weights of a mixture of forests that covers every edge. Edge (i, j), i < j, is in the forest numbered
+    by how many neighbours of j come before i. In each forest a variable has at most one neighbour before it, so there
+    is no cycle; all forests count the same."""
     return np.full(len(edges), 1.0 / np.bincount(edges[:, 1]).max(initial=1))
 
 
 def heaviest_forests(topology: Topology, weights: Floats, budget: Budget = UNLIMITED) -> Floats | None:
-    """(m, B) 1 for the edges of each lane's maximum spanning forest under its weights (m, B); None where there is no
-    time for them."""
+    """(m, B) mark the edges of each lane's maximum spanning forest under weights (m, B); None where time is over."""
     out = np.empty_like(weights)
     for b in range(weights.shape[1]):
         if budget.must_stop():
@@ -179,11 +174,9 @@ def heaviest_forests(topology: Topology, weights: Floats, budget: Budget = UNLIM
 
 
 def checked_weights(topology: Topology, weights: Floats, num_lanes: int, budget: Budget = UNLIMITED) -> Floats:
-    """(m, 1) or (m, B) weights that a user gave, refused where they cannot be in the forest polytope.
-
-    Weights nowhere above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables, and
-    lowered to the uniform ones where there is no time for that.
-    """
+    """Check weights (m, 1) or (m, B) that a user gave, refusing those outside the forest polytope. Weights nowhere
+    above the uniform ones are in it at any size; others are checked up to MAX_CHECKED variables, and lowered to the
+    uniform ones where there is no time for that."""
     m = topology.num_edges
     try:
         rho = np.asarray(weights, dtype=np.float64)
@@ -233,19 +226,16 @@ def checked_weights(topology: Topology, weights: Floats, num_lanes: int, budget:
 
 
 def _units(topology: Topology, rho: Floats) -> float:
-    """How many integer units of capacity `forest_excess` gives to a weight of 1; each edge and each variable is rounded
-    by up to one of them."""
+    """Return the integer capacity that `forest_excess` gives to a weight of 1; edges and variables round by one unit
+    each."""
     inside = topology.core[topology.edges].all(axis=1)
     return 2.0**30 / max(1.0, float(rho[inside].sum()), topology.num_core)
 
 
 def forest_excess(topology: Topology, rho: Floats, budget: Budget = UNLIMITED) -> float | None:
-    """How far weights are outside the forest polytope: the largest sum of rho inside a set S of variables less |S| - 1
-    (0: inside); None where there is no time to say.
-
-    For each variable r the worst set containing it is a minimum cut: edge k earns rho_k if both ends are in S, each
-    variable but r costs 1.
-    """
+    """Measure how far weights are outside the forest polytope; None where time is over. The largest sum of rho inside a
+    set S of variables less |S| - 1; 0 means inside. For each variable r the worst set containing it is a minimum cut:
+    edge k earns rho_k if both ends are in S, each variable but r costs 1."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 

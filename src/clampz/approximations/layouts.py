@@ -1,7 +1,8 @@
-"""A batch as the kernels want it: rows in slot order, clamped variables worked into the others' potentials.
+"""Layouts: a batch as the kernels want it, rows in slot order, clamped variables worked into the others' potentials.
 
-`BinaryLayout` holds log-odds and weights, for models of two states each with finite pairwise potentials; `TableLayout`
-holds tables, for all others.  Mean field and message passing start from the same layout.
+`BinaryLayout` holds log-odds and weights, for models of two states each with finite pairwise potentials. `TableLayout`
+holds tables, for all others, `FactorLayout` larger factors too. Mean field and message passing start from the same
+layout.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,14 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from clampz._kernels.approximations.mean_field_factors import FactorGraph
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, MessageGraph
-from clampz._kernels.approximations.tables import StateGraph, fill_tables, remove_unsupported
+from clampz._kernels.approximations.arc_consistency import remove_unsupported
+from clampz._kernels.approximations.mean_field.factors import FactorGraph
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED, MessageGraph
+from clampz._kernels.approximations.state_tables import StateGraph, fill_tables
 from clampz.model import BinaryForm, Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
-from clampz.model.equivalent import Equivalent
+from clampz.model.pairwise_equivalent import Equivalent
 from clampz.model.tables import lane_sums, offsets, ranges
 from clampz.model.topology import Topology
 from clampz.numerics import Floats, Integers
@@ -30,13 +32,13 @@ PIECE = 2**22
 
 
 def has_hard_zeros(table: Floats) -> bool:
-    """(By the smallest entry: tables may be too large for one more array of truth values.)"""
+    """Whether a table has a hard zero, by its smallest entry: one more array of truth values may be too large."""
     return bool(table.min(initial=0.0) == -np.inf)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BatchLayout:
-    """What all layouts have.
+    """Unary potentials and constants of lanes, which all layouts have.
 
     Attributes
     ----------
@@ -57,17 +59,17 @@ class BatchLayout:
 
     @property
     def magnitude(self) -> Floats:
-        """(B,) the absolute terms that went into the constant: what the rounding error made on the way is proportional
-        to.  Tables are used as they are."""
+        """(B,) sum the absolute terms that went into the constant, to which its rounding error is proportional. Tables
+        are used as they are."""
         return np.where(np.isfinite(self.constant), np.abs(self.constant), 0.0)
 
     def take(self, lanes: Integers) -> Self:
-        """Some of the lanes."""
+        """Select lanes."""
         arrays = {name: getattr(self, name) for name in self.per_lane}
         return replace(self, **{k: np.take(a, lanes, axis=-1) if a.shape[-1] else a for k, a in arrays.items()})
 
     def join(self, others: Sequence[Self]) -> Self:
-        """These lanes followed by those of others on the same graph."""
+        """Append the lanes of others on the same graph."""
         arrays = {k: np.concatenate([getattr(part, k) for part in (self, *others)], axis=-1) for k in self.per_lane}
         return replace(self, **arrays)
 
@@ -100,8 +102,8 @@ class BinaryLayout(BatchLayout):
 
     @classmethod
     def from_batch(cls, batch: Batch, form: BinaryForm, budget: Budget = UNLIMITED) -> Self:
-        """A variable clamped to a leaves W/2 [x_j = a] to each neighbour j: that goes to theta and to the constant, and
-        the edge is masked."""
+        """Lay out log-odds, with clamped variables worked into the others. A variable clamped to a leaves W/2 [x_j = a]
+        to each neighbour j: that goes to theta and to the constant, and the edge is masked."""
         model, topology = batch.model, batch.model.topology
         budget.check_cancelled()
         low, high = np.moveaxis(batch.unary.reshape(-1, 2, batch.num_lanes), 1, 0)
@@ -154,8 +156,8 @@ class BinaryLayout(BatchLayout):
         return replace(self, free=np.ones_like(self.theta), clamped_to=np.zeros_like(self.theta))
 
     def marginals(self, high: Floats, low: Floats) -> Floats:
-        """(S, B) marginals in the order of the variables, from the probabilities of the two states by slot; clamped
-        ones have their state."""
+        """(S, B) return marginals in variable order, given those of both states by slot; clamped variables have their
+        state."""
         if self.free.size:
             high = np.where(self.free > 0, high, self.clamped_to)
             low = np.where(self.free > 0, low, 1.0 - self.clamped_to)
@@ -184,7 +186,7 @@ class TableLayout(BatchLayout):
 
     @classmethod
     def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
-        """Lay out the tables once per message and remove states without support."""
+        """Lay out the tables once per message, and remove states without support."""
         model, topology = batch.model, batch.model.topology
         budget.check_cancelled()
         num_states = model.num_states[topology.variable_of]
@@ -228,7 +230,7 @@ class TableLayout(BatchLayout):
         return self.model.topology
 
     def in_variable_order(self, rows: Floats) -> Floats:
-        """(S, B) rows in slot order put in the order of the variables."""
+        """(S, B) reorder rows from slot order to the order of the variables."""
         out = np.empty_like(rows)
         out[self.rows] = rows
         return out
@@ -236,8 +238,9 @@ class TableLayout(BatchLayout):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FactorLayout(BatchLayout):
-    """Lanes of a model with factors of any size, for mean field; states that cannot be are ruled out as in its pairwise
-    equivalent.
+    """Lanes of a model with factors of any size, for mean field.
+
+    States that cannot be are ruled out as in the pairwise equivalent.
 
     Attributes
     ----------
@@ -245,7 +248,7 @@ class FactorLayout(BatchLayout):
         The equivalent, of all lanes that there were; None without hard zeros, from which alone more states follow that
         cannot be: it is many times as large as the model.
     graph, table
-        Edges and larger factors alike, as `_kernels.mean_field_factors` has them.
+        Edges and larger factors alike, as `_kernels.approximations.mean_field.factors` has them.
     theta
         (S, B) log unary potentials in variable order; -inf where the state is ruled out.
     """
@@ -256,6 +259,7 @@ class FactorLayout(BatchLayout):
 
     @classmethod
     def from_batch(cls, batch: Batch, budget: Budget = UNLIMITED) -> Self:
+        """Lay out edges and larger factors alike, and rule out states as in the pairwise equivalent."""
         model, larger = batch.model, batch.model.factors
         budget.check_cancelled()
         pairwise, theta, table = None, batch.unary, np.concatenate([model.pairwise.flat, larger.flat])
@@ -282,7 +286,7 @@ class FactorLayout(BatchLayout):
 
     @property
     def rows(self) -> Integers:
-        """(S,) the row of the model's unary potentials that each row here comes from."""
+        """(S,) return the row of the model's unary potentials that each row here comes from."""
         return np.arange(len(self.theta))
 
     def in_variable_order(self, rows: Floats) -> Floats:
@@ -293,8 +297,8 @@ PairLayout = BinaryLayout | TableLayout
 
 
 def layout_of(batch: Batch, budget: Budget = UNLIMITED) -> PairLayout:
-    """A batch in log-odds where its model is binary with finite pairwise potentials, else in tables.  Raises Overdue
-    where that takes too long."""
+    """Lay a batch out in log-odds where its model allows it, else in tables; raises Cancelled where that takes too
+    long."""
     form = batch.model.pair_form
     budget.check_cancelled()
     if form is None:

@@ -8,28 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from clampz._kernels.approximations import mean_field_binary as binary_kernels
-from clampz._kernels.approximations import mean_field_factors as factor_kernels
-from clampz._kernels.approximations import mean_field_tables as table_kernels
-from clampz._kernels.approximations.mean_field_tables import HARD
-from clampz.approximations.iteration import (
-    NO_CONFIGURATION,
-    PART,
-    Endings,
-    Evaluation,
-    Lanes,
-    best_of_starts,
-    in_classes,
-    iterate,
-    solve_in_blocks,
-)
+from clampz._kernels.approximations.mean_field import binary as binary_kernels
+from clampz._kernels.approximations.mean_field import factors as factor_kernels
+from clampz._kernels.approximations.mean_field import tables as table_kernels
+from clampz._kernels.approximations.mean_field.feasible_start import feasible_configuration
+from clampz._kernels.approximations.mean_field.tables import HARD
+from clampz.approximations.iteration import NO_CONFIGURATION, Endings, iterate
+from clampz.approximations.lanes import PART, Evaluation, Lanes, in_classes
 from clampz.approximations.layouts import BinaryLayout, FactorLayout, TableLayout, has_hard_zeros, layout_of
+from clampz.approximations.restarts import best_of_starts, solve_in_blocks
 from clampz.method import approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.equivalent import FactorRows
-from clampz.model.results import NOTHING, Estimates
-from clampz.model.tables import columns, lane_sums
+from clampz.model.pairwise_equivalent import FactorRows
+from clampz.model.results import NO_RESULT, Estimates
+from clampz.model.tables import lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget
@@ -72,7 +65,8 @@ class MeanFieldOptions(Options):
         check_whole("seed", self.seed, 0)
 
     def finely(self) -> "MeanFieldOptions":
-        """What the bound gains is of the second order in what the marginals change."""
+        """Return options with a tolerance for derivatives: the bound's gain is of second order in the marginals'
+        change."""
         return replace(self, tol=min(self.tol, FINE**2))
 
 
@@ -80,9 +74,9 @@ class MeanFieldOptions(Options):
 def mean_field(batch: Batch, options: MeanFieldOptions, start: Start | None, budget: Budget) -> Estimates:
     """Naive mean field: `log_z` is a lower bound on log Z, at every iteration.
 
-    Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts.  With hard
-    zeros a configuration that none of them forbids is searched for and is a start too; where none is found `lower` is
-    -inf, and the note says so.  Options: see `MeanFieldOptions`.
+    Coordinate ascent from `num_starts` random points and from `start` if one is given; the best counts. With hard zeros
+    a configuration that none of them forbids is searched for, and is a start too. Where none is found `lower` is -inf,
+    and the note says so. Options: see `MeanFieldOptions`.
 
     >>> from clampz import generators, mean_field
     >>> mean_field(generators.cycle(3, theta=0, weights=-4.0)).bound
@@ -108,13 +102,12 @@ def _merit(ending: Endings) -> Floats:
 
 
 class MeanFieldLanes(Lanes):
-    """Probabilities of a block of lanes, and what can be done with them.
-
-    `constant` (B,) is what the kernels leave out, `weight` the pairwise potentials as they want them.
-    """
+    """Mean-field probabilities of a block of lanes. `constant` (B,) is what the kernels leave out, `weight` the
+    pairwise potentials as they want them."""
 
     def __init__(self, layout: FieldLayout, point: Floats, workers: Workers) -> None:
-        """`point` has a multiple of the layout's lanes: the starts of lane 0, then those of lane 1, and so on."""
+        """Hold `point`, with a multiple of the layout's lanes: the starts of lane 0, then those of lane 1, and so
+        on."""
         self.point = np.ascontiguousarray(point)
         self.layout = layout.take(np.repeat(np.arange(layout.num_lanes), point.shape[1] // layout.num_lanes))
         self.workers = workers
@@ -140,7 +133,7 @@ class MeanFieldLanes(Lanes):
 
     @cached_property
     def ranges(self) -> Integers:
-        """The colour classes of the core, then the pendant trees."""
+        """(k, 3) return the colour classes of the core, then the pendant trees."""
         topology = self.layout.topology
         return np.concatenate(
             [in_classes(topology.class_start), _out_and_back([(topology.num_core, topology.num_variables)])]
@@ -154,7 +147,7 @@ class MeanFieldLanes(Lanes):
             self.kernels.sweep(way[None], 1, *arrays)
 
     def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
-        """The bound at the current point; `slack` is what it has gained since the last look."""
+        """Evaluate the bound at the current point; `slack` is its gain since the last evaluation."""
         size = self.layout.topology.num_variables
         entries = self.table_entries // max(1, size)
         return self._gained(
@@ -169,13 +162,13 @@ class MeanFieldLanes(Lanes):
 
 
 def _out_and_back(stretches: list[tuple[int, int]]) -> Integers:
-    """(k, 3) stretches of pendant slots, slot by slot, outwards from the core and back."""
+    """(k, 3) list pendant slots one by one, outwards from the core and back."""
     outwards = [(last - 1, first - 1, -1) for first, last in reversed(stretches)]
     return np.array(outwards + [(first, last, 1) for first, last in stretches], dtype=np.int64).reshape(-1, 3)
 
 
 class BinaryField(MeanFieldLanes):
-    """Lanes of a binary model; the arrays are those of `_kernels.mean_field`."""
+    """Mean-field lanes of a binary model; the arrays are those of `_kernels.approximations.mean_field.binary`."""
 
     kernels = binary_kernels
     layout: BinaryLayout
@@ -184,7 +177,7 @@ class BinaryField(MeanFieldLanes):
         return self.layout.W[self.layout.topology.edge_of_message]
 
     def _constant(self) -> Floats:
-        """W_ij / 4 for every edge between free variables on top."""
+        """Add W_ij / 4 for every edge between free variables to the layout's constant."""
         layout = self.layout
         if not layout.free.size:
             return layout.constant + float(layout.W.sum()) / 4
@@ -196,7 +189,7 @@ class BinaryField(MeanFieldLanes):
 
 
 class TableField(MeanFieldLanes):
-    """Lanes of a model of any number of labels; the arrays are those of `_kernels.mean_field_tables`."""
+    """Mean-field lanes of any number of labels; the arrays are those of `_kernels.approximations.mean_field.tables`."""
 
     kernels = table_kernels
     layout: TableLayout | FactorLayout
@@ -210,18 +203,18 @@ class TableField(MeanFieldLanes):
 
 
 class FactorField(TableField):
-    """Lanes of a model with factors of any size; the arrays are those of `_kernels.mean_field_factors`."""
+    """Mean-field lanes of factors of any size; the arrays are those of `_kernels.approximations.mean_field.factors`."""
 
     layout: FactorLayout
 
     @property
     def table_entries(self) -> int:
-        """Every factor's table, for each of its variables, with a product of as many terms."""
+        """Count every factor's table for each of its variables, with a product of as many terms."""
         graph = self.layout.graph
         return int(np.diff(graph.table_start) @ np.diff(graph.scope_start) ** 2)
 
     def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
-        """Update every variable, one after another."""
+        """Update every variable, one after another, `num_sweeps` times."""
         parts = cut(0, len(self.layout.graph.at) - 1, 1 + self.work // PART)
         for _ in range(num_sweeps):
             for part in parts:
@@ -230,7 +223,7 @@ class FactorField(TableField):
                 factor_kernels.update_variables(*part, *self._arrays())
 
     def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
-        """The bound at the current point."""
+        """Evaluate the bound at the current point."""
         graph, variables = self.layout.graph, np.zeros((6, self.num_lanes))
         factor_kernels.variable_terms(self.point, self.layout.theta, variables)
         size = len(graph.scope_start) - 1
@@ -265,15 +258,15 @@ class ProductMarginals:
         self.marginals_flat = marginals
 
     def take(self, lanes: Integers) -> "ProductMarginals":
-        """Those of some of the lanes."""
-        return ProductMarginals(self.model, columns(self.marginals_flat, lanes))
+        """Select lanes."""
+        return ProductMarginals(self.model, take_lanes(self.marginals_flat, lanes))
 
     def join(self, others: Sequence["ProductMarginals"]) -> "ProductMarginals":
-        """These lanes followed by those of others."""
+        """Append the lanes of others."""
         return ProductMarginals(self.model, np.concatenate([part.marginals_flat for part in (self, *others)], axis=1))
 
     def pairwise(self, lane: int) -> Floats:
-        """q_i(a) q_j(b), laid out as the model's pairwise tables."""
+        """Compute q_i(a) q_j(b), laid out as the model's pairwise tables."""
         tables, start = self.model.pairwise, self.model.unary.start
         _, edge, a, b = tables.entries(np.arange(len(tables)))
         i, j = tables.edges[edge].T
@@ -282,7 +275,7 @@ class ProductMarginals:
         return product
 
     def factors(self, lane: int) -> Floats:
-        """The same for the larger factors."""
+        """Compute the products of marginals, laid out as the larger factors."""
         factors = self.model.factors
         rows = FactorRows.of(factors, np.zeros(len(factors.flat)))  # all of them, hard zeros too
         product: Floats = rows.products(self.marginals_flat[:, [lane]], self.model.unary.start)[:, 0]
@@ -292,8 +285,7 @@ class ProductMarginals:
 def _starts(
     layout: FieldLayout, batch: Batch, options: MeanFieldOptions, start: Start | None, budget: Budget
 ) -> list[Callable[[], Floats]]:
-    """The points (rows, lanes) to start from, made when asked for, in this order: the caller's, one without hard zeros
-    if there are any, the same random ones for every lane."""
+    """List functions that make points (rows, lanes) to start from: the caller's, a feasible one, random ones."""
     starts: list[Callable[[], Floats]] = []
     if start is not None:
         given = start_marginals(batch, start)
@@ -315,12 +307,9 @@ def _starts(
 
 
 def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
-    """Marginals (S, lanes) as the kernels keep them; even odds where they are nan, 0 where the state or the variable is
-    out.
-
-    What is left of a variable's states adds up to 1: a sweep may be stopped before it comes to them all, and no point
-    but a distribution has a value that is a bound.
-    """
+    """Turn marginals (S, lanes) into a point of the kernels; even odds where they are nan, 0 where a state is out. What
+    is left of a variable's states adds up to 1: a sweep may be stopped before it comes to them all, and no point but a
+    distribution has a value that is a bound."""
     marginals = np.nan_to_num(marginals, nan=0.5)
     if not isinstance(layout, BinaryLayout):
         possible = layout.theta > -np.inf
@@ -332,7 +321,7 @@ def _as_point(layout: FieldLayout, marginals: Floats) -> Floats:
 
 
 def _feasible_starts(layout: TableLayout, budget: Budget) -> Floats:
-    """(S, B) a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order; even odds
+    """(S, B) find a configuration without hard zeros per lane, as probabilities of 0 and 1 in variable order. Even odds
     where none was found, or not in time."""
     out = np.full_like(layout.theta, 0.5)
     table = np.maximum(layout.table, -HARD)
@@ -340,9 +329,7 @@ def _feasible_starts(layout: TableLayout, budget: Budget) -> Floats:
         if budget.is_cancelled():
             break
         theta = np.ascontiguousarray(layout.theta[:, b])
-        found = budget.run(
-            table_kernels.feasible_configuration, theta > -np.inf, theta, layout.graph, table, MAX_SEARCH
-        )
+        found = budget.run(feasible_configuration, theta > -np.inf, theta, layout.graph, table, MAX_SEARCH)
         if len(found):
             out[:, b] = 0.0
             out[layout.graph.state_start[:-1] + found, b] = 1.0
@@ -350,6 +337,7 @@ def _feasible_starts(layout: TableLayout, budget: Budget) -> Floats:
 
 
 def _estimates(batch: Batch, options: MeanFieldOptions, layout: FieldLayout, ending: Endings) -> Estimates:
+    """Make the estimates of lanes that have ended."""
     point = ending.point
     marginals = (
         layout.marginals(0.5 + point, 0.5 - point)
@@ -362,7 +350,7 @@ def _estimates(batch: Batch, options: MeanFieldOptions, layout: FieldLayout, end
     stuck = (value < -HARD / 2) | empty
     note = "no configuration without a hard zero was found to start from, so nothing is proven: lower is -inf"
     notes = [
-        NO_CONFIGURATION if e else NOTHING if u else note if s else ""
+        NO_CONFIGURATION if e else NO_RESULT if u else note if s else ""
         for e, u, s in zip(empty, unseen, stuck, strict=True)
     ]
     value = np.where(stuck, -np.inf, value)

@@ -1,4 +1,4 @@
-"""The approximations by name: a new one is one file and one line here."""
+"""The methods by name: a new one is one file and one line here."""
 
 from typing import Any
 
@@ -16,8 +16,7 @@ ALIASES = {"mf": "mean_field", "mean field": "mean_field", "meanfield": "mean_fi
 
 
 def method_named(name: str, *others: str) -> Method[Any]:
-    """The approximation of this name; an unknown one is refused with the nearest, those among them that the call takes
-    beside the methods."""
+    """Look a method up by name; an unknown one is refused with the nearest, `others` among them."""
     known = ALIASES.get(str(name).lower(), str(name).lower())
     if known not in METHODS:
         raise unknown_name("method", name, (*others, *METHODS))
@@ -25,7 +24,7 @@ def method_named(name: str, *others: str) -> Method[Any]:
 
 
 def methods() -> dict[str, Method[Any]]:
-    """Every approximation by name.
+    """Return every method by name.
 
     Returns
     -------
@@ -35,6 +34,6 @@ def methods() -> dict[str, Method[Any]]:
     Examples
     --------
     >>> list(methods())
-    ['exact', 'mean_field', 'bethe', 'trw', 'regions']
+    ['exact', 'mean_field', 'bethe', 'trw', 'mini_buckets']
     """
     return dict(METHODS)

@@ -13,13 +13,14 @@ from clampz.approximations.edge_weights import (
     sampled_weights,
     uniform_weights,
 )
-from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate, solve_in_blocks
+from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate
 from clampz.approximations.layouts import layout_of
-from clampz.approximations.messages import BinaryLanes, MessageLanes, lanes_of
+from clampz.approximations.message_passing import BinaryLanes, MessageLanes, lanes_of
+from clampz.approximations.restarts import solve_in_blocks
 from clampz.method import ForestWeights, approximation
 from clampz.model.batch import Batch
 from clampz.model.results import Estimates
-from clampz.model.tables import columns
+from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
@@ -91,9 +92,9 @@ def trw(
 ) -> Estimates:
     """Tree-reweighted approximation: `log_z` is an upper bound on log Z, certified whatever the iteration limit.
 
-    `value` is what the fixed point would have; `residual` is the slack of the certificate in nats, how far the bound is
-    above `value`, and the run has converged when it is below `tol`.  Damping is raised for lanes whose slack stops
-    falling.  Options: see `TRWOptions`.
+    `value` is what the fixed point would have. `residual` is the slack of the certificate in nats, how far the bound is
+    above `value`. The run has converged when it is below `tol`. Damping is raised for lanes whose slack stops falling.
+    Options: see `TRWOptions`.
 
     >>> from clampz import generators, trw
     >>> trw(generators.cycle(3, theta=0, weights=-4.0)).bound
@@ -114,7 +115,7 @@ def trw(
             lanes.start_at(lanes.messages_of(batch, start))
 
         def solve(block: MessageLanes, numbers: Integers) -> Endings:
-            block.set_counting(rho if shared else columns(rho, numbers))
+            block.set_counting(rho if shared else take_lanes(rho, numbers))
             if not optimize:
                 return _converge(block, options, budget, options.max_iter)
             ending, rho[:, numbers] = _optimized(block, options, budget)
@@ -127,8 +128,8 @@ def trw(
 
 
 def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Floats:
-    """(m, 1), or (m, B) where lanes differ in which variables they have clamped: the weights are those of the graph of
-    the others."""
+    """(m, 1) choose the edge weights of the free variables' graph, or (m, B) where lanes differ in what they have
+    clamped."""
     topology = batch.model.topology
     if not isinstance(options.edge_weights, str):
         return checked_weights(topology, options.edge_weights, batch.num_lanes, budget)
@@ -148,6 +149,7 @@ def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Float
 
 
 def _converge(block: MessageLanes, options: TRWOptions, budget: Budget, max_iter: int) -> Endings:
+    """Iterate until the slack is within the tolerance, damping lanes that are stuck."""
     policy = _damp_when_stuck(block.num_lanes)
     return iterate(
         block,
@@ -162,7 +164,7 @@ def _converge(block: MessageLanes, options: TRWOptions, budget: Budget, max_iter
 
 
 def _damp_when_stuck(num_lanes: int) -> Policy:
-    """A policy for `iterate`: lanes whose slack has stopped falling are damped one step more."""
+    """Make a policy for `iterate`: lanes whose slack has stopped falling are damped one step more."""
     stagnation = Stagnation(num_lanes, PROGRESS)
     level = np.zeros(num_lanes, dtype=np.int64)
 
@@ -178,13 +180,10 @@ def _damp_when_stuck(num_lanes: int) -> Policy:
 
 
 def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tuple[Endings, Floats]:
-    """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best ones
-    too.
-
-    The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a
-    maximum spanning forest.  New weights take the place of the best so far where their bound is lower by more than the
-    best one might still gain.
-    """
+    """Minimise the bound over the edge weights by conditional gradient, from the block's own; returns the best weights
+    too. The gradient of the bound is minus the mutual information of the pairwise beliefs, so each step moves towards a
+    maximum spanning forest. New weights replace the best so far where their bound is lower by more than the best one
+    might still gain."""
     rough = replace(options, tol=max(options.tol, ROUGH))
     first = block.rho
     current, best = first.copy(), first.copy()
@@ -225,7 +224,7 @@ def _with_weights(
 
 
 def _accept(ending: Endings, trial: Endings, best: Floats, candidate: Floats, better: NDArray[np.bool_]) -> None:
-    """Put the lanes of a trial that are better in the place of the best so far; sweeps add up in all of them."""
+    """Replace the best so far by the better lanes of a trial; sweeps add up in all of them."""
     trial.num_iter += ending.num_iter
     taken = np.flatnonzero(better)
     ending.put(taken, trial, taken)

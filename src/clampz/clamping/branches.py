@@ -18,16 +18,16 @@ from clampz.display.formatting import DIGITS, KINDS, Bound, counted, name_of, pr
 from clampz.display.html_repr import MOST_ROWS, HasHtml, HtmlCard
 from clampz.display.plot_hooks import Drawable
 from clampz.errors import EvidenceError, OptionError
-from clampz.method import bytes_of_lanes, lanes_that_fit
 from clampz.model import Model, Variable
 from clampz.model.batch import Batch
 from clampz.model.conditioning import keep_only
 from clampz.model.factors import FactorTables
 from clampz.model.frames import named_variables, records_frame
+from clampz.model.lane_memory import bytes_of_lanes, lanes_that_fit
 from clampz.model.marginals import HasMarginals
 from clampz.model.model_checks import check_model
 from clampz.model.results import Estimates
-from clampz.model.tables import PairTables, UnaryTables, columns
+from clampz.model.tables import PairTables, UnaryTables, take_lanes
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import StoppedBy
 from clampz.runtime.options import Options, memory_allowed
@@ -83,7 +83,7 @@ def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
         left = np.flatnonzero(batch.possible[start[i] : start[i + 1], b]) if i >= 0 else np.empty(0, dtype=np.int64)
         states.append(left if left.size else np.zeros(1, dtype=np.int64))
     parent = np.repeat(np.arange(len(states)), [len(left) for left in states])
-    unary = columns(batch.unary, parent)
+    unary = take_lanes(batch.unary, parent)
     for lane, (i, state) in enumerate(zip(variables[parent], np.concatenate(states), strict=True)):
         if i >= 0:
             keep_only(unary[:, lane], start, i, [state])

@@ -152,7 +152,7 @@ def run_without_compiling() -> NoReturn:
     # divisions by zero are right; int32s that overflow are not: compiled kernels take them as int64s
     warnings.simplefilter("ignore")
     warnings.filterwarnings("error", r"overflow encountered in scalar (add|subtract|multiply)", RuntimeWarning)
-    warnings.filterwarnings("ignore", module=r"clampz\._kernels\.bits$")
+    warnings.filterwarnings("ignore", module=r"clampz\._kernels\.(bits|random_numbers)$")
     signal.signal(signal.SIGTERM, _give_up)
     code = GAVE_UP
     with suppress(BaseException):

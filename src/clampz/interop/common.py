@@ -1,4 +1,4 @@
-"""What the libraries have in common: labels as names, evidence in their labels, values as logarithms."""
+"""What all libraries' converters share: labels as names, evidence in their labels, values as logarithms."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -20,13 +20,12 @@ def is_numbering(labels: Sequence[Hashable]) -> bool:
 
 
 def in_order(labels: Sequence[Hashable]) -> list[Any]:
-    """The order in which labelled variables get their indices: their own, or by number where the labels are numbers
-    from 0 on."""
+    """Order labelled variables: as they come, or by number where the labels are numbers from 0 on."""
     return list(range(len(labels))) if is_numbering(labels) else list(labels)
 
 
 def as_names(labels: Sequence[Hashable], what: str = "variables") -> list[str] | None:
-    """A string for each label, or None where the labels are the indices."""
+    """Name each label by a string, or None where the labels are the indices."""
     if list(labels) == list(range(len(labels))) and is_numbering(labels):
         return None
     names = [str(label) for label in labels]
@@ -41,7 +40,7 @@ def as_names(labels: Sequence[Hashable], what: str = "variables") -> list[str] |
 
 
 def as_state_names(states: Sequence[Sequence[Hashable]], labels: Sequence[Hashable]) -> list[list[str]] | None:
-    """A string for each state of each variable, or None where all of them are indices."""
+    """Name each state of each variable by a string, or None where all of them are indices."""
     names = [as_names(known, f"states of variable {label!r},") for known, label in zip(states, labels, strict=True)]
     if all(known is None for known in names):
         return None
@@ -51,8 +50,8 @@ def as_state_names(states: Sequence[Sequence[Hashable]], labels: Sequence[Hashab
 def conditioned(
     model: Model, evidence: Evidence | None, labels: Sequence[Any], states: Sequence[Sequence[Any]]
 ) -> Model:
-    """The model given evidence in the other library's labels of variables and states, or likelihoods of these states;
-    all variables stay."""
+    """Condition on evidence, or likelihoods, in the other library's labels of variables and states; all variables
+    stay."""
     if evidence is None:
         return model
     index_of = {label: i for i, label in enumerate(labels)}
@@ -79,7 +78,7 @@ def from_values(
     factors: Iterable[tuple[Sequence[Any], ArrayLike]],
     evidence: Evidence | None,
 ) -> Model:
-    """The model of labelled variables and states from pairs (labels, values), given evidence in these labels."""
+    """Build a model of labelled variables and states from pairs (labels, values), given evidence in these labels."""
     index_of = {label: i for i, label in enumerate(labels)}
     model = Model.from_factors(
         [len(known) for known in states],
@@ -94,7 +93,7 @@ def from_values(
 
 
 def as_logs(values: ArrayLike, where: str) -> Floats:
-    """Logarithms of potentials given as values."""
+    """Take logarithms of potentials given as values."""
     array = np.asarray(values, dtype=np.float64)
     bad = ~((array >= 0) & (array < np.inf))  # (nan fails both)
     if bad.any():
@@ -105,7 +104,7 @@ def as_logs(values: ArrayLike, where: str) -> Floats:
 
 
 def value_factors(model: Model, package: str) -> list[tuple[tuple[int, ...], Floats]]:
-    """Factors (scope, values) whose product is exp(score): at least one per variable, one per scope, the constant
+    """List factors (scope, values) whose product is exp(score). At least one per variable, one per scope, the constant
     spread evenly over them."""
     if not model.num_variables:
         raise ModelError(f"a model without variables has no factors for {package} to keep its constant in")

@@ -23,9 +23,9 @@ SPIN_NAMES = ("-1", "1")
 
 @knows_its_options
 def from_dimod(bqm: Any, beta: float = 1.0, *, evidence: Evidence | None = None) -> Model:
-    """The distribution of a BinaryQuadraticModel at inverse temperature beta; its offset becomes the constant.
+    """Convert a BinaryQuadraticModel at inverse temperature beta; its offset becomes the constant.
 
-    State 1 is the higher value.  The states of spins are named "-1" and "1".
+    State 1 is the higher value. The states of spins are named "-1" and "1".
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def from_dimod(bqm: Any, beta: float = 1.0, *, evidence: Evidence | None = None)
 
 
 def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"] | Any = None) -> Any:
-    """The BinaryQuadraticModel whose energies are `-score / beta`, the constant included, labelled by the variables'
-    names or else their indices.
+    """Convert to the BinaryQuadraticModel of energies `-score / beta`, constant included, labelled by names or else
+    indices.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def to_dimod(model: Model, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"]
 
 
 def to_dimod_sampleset(samples: Samples, beta: float = 1.0, vartype: Literal["SPIN", "BINARY"] | Any = None) -> Any:
-    """The SampleSet of samples of a binary model, with energies `-score / beta` and the labels that `to_dimod` gives.
+    """Convert samples of a binary model to a SampleSet, with energies `-score / beta` and the labels of `to_dimod`.
 
     `info` says what the samples are ("kind", "reason"); weighted ones have a vector "log_weight" beside their energies.
 
@@ -182,16 +182,13 @@ def to_dimod_sampleset(samples: Samples, beta: float = 1.0, vartype: Literal["SP
 
 @cache
 def _sampler_class() -> type:
-    """The class of samplers: made when it is asked for, since it is a dimod.Sampler."""
+    """Make the class of samplers on demand, since it is a dimod.Sampler."""
     dimod = library("dimod")
 
     class ClampzSampler(dimod.Sampler):  # type: ignore[misc, name-defined]
         """A dimod.Sampler that draws from exp(-beta E(x)): exactly where the model is narrow enough, and else as
-        `clampz.sample` does; `info` of the SampleSet says which.
-
-        Parameters of `sample`: num_reads, beta (inverse temperature), seed, and method, time, memory and threads of
-        `clampz.sample`.
-        """
+        `clampz.sample` does; `info` of the SampleSet says which. Parameters of `sample`: num_reads, beta (inverse
+        temperature), seed, and method, time, memory and threads of `clampz.sample`."""
 
         parameters: ClassVar[dict[str, Any]] = {
             name: [] for name in ("num_reads", "beta", "seed", "method", "time", "memory", "threads")
@@ -213,7 +210,7 @@ def _sampler_class() -> type:
             threads: int | None = None,
             **others: Any,
         ) -> Any:
-            """Configurations of a BinaryQuadraticModel, in the order in which they were drawn."""
+            """Draw configurations of a BinaryQuadraticModel, in the order in which they were drawn."""
             self.remove_unknown_kwargs(**others)
             labels = list(bqm.variables)
             numbered = bqm.relabel_variables({label: i for i, label in enumerate(labels)}, inplace=False)
@@ -243,7 +240,7 @@ def _weights(samples: Samples) -> dict[str, Any]:
 
 
 def _is_spin(model: Model, vartype: Any) -> bool:
-    """Whether values are -1 and 1: as asked for, or where the states are named so."""
+    """Whether values are -1 and 1: as `vartype` says, or where the states are named so."""
     dimod, n = library("dimod"), model.num_variables
     if vartype is None:
         return bool(n) and model.state_names == (SPIN_NAMES,) * n
@@ -254,7 +251,7 @@ def _is_spin(model: Model, vartype: Any) -> bool:
 
 
 def _obstacle(model: Model) -> str:
-    """Why a model has no binary form."""
+    """Say why a model has no binary form."""
     if model.factors:
         return f"a factor of {len(model.factors[0].scope)} variables"
     other = np.flatnonzero(model.num_states != 2)

@@ -95,8 +95,8 @@ def from_networkx(graph: Any, *, evidence: Evidence | None = None) -> Model:
 
 
 def to_networkx(model: Model) -> Any:
-    """The model's graph: theta and W where it is binary and finite, unary and pairwise elsewhere; states where they
-    have names; and the constant.
+    """Convert to a graph: theta and W where the model is binary and finite, else unary and pairwise; state names; the
+    constant.
 
     Parameters
     ----------
@@ -144,6 +144,7 @@ def to_networkx(model: Model) -> Any:
 
 
 def _edge_table(attributes: dict[str, Any], where: str) -> Floats:
+    """Return an edge's table of log potentials, from the one attribute that gives it."""
     found: list[str] = [name for name in ("pairwise", "W", "J") if name in attributes] or ["weight"] * (
         "weight" in attributes
     )
@@ -156,7 +157,7 @@ def _edge_table(attributes: dict[str, Any], where: str) -> Floats:
 
 
 def _node(attributes: dict[str, Any], num_states: int, where: str) -> tuple[Floats, list[Any]]:
-    """A node's log potentials and the labels of its states, which its edges take to be `num_states`."""
+    """Return a node's log potentials and the labels of its states, which its edges take to be `num_states`."""
     found = [name for name in ("unary", "theta", "h") if name in attributes]
     if len(found) > 1:
         raise ModelError(

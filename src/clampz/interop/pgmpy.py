@@ -18,7 +18,7 @@ OF_FACTORS = ("FactorGraph", "ClusterGraph")
 
 @knows_its_options
 def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
-    """The distribution of a discrete network: the product of its factors, or of its conditional probability tables.
+    """Convert a discrete network: the product of its factors, or of its conditional probability tables.
 
     A Bayesian network has log Z = 0, and given evidence log Z is the logarithm of the evidence's probability.
 
@@ -78,8 +78,9 @@ def from_pgmpy(network: Any, *, evidence: Evidence | None = None) -> Model:
 
 
 def to_pgmpy(model: Model, kind: Literal["markov", "factor graph"] = "markov") -> Any:
-    """A DiscreteMarkovNetwork, or a FactorGraph, whose factors multiply to exp(score); variables without names are
-    called "0", "1", ...
+    """Convert to a DiscreteMarkovNetwork, or a FactorGraph, whose factors multiply to exp(score).
+
+    Variables without names are called "0", "1", ...
 
     Parameters
     ----------

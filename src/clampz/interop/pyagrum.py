@@ -1,4 +1,4 @@
-"""pyAgrum's MarkovRandomField and BayesNet."""
+"""Converters from and to pyAgrum's MarkovRandomField and BayesNet."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from clampz.runtime.options import knows_its_options
 
 @knows_its_options
 def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
-    """The distribution of a MarkovRandomField or a BayesNet; variables and states have their names and labels.
+    """Convert a MarkovRandomField or a BayesNet; variables and states have their names and labels.
 
     A BayesNet has log Z = 0, and given evidence log Z is the logarithm of the evidence's probability.
 
@@ -64,8 +64,7 @@ def from_pyagrum(network: Any, *, evidence: Evidence | None = None) -> Model:
 
 
 def to_pyagrum(model: Model) -> Any:
-    """A MarkovRandomField whose factors multiply to exp(score); variables and states without names are called by their
-    numbers.
+    """Convert to a MarkovRandomField whose factors multiply to exp(score); unnamed variables and states are numbered.
 
     Parameters
     ----------

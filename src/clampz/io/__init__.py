@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from clampz.errors import FormatError
 from clampz.io import evidence as evidence_files
-from clampz.io import fg, files, json_model, npz_model, potentials, results, uai
+from clampz.io import fg, files, json_model, npz_model, results, text_formats, uai
 from clampz.io.files import AnyPath
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
@@ -23,7 +23,7 @@ from clampz.model.model_checks import check_model
 
 
 class Format(NamedTuple):
-    """What the bytes of a file are as a model, the path being for messages; and the other way round."""
+    """A file format: its parser of bytes to a model, the path being for messages, and its encoder."""
 
     parse: Callable[[AnyPath, bytes], Model]
     encode: Callable[[Model], bytes]
@@ -37,7 +37,7 @@ FORMATS = {
 }
 
 # What comes before the first word of a text is white space and comments.
-FIRST_WORD = re.compile(rb"(?:\s|" + potentials.COMMENT + rb"[^\n]*)*([^\s#]*)")
+FIRST_WORD = re.compile(rb"(?:\s|" + text_formats.COMMENT + rb"[^\n]*)*([^\s#]*)")
 
 __all__ = ["FORMATS", "fg", "json_model", "npz_model", "parse", "read", "results", "uai", "write"]
 
@@ -118,14 +118,14 @@ def write(model: Model, path: AnyPath) -> None:
 
 
 def parse(name: str, data: bytes) -> Model:
-    """The model in the bytes of a file of any format, also compressed: by what they are, as they have no suffix.  The
-    name is for messages."""
-    data = files.plain(name, data)
+    """Parse the bytes of a file of any format, also compressed, recognised by their content; the name is for
+    messages."""
+    data = files.decompressed(name, data)
     return FORMATS[_recognised(data)].parse(name, data)
 
 
 def _recognised(data: bytes) -> str:
-    """The format that bytes can be of."""
+    """Recognise the format of bytes by how they begin."""
     if data.startswith(b"PK"):
         return ".npz"
     first = FIRST_WORD.match(data)
@@ -134,7 +134,7 @@ def _recognised(data: bytes) -> str:
 
 
 def suffix_of(path: AnyPath) -> str:
-    """The suffix that says which format a file has."""
+    """Return the suffix that says which format a file has."""
     files.check_path(path)
     name = Path(path).name.lower().removesuffix(".gz")
     suffix = Path(name).suffix

@@ -1,4 +1,4 @@
-"""Evidence: the files of the UAI competitions.
+"""Evidence files of the UAI competitions.
 
     2  1 0  2 1     how many variables are known (since 2014, and until 2008), and of each its number and its state
     1               how many samples of evidence there are (2010), then each as above
@@ -13,24 +13,21 @@ import numpy as np
 
 from clampz.errors import EvidenceError
 from clampz.io import files
-from clampz.io.potentials import COMMENT, count
+from clampz.io.text_formats import COMMENT, count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
 from clampz.model.conditioning import given
 
 
 def read(path: files.AnyPath, model: Model) -> dict[int, int]:
-    """The evidence `{variable: state}` in a file, checked against the model.
-
-    Variables go by their numbers in the model's file: labels where a `.fg` file has labels of its own, which are then
-    the model's names.
-    """
+    """Read the evidence `{variable: state}` in a file, checked against the model. Variables go by their numbers in the
+    model's file: labels where a `.fg` file has labels of its own, which are then the model's names."""
     return parse(path, files.load(path), model)
 
 
 def under(model: Model, path: files.AnyPath, data: bytes | None = None) -> Model:
-    """The model under the evidence in a file, or in what one has."""
-    known = parse(path, files.load(path) if data is None else files.plain(path, data), model)
+    """Condition the model on the evidence in a file, or in its bytes."""
+    known = parse(path, files.load(path) if data is None else files.decompressed(path, data), model)
     try:
         return given(model, known)
     except EvidenceError as error:
@@ -38,7 +35,7 @@ def under(model: Model, path: files.AnyPath, data: bytes | None = None) -> Model
 
 
 def parse(path: files.AnyPath, data: bytes, model: Model) -> dict[int, int]:
-    """The evidence in what a file has; the path is for messages."""
+    """Parse evidence from a file's bytes; the path is for messages."""
     tokens = Tokens(path, data, comment=COMMENT)
     numbers = tokens.numbers
     if not tokens.complete:
@@ -66,7 +63,7 @@ def parse(path: files.AnyPath, data: bytes, model: Model) -> dict[int, int]:
 
 
 def _one_set(tokens: Tokens) -> int:
-    """Where the one set of evidence begins, in either dialect."""
+    """Return where the one set of evidence begins, in either dialect."""
     numbers = tokens.numbers
     total = len(numbers)
     if total == 0 or total == 1 + 2 * numbers[0]:

@@ -25,48 +25,41 @@ from itertools import pairwise
 
 import numpy as np
 
-from clampz.io import files, potentials
-from clampz.io.potentials import count
+from clampz.io import files, text_formats
+from clampz.io.text_formats import count
 from clampz.io.tokens import LARGEST_WHOLE, Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import Integers
 
-# Entries that are not listed take memory all the same: so many are allowed beyond one per byte of the file.
+# Entries that are not listed take memory all the same: allowed beyond one per byte of the file.
 FREE_ENTRIES = 2**20
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in a `.fg` file, plain or compressed with gzip.
-
-    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
-    found.
-    """
+    """Read the model in a `.fg` file, plain or compressed with gzip. Anything unexpected is a FormatError with the
+    file, the line, the factor, what was expected and what was found."""
     return parse(path, files.load(path))
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what a `.fg` file has; the path is for messages."""
-    model, labels = _model_and_labels(Tokens(path, data, comment=potentials.COMMENT))
+    """Parse a model from a `.fg` file's bytes; the path is for messages."""
+    model, labels = _model_and_labels(Tokens(path, data, comment=text_formats.COMMENT))
     if np.array_equal(labels, np.arange(len(labels))):
         return model
     return Model.from_contents(model.contents._replace(names=list(map(str, labels.tolist()))))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as a `.fg` file, compressed if its name ends in `.gz`; see `encode`.  The file appears whole or not
-    at all."""
+    """Write a model as a `.fg` file, compressed if its name ends in `.gz`, whole or not at all; see `encode`."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as a `.fg` file.
-
-    One factor per variable, one per edge and one per larger factor, with all digits; the constant goes into the table
-    of the first variable.  Names are lost, as the format has none; names that are whole numbers in ascending order, as
-    reading a file gives them, become labels.
-    """
-    factors = potentials.factors_of(model, "a .fg file")
+    """Encode a model as a `.fg` file. One factor per variable, edge and larger factor, with all digits; the constant
+    goes into the first variable's table. Names are lost, but for whole numbers in ascending order, which become
+    labels."""
+    factors = text_formats.factors_of(model, "a .fg file")
     bounds, starts = factors.scope_start.tolist(), factors.start.tolist()
     labels = np.array(_labels(model), dtype=object)[factors.variables].tolist()
     states = factors.num_states[factors.variables].tolist()
@@ -76,7 +69,7 @@ def encode(model: Model) -> bytes:
     for scope, (begin, end) in zip(pairwise(bounds), pairwise(starts), strict=True):
         if scope[1] - scope[0] > 1:
             values[begin:end] = values[begin:end].reshape(states[slice(*scope)]).ravel(order="F")
-    texts = potentials.plain(values)
+    texts = text_formats.format_numbers(values)
     listed = [np.flatnonzero(values[begin:end]).tolist() for begin, end in pairwise(starts)]
     lines = [str(len(bounds) - 1)]
     for (first, last), begin, entries in zip(pairwise(bounds), starts, listed, strict=False):
@@ -87,7 +80,7 @@ def encode(model: Model) -> bytes:
 
 
 def _labels(model: Model) -> list[int]:
-    """The names where they are whole numbers in ascending order, and else the numbers of the variables."""
+    """Return the names where they are whole numbers in ascending order, else the variables' numbers."""
     names = model.names or ()
     if names and all(
         name.isdecimal() and name.isascii() and len(name) <= 15 and str(int(name)) == name for name in names
@@ -99,14 +92,14 @@ def _labels(model: Model) -> list[int]:
 
 
 def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
-    """The model, and the labels of its variables."""
+    """Build the model from tokens, with the labels of its variables."""
     num_factors = int(tokens.whole(0, 1, 0, "the number of factors")[0])
     place, arity, listed = _walk(tokens, num_factors)
     numbers = tokens.numbers
     scope_start = offsets(arity)
     found, states = numbers[ranges(place + 1, arity)], numbers[ranges(place + 1 + arity, arity)]
     labels, variables = np.unique(found.astype(np.int64), return_inverse=True)
-    potentials.check_scopes(tokens, place + 1, arity, found)
+    text_formats.check_scopes(tokens, place + 1, arity, found)
     num_states = np.zeros(len(labels), dtype=np.int64)
     num_states[variables[::-1]] = states[::-1]  # the first that is said
     other = np.flatnonzero(num_states[variables] != states)
@@ -115,8 +108,8 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
         f = piece_of(scope_start, k)
         before = f"{count(num_states[variables[k]], 'state')} of variable {found[k]:.0f} as before"
         tokens.refuse(int(place[f] + 1 + arity[f] + k - scope_start[f]), before, f)
-    potentials.check_states(tokens, num_states)
-    sizes = potentials.float_sizes(num_states, arity, variables)
+    text_formats.check_states(tokens, num_states)
+    sizes = text_formats.float_sizes(num_states, arity, variables)
     limit = len(tokens.data) + FREE_ENTRIES
     if sizes.sum() > limit:
         f = int(sizes.argmax())
@@ -132,8 +125,8 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
         k = int(wrong[0])
         f = piece_of(listed_start, k)
         tokens.refuse(int(at[k]) - 1, f"an entry from 0 to {sizes[f] - 1:.0f}", f)
-    if not potentials.are_potentials(numbers[at]):
-        potentials.check_values(tokens, at, numbers[at], listed_start)
+    if not text_formats.are_potentials(numbers[at]):
+        text_formats.check_values(tokens, at, numbers[at], listed_start)
     spot = np.repeat(start[:-1], listed) + entries.astype(np.int64)
     values = np.zeros(start[-1])
     values[spot] = np.arange(len(spot))
@@ -145,14 +138,14 @@ def _model_and_labels(tokens: Tokens) -> tuple[Model, Integers]:
     values[spot] = numbers[at]
     zero = np.flatnonzero((arity == 0) & (values[start[:-1]] == 0))
     if zero.size:
-        potentials.refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
+        text_formats.refuse_zero(tokens, int(place[zero[0]]), int(zero[0]))
     # a table with its first variable fastest is one of the variables in reverse with the last fastest
     backwards = np.repeat(scope_start[1:] + scope_start[:-1] - 1, arity) - np.arange(len(variables))
-    return potentials.as_model(num_states, arity, variables[backwards], values), labels
+    return text_formats.as_model(num_states, arity, variables[backwards], values), labels
 
 
 def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integers]:
-    """Where every factor begins, its number of variables, and how many entries are listed."""
+    """Find where every factor begins, its number of variables, and how many entries are listed."""
     numbers = tokens.sequence
     total = len(numbers)
     place, arity, listed = array("q"), array("q"), array("q")
@@ -163,21 +156,21 @@ def _walk(tokens: Tokens, num_factors: int) -> tuple[Integers, Integers, Integer
             tokens.refuse(at, "its number of variables", f)
         if at + 2 * k + 1 >= total:
             tokens.refuse(total, f"{count(k, 'variable')}, their numbers of states and the number of entries", f)
-        local_args, num_variables = at, int(k)
+        begin, num_variables = at, int(k)
         for first, what, least, beyond in (
             (1, "the label", 0, LARGEST_WHOLE),
             (1 + num_variables, "the number of states", 1, 2.0**31),
         ):
-            for p in range(local_args + first, local_args + first + num_variables):
+            for p in range(begin + first, begin + first + num_variables):
                 if not (least <= numbers[p] < beyond and numbers[p] % 1 == 0):
                     tokens.refuse(p, f"{what} of a variable", f)
-        at = local_args + 1 + 2 * num_variables
+        at = begin + 1 + 2 * num_variables
         entries = numbers[at]
         if not (0 <= entries < LARGEST_WHOLE and entries % 1 == 0):
             tokens.refuse(at, "its number of entries", f)
         if at + 2 * entries >= total:
             tokens.refuse(total, f"{count(entries, 'entry', 'entries')} with a value each", f)
-        place.append(local_args)
+        place.append(begin)
         arity.append(num_variables)
         listed.append(int(entries))
         at += 1 + 2 * int(entries)

@@ -1,5 +1,4 @@
-"""Bytes of files, in and out: whole files only, gzip by content when reading and by name when writing, and every
-trouble a FormatError of one line."""
+"""Files as bytes: read and written whole, with gzip, and every trouble a FormatError of one line."""
 
 import codecs
 import gzip
@@ -24,14 +23,14 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# A compressed file may unpack to this much at once, and beyond that to so many times its size: tables of equal values
+# A compressed file may unpack to this much at once, and beyond that to MAX_RATIO times its size: tables of equal values
 # shrink a hundredfold, and gzip's limit, reached by nothing but a file of one repeated byte, is a thousand.
 FREE_BYTES = 2**26
 MAX_RATIO = 200
 
 
 def load(path: AnyPath) -> bytes:
-    """What is in a file, unpacked if it is compressed, and without a byte order mark."""
+    """Read a file, decompressed, and as UTF-8 without a byte order mark."""
     check_path(path)
     try:
         mode = Path(path).stat().st_mode
@@ -42,7 +41,7 @@ def load(path: AnyPath) -> bytes:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         raise _as_format_error(path, "read", error) from None
-    return plain(path, data)
+    return decompressed(path, data)
 
 
 def check_path(path: object) -> None:
@@ -51,8 +50,8 @@ def check_path(path: object) -> None:
         raise FormatError(f"expected the path of a file, found {shown(path)}")
 
 
-def plain(path: AnyPath, data: bytes) -> bytes:
-    """The same bytes, unpacked if they are compressed; of text, as UTF-8 without a byte order mark."""
+def decompressed(path: AnyPath, data: bytes) -> bytes:
+    """Decompress bytes if they are compressed, and decode text with a byte order mark to UTF-8."""
     if data.startswith(GZIP_MAGIC):
         data = _unpacked(path, data)
     for mark, encoding in MARKS:
@@ -65,7 +64,7 @@ def plain(path: AnyPath, data: bytes) -> bytes:
 
 
 def most_unpacked(num_bytes: int) -> int:
-    """Bytes that so many compressed ones may unpack to."""
+    """Return how many bytes `num_bytes` compressed ones may unpack to."""
     return max(FREE_BYTES, MAX_RATIO * num_bytes)
 
 

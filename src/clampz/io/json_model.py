@@ -1,4 +1,4 @@
-"""Models as JSON: clampz's own format, for people (see `lossless`).
+"""Models as JSON: clampz's own format, for people (see `own_formats`).
 
     {
     "format": "clampz model",
@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from clampz.errors import shown
-from clampz.io import files, lossless
-from clampz.io.lossless import fail
+from clampz.io import files, own_formats
+from clampz.io.own_formats import fail
 from clampz.model import Model
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets, piece_of, ranges
@@ -34,30 +34,30 @@ ZERO = "-inf"
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in a JSON file, plain or compressed with gzip; a FormatError names the file and the place of whatever
-    is wrong."""
+    """Read the model in a JSON file, plain or compressed with gzip; a FormatError names the file and the place of an
+    error."""
     return parse(path, files.load(path))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as JSON, compressed if its name ends in `.gz`; the file appears whole or not at all."""
+    """Write a model as JSON, compressed if its name ends in `.gz`, whole or not at all."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as JSON, a line for each factor; all of it comes back, floats to the last bit."""
-    factors, head = lossless.factors_of(model), lossless.head_of(model)
+    """Encode a model as JSON, a line for each factor; all of it comes back, floats to the last bit."""
+    factors, head = own_formats.factors_of(model), own_formats.head_of(model)
     first = {"format": head.pop("format"), "version": head.pop("version"), "num_states": model.num_states.tolist()}
-    lines = [f"{lossless.as_text(key)}: {lossless.as_text(value)}," for key, value in (first | head).items()]
-    known = list(map(lossless.as_text, model.names or range(model.num_variables)))
+    lines = [f"{own_formats.as_text(key)}: {own_formats.as_text(value)}," for key, value in (first | head).items()]
+    known = list(map(own_formats.as_text, model.names or range(model.num_variables)))
     said = [known[i] for i in factors.variables.tolist()]
     scopes = (", ".join(said[begin:end]) for begin, end in pairwise(factors.scope_start.tolist()))
     texts = [f"[[{scope}], {table}]" for scope, table in zip(scopes, _tables(factors), strict=True)]
-    return lossless.as_bytes(["{", *lines, '"factors": [', ",\n".join(texts), "]", "}"])
+    return own_formats.as_bytes(["{", *lines, '"factors": [', ",\n".join(texts), "]", "}"])
 
 
 def _tables(factors: FactorTables) -> list[str]:
-    """The text of every table."""
+    """Format every table as nested lists."""
     entries = np.array(list(map(repr, factors.flat.tolist())), dtype=object)
     entries[np.isneginf(factors.flat)] = f'"{ZERO}"'
     arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
@@ -77,11 +77,11 @@ def _tables(factors: FactorTables) -> list[str]:
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what a JSON file has; the path is for messages."""
-    found = lossless.object_in(path, data, ("num_states", "factors"))
+    """Parse a model from a JSON file's bytes; the path is for messages."""
+    found = own_formats.object_in(path, data, ("num_states", "factors"))
     num_states = _num_states(path, found["num_states"])
-    lossless.check_states(path, num_states, len(data))
-    lossless.check_names(path, found, num_states)
+    own_formats.check_states(path, num_states, len(data))
+    own_formats.check_names(path, found, num_states)
     factors = found["factors"]
     if type(factors) is not list:
         fail(path, f"expected a list of [variables, table], found {shown(factors)}", "factors")
@@ -91,22 +91,22 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
     scopes = [item[0] for item in factors]
     arity = np.fromiter(map(len, scopes), np.int64, len(scopes))
     variables = _variables(path, list(chain.from_iterable(scopes)), arity, found.get("names"))
-    lossless.check_scopes(path, len(num_states), arity, variables)
+    own_formats.check_scopes(path, len(num_states), arity, variables)
     values = _values(path, [item[1] for item in factors], num_states, arity, variables)
-    return lossless.model_of(path, found, num_states, arity, variables, values)
+    return own_formats.model_of(path, found, num_states, arity, variables, values)
 
 
 def _num_states(path: files.AnyPath, found: Any) -> Integers:
     if type(found) is not list:
         fail(path, f"expected a list of whole numbers, found {shown(found)}", "num_states")
     for i, size in enumerate(found):
-        if type(size) is not int or not 1 <= size <= lossless.MOST_STATES:
+        if type(size) is not int or not 1 <= size <= own_formats.MOST_STATES:
             fail(path, f"expected a number of states >= 1, found {shown(size)}", f"num_states, variable {i}")
     return np.array(found, dtype=np.int64)
 
 
 def _variables(path: files.AnyPath, found: list[Any], arity: Integers, names: list[str] | None) -> Integers:
-    """Variables by index, which may be of none; of names, only those that there are."""
+    """Look up the variables of all scopes by index or name; an index may be out of range."""
     index_of = {name: i for i, name in enumerate(names or ())}
     try:
         if not set(map(type, found)) <= {int}:
@@ -128,7 +128,7 @@ def _is_index(found: object) -> bool:
 def _values(
     path: files.AnyPath, tables: list[Any], num_states: Integers, arity: Integers, variables: Integers
 ) -> Floats:
-    """The entries of all tables end to end.  Tables of as many axes are gone into together, axis after axis."""
+    """Return the entries of all tables end to end. Tables of as many axes are gone into together, axis after axis."""
     place, parts = offsets(arity), {}
     for num_axes in np.unique(arity).tolist():
         chosen = np.flatnonzero(arity == num_axes)
@@ -155,7 +155,7 @@ def _values(
 
 
 def _numbers(path: files.AnyPath, found: list[Any], factor: Integers) -> Floats:
-    """Numbers, or "-inf"; `factor` says whose they are."""
+    """Convert numbers, or "-inf"; `factor` says whose they are."""
     kinds = set(map(type, found))
     try:
         if kinds <= {int, float, str}:

@@ -1,4 +1,4 @@
-"""Models as arrays: clampz's own format for large models (see `lossless`), a zip file that numpy.load opens.
+"""Models as arrays: clampz's own format for large models (see `own_formats`), a zip file that numpy.load opens.
 
     model.json       format, version, names, state_names, constant
     num_states.npy   (n,) of each variable
@@ -21,8 +21,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from clampz.errors import FormatError, shown
-from clampz.io import files, lossless, potentials
-from clampz.io.lossless import fail
+from clampz.io import files, own_formats, text_formats
+from clampz.io.own_formats import fail
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 
@@ -40,24 +40,24 @@ NUMBERS = re.compile(r"\{'descr': '([<>|]?(?:[iu][1248]|f[248]))', 'fortran_orde
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in an `.npz` file; a FormatError names the file and the place of whatever is wrong."""
+    """Read the model in an `.npz` file; a FormatError names the file and the place of an error."""
     return parse(path, files.load(path))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as an `.npz` file; it appears whole or not at all."""
+    """Write a model as an `.npz` file, whole or not at all."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as an `.npz` file; all of it comes back, to the last bit.  The same model gives the same bytes."""
-    factors = lossless.factors_of(model)
-    head = lossless.as_bytes([lossless.as_text(lossless.head_of(model))])
+    """Encode a model as an `.npz` file; all of it comes back, to the last bit, and equal models give equal bytes."""
+    factors = own_formats.factors_of(model)
+    head = own_formats.as_bytes([own_formats.as_text(own_formats.head_of(model))])
     whole = model.num_states, np.diff(factors.scope_start), factors.variables
     arrays = [array.astype(np.min_scalar_type(int(array.max(initial=0)))) for array in whole]
     members = [head, *map(_as_npy, (*arrays, factors.flat))]
     packed = _zipped(members, ZIP_DEFLATED)
-    if sum(map(len, members)) > files.most_unpacked(len(packed)):  # what unpacks to so much more would be refused
+    if sum(map(len, members)) > files.most_unpacked(len(packed)):  # larger ratios are refused on reading
         return _zipped(members, ZIP_STORED)
     return packed
 
@@ -77,9 +77,9 @@ def _zipped(members: list[bytes], how: int) -> bytes:
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what an `.npz` file has; the path is for messages."""
+    """Parse a model from an `.npz` file's bytes; the path is for messages."""
     members = _members(path, data)
-    head = lossless.object_in(path, members[HEAD], (), HEAD)
+    head = own_formats.object_in(path, members[HEAD], (), HEAD)
     arrays = {name: _array(path, name, members[f"{name}.npy"]) for name in (*WHOLE, FLOATS)}
     for name in WHOLE:
         if arrays[name].dtype.kind not in "iu":
@@ -88,29 +88,31 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
         fail(path, f"expected floats, found {arrays[FLOATS].dtype}", FLOATS)
     num_states, arity, variables = (_within(path, name, arrays[name]) for name in WHOLE)
     values: Floats = arrays[FLOATS].astype(np.float64)
-    lossless.check_states(path, num_states, sum(map(len, members.values())))
-    lossless.check_names(path, head, num_states)
+    own_formats.check_states(path, num_states, sum(map(len, members.values())))
+    own_formats.check_names(path, head, num_states)
     if arity.sum(dtype=np.float64) != len(variables):
         fail(path, f"expected {arity.sum(dtype=np.float64):.0f}, as arity says, found {len(variables)}", "variables")
-    lossless.check_scopes(path, len(num_states), arity, variables)
-    total = potentials.float_sizes(num_states, arity, variables).sum()
+    own_formats.check_scopes(path, len(num_states), arity, variables)
+    total = text_formats.float_sizes(num_states, arity, variables).sum()
     if total != len(values):
-        fail(path, f"expected {potentials.count(total)}, as the factors say, found {len(values)}", FLOATS)
-    return lossless.model_of(path, head, num_states, arity, variables, values)
+        fail(path, f"expected {text_formats.count(total)}, as the factors say, found {len(values)}", FLOATS)
+    return own_formats.model_of(path, head, num_states, arity, variables, values)
 
 
 def _within(path: files.AnyPath, name: str, array: NDArray[Any]) -> Integers:
-    """Whole numbers in their range; which variables there are is looked at elsewhere."""
+    """Check whole numbers for their range; whether variables exist is checked elsewhere."""
     least = 1 if name == "num_states" else 0
-    wrong = np.flatnonzero((array < least) | (array > lossless.MOST_STATES))
+    wrong = np.flatnonzero((array < least) | (array > own_formats.MOST_STATES))
     if wrong.size:
         k = int(wrong[0])
-        fail(path, f"expected a whole number from {least} to {lossless.MOST_STATES}, found {array[k]}", f"{name}[{k}]")
+        fail(
+            path, f"expected a whole number from {least} to {own_formats.MOST_STATES}, found {array[k]}", f"{name}[{k}]"
+        )
     return array.astype(np.int64)
 
 
 def _members(path: files.AnyPath, data: bytes) -> dict[str, bytes]:
-    """What is in the zip file: what should be and nothing else, unpacked, but not to any size."""
+    """Unzip the expected members and no others, up to a limited size."""
     try:
         with ZipFile(BytesIO(data)) as file:
             listed, limit = file.infolist(), files.most_unpacked(len(data))
@@ -128,7 +130,7 @@ def _members(path: files.AnyPath, data: bytes) -> dict[str, bytes]:
 
 
 def _array(path: files.AnyPath, name: str, data: bytes) -> NDArray[Any]:
-    """An array of one axis.  Its header is believed only if as many bytes follow."""
+    """Parse an array of one axis, whose header is believed only if as many bytes follow."""
     header = HEADER.match(data)
     if header is None:
         fail(path, "expected an array of numpy, found something else", name)

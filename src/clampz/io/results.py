@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from clampz.errors import ModelError, shown
 from clampz.io import files
-from clampz.io.potentials import count
+from clampz.io.text_formats import count
 from clampz.io.tokens import Tokens
 from clampz.numerics import Floats, Integers
 
 BEGIN = b"-BEGIN-"
 
-# Rounded probabilities may miss 1 by so much in all.
+# Rounded probabilities may miss 1 by this much in all.
 SUM_TOLERANCE = 1e-3
 
 
@@ -33,14 +33,14 @@ def write_pr(log_z: float, path: files.AnyPath) -> None:
 
 
 def encode_pr(log_z: float) -> bytes:
-    """What a PR file has."""
+    """Encode a PR file."""
     if math.isnan(log_z) or log_z == math.inf:
         raise ModelError(f"log Z: expected a number or -inf, found {log_z}")
     return f"PR\n{float(log_z) / math.log(10)!r}\n".encode()
 
 
 def read_pr(path: files.AnyPath) -> float:
-    """log Z, a natural logarithm, from a PR file."""
+    """Read log Z, as a natural logarithm, from a PR file."""
     tokens = _solution(path, "PR")
     at = 1 if len(tokens.numbers) == 2 and tokens.numbers[0] == 1 else 0
     if len(tokens.numbers) <= at:
@@ -58,7 +58,7 @@ def write_mar(marginals: Iterable[ArrayLike], path: files.AnyPath) -> None:
 
 
 def encode_mar(marginals: Iterable[ArrayLike]) -> bytes:
-    """What a MAR file has."""
+    """Encode a MAR file."""
     rows = [np.asarray(row, dtype=np.float64) for row in marginals]
     for i, row in enumerate(rows):
         if row.ndim != 1 or not row.size or not ((row >= 0) & (row <= 1 + SUM_TOLERANCE)).all():
@@ -68,7 +68,7 @@ def encode_mar(marginals: Iterable[ArrayLike]) -> bytes:
 
 
 def read_mar(path: files.AnyPath) -> list[Floats]:
-    """The probabilities of the states of each variable from a MAR file."""
+    """Read the probabilities of the states of each variable from a MAR file."""
     tokens = _solution(path, "MAR")
     dialect_2010 = (
         len(tokens.numbers) > 1 and tokens.numbers[0] == 1 and _end(tokens, 0) != len(tokens.numbers) == _end(tokens, 1)
@@ -94,12 +94,12 @@ def read_mar(path: files.AnyPath) -> list[Floats]:
 
 
 def write_mpe(states: ArrayLike, path: files.AnyPath, task: str = "MPE") -> None:
-    """Write an MPE file: the state of each variable in turn; or the same as the answer to another task."""
+    """Write an MPE file: the state of each variable in turn; or the answer to another task of this form."""
     files.replace(path, encode_mpe(states, task))
 
 
 def encode_mpe(states: ArrayLike, task: str = "MPE") -> bytes:
-    """What an MPE file has."""
+    """Encode an MPE file."""
     found = np.asarray(states)
     if found.ndim != 1 or (found.size and not np.issubdtype(found.dtype, np.integer)) or (found < 0).any():
         raise ModelError(f"states: expected a whole number >= 0 for each variable, found {shown(found)}")
@@ -107,7 +107,7 @@ def encode_mpe(states: ArrayLike, task: str = "MPE") -> bytes:
 
 
 def read_mpe(path: files.AnyPath, task: str = "MPE") -> Integers:
-    """The state of each variable from an MPE file."""
+    """Read the state of each variable from an MPE file."""
     tokens = _solution(path, task)
     numbers = tokens.numbers
     dialect_2010 = len(numbers) > 1 and numbers[0] == 1 and len(numbers) != 2 and numbers[1] == len(numbers) - 2
@@ -119,7 +119,7 @@ def read_mpe(path: files.AnyPath, task: str = "MPE") -> Integers:
 
 
 def _end(tokens: Tokens, at: int) -> int:
-    """Where a MAR solution that begins at `numbers[at]` ends, by its counts; -1 if they are no counts."""
+    """Return where a MAR solution that begins at `numbers[at]` ends, by its counts; -1 if they are no counts."""
     numbers = tokens.numbers
     place, left = at + 1, numbers[at]
     while left > 0 and place < len(numbers):
@@ -132,7 +132,7 @@ def _end(tokens: Tokens, at: int) -> int:
 
 
 def _solution(path: files.AnyPath, task: str) -> Tokens:
-    """The task and the numbers of the last solution."""
+    """Read the task and the numbers of the last solution."""
     data = files.load(path)
     head, begin, last = data.rpartition(BEGIN)
     if begin:  # what is skipped leaves its line ends

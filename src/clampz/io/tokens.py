@@ -20,7 +20,7 @@ from clampz.numerics import Floats, Integers
 SPACE = re.compile(rb"\s")
 TOKEN = re.compile(rb"\S+")
 
-# Text is split so much at a time.
+# Bytes of text that are split at a time.
 PIECE = 2**16
 # No number is longer; what is longer without white space is no text.
 LONGEST_TOKEN = 2000
@@ -29,8 +29,9 @@ LARGEST_WHOLE = 2.0**53
 
 
 class Tokens:
-    """One file: first `num_words` words, then numbers up to the first token that is none.  What is behind it counts as
-    missing, and the error finds it there.
+    """The tokens of one file: first `num_words` words, then numbers up to the first token that is none.
+
+    What is behind that token counts as missing, and the error finds it there.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class Tokens:
         self.numbers: Floats = np.frombuffer(self.sequence) if self.sequence else np.empty(0)
 
     def whole(self, at: int, count: int, least: int, what: str) -> Integers:
-        """`count` whole numbers from `numbers[at]` on."""
+        """Return `count` whole numbers from `numbers[at]` on."""
         values = self.numbers[at : at + count]
         wrong = np.flatnonzero(~are_whole(values, least, 2.0**31))
         if wrong.size:
@@ -65,16 +66,16 @@ class Tokens:
         return values.astype(np.int64)
 
     def end(self, at: int, after: str) -> None:
-        """Nothing may follow `numbers[at - 1]`."""
+        """Refuse anything that follows `numbers[at - 1]`."""
         if at < len(self.numbers) or not self.complete:
             self.refuse(at, f"the end of the file after {after}")
 
     def refuse(self, at: int, what: str, factor: int | None = None) -> NoReturn:
-        """`numbers[at]` is not what is needed there: the file ends, or has something else."""
+        """Raise that `numbers[at]` is not what is needed there: the file ends, or has something else."""
         self.fail(at, f"expected {what}, found {self.found(at)}", factor)
 
     def found(self, at: int) -> str:
-        """What stands in the place of `numbers[at]`; of words when it is negative."""
+        """Return what stands in the place of `numbers[at]`; of words when it is negative."""
         match = self._match(at)
         if match is None:
             return "the end of the file"
@@ -92,13 +93,13 @@ class Tokens:
 
 
 def are_whole(values: Floats, least: float, beyond: float = LARGEST_WHOLE) -> NDArray[np.bool_]:
-    """Which are whole numbers from `least` to below `beyond`."""
+    """Mask the whole numbers from `least` to below `beyond`."""
     whole: NDArray[np.bool_] = (values >= least) & (values < beyond) & (values == np.floor(values))
     return whole
 
 
 def _numbers(data: bytes, begin: int) -> "tuple[array[float], bool]":
-    """The numbers from `data[begin]` on, and whether nothing else came."""
+    """Parse the numbers from `data[begin]` on; whether nothing else came."""
     found = array("d")
     while begin < len(data):
         end, cut = begin + PIECE, False
@@ -121,7 +122,7 @@ def _numbers(data: bytes, begin: int) -> "tuple[array[float], bool]":
 
 
 def _number(token: bytes) -> float:
-    """Like float(), which reads 1_000 too."""
+    """Parse like float(), which reads 1_000 too."""
     if b"_" in token:
         raise ValueError
     return float(token)

@@ -24,53 +24,45 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from clampz.io import files, potentials
-from clampz.io.potentials import count
+from clampz.io import files, text_formats
+from clampz.io.text_formats import count
 from clampz.io.tokens import Tokens, are_whole
 from clampz.model import Model
 from clampz.model.tables import offsets, piece_of, ranges
 from clampz.numerics import Floats, Integers
 
-# Rounded probabilities may miss 1 by so much in all.
+# Rounded probabilities may miss 1 by this much in all.
 SUM_TOLERANCE = 0.02
 
 
 def read(path: files.AnyPath) -> Model:
-    """The model in a UAI file, MARKOV or BAYES, plain or compressed with gzip.
-
-    Anything unexpected is a FormatError that names the file, the line, the factor, what was expected and what was
-    found.
-    """
+    """Read the model in a UAI file, MARKOV or BAYES, plain or compressed with gzip. Anything unexpected is a
+    FormatError with the file, the line, the factor, what was expected and what was found."""
     return parse(path, files.load(path))
 
 
 def write(model: Model, path: files.AnyPath) -> None:
-    """Write a model as a UAI file, compressed if its name ends in `.gz`; see `encode`.  The file appears whole or not
-    at all."""
+    """Write a model as a UAI file, compressed if its name ends in `.gz`, whole or not at all; see `encode`."""
     files.replace(path, encode(model))
 
 
 def encode(model: Model) -> bytes:
-    """A model as a UAI file.
-
-    One factor per variable, one per edge and one per larger factor; the constant goes into the table of the first
-    variable.  Values have all their digits: reading the file gives the same potentials up to the rounding of exp and
-    log.  Names are lost, as the format has none.  A table beyond the range of floats is shifted into it, against the
-    constant.
-    """
-    factors = potentials.factors_of(model, "a UAI file")
+    """Encode a model as a UAI file. One factor per variable, edge and larger factor; the constant goes into the first
+    variable's table. Values have all their digits: reading gives the same potentials up to the rounding of exp and log.
+    Names are lost. A table beyond the range of floats is shifted into it, against the constant."""
+    factors = text_formats.factors_of(model, "a UAI file")
     bounds = factors.scope_start.tolist()
     variables = list(map(str, factors.variables.tolist()))
     scopes = (" ".join([str(end - begin), *variables[begin:end]]) for begin, end in pairwise(bounds))
-    values = potentials.plain(factors.flat)
+    values = text_formats.format_numbers(factors.flat)
     tables = (f"{end - begin} {' '.join(values[begin:end])}" for begin, end in pairwise(factors.start.tolist()))
     head = ["MARKOV", str(model.num_variables), " ".join(map(str, model.num_states.tolist())), str(len(bounds) - 1)]
     return "\n".join(chain(head, scopes, [""], tables, [""])).encode()
 
 
 def parse(path: files.AnyPath, data: bytes) -> Model:
-    """The model in what a UAI file has; the path is for messages."""
-    tokens = Tokens(path, data, num_words=1, comment=potentials.COMMENT)
+    """Parse a model from a UAI file's bytes; the path is for messages."""
+    tokens = Tokens(path, data, num_words=1, comment=text_formats.COMMENT)
     kind = tokens.words[0] if tokens.words else ""
     if kind not in ("MARKOV", "BAYES"):
         tokens.refuse(-1, "MARKOV or BAYES")
@@ -78,29 +70,28 @@ def parse(path: files.AnyPath, data: bytes) -> Model:
     num_states = tokens.whole(1, n, 1, "the number of states of a variable")
     num_factors = int(tokens.whole(1 + n, 1, 0, "the number of factors")[0])
     place, arity, variables = _scopes(tokens, 2 + n, num_factors, n)
-    potentials.check_states(tokens, num_states, 1)
-    start = _tables(tokens, int(place[-1]), potentials.float_sizes(num_states, arity, variables))
+    text_formats.check_states(tokens, num_states, 1)
+    start = _tables(tokens, int(place[-1]), text_formats.float_sizes(num_states, arity, variables))
     values = _after_counts(tokens.numbers, start)
-    if not potentials.are_potentials(values):
+    if not text_formats.are_potentials(values):
         sizes = np.diff(start) - 1
-        potentials.check_values(tokens, ranges(start[:-1] + 1, sizes), values, offsets(sizes))
+        text_formats.check_values(tokens, ranges(start[:-1] + 1, sizes), values, offsets(sizes))
     constants = np.flatnonzero(arity == 0)
     zero = constants[tokens.numbers[start[constants] + 1] == 0]
     if zero.size:
-        potentials.refuse_zero(tokens, int(start[zero[0]]) + 1, int(zero[0]))
+        text_formats.refuse_zero(tokens, int(start[zero[0]]) + 1, int(zero[0]))
     if kind == "BAYES":
         _check_probabilities(tokens, place, arity, variables, num_states, start, values)
-    return potentials.as_model(num_states, arity, variables, values)
+    return text_formats.as_model(num_states, arity, variables, values)
 
 
 def _after_counts(numbers: Floats, start: Integers) -> Floats:
-    """What follows the number that each piece begins with."""
+    """Drop the number that each piece begins with."""
     return np.delete(numbers[start[0] : start[-1]], start[:-1] - start[0])
 
 
 def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers, Integers, Integers]:
-    """Where the scope of every factor begins, and where the last one ends; of every factor how many variables it has;
-    and which."""
+    """Parse the scopes: where each begins and the last one ends, their numbers of variables, and these."""
     numbers = tokens.sequence
     place = array("q", [at])
     problem: tuple[int, str] | None = None
@@ -124,14 +115,14 @@ def _scopes(tokens: Tokens, at: int, num_factors: int, n: int) -> tuple[Integers
     if wrong.size:
         f = piece_of(offsets(arity), int(wrong[0]))
         tokens.refuse(int(found[f] + 1 + wrong[0] - offsets(arity)[f]), f"a variable from 0 to {n - 1}", f)
-    potentials.check_scopes(tokens, found[:-1] + 1, arity, variables)
+    text_formats.check_scopes(tokens, found[:-1] + 1, arity, variables)
     if problem:  # what is wrong further up has come first
         tokens.refuse(*problem, len(arity))
     return found, arity, variables.astype(np.int64)
 
 
 def _tables(tokens: Tokens, at: int, sizes: Floats) -> Integers:
-    """Where the table of every factor begins, its size in front, and where the last one ends."""
+    """Find where the table of every factor begins, its size in front, and where the last one ends."""
     numbers = tokens.numbers
     # no table is longer than the file, and sums of larger ones might overflow
     start = offsets((np.minimum(sizes, len(numbers)) + 1).astype(np.int64))
@@ -162,7 +153,7 @@ def _check_probabilities(
     start: Integers,
     values: Floats,
 ) -> None:
-    """A BAYES file has a table for each variable, the last one of its scope, and its probabilities add up to 1 given
+    """Check that a BAYES file has a table for each variable, last in its scope, whose probabilities add up to 1 given
     the others."""
     hint = "(write MARKOV if these are no conditional probabilities)"
     scope_start = offsets(arity)

@@ -88,7 +88,7 @@ class BestFirst:
     @property
     def upper(self) -> float:
         """Certified: no configuration scores more, but for those that were found."""
-        f = float(best_first.highest(self.dive, self.pool))
+        f = float(best_first.open_upper_bound(self.dive, self.pool))
         if f == -math.inf:
             return f
         # f is a sum of differences none of which is positive, so that no partial sum is larger

@@ -11,9 +11,9 @@ import numpy as np
 
 from clampz._kernels.mini_buckets import maxima
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, MATCHED, STOPPED, ZEROS, Pass
-from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, State, optimise
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, BoundState, optimise
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.model import Model
 from clampz.numerics import EPS, Floats, largest_size
 from clampz.runtime.budget import Budget, Cancelled, run_cancellable
@@ -65,7 +65,7 @@ def heuristic(model: Model, budget: Budget, share: float, structure: Structure) 
         x, matching, before = np.zeros(num_shifts + structure.num_cliques), MATCHED, 1.0
         for beta in _betas(model):
             x[:num_shifts] *= beta / before
-            state = State(tables, "upper", beta * theta, beta * size, x, main, matching, math.inf)
+            state = BoundState(tables, "upper", beta * theta, beta * size, x, main, matching, math.inf)
             optimise(state, max(1, round(share * EVALUATIONS)), optimising)
             theta[state.theta == -np.inf] = -np.inf
             x, before, shifts = state.x, beta, state.x[:num_shifts] / beta

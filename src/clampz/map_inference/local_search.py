@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels.map_inference import local_search
 from clampz.model import Model
-from clampz.model.data import added_up
+from clampz.model.data import add_exactly
 from clampz.model.tables import offsets
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget
@@ -81,7 +81,7 @@ class Terms:
         at_a_time = max(KICKS, len(x) // VARIABLES_PER_KICK)
         for first in range(0, max(num_kicks, 1), at_a_time):
             uniform = rng.random((min(at_a_time, num_kicks - first), 1 + 3 * KICKED))
-            budget.run(local_search.climb, *self._arrays, uniform, x)
+            budget.run(local_search.hill_climb, *self._arrays, uniform, x)
             if budget.must_stop():
                 break
         return x
@@ -175,7 +175,7 @@ def rounded_sum(values: list[float], sense: float) -> float:
 def added_once(*parts: Floats | list[float]) -> float:
     """The sum of all numbers, as if exactly and then rounded."""
     terms = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
-    return float(added_up(np.zeros(1), np.zeros(len(terms), dtype=np.int64), terms)[0])
+    return float(add_exactly(np.zeros(1), np.zeros(len(terms), dtype=np.int64), terms)[0])
 
 
 def num_bytes(model: Model) -> int:

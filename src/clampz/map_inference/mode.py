@@ -15,7 +15,8 @@ from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.local_search import States, folding_error, rounded_sum, score_of
 from clampz.map_inference.results import Mode, ModeStop, ModeTrace, Scored
 from clampz.model import Evidence, Model
-from clampz.model.conditioning import component, component_labels, given
+from clampz.model.components import component, component_labels
+from clampz.model.conditioning import given
 from clampz.presolve.simplified import Simplified, unchanged
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import Budget
@@ -218,7 +219,7 @@ class Ascent:
     def go(self, workers: Workers) -> None:
         """To the end, or as far as the watch allows."""
         self.simplified = self._simplify()
-        if self.simplified.contradiction:
+        if self.simplified.infeasibility:
             return
         rest, budget = self.simplified.model, self.budget
         whole = Component.of(rest, np.arange(rest.num_variables), self.limits)
@@ -283,7 +284,7 @@ class Ascent:
 
     def ends(self) -> tuple[float, float]:
         """Bounds on the largest score, from all parts."""
-        if self.simplified.contradiction:
+        if self.simplified.infeasibility:
             return -math.inf, -math.inf
         lower, upper = self.parts[0].lower, self.parts[0].upper
         if self.is_split:
@@ -325,7 +326,7 @@ class Ascent:
 
     def _found(self) -> list[Scored]:
         """The best configurations of the original, each rounded once."""
-        if self.simplified.contradiction or not all(part.found for part in self.parts):
+        if self.simplified.infeasibility or not all(part.found for part in self.parts):
             return []
         scored_by = self.model if self.unfolded is None else self.unfolded
         is_whole = self.simplified.is_trivial and not self.is_split and scored_by is self.model

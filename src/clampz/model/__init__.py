@@ -1,7 +1,6 @@
-"""Data, no algorithms: models, their tables and graphs, batches of lanes, what is fixed in them, and what was found
-about them.
+"""Data, no algorithms: models, their tables and graphs, batches of lanes, evidence, and estimates.
 
-May import: errors, numerics, options, watch, wording, showing and kernels of graphs.
+May import: errors, numerics, runtime, display and kernels.
 """
 
 from clampz.model.binary import BinaryForm, Kind

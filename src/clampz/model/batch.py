@@ -1,9 +1,8 @@
 """Batch: B lanes over one topology.
 
 Clamping, evidence, restarts and candidates are all the same thing: one model's graph and pairwise potentials under many
-unary tables.  A lane is one such table, perhaps at an inverse temperature of its own.  -inf in it rules a state out, so
-a clamped variable is one with a single state left: it keeps its place in the topology, and the solvers see to it that
-value, bounds and marginals are those of the model without it.
+unary tables, perhaps each at an inverse temperature of its own. -inf rules a state out: a clamped variable has one
+state left and keeps its place in the topology. Solvers return value, bounds and marginals of the model without it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from clampz.display.formatting import counted
 from clampz.errors import EvidenceError, ModelError, OptionError
 from clampz.model.checks import LARGEST_POTENTIAL, as_floats
+from clampz.model.conditioned_data import log_of
 from clampz.model.conditioning import keep_only, states_left
-from clampz.model.data import log_of, scaled
+from clampz.model.data import scaled
 from clampz.model.evidence import Evidence, as_sets
 from clampz.model.model import Model
 from clampz.model.model_checks import check_model
-from clampz.model.tables import columns, piece_of, read_only
+from clampz.model.tables import piece_of, read_only, take_lanes
 from clampz.model.temperatures import Sizes, as_betas
 from clampz.numerics import Floats, Integers
 
@@ -73,7 +73,7 @@ class Batch:
 
     @classmethod
     def of(cls, model: Model) -> "Batch":
-        """A model as a batch of one lane.
+        """Wrap a model as a batch of one lane.
 
         >>> Batch.of(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])).num_lanes
         1
@@ -83,8 +83,7 @@ class Batch:
 
     @classmethod
     def from_evidence(cls, model: Model, evidence: Iterable[Evidence]) -> "Batch":
-        """One lane per evidence set, as `Model.condition` takes it: all other states of the variables that are certain
-        are ruled out.  A frame of pandas, or an array, has a set in each row.
+        """Make one lane per evidence set: other states of certain variables are ruled out, likelihoods multiply.
 
         >>> Batch.from_evidence(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)]), [{0: 0}, {0: 1}, {}]).num_lanes
         3
@@ -123,29 +122,28 @@ class Batch:
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
-        """(S, B) the states not ruled out by the unary potentials."""
+        """(S, B) True for the states that the unary potentials do not rule out."""
         return self.unary > -np.inf
 
     @cached_property
     def num_possible(self) -> NDArray[np.int64]:
-        """(n, B) how many states of each variable are left; 1: clamped, 0: the lane has Z = 0."""
+        """(n, B) the states left of each variable; 1: clamped, 0: the lane has Z = 0."""
         return states_left(self.possible, self.model.unary.start)
 
     def take(self, lanes: Integers) -> "Batch":
-        """Some of the lanes, in this order; a lane may be taken several times."""
+        """Select lanes, in this order; a lane may be selected several times."""
         beta = None if self.beta is None else self.beta[lanes]
-        return self._with(self.model, columns(self.unary, lanes), beta)
+        return self._with(self.model, take_lanes(self.unary, lanes), beta)
 
     def join(self, others: Sequence["Batch"]) -> "Batch":
-        """These lanes followed by those of others, of the same model."""
+        """Append the lanes of other batches of the same model."""
         parts = [self, *others]
         betas = [part.beta for part in parts if part.beta is not None]
         unary = np.concatenate([part.unary for part in parts], axis=1)
         return self._with(self.model, unary, np.concatenate(betas) if len(betas) == len(parts) else None)
 
     def at(self, beta: ArrayLike) -> "Batch":
-        """The same lanes at inverse temperatures: one for all, or one for each; a single lane may have many, and is
-        then as many lanes.
+        """Put the lanes at inverse temperatures: one for all or one for each; a single lane may be repeated for many.
 
         >>> Batch.of(Model.from_binary([0.0, 0.0], [1.0], [(0, 1)])).at([0.0, 0.5, 1.0]).num_lanes
         3
@@ -161,11 +159,11 @@ class Batch:
 
     @cached_property
     def sizes(self) -> Sizes:
-        """How large the potentials are, in the lane where they are largest."""
+        """Return how large the potentials are, in the lane where they are largest."""
         return self.model.sizes.with_unary(self.unary, self.model.num_states)
 
     def scaled(self) -> "Batch":
-        """Lanes that all have the same inverse temperature, as those of the model at it."""
+        """Multiply lanes of one inverse temperature by it: those of the model at that temperature."""
         assert self.beta is not None
         beta = float(self.beta[0])
         unary = scaled(self.model.contents._replace(unary=self.unary), beta).unary
@@ -173,13 +171,13 @@ class Batch:
 
     @classmethod
     def _with(cls, model: Model, unary: Floats, beta: Floats | None) -> "Batch":
-        """Of what is known to be sound."""
+        """Make a batch of arrays that are known to be sound."""
         batch = object.__new__(cls)
         batch.__dict__.update(model=model, unary=read_only(unary), beta=beta)
         return batch
 
     def lane(self, b: int) -> Model:
-        """The model of one lane, clamped variables and all."""
+        """Return the model of one lane, clamped variables and all."""
         model = Model.from_contents(self.model.contents._replace(unary=self.unary[:, b]))
         return model if self.beta is None else model.at(float(self.beta[b]))
 
@@ -193,6 +191,7 @@ def _edges_with_hard_zeros(model: Model) -> Integers:
 
 
 def _refuse_forbidden_pairs(model: Model, hard: Integers, evidence: dict[int, int], where: str) -> None:
+    """Refuse evidence that a hard zero of an edge forbids."""
     if not hard.size or len(evidence) < 2:
         return
     state = np.full(model.num_variables, -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What the weights of edges say: the paper's binary form, how strong an edge is, and whether a model is balanced."""
+"""The paper's binary form of a model, balance, and flips of states."""
 
 from typing import Literal, NamedTuple
 
@@ -6,16 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clampz._kernels import graph
-from clampz._kernels.approximations.tables import spreads
 from clampz.model.data import ModelData
 from clampz.model.factors import Factor, FactorTables
-from clampz.model.tables import PairTables, offsets, ranges, read_only
+from clampz.model.tables import PairTables, offsets, read_only
 from clampz.numerics import Floats
 
 Kind = Literal["attractive", "balanced", "mixed"]
-
-# Strength of an edge with hard zeros: beyond any finite weight that matters, yet safe to add up and to compare.
-HARD_STRENGTH = 1e4
 
 
 class BinaryForm(NamedTuple):
@@ -37,7 +33,7 @@ class BinaryForm(NamedTuple):
 
 
 def pair_form(tables: PairTables) -> BinaryForm | None:
-    """The binary form of pairwise potentials alone, or None unless they are finite and over two states each.
+    """Return the binary form of pairwise potentials alone, or None unless they are finite and over two states each.
 
     A table [[a, b], [c, d]] has W = a + d - b - c, and adds (c - b + d - a)/2 to theta_i, (b - c + d - a)/2 to theta_j,
     (a + b + c - d)/2 to the constant.
@@ -52,7 +48,7 @@ def pair_form(tables: PairTables) -> BinaryForm | None:
 
 
 def balancing(num_variables: int, edges: NDArray[np.int32], W: Floats) -> tuple[NDArray[np.bool_], bool]:
-    """(n,) the variables whose flip makes every weight of a balanced model >= 0, and whether it is balanced."""
+    """Find the variables (n,) whose flip makes every weight of a balanced model >= 0, and whether it is balanced."""
     kept = W != 0  # an edge without weight couples nothing
     start, neighbour, edge_of = graph.neighbour_lists(num_variables, edges[kept])
     flip, balanced = graph.balance(start, neighbour, edge_of, (W[kept] < 0).astype(np.int8))
@@ -60,7 +56,7 @@ def balancing(num_variables: int, edges: NDArray[np.int32], W: Floats) -> tuple[
 
 
 def flipped(contents: ModelData, mask: NDArray[np.bool_]) -> ModelData:
-    """The same with the two states of some binary variables exchanged."""
+    """Exchange the two states of some binary variables."""
     num_states, tables = contents.num_states, contents.tables
     first = offsets(num_states)[:-1][mask]
     unary, flat = contents.unary.copy(), contents.pairwise.copy()
@@ -80,41 +76,3 @@ def flipped(contents: ModelData, mask: NDArray[np.bool_]) -> ModelData:
         factors=FactorTables.of(num_states, factors),
         state_names=names and [known[::-1] if mask[v] else known for v, known in enumerate(names)],
     )
-
-
-def interactions(tables: Floats) -> Floats:
-    """(K,) of tables (K, rows, columns) the largest |t(a,b) + t(c,d) - t(a,d) - t(c,b)|: the spread, over pairs of
-    rows, of their difference.
-
-    At most HARD_STRENGTH, which is also what hard zeros count for.
-    """
-    strength = np.full(len(tables), HARD_STRENGTH)
-    finite = np.isfinite(tables).all(axis=(1, 2))
-    tables = tables[finite]
-    strength[finite] = np.minimum(spreads(np.ascontiguousarray(tables)), HARD_STRENGTH)
-    return strength
-
-
-def strengths(tables: PairTables) -> Floats:
-    """(m,) the strength of every edge: see `interactions`."""
-    strength = np.empty(len(tables))
-    shapes, kind = np.unique(tables.num_states[tables.edges], axis=0, return_inverse=True)
-    order, bounds = np.argsort(kind.ravel(), kind="stable"), offsets(np.bincount(kind.ravel(), minlength=len(shapes)))
-    for k, (rows, columns) in enumerate(shapes):
-        chosen = order[bounds[k] : bounds[k + 1]]
-        cut = tables.flat[ranges(tables.start[chosen], np.full(len(chosen), rows * columns))]
-        strength[chosen] = interactions(cut.reshape(-1, rows, columns))
-    return strength
-
-
-def couplings(edges: NDArray[np.int32], strength: Floats, factors: FactorTables) -> tuple[NDArray[np.int32], Floats]:
-    """Every pair of variables that share an edge or a factor, in lexicographic order, and how strongly it is tied."""
-    tied = dict(zip(map(tuple, edges.tolist()), strength.tolist(), strict=True))
-    for scope, table in factors:
-        for b in range(len(scope)):
-            for a in range(b):
-                pair = scope[a], scope[b]
-                faces = np.moveaxis(table, (a, b), (-2, -1)).reshape(-1, table.shape[a], table.shape[b])
-                tied[pair] = min(tied.get(pair, 0.0) + float(interactions(faces).max()), HARD_STRENGTH)
-    pairs = sorted(tied)
-    return read_only(np.array(pairs, dtype=np.int32).reshape(-1, 2)), read_only(np.array([tied[p] for p in pairs]))

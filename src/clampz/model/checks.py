@@ -1,4 +1,4 @@
-"""Coercion of what users pass in: arrays out, or a ModelError that says what was expected, what came, and where."""
+"""Checks of what users pass in: arrays out, or a ModelError that says what was expected, what came, and where."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ MOST_MESSAGES = 2**31 - 1
 
 
 def check_counts(num_variables: int, num_edges: int) -> None:
-    """Refuse a model whose graph cannot be numbered."""
+    """Refuse a model whose graph 32-bit numbers cannot index."""
     if max(num_variables, 2 * num_edges) > MOST_MESSAGES:
         raise ModelError(
             f"expected at most {MOST_MESSAGES} variables and half as many edges, found {num_variables} and {num_edges}"
@@ -26,7 +26,7 @@ def check_counts(num_variables: int, num_edges: int) -> None:
 
 
 def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
-    """One list of log potentials per variable."""
+    """Coerce unary potentials to one array per variable."""
     if isinstance(unary, np.ndarray) and unary.ndim != 2 and unary.dtype != object:
         raise ModelError(f"unary: expected one list of numbers per variable, found an array of shape {unary.shape}")
     theirs = another_library(unary)
@@ -43,8 +43,8 @@ def as_columns(unary: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     return columns
 
 
-def as_items(found: Iterable[T], where: str, expected: str) -> Iterable[T]:
-    """What can be gone through; not a mapping, which has keys."""
+def as_iterable(found: Iterable[T], where: str, expected: str) -> Iterable[T]:
+    """Refuse what cannot be iterated over, and mappings."""
     try:
         iter(found)
     except TypeError:
@@ -59,39 +59,39 @@ def as_items(found: Iterable[T], where: str, expected: str) -> Iterable[T]:
 def as_tables(
     found: Mapping[Any, ArrayLike] | Iterable[tuple[Any, ArrayLike]], where: str, expected: str
 ) -> Iterable[tuple[Any, ArrayLike]]:
-    """Tables with what they are over, as a mapping has them or as pairs."""
-    return found.items() if isinstance(found, Mapping) else as_items(found, where, expected)
+    """Coerce a mapping, or pairs, to pairs of scopes and tables."""
+    return found.items() if isinstance(found, Mapping) else as_iterable(found, where, expected)
 
 
 def as_pairs(
     pairwise: Mapping[tuple[Any, Any], ArrayLike] | Iterable[tuple[tuple[Any, Any], ArrayLike]],
 ) -> Iterator[tuple[tuple[Any, Any], ArrayLike]]:
-    """The pairs of variables with their tables."""
+    """Coerce pairwise potentials to pairs of variables with their tables."""
     if isinstance(pairwise, np.ndarray):
         hint = "Model.from_binary takes weights, and Model.from_arrays tables, as arrays"
         raise ModelError(f"pairwise: expected {{(i, j): table}}, found an array of shape {pairwise.shape}: {hint}")
     for item in as_tables(pairwise, "pairwise", "{(i, j): table}"):
-        pair, table = two(item, "pairwise", "a pair of variables and their table")
-        yield two(pair, "edge", "a pair of variables"), table
+        pair, table = as_pair(item, "pairwise", "a pair of variables and their table")
+        yield as_pair(pair, "edge", "a pair of variables"), table
 
 
 def as_table(values: ArrayLike, shape: Sequence[int] | Integers, where: str, what: str = "") -> Floats:
-    """A table of log potentials of this shape."""
+    """Coerce a table of log potentials of this shape."""
     array = as_log_potentials(values, where)
     if array.shape != (wanted := tuple(map(int, shape))):
         raise ModelError(f"{where}: expected {what}shape {wanted}, found {array.shape}")
     return array
 
 
-def two(item: Any, where: str, expected: str) -> tuple[Any, Any]:
-    """The halves of a pair."""
+def as_pair(item: Any, where: str, expected: str) -> tuple[Any, Any]:
+    """Split a pair into its halves."""
     if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 2:
         raise ModelError(f"{where} {shown(item)}: expected {expected}")
     return item[0], item[1]
 
 
 def as_floats(values: ArrayLike, where: str) -> Floats:
-    """A new array of numbers."""
+    """Copy numbers into a new float array."""
     try:
         return np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
@@ -99,7 +99,7 @@ def as_floats(values: ArrayLike, where: str) -> Floats:
 
 
 def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) -> Floats:
-    """A new array of log potentials: no NaN, no +inf, and no -inf either where they must be finite."""
+    """Copy log potentials into a new array without NaN and +inf, and without -inf where they must be finite."""
     array = as_floats(values, where)
     # (nan fails every comparison)
     bad = ~((np.abs(array) <= LARGEST_POTENTIAL) | (np.isneginf(array) & (not finite)))
@@ -114,7 +114,7 @@ def as_log_potentials(values: ArrayLike, where: str, *, finite: bool = False) ->
 
 
 def as_edges(edges: ArrayLike, num_variables: int) -> Integers:
-    """(m, 2) pairs of variables that exist."""
+    """Coerce (m, 2) pairs of variables that exist."""
     try:
         array = np.asarray(edges)
     except ValueError:
@@ -132,7 +132,7 @@ def as_edges(edges: ArrayLike, num_variables: int) -> Integers:
 
 
 def as_weights(weights: Floats, edges: ArrayLike | None, n: int) -> tuple[Integers, Floats]:
-    """Edges (m, 2) and their weights (m,), from these or from a symmetric (n, n) matrix without edges."""
+    """Coerce edges (m, 2) and weights (m,), or a symmetric (n, n) matrix of weights."""
     if edges is not None:
         edge_array = as_edges(edges, n)
         if weights.shape != (len(edge_array),):
@@ -151,7 +151,7 @@ def as_weights(weights: Floats, edges: ArrayLike | None, n: int) -> tuple[Intege
 
 
 def as_num_states(num_states: ArrayLike) -> Integers:
-    """(n,) whole numbers >= 1."""
+    """Coerce (n,) whole numbers >= 1."""
     array = np.asarray(num_states)
     if array.dtype == object:
         raise ModelError(f"num_states: expected a whole number per variable, found {shown(num_states)}")
@@ -167,7 +167,7 @@ def as_num_states(num_states: ArrayLike) -> Integers:
 
 
 def as_constant(constant: float) -> float:
-    """A number as large as a potential may be; more would drown what stands for a hard zero in a sum."""
+    """Coerce a constant no larger than a potential may be; more would drown what stands for a hard zero in a sum."""
     try:
         number = float(constant)
     except (TypeError, ValueError):

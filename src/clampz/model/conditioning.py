@@ -1,4 +1,4 @@
-"""What is left of a model when variables are fixed, or some of their states ruled out; and its connected components.
+"""What is left of a model when variables are fixed, or some of their states ruled out.
 
 Fixed variables either go (`without_known`, `without_fixed`) or keep their place (`Model.condition`, `keep_only`), as
 they do in all that users see.
@@ -9,19 +9,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels import graph
 from clampz.errors import EvidenceError
 from clampz.model.checks import LARGEST_POTENTIAL
-from clampz.model.data import among, fixed
+from clampz.model.conditioned_data import with_fixed_states
+from clampz.model.data import restricted_to
 from clampz.model.evidence import Evidence
 from clampz.model.model import Model
 from clampz.model.model_checks import check_model
-from clampz.model.tables import read_only
 from clampz.numerics import EPS, Floats, Integers, largest_size
 
 
 def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
-    """(n,) or (n, B) how many states of each variable are left, of a mask (S,) or (S, B) of states that are possible.
+    """(n,) or (n, B) count the possible states of each variable, in a mask (S,) or (S, B).
 
     `start` is where each variable's states begin.  1: the variable is fixed; 0: Z = 0.
 
@@ -35,7 +34,7 @@ def states_left(possible: NDArray[np.bool_], start: Integers) -> Integers:
 
 
 def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[int] | Integers) -> None:
-    """Rule out, in unary potentials (S,) or in each lane of (S, k), all other states of a variable.
+    """Rule out all other states of a variable, in unary potentials (S,) or in each lane of (S, k).
 
     >>> unary = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     >>> keep_only(unary, np.array([0, 2, 5]), 1, [1, 2])
@@ -49,22 +48,20 @@ def keep_only(unary: Floats, start: Integers, variable: int, states: Sequence[in
 
 
 def given(model: Model, evidence: Evidence | None) -> Model:
-    """The model under the evidence of a call, if there is any: see `Model.condition`."""
+    """Condition a model on the evidence of a call, if there is any: see `Model.condition`."""
     check_model(model)
     return model if evidence is None else model.condition(evidence)
 
 
 def without_known(model: Model, evidence: Evidence) -> Model:
-    """The model of the other variables, given evidence `{variable: state}`; its Z is the probability of the evidence
-    times Z."""
+    """Remove variables whose states are known; Z of the rest is the probability of the evidence times Z."""
     known = model.as_evidence(evidence)
     others = np.delete(np.arange(model.num_variables), list(known))
-    return Model.from_contents(among(fixed(model.contents, known, evidence), others))
+    return Model.from_contents(restricted_to(with_fixed_states(model.contents, known, evidence), others))
 
 
 def without_fixed(model: Model, unary: Floats) -> Model | None:
-    """The model with these unary potentials (S,), cut down to the variables that have a choice of states; the others
-    are worked into it, and names are gone.
+    """Remove the variables that unary potentials (S,) leave one state; names are dropped.
 
     None where that shows that Z = 0.
     """
@@ -81,68 +78,20 @@ def without_fixed(model: Model, unary: Floats) -> Model | None:
 
 
 def most_tables(model: Model) -> int:
-    """Tables of edges and larger factors that have the same variable, at the most."""
+    """Count the tables of edges and larger factors that share a variable, at the most."""
     factors = np.bincount(model.factors.variables, minlength=model.num_variables)
     return int((model.topology.degrees + factors).max(initial=0))
 
 
 def too_large(model: Model) -> bool:
-    """Whether potentials added up over the tables of a variable might leave the range that models have."""
+    """Whether potentials summed over the tables of a variable might leave the range that models have."""
     larger = max(largest_size(model.pairwise.flat), largest_size(model.factors.flat))
     return largest_size(model.unary.flat) + larger * most_tables(model) > LARGEST_POTENTIAL
 
 
 def adding_error(model: Model, unary: Floats) -> float:
-    """Bound on what rounding may have changed in log Z where potentials of a model with these unary ones (S,) were
-    added up because variables are fixed."""
+    """Bound the rounding error in log Z of a model with unary potentials (S,) where potentials were added because
+    variables are fixed."""
     tables = unary, model.pairwise.flat, model.factors.flat
     sizes = [float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in tables]
     return 4 * EPS * (1 + most_tables(model)) * (sum(sizes) + abs(model.constant))
-
-
-def component_labels(model: Model) -> Integers:
-    """(n,) number of the connected component of each variable, along edges and larger factors."""
-    factors = model.factors
-    if not factors:
-        return model.topology.components
-    along = np.ones(len(factors.variables), dtype=np.bool_)  # from each variable of a scope to the next
-    along[factors.scope_start[1:] - 1] = False
-    ties = np.stack([factors.variables, np.roll(factors.variables, -1)], axis=1)[along]
-    edges = read_only(np.concatenate([model.edges, ties]).astype(np.int32))
-    labels: Integers = graph.component_labels(model.num_variables, edges)
-    return labels
-
-
-def num_components(model: Model) -> int:
-    return int(component_labels(model).max(initial=-1)) + 1
-
-
-def components(model: Model, *, small: float = 0.0, most: int | None = None) -> list[Model]:
-    """The connected components of a model, each as a model of its own without the constant.
-
-    Those of at most 2^small joint states are one model together, unless that were all of it; beyond `most` models,
-    several are one, about as many in each.
-    """
-    labels = component_labels(model)
-    if not labels.size:
-        return []
-    size = np.bincount(labels, np.log2(model.num_states))
-    bundled = size <= small
-    if bundled.all() and len(size) > 1:
-        bundled[:] = False
-    # the numbers of the models: of the large components first, largest first, then one of all small ones
-    number = np.empty(len(size), dtype=np.int64)
-    large = np.flatnonzero(~bundled)
-    number[large[np.argsort(-size[large], kind="stable")]] = np.arange(len(large))
-    number[bundled] = len(large)
-    if most is not None:
-        number %= most
-    of_variable = number[labels]
-    order = np.argsort(of_variable, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(of_variable))[:-1])
-    return [component(model, variables) for variables in members]
-
-
-def component(model: Model, variables: Integers) -> Model:
-    """The model of some variables and the tables that are over them alone, without the constant."""
-    return Model.from_contents(among(model.contents._replace(constant=0.0, names=None, state_names=None), variables))

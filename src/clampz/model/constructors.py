@@ -1,4 +1,4 @@
-"""Contents from arrays that users pass in, checked."""
+"""Model data from arrays that users pass in, checked."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ StateNames = Sequence[Sequence[str]] | None
 def of_arrays(
     unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, constant: float, names: Names, state_names: StateNames
 ) -> ModelData:
-    """Of variables that all have L states: unary (n, L), edges (m, 2), pairwise (m, L, L)."""
+    """Check a model whose variables have L states: unary (n, L), edges (m, 2), pairwise (m, L, L)."""
     tables = as_log_potentials(unary, "unary")
     if tables.ndim != 2 or tables.shape[1] == 0:
         raise ModelError(f"unary: expected shape (variables, states), found {tables.shape}")
@@ -44,7 +44,7 @@ def of_flat(
     names: Names,
     state_names: StateNames,
 ) -> ModelData:
-    """Of tables laid end to end, the second variable of an edge varying fastest."""
+    """Check a model of tables laid end to end, the second variable of an edge varying fastest."""
     states = as_num_states(num_states)
     flat = as_log_potentials(unary, "unary")
     if flat.shape != (states.sum(),):
@@ -64,7 +64,7 @@ def of_flat(
 
 
 def of_binary(theta: ArrayLike, W: ArrayLike, edges: ArrayLike | None, constant: float, names: Names) -> ModelData:
-    """Of the paper's binary form: theta (n,) and W, either (m,) with edges (m, 2) or a symmetric (n, n) matrix."""
+    """Check the paper's binary form: theta (n,), and W as (m,) with edges (m, 2) or as a symmetric (n, n) matrix."""
     fields = as_log_potentials(theta, "theta", finite=True)
     weights = as_log_potentials(W, "W", finite=True)
     if fields.ndim != 1:

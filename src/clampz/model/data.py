@@ -1,24 +1,21 @@
-"""Contents: what a model is made of, as flat arrays, and what can be done to them without a model around."""
+"""ModelData: a model's arrays, and operations on them without a model around."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz._kernels.compensated_sums import add_up
-from clampz.errors import EvidenceError, ModelError
-from clampz.model.evidence import Evidence
+from clampz._kernels.compensated_sums import add_compensated
+from clampz.errors import ModelError
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.tables import PairTables, offsets, ranges
-from clampz.model.variables import Findings
 from clampz.numerics import Floats, Integers
 
 
 class ModelData(NamedTuple):
-    """Sound potentials: the tables of the variables and those of the edges, end to end each, and the factors of three
-    or more variables."""
+    """Sound potentials: the tables of variables and of edges, end to end each, and larger factors."""
 
     num_states: Integers
     unary: Floats
@@ -31,17 +28,14 @@ class ModelData(NamedTuple):
 
     @property
     def tables(self) -> PairTables:
-        """The tables of the edges, to be looked into."""
+        """Return the tables of the edges for lookup by edge."""
         return PairTables.of(self.pairwise, self.edges, self.num_states)
 
 
 def fold(factors: FactorTables) -> ModelData:
-    """Factors of any size sorted into those of no, one, two and more variables; those over the same variables are added
-    up, as if exactly and then rounded: what cancels, cancels.
-
-    Factors of up to two variables are dealt with all at once: files have millions of them.  The constant is -inf where
-    a factor over nothing is zero.
-    """
+    """Sort factors of any size into constant, unary tables, edges and larger factors, adding up those over the same
+    variables. Sums are as if exact and then rounded: what cancels, cancels. Factors of up to two variables are dealt
+    with all at once: files have millions of them. The constant is -inf where a factor over nothing is zero."""
     num_states, variables, flat = factors.num_states, factors.variables, factors.flat
     arity, sizes = np.diff(factors.scope_start), np.diff(factors.start)
     first = np.zeros((len(arity), 2), dtype=np.int64)
@@ -50,7 +44,7 @@ def fold(factors: FactorTables) -> ModelData:
     of = np.repeat(np.minimum(arity, 3).astype(np.int8), sizes)  # small: there is one for every entry
     unary_start = offsets(num_states)
     single = arity == 1
-    unary = added_up(np.zeros(unary_start[-1]), ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
+    unary = add_exactly(np.zeros(unary_start[-1]), ranges(unary_start[first[single, 0]], sizes[single]), flat[of == 1])
     constants = flat[of == 0].tolist()
     by_scope: dict[tuple[int, ...], list[Floats]] = {}
     for f in np.flatnonzero(arity > 2).tolist():
@@ -63,7 +57,7 @@ def fold(factors: FactorTables) -> ModelData:
         if others:
             place = np.tile(np.arange(table.size), len(others))
             values = np.concatenate([other.ravel() for other in others])
-            table = added_up(table.ravel(), place, values).reshape(table.shape)
+            table = add_exactly(table.ravel(), place, values).reshape(table.shape)
         low = float(table.min())
         if low == float(table.max()) and low > -np.inf:
             constants.append(low)
@@ -73,10 +67,10 @@ def fold(factors: FactorTables) -> ModelData:
     return ModelData(num_states, unary, first[arity == 2], flat[of == 2], tables, math.fsum(constants))
 
 
-def added_up(sums: Floats, place: Integers, values: Floats) -> Floats:
-    """Sums to which values are added at these places, rounded once; a hard zero stays one."""
+def add_exactly(sums: Floats, place: Integers, values: Floats) -> Floats:
+    """Add values to sums at these places, rounded once; a hard zero stays one."""
     out, lost, unsure = sums.copy(), np.zeros_like(sums), np.zeros(len(sums), dtype=np.uint8)
-    add_up(out, lost, unsure, place, np.ascontiguousarray(values))
+    add_compensated(out, lost, unsure, place, np.ascontiguousarray(values))
     out += lost
     if unsure.any():  # rarely: sizes of several kinds, and those in the middle cancel too
         terms = {p: [float(sums[p])] for p in np.flatnonzero(unsure).tolist()}
@@ -88,7 +82,7 @@ def added_up(sums: Floats, place: Integers, values: Floats) -> Floats:
 
 
 def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
-    """Edges with the smaller variable first, and their tables turned accordingly."""
+    """Put the smaller variable of each edge first, transposing its table."""
     i, j = edges.T
     if not (i > j).any():
         return edges, flat
@@ -100,7 +94,7 @@ def smaller_first(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
 
 
 def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tuple[NDArray[Any], Floats]:
-    """Edges in lexicographic order with their tables, parallel ones merged."""
+    """Sort edges lexicographically with their tables, merging parallel ones."""
     first, second = edges.astype(np.int64).T
     loops = np.flatnonzero(first == second)
     if loops.size:
@@ -122,96 +116,11 @@ def in_edge_order(num_states: Integers, edges: NDArray[Any], flat: Floats) -> tu
     # a parallel edge adds its table to that of the first of its kind
     into = offsets(sizes[kept])[:-1][(np.cumsum(new) - 1)[~new]]
     values = flat[ranges(start[extra], sizes[extra])]
-    return edges[kept], added_up(merged, ranges(into, sizes[extra]), values)
-
-
-def under(contents: ModelData, found: Findings, said: Evidence) -> ModelData:
-    """Given what is known of some variables, which keep their places: those whose state is certain are in no edge and
-    no factor, and likelihoods multiply the potentials of others.
-
-    `said` is the same in the user's words, for the error where that is seen to be impossible.
-    """
-    start, left = offsets(contents.num_states), fixed(contents, found.states, said) if found.states else contents
-    unary = left.unary.copy()
-    for i, likelihoods in found.likelihoods.items():
-        unary[start[i] : start[i + 1]] += log_of(likelihoods)
-    if len(contents.num_states):
-        before, after = (np.maximum.reduceat(flat, start[:-1]) for flat in (contents.unary, unary))
-        gone = np.flatnonzero((after == -np.inf) & (before > -np.inf))
-        if gone.size:
-            raise EvidenceError(
-                f"evidence {dict(said)!r:.200} is impossible: it leaves no state for variable {gone[0]}, "
-                "so Z = 0 under it"
-            )
-    return left._replace(unary=unary)
-
-
-def log_of(likelihoods: Floats) -> Floats:
-    """Logarithms, -inf of 0."""
-    with np.errstate(divide="ignore"):
-        logs: Floats = np.log(likelihoods)
-    return logs
-
-
-def fixed(contents: ModelData, known: Mapping[int, int], said: Evidence) -> ModelData:
-    """Given the states of some variables, which keep their places but are in no edge and no factor; what they leave of
-    tables is folded as factors are.
-
-    `said` is the same in the user's words, for the error where that is seen to be impossible.
-    """
-    num_states, tables, start = contents.num_states, contents.tables, offsets(contents.num_states)
-    state = np.full(len(num_states), -1, dtype=np.int64)
-    state[list(known)] = list(known.values())
-    free = state < 0
-    i, j = contents.edges.T
-    inside = free[i] & free[j]
-    entry, edge, a, b = tables.entries(np.flatnonzero(~inside))
-    state_i, state_j, value = state[i[edge]], state[j[edge]], contents.pairwise[entry]
-    cut, beside = _cut(contents.factors, free)
-    pieces = contents.factors.take(cut).given(state)
-    near = np.zeros(len(num_states), dtype=np.bool_)  # free variables that something is left for
-    near[contents.edges[~inside]] = near[pieces.variables] = True
-    near &= free
-    of_near = np.repeat(near, num_states)
-    of_known = [contents.unary[start[:-1][~free] + state[~free]], value[(state_i == a) & (state_j == b)]]
-    constants = np.concatenate([[contents.constant], *of_known])
-    left = [
-        FactorTables(num_states, np.zeros(len(constants) + 1, dtype=np.int64), np.empty(0, dtype=np.int64), constants),
-        _of_one(num_states, np.flatnonzero(near), contents.unary[of_near]),
-        _of_one(num_states, j[free[j] & ~free[i]], value[(state_i == a) & (state_j < 0)]),
-        _of_one(num_states, i[free[i] & ~free[j]], value[(state_j == b) & (state_i < 0)]),
-        pieces,
-        contents.factors.take(beside),
-    ]
-    folded = fold(FactorTables.joined(num_states, left))
-    if folded.constant == -np.inf:
-        raise EvidenceError(
-            f"evidence {dict(said)!r:.200} is impossible: the model gives it probability zero, so Z = 0 under it"
-        )
-    unary = np.where(of_near, folded.unary, contents.unary)
-    unary[np.repeat(~free, num_states)] = -np.inf
-    unary[start[:-1][~free] + state[~free]] = 0.0
-    return contents._replace(
-        unary=unary,
-        edges=np.concatenate([contents.edges[inside], folded.edges]),
-        pairwise=np.concatenate([contents.pairwise[np.repeat(inside, np.diff(tables.start))], folded.pairwise]),
-        factors=FactorTables.joined(num_states, [contents.factors.take(~(cut | beside)), folded.factors]),
-        constant=folded.constant,
-    )
-
-
-def _cut(factors: FactorTables, free: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which factors have variables that are not free; and which others may be over what these leave of a scope, to be
-    added to that."""
-    arity, num_free = np.diff(factors.scope_start), factors.num_among(free)
-    cut = num_free < arity
-    left = np.zeros(len(free), dtype=np.bool_)
-    left[factors.variables[np.repeat(cut & (num_free > 2), arity)]] = True
-    return cut, ~cut & (factors.num_among(left & free) == arity)
+    return edges[kept], add_exactly(merged, ranges(into, sizes[extra]), values)
 
 
 def scaled(contents: ModelData, beta: float) -> ModelData:
-    """Every log potential times beta; a hard zero stays one, whatever beta."""
+    """Multiply every log potential by beta; a hard zero stays one, whatever beta."""
 
     def times(table: Floats) -> Floats:
         out = np.full(table.shape, -np.inf)
@@ -226,13 +135,8 @@ def scaled(contents: ModelData, beta: float) -> ModelData:
     )
 
 
-def _of_one(num_states: Integers, variables: NDArray[Any], values: Floats) -> FactorTables:
-    """Factors of these variables, one each."""
-    return FactorTables(num_states, np.arange(len(variables) + 1), variables.astype(np.int64), values)
-
-
-def among(contents: ModelData, variables: Integers) -> ModelData:
-    """Of some variables alone, in this order, with the edges and the larger factors among them."""
+def restricted_to(contents: ModelData, variables: Integers) -> ModelData:
+    """Restrict model data to some variables, in this order, with the edges and larger factors among them."""
     place = np.full(len(contents.num_states), -1, dtype=np.int64)
     place[variables] = np.arange(len(variables))
     edges = np.flatnonzero((place[contents.edges] >= 0).all(axis=1))

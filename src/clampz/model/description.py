@@ -1,4 +1,4 @@
-"""What a model is like, before anything is solved."""
+"""Summary of a model's sizes, graph and potentials, before anything is solved."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from clampz.model.topology import Topology
 
 
 def describe(model: Model) -> dict[str, Any]:
-    """Sizes, zeros, the graph in which all variables of a factor are neighbours, and how strong potentials are.
+    """Collect sizes, zeros, facts of the graph in which all variables of a factor are neighbours, and strengths.
 
     >>> from clampz import generators
     >>> found = describe(generators.grid(3, 3, rng=0))
@@ -43,12 +43,12 @@ def describe(model: Model) -> dict[str, Any]:
 
 
 def num_entries(model: Model) -> int:
-    """Of all tables."""
+    """Count the entries of all tables."""
     return sum(len(flat) for flat in (model.unary.flat, model.pairwise.flat, model.factors.flat))
 
 
 def in_words(data: dict[str, Any]) -> dict[str, str]:
-    """The same for people."""
+    """Format a description for people."""
     unary, (low, high) = data["variables"], data["labels"]
     larger = "".join(f", {number:,} of {size} variables" for size, number in data["larger_factors"].items())
     known = f", {data['fixed']:,} of them known" if data["fixed"] else ""

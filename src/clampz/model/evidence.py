@@ -1,4 +1,4 @@
-"""The forms that evidence may have, as mappings.
+"""The forms that evidence may have, turned into mappings.
 
 One evidence set is `{variable: state}`; a row of a pandas frame, or a frame of one; or an array with a state of each
 variable in turn.  Several are a list of these; or a frame, or an array, with a set in each row.  In rows and arrays
@@ -18,11 +18,11 @@ Evidence = Mapping[Any, Any]
 
 
 class RowEvidence(dict[Any, Any]):
-    """What is there of a row or an array; a whole number below zero may still say nothing."""
+    """The states that a row or an array gives; a whole number below zero may still mean a missing value."""
 
 
 def several_sets(evidence: object) -> Sequence[Evidence] | None:
-    """The evidence sets, where their form says that there are several; None where there is one at most.
+    """Return the evidence sets, where their form says that there are several; None where there is one at most.
 
     >>> several_sets(np.array([[0, 1], [1, 1]])), several_sets({0: 1})
     ([array([0, 1]), array([1, 1])], None)
@@ -36,7 +36,7 @@ def several_sets(evidence: object) -> Sequence[Evidence] | None:
 
 
 def as_sets(evidence: object) -> Sequence[Evidence]:
-    """Evidence sets of which there are to be several, also out of an iterator; at least one."""
+    """Coerce evidence to a list of at least one set, also from an iterator."""
     sets = several_sets(evidence)
     if sets is None:
         is_one = isinstance(evidence, Mapping | str | bytes) or hasattr(evidence, "iloc") or _num_axes(evidence)
@@ -52,7 +52,7 @@ def as_sets(evidence: object) -> Sequence[Evidence]:
 
 
 def as_mapping(evidence: object, num_variables: int | None = None) -> Evidence:
-    """One evidence set as a mapping; an array may have a state of each of so many variables.
+    """Coerce one evidence set to a mapping; an array may have a state of each of `num_variables`.
 
     >>> as_mapping(np.array([1, np.nan, 0]), 3)
     {0: 1, 2: 0}
@@ -75,15 +75,15 @@ def as_mapping(evidence: object, num_variables: int | None = None) -> Evidence:
     raise EvidenceError(f"evidence: expected {{variable: state}}, a pandas row{states}, found {_in_words(said)}")
 
 
-def is_nothing(value: object) -> bool:
-    """Whether this is what stands for a value that is missing: None, nan, and what pandas has for it."""
+def is_missing_value(value: object) -> bool:
+    """Whether a value stands for a missing one: None, nan, and what pandas has for it."""
     missing = value is None or type(value).__name__ in ("NAType", "NaTType")
     return missing or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
 def _of_row(items: Any) -> RowEvidence:
-    """What is there of a row, whole numbers again where others in the row are missing."""
-    return RowEvidence((label, _as_whole(value)) for label, value in items if not is_nothing(value))
+    """Keep what is there of a row, whole numbers again where others in the row are missing."""
+    return RowEvidence((label, _as_whole(value)) for label, value in items if not is_missing_value(value))
 
 
 def _as_whole(value: Any) -> Any:
@@ -91,7 +91,7 @@ def _as_whole(value: Any) -> Any:
 
 
 def _rows(frame: Any) -> list[RowEvidence]:
-    """The sets in the rows of a frame."""
+    """List the evidence sets in the rows of a frame."""
     labels = list(frame.columns)
     twice = [label for k, label in enumerate(labels) if label in labels[:k]]
     if twice:
@@ -107,13 +107,13 @@ def _is_frame(evidence: object) -> bool:
 
 
 def _num_axes(evidence: object) -> int:
-    """Axes of an array; 0 of all else."""
+    """Count the axes of an array; 0 of all else."""
     is_array = hasattr(evidence, "tolist") and not hasattr(evidence, "iloc")
     return int(getattr(evidence, "ndim", 0)) if is_array else 0
 
 
 def _in_words(evidence: Any) -> str:
-    """What came in place of an evidence set, and what may have been meant."""
+    """Say what came in place of an evidence set, and what may have been meant."""
     if isinstance(evidence, str | PathLike):
         return f"{str(evidence)!r:.80}: evidence in a file is read with its model, cz.read(model_file, evidence_file)"
     if _num_axes(evidence):

@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clampz.model.tables import Listed, offsets, read_only
+from clampz.model.tables import LazySequence, offsets, read_only
 from clampz.numerics import Floats, Integers
 
 
 class Factor(NamedTuple):
-    """A table over some variables, one axis for each, in this order: of log potentials in a model, of probabilities in
-    a result."""
+    """A table over some variables, an axis for each: of log potentials in a model, of probabilities in a result."""
 
     scope: tuple[int, ...]
     table: Floats
 
 
-class FactorTables(Listed[Factor]):
+class FactorTables(LazySequence[Factor]):
     """Factors end to end: `factors[f].scope` and `factors[f].table`.
 
     Attributes
@@ -44,7 +43,7 @@ class FactorTables(Listed[Factor]):
 
     @classmethod
     def of(cls, num_states: Integers, factors: Sequence[Factor] = ()) -> "FactorTables":
-        """From factors one by one."""
+        """Lay factors end to end."""
         arity = np.array([len(factor.scope) for factor in factors], dtype=np.int64)
         variables = np.array([i for factor in factors for i in factor.scope], dtype=np.int64)
         flat = np.concatenate([np.empty(0), *(factor.table.ravel() for factor in factors)])
@@ -52,31 +51,31 @@ class FactorTables(Listed[Factor]):
 
     @classmethod
     def joined(cls, num_states: Integers, parts: Sequence["FactorTables"]) -> "FactorTables":
-        """The factors of several, one after another."""
+        """Concatenate several sets of factors."""
         arity = np.concatenate([np.diff(part.scope_start) for part in parts])
         variables = np.concatenate([part.variables for part in parts])
         return cls(num_states, offsets(arity), variables, np.concatenate([part.flat for part in parts]))
 
     def with_flat(self, flat: Floats) -> "FactorTables":
-        """Other values for the same scopes."""
+        """Return tables of other values over the same scopes."""
         return FactorTables(self.num_states, self.scope_start, self.variables, flat)
 
     def __len__(self) -> int:
         return len(self.scope_start) - 1
 
     def take(self, chosen: NDArray[np.bool_]) -> "FactorTables":
-        """Some of them, in their order."""
+        """Select factors by a mask."""
         arity, sizes = np.diff(self.scope_start), np.diff(self.start)
         variables, flat = self.variables[np.repeat(chosen, arity)], self.flat[np.repeat(chosen, sizes)]
         return FactorTables(self.num_states, offsets(arity[chosen]), variables, flat)
 
     def num_among(self, among: NDArray[np.bool_]) -> Integers:
-        """How many variables of each scope are among these (n,)."""
+        """Count the variables of each scope that are among these (n,)."""
         num: Integers = np.diff(offsets(among[self.variables])[self.scope_start])
         return num
 
     def given(self, state: Integers) -> "FactorTables":
-        """With variables fixed to these states (n,), but where that is -1, and gone from their scopes."""
+        """Fix variables to states (n,), -1 meaning free, and drop them from scopes."""
         arity, sizes, strides, fixed = np.diff(self.scope_start), np.diff(self.start), self.strides, state >= 0
         place = np.arange(len(self.flat)) - np.repeat(self.start[:-1], sizes)
         agrees = np.ones(len(place), dtype=np.bool_)
@@ -92,8 +91,7 @@ class FactorTables(Listed[Factor]):
         return FactorTables(self.num_states, offsets(left), self.variables[~fixed[self.variables]], self.flat[agrees])
 
     def holding(self, variables: Sequence[int]) -> Integers:
-        """The numbers of the factors that are over all of these variables, and perhaps others; those with the smallest
-        scopes first."""
+        """Find the factors over all of these variables, and perhaps others; smallest scopes first."""
         arity = np.diff(self.scope_start)
         factor = np.repeat(np.arange(len(self)), arity)[np.isin(self.variables, variables)]
         found = np.flatnonzero(np.bincount(factor, minlength=len(self)) == len(variables))
@@ -101,7 +99,7 @@ class FactorTables(Listed[Factor]):
 
     @property
     def strides(self) -> Integers:
-        """How far apart in its factor's table two states of a variable are, for each variable of each scope."""
+        """Return the stride of each variable of each scope in its factor's table."""
         arity, left = np.diff(self.scope_start), np.diff(self.start)
         out = np.empty(len(self.variables), dtype=np.int64)
         for p in range(int(arity.max(initial=0))):
@@ -132,7 +130,7 @@ class FactorTables(Listed[Factor]):
 
 
 def table_sizes(num_states: Integers, scope_start: Integers, variables: Integers) -> Integers:
-    """Entries of the table of each factor."""
+    """Count the entries of each factor's table."""
     sizes = np.ones(len(scope_start) - 1, dtype=np.int64)
     factor = np.repeat(np.arange(len(sizes)), np.diff(scope_start))
     np.multiply.at(sizes, factor, num_states[variables])

@@ -1,4 +1,4 @@
-"""Results as tables of pandas, and lanes as datasets of xarray, by the names of variables and states.
+"""Results as pandas frames, and lanes as xarray datasets, by the names of variables and states.
 
 Both libraries are imported when they are asked for: `pip install "clampz[frames]"`.
 """
@@ -18,13 +18,12 @@ Columns = Mapping[str, Any]
 
 
 def states_frame(model: Model, columns: Columns, variables: Integers | None = None) -> Any:
-    """A row for each state of each variable, or of some variables, in turn: "variable", "state", and a number for each
-    row in every other column."""
+    """Make a frame with a row for each state of each variable, or of some variables, and these columns."""
     return library("pandas").DataFrame({**_states(model, variables), **columns})
 
 
 def edges_frame(model: Model, tables: PairTables) -> Any:
-    """A row for each entry of the table of each edge."""
+    """Make a frame with a row for each entry of the table of each edge."""
     _, edge, first, second = tables.entries(np.arange(len(tables)))
     ends = tables.edges[edge].astype(np.int64)
     known, start = _states(model)["state"], model.unary.start
@@ -39,8 +38,8 @@ def edges_frame(model: Model, tables: PairTables) -> Any:
 
 
 def configurations_frame(model: Model, states: NDArray[np.integer[Any]], columns: Columns) -> Any:
-    """A row for each configuration (N, n), a column for each variable, of state names where there are names, and
-    others at the end."""
+    """Make a frame with a row for each configuration (N, n): a column for each variable, by state names, and others
+    after them."""
     pd = library("pandas")
     found: dict[Any, Any] = {}
     for i, variable in enumerate(model.names or range(model.num_variables)):
@@ -52,20 +51,20 @@ def configurations_frame(model: Model, states: NDArray[np.integer[Any]], columns
 
 
 def records_frame(fields: Sequence[str], records: Sequence[Any]) -> Any:
-    """A row for each of some records, a column for each of these fields."""
+    """Make a frame with a row for each record and a column for each of these fields."""
     return library("pandas").DataFrame({name: [getattr(record, name) for record in records] for name in fields})
 
 
 def named_variables(model: Model, variables: Sequence[int | None]) -> Any:
-    """A column of variables by name, or by number, some of them missing."""
+    """Make a column of variables by name, or by number, some of them missing."""
     if model.names is None:
         return library("pandas").array(variables, dtype="Int64")
     return [None if i is None else model.names[i] for i in variables]
 
 
 def lanes_dataset(model: Model, columns: Columns, marginals: NDArray[np.float64], known: Columns) -> Any:
-    """What there is for each lane over the dimension "lane", and `marginals` (S, B) over that and "entry": the states
-    of all variables in turn, which `sel(variable=..., state=...)` finds by name.  What is `known` of lanes beforehand
+    """Make a dataset over the dimension "lane", with `marginals` (S, B) over that and "entry". Entries are the states
+    of all variables in turn, which `sel(variable=..., state=...)` finds by name. What is `known` of lanes beforehand
     are coordinates."""
     xr, pd = library("xarray"), library("pandas")
     entries = pd.MultiIndex.from_arrays(list(_states(model).values()), names=["variable", "state"])
@@ -76,17 +75,17 @@ def lanes_dataset(model: Model, columns: Columns, marginals: NDArray[np.float64]
 
 
 def variable_index(model: Model) -> Any:
-    """All variables by name, or by number, as a pandas Index."""
+    """Return all variables by name, or by number, as a pandas Index."""
     return library("pandas").Index(_variables(model), name="variable")
 
 
 def _variables(model: Model) -> NDArray[Any]:
-    """(n,) the same as an array."""
+    """(n,) return the variables by name, or by number."""
     return np.arange(model.num_variables) if model.names is None else _objects(model.names)
 
 
 def _states(model: Model, variables: Integers | None = None) -> dict[str, NDArray[Any]]:
-    """The states of some variables, or of all, one after another: whose they are, and which."""
+    """List the states of some variables, or of all: whose they are, and which."""
     chosen = np.arange(model.num_variables) if variables is None else variables
     num_states = model.num_states[chosen]
     state: NDArray[Any] = ranges(np.zeros(len(chosen), dtype=np.int64), num_states)
@@ -96,7 +95,7 @@ def _states(model: Model, variables: Integers | None = None) -> dict[str, NDArra
 
 
 def _objects(values: Sequence[str]) -> NDArray[Any]:
-    """As an array of Python's own strings, however long one of them is."""
+    """Make an array of Python's own strings, however long one of them is."""
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found

@@ -1,4 +1,4 @@
-"""What notebooks show of models, of their marginals, and of estimates: looked up, never computed."""
+"""HTML cards of models, marginals and estimates for notebooks: looked up, never computed."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ SMALL = 20_000
 
 
 def model_card(model: "Model") -> HtmlCard:
-    """Its size, and its first variables with their potentials."""
+    """Make a card of a model's size and its first variables' potentials."""
     n, states = model.num_variables, model.num_states
     low, high = (int(states.min()), int(states.max())) if n else (0, 0)
     facts = [
@@ -43,7 +43,7 @@ def model_card(model: "Model") -> HtmlCard:
 
 
 def listed(model: "Model", i: int, values: Floats | None) -> str:
-    """The first states of a variable by name, or a number for each of them."""
+    """List the first states of a variable by name, or a number for each of them."""
     num_states = int(model.num_states[i])
     shown = range(min(num_states, MOST_STATES))
     parts = [model.state_name(i, a) if values is None else f"{values[a]:.4g}" for a in shown]
@@ -51,7 +51,7 @@ def listed(model: "Model", i: int, values: Floats | None) -> str:
 
 
 def marginal_rows(model: "Model", marginals: UnaryTables) -> tuple[Sequence[str], Sequence[Sequence[str]], str]:
-    """Columns, rows and what is left out of a table of the first variables' marginals."""
+    """Make columns and rows of the first variables' marginals, and a note of what is left out."""
     rows = []
     for i in range(min(len(marginals), MOST_ROWS)):
         p = marginals[i]
@@ -66,8 +66,7 @@ def marginal_rows(model: "Model", marginals: UnaryTables) -> tuple[Sequence[str]
 def configuration_rows(
     model: "Model", states: Sequence[NDArray[np.int32]] | NDArray[np.int32], others: Mapping[str, Sequence[str]]
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Columns and rows of a table of configurations, as many variables of each as there is room for, and other columns
-    after them."""
+    """Make columns and rows of configurations, as many variables as there is room for, and other columns."""
     num_shown = min(model.num_variables, MOST_COLUMNS)
     rest = [and_more(model.num_variables, num_shown, "variable")] if num_shown < model.num_variables else []
     rows = [
@@ -82,7 +81,7 @@ def configuration_rows(
 
 
 def estimate_card(found: "Estimate") -> HtmlCard:
-    """What it is, how it ended, and the first marginals."""
+    """Make a card of an estimate: what it is, how it ended, and the first marginals."""
     columns, rows, more = marginal_rows(found.model, found.marginals)
     facts = [("log Z", valued(found.log_z, found.bound))]
     if found.bound != "exact":
@@ -98,7 +97,7 @@ def estimate_card(found: "Estimate") -> HtmlCard:
 
 
 def estimates_card(found: "Estimates") -> HtmlCard:
-    """A row for each of the first lanes."""
+    """Make a card with a row for each of the first lanes."""
     num_lanes, finished = len(found), int(np.count_nonzero(found.converged))
     warm = found.batch is not None and found.batch.beta is not None
     rows = [
@@ -124,7 +123,7 @@ def estimates_card(found: "Estimates") -> HtmlCard:
 
 
 def ending(converged: bool, stopped_by: str, residual: float) -> str:
-    """How a run ended, in words."""
+    """Say how a run ended."""
     if converged:
         return "converged"
     return "not converged" if stopped_by == "tol" else f"stopped by {stopped_by}, residual {residual:.2g}"

@@ -1,4 +1,4 @@
-"""HasMarginals: what all results with marginals can be asked."""
+"""HasMarginals: the marginals and joint marginals that results can be asked for."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -17,13 +17,13 @@ from clampz.numerics import Floats
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import Options, check_option
 
-# How the joint marginal of some variables of a model is found, in so much memory and time, by the name of the method
+# How the joint marginal of some variables of a model is found, in limited memory and time, by the name of the method
 # whose results have it: each puts itself here.
 JOINTS_BY: dict[str, Callable[[Model, Sequence[int], int | str | None, Budget], Floats]] = {}
 
 
 class _OfModel(Protocol):
-    """What `HasMarginals` needs to be mixed into."""
+    """The attributes that `HasMarginals` needs to be mixed into a class."""
 
     @property
     def method(self) -> str: ...
@@ -42,14 +42,13 @@ class _OfModel(Protocol):
 
 
 class HasMarginals:
-    """A result with marginals of a model's variables, edges and larger factors, and their standard errors where they
-    are by sampling."""
+    """A result with marginals of variables, edges and larger factors, and standard errors where they are sampled."""
 
     marginal_errors: UnaryTables | None = None
 
     def marginal(self: _OfModel, variables: Variable | Iterable[Variable]) -> Floats:
-        """Marginal of one variable, by index or name; or the joint one of several that are in one factor or edge, with
-        an axis for each in the order asked for.  Those that the model leaves one state only may be among them."""
+        """Return the marginal of one variable, or the joint one of several in one factor or edge, an axis for each.
+        Variables that the model leaves one state only may be among them."""
         if isinstance(variables, str) or not isinstance(variables, Iterable):
             return self.marginals[self.model.variable_index(variables)]
         asked = _distinct(self.model, variables, "marginal")
@@ -64,11 +63,12 @@ class HasMarginals:
     def joint(
         self: _OfModel, variables: Iterable[Variable], *, memory: int | str | None = None, time: float = math.inf
     ) -> Floats:
-        """The joint marginal of any variables, with an axis for each in the order asked for.  Of exact results only:
-        it is summed now, under their evidence and at their temperature.
+        """Compute the joint marginal of any variables of an exact result, an axis for each in the order given.
+
+        It is summed now, under the result's evidence and at its temperature.
 
         `memory` is in bytes or as text such as "2GB", None for half of what is free: TooWideError where that is not
-        enough.  `time` is in seconds: all of it is nan where these are over first, as it is where Z = 0.
+        enough. `time` is in seconds: all of it is nan where these are over first, as it is where Z = 0.
 
         >>> from clampz import exact, generators
         >>> table = exact(generators.grid(5, 5, rng=0), evidence={12: 1}).joint([0, 24, 4])
@@ -86,9 +86,9 @@ class HasMarginals:
         return JOINTS_BY[self.method](self.solved, asked, memory, Budget(limits.time))
 
     def to_frame(self: _OfModel, of: str = "variables") -> Any:
-        """A pandas DataFrame of the marginals: of "variables" a row for each state of each, with "variable", "state"
-        and "probability", and a "standard_error" where they are by sampling; of "edges" a row for each entry of each
-        table, with "variable", "other", "state", "other_state" and "probability"."""
+        """Make a pandas DataFrame of the marginals of "variables" or "edges". Variables have a row for each state, with
+        "variable", "state" and "probability", and a "standard_error" where they are sampled. Edges have a row for each
+        entry of their tables, with "variable", "other", "state", "other_state" and "probability"."""
         if of == "edges":
             return edges_frame(self.model, self.pairwise_marginals)
         check_option(of == "variables", "of", '"variables" or "edges"', of)
@@ -97,7 +97,7 @@ class HasMarginals:
 
 
 def _distinct(model: Model, variables: Iterable[Variable], what: str) -> list[int]:
-    """Indices of variables, each only once."""
+    """Return indices of distinct variables."""
     asked = model.variable_indices(variables, what)
     if len(set(asked)) < len(asked):
         raise EvidenceError(f"{what}: expected distinct variables, found {tuple(asked)}")
@@ -105,7 +105,7 @@ def _distinct(model: Model, variables: Iterable[Variable], what: str) -> list[in
 
 
 def _joint(result: _OfModel, variables: list[int]) -> Floats:
-    """The joint marginal of variables, smallest first, from the smallest table that holds them."""
+    """Return the joint marginal of variables, smallest first, from the smallest table that holds them."""
     if len(variables) < 2:
         return result.marginals[variables[0]] if variables else np.ones(())
     if len(variables) == 2 and (pair := (variables[0], variables[1])) in result.pairwise_marginals:

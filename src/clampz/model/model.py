@@ -21,19 +21,12 @@ from clampz._kernels.sampling.scores import fill_scores
 from clampz.display.formatting import counted
 from clampz.display.html_repr import HasHtml, HtmlCard
 from clampz.errors import EvidenceError, ModelError, shown
-from clampz.model.binary import BinaryForm, Kind, balancing, couplings, flipped, pair_form, strengths
-from clampz.model.checks import (
-    as_columns,
-    as_constant,
-    as_num_states,
-    as_pairs,
-    as_table,
-    as_tables,
-    check_counts,
-    two,
-)
+from clampz.model import checks
+from clampz.model.binary import BinaryForm, Kind, balancing, flipped, pair_form
+from clampz.model.conditioned_data import conditioned
 from clampz.model.constructors import of_arrays, of_binary, of_flat
-from clampz.model.data import ModelData, fold, in_edge_order, scaled, smaller_first, under
+from clampz.model.couplings import couplings, strengths
+from clampz.model.data import ModelData, fold, in_edge_order, scaled, smaller_first
 from clampz.model.evidence import Evidence
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.html import model_card
@@ -99,21 +92,23 @@ class Model(Variables, HasHtml):
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        columns = as_columns(unary)
+        columns = checks.as_columns(unary)
         num_states = np.array([len(column) for column in columns], dtype=np.int64)
         super().__init__(num_states, names, state_names)
-        found = [Factor((), np.array(as_constant(constant)))]
+        found = [Factor((), np.array(checks.as_constant(constant)))]
         found += [Factor((i,), column) for i, column in enumerate(columns)]
-        for pair, table in as_pairs(pairwise):
+        for pair, table in checks.as_pairs(pairwise):
             scope = self._scope(pair, "edge")
-            found.append(Factor(scope, as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}")))
-        for f, item in enumerate(as_tables(factors, "factors", "{variables: table}")):
-            variables, table = two(item, "factor", "a pair (variables, table)")
+            found.append(
+                Factor(scope, checks.as_table(table, num_states[list(scope)], f"pairwise potentials of {pair}"))
+            )
+        for f, item in enumerate(checks.as_tables(factors, "factors", "{variables: table}")):
+            variables, table = checks.as_pair(item, "factor", "a pair (variables, table)")
             scope = self._scope(variables, "factor over")
             where = f"factor {f} over {scope}"
             if len(set(scope)) != len(scope):
                 raise ModelError(f"{where}: expected distinct variables from 0 to {len(num_states) - 1}")
-            found.append(Factor(scope, as_table(table, num_states[list(scope)], where, "a table of ")))
+            found.append(Factor(scope, checks.as_table(table, num_states[list(scope)], where, "a table of ")))
         self._set(fold(FactorTables.of(num_states, found)))
 
     def _scope(self, variables: Sequence[Any], what: str) -> tuple[int, ...]:
@@ -132,19 +127,13 @@ class Model(Variables, HasHtml):
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> Self:
-        """A model given by factors alone, `{variables: table}` or pairs, over any number of variables.
+        """Make a model of factors alone, `{variables: table}` or pairs, over any number of variables.
 
         >>> Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)) + [0, 1]), ((0,), [0, 3])]).score([1, 0, 1])
         4.0
         """
-        states = as_num_states(num_states)
-        return cls(
-            [np.zeros(size) for size in states],
-            factors=factors,
-            constant=constant,
-            names=names,
-            state_names=state_names,
-        )
+        unary = [np.zeros(size) for size in checks.as_num_states(num_states)]
+        return cls(unary, factors=factors, constant=constant, names=names, state_names=state_names)
 
     @classmethod
     def from_arrays(
@@ -157,8 +146,8 @@ class Model(Variables, HasHtml):
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> Self:
-        """A model whose variables all have L states: unary (n, L), edges (m, 2), pairwise (m, L, L).  No Python loop:
-        use it for large models."""
+        """Make a model whose variables all have L states from unary (n, L), edges (m, 2), pairwise (m, L, L), without a
+        Python loop."""
         return cls.from_contents(of_arrays(unary, edges, pairwise, constant, names, state_names))
 
     @classmethod
@@ -173,8 +162,7 @@ class Model(Variables, HasHtml):
         names: Sequence[str] | None = None,
         state_names: Sequence[Sequence[str]] | None = None,
     ) -> Self:
-        """A model whose variables differ in their states, from tables laid end to end, the second variable of an edge
-        varying fastest.  No Python loop.
+        """Make a model whose variables differ in their states from tables end to end, without a Python loop.
 
         >>> Model.from_flat([2, 3], np.zeros(5), [(1, 0)], [0, 1, 2, 3, 4, 5]).pairwise[1, 0].tolist()
         [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
@@ -183,7 +171,7 @@ class Model(Variables, HasHtml):
 
     @classmethod
     def from_contents(cls, contents: ModelData) -> Self:
-        """From contents that are known to be sound."""
+        """Make a model of data that is known to be sound."""
         model = cls.__new__(cls)
         Variables.__init__(model, contents.num_states, contents.names, contents.state_names)
         model._set(contents)
@@ -199,7 +187,8 @@ class Model(Variables, HasHtml):
         constant: float = 0.0,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """The paper's binary form: theta (n,) and W, either (m,) with `edges` (m, 2) or a symmetric (n, n) matrix.
+        """Make a model in the paper's binary form: theta (n,), and W as (m,) with `edges` (m, 2) or as a symmetric (n,
+        n) matrix.
 
         Attractive edges have W > 0.
 
@@ -209,13 +198,13 @@ class Model(Variables, HasHtml):
         return cls.from_contents(of_binary(theta, W, edges, constant, names))
 
     def with_tables(self, unary: Floats, pairwise: Floats, factors: Floats) -> "Model":
-        """The same variables, edges and larger factors with other potentials, which are known to be sound, laid out as
-        `unary.flat`, `pairwise.flat` and `factors.flat`.  It shares this model's topology."""
+        """Replace all potentials by others that are known to be sound, sharing this model's topology. They are laid out
+        as `unary.flat`, `pairwise.flat` and `factors.flat`."""
         tables = self.factors.with_flat(factors)
         return self._with(self.contents._replace(unary=unary, pairwise=pairwise, factors=tables))
 
     def _with(self, contents: ModelData) -> "Model":
-        """A model of these contents, whose edges are this model's: it shares its topology."""
+        """Make a model of data with the same edges, which shares this model's topology."""
         model = Model.from_contents(contents)
         model.__dict__["_graph_of"] = self
         return model
@@ -223,7 +212,7 @@ class Model(Variables, HasHtml):
     def _set(self, contents: ModelData) -> None:
         """Sort the edges, merge parallel ones, and freeze the arrays."""
         num_states, unary, edges, flat, factors, constant, *_ = contents
-        check_counts(len(num_states), len(edges))
+        checks.check_counts(len(num_states), len(edges))
         if constant == -np.inf and len(num_states):  # Z = 0: no state of the first variable is possible
             unary, constant = np.where(np.arange(len(unary)) < num_states[0], -np.inf, unary), 0.0
         edges, flat = in_edge_order(num_states, *smaller_first(num_states, edges, flat))
@@ -238,7 +227,7 @@ class Model(Variables, HasHtml):
 
     @property
     def contents(self) -> ModelData:
-        """All that makes up a model; what is derived from it is quicker to compute again than to send."""
+        """Return all data that makes up the model; what is derived from it is quicker to compute again than to send."""
         tables = self.unary.flat, self.edges, self.pairwise.flat, self.factors
         return ModelData(self.num_states, *tables, self.constant, self.names, self.state_names)
 
@@ -248,26 +237,25 @@ class Model(Variables, HasHtml):
 
     @cached_property
     def couplings(self) -> tuple[NDArray[np.int32], Floats]:
-        """(c, 2) every pair of variables that share an edge or a factor, in lexicographic order, and (c,) how strongly
-        they are tied: see `strength`."""
+        """(c, 2) list the pairs of variables that share an edge or a factor, in order, and (c,) how strongly: see
+        `strength`."""
         if not self.factors:
             return self.edges, self.strength
         return couplings(self.edges, self.strength, self.factors)
 
     @cached_property
     def topology(self) -> Topology:
-        """The graph as index arrays, with its core, colours and components."""
+        """Return the graph as index arrays, with its core, colours and components."""
         other = self.__dict__.get("_graph_of")
         return Topology.from_edges(self.num_variables, self.edges) if other is None else other.topology
 
     @cached_property
     def sizes(self) -> Sizes:
-        """How large the potentials of edges and factors and the constant are."""
+        """Return how large the potentials of edges and factors and the constant are."""
         return Sizes.of_contents(self.contents)
 
     def at(self, beta: float) -> "Model":
-        """The model at an inverse temperature: its whole score times beta >= 0, hard zeros as they are.  It shares this
-        model's topology.
+        """Multiply the whole score by an inverse temperature beta >= 0, hard zeros as they are; the topology is shared.
 
         >>> Model.from_binary([0.5, -0.5], [2.0], [(0, 1)], constant=1.0).at(0.5).score([1, 1])
         1.0
@@ -278,7 +266,7 @@ class Model(Variables, HasHtml):
 
     @property
     def size_in_words(self) -> str:
-        """How many variables, states, edges and larger factors there are, and of a binary model its kind."""
+        """Say how many variables, states, edges and larger factors there are, and a binary model's kind."""
         low, high = (int(self.num_states.min()), int(self.num_states.max())) if self.num_variables else (0, 0)
         states = counted(low, "state") if low == high else f"{low} to {high} states"
         larger = f", {counted(len(self.factors), 'larger factor')}" if self.factors else ""
@@ -311,8 +299,8 @@ class Model(Variables, HasHtml):
 
     @cached_property
     def binary(self) -> BinaryForm | None:
-        """The paper's binary form, or None where there is none: other than two states somewhere, a hard zero, or a
-        factor of more than two variables."""
+        """Return the paper's binary form, or None where there is none. It needs two states everywhere, no hard zero and
+        no factor of more than two variables."""
         if self.pair_form is None or not np.isfinite(self.unary.flat).all():
             return None
         shift, W, constant = self.pair_form
@@ -321,13 +309,13 @@ class Model(Variables, HasHtml):
 
     @cached_property
     def pair_form(self) -> BinaryForm | None:
-        """The binary form of the pairwise potentials alone, or None unless they are finite and over two states each."""
+        """Return the binary form of pairwise potentials alone, or None unless they are finite and over two states
+        each."""
         return None if self.factors else pair_form(self.pairwise)
 
     @cached_property
     def strength(self) -> Floats:
-        """(m,) the largest `|t(a,b) + t(c,d) - t(a,d) - t(c,b)|` of each edge: `|W|` for binary models, for any number
-        of labels."""
+        """(m,) return the largest `|t(a,b) + t(c,d) - t(a,d) - t(c,b)|` of each edge: `|W|` for binary models."""
         return read_only(strengths(self.pairwise) if self.pair_form is None else np.abs(self.pair_form.W))
 
     @cached_property
@@ -341,19 +329,19 @@ class Model(Variables, HasHtml):
 
     @property
     def kind(self) -> Kind:
-        """Of a binary model: "attractive" (every W >= 0), "balanced" (attractive after flipping some variables) or
-        "mixed"."""
+        """Return "attractive", "balanced" or "mixed" for a binary model. Attractive is every W >= 0, balanced is
+        attractive after flipping some variables."""
         if self.pair_form is not None and (self.pair_form.W >= 0).all():
             return "attractive"
         return "balanced" if self._balance[1] else "mixed"
 
     @property
     def is_balanced(self) -> bool:
-        """Whether it is a binary model that is attractive or balanced: Bethe's value is a lower bound there."""
+        """Whether a binary model is attractive or balanced: Bethe's value is a lower bound there."""
         return self.pair_form is not None and self.kind != "mixed"
 
     def balancing_flip(self) -> NDArray[np.bool_]:
-        """(n,) the variables whose flip makes a balanced model attractive."""
+        """(n,) return the variables whose flip makes a balanced model attractive."""
         flip, balanced = self._balance
         if not balanced:
             raise ModelError(
@@ -362,8 +350,8 @@ class Model(Variables, HasHtml):
         return flip
 
     def flip(self, variables: ArrayLike) -> "Model":
-        """The same distribution with the two states of some binary variables exchanged (a mask, or variables by index
-        or name)."""
+        """Exchange the two states of some binary variables, given by a mask, index or name; the distribution is the
+        same."""
         chosen = np.asarray(variables)
         if chosen.dtype == np.bool_ and chosen.shape != (self.num_variables,):
             raise ModelError(f"mask of variables: expected shape ({self.num_variables},), found {chosen.shape}")
@@ -380,36 +368,25 @@ class Model(Variables, HasHtml):
     # -- configurations and evidence -----------------------------------------------------------------------------------
 
     def score(self, configuration: Sequence[State] | Evidence | ArrayLike) -> float:
-        """Log potential of one configuration: a state for every variable as `{variable: state}`, or in order, whole
-        numbers being indices then."""
+        """Compute the log potential of one configuration. It has a state for every variable as `{variable: state}`, or
+        in order, whole numbers being indices then."""
         return float(self.scores(self.as_configuration(configuration)[None])[0])
 
     def scores(self, configurations: NDArray[np.integer[Any]]) -> Floats:
-        """Log potentials (N,) of many configurations (N, n), states by index."""
-        states = self.as_configurations(configurations)
-        out, factors = np.empty(len(states)), self.factors
-        fill_scores(
-            states,
-            self.num_states,
-            self.unary.start,
-            self.unary.flat,
-            self.edges,
-            self.pairwise.start,
-            self.pairwise.flat,
-            factors.scope_start,
-            factors.variables,
-            factors.start,
-            factors.flat,
-            out,
-        )
+        """(N,) compute log potentials of many configurations (N, n), states by index."""
+        states, factors = self.as_configurations(configurations), self.factors
+        tables = self.unary.start, self.unary.flat, self.edges, self.pairwise.start, self.pairwise.flat
+        larger = factors.scope_start, factors.variables, factors.start, factors.flat
+        out = np.empty(len(states))
+        fill_scores(states, self.num_states, *tables, *larger, out)
         return out + self.constant
 
     def condition(self, evidence: Evidence) -> "Model":
-        """The model given evidence: `{variable: state}`, or a likelihood for each state of a variable in place of a
-        state; its Z is the probability of the evidence times Z.
+        """Condition on evidence `{variable: state}`, or a likelihood for each state in place of a state.
 
-        Every variable keeps its place and its states.  Those whose state is certain have no other possible one, and are
-        in no edge and no larger factor: tables over them shrink.
+        The result's Z is the probability of the evidence times Z. Every variable keeps its place and its states. A
+        variable whose state is certain has no other possible one, and is in no edge and no larger factor: tables over
+        it shrink.
 
         >>> model = Model.from_binary([0.0, 0.0], [2.0], [(0, 1)], names=["a", "b"])
         >>> [table.tolist() for table in model.condition({"a": 1}).unary]
@@ -419,4 +396,4 @@ class Model(Variables, HasHtml):
         """
         said = self.as_mapping(evidence)
         found = self.findings(said)
-        return Model.from_contents(under(self.contents, found, said)) if any(found) else self
+        return Model.from_contents(conditioned(self.contents, found, said)) if any(found) else self

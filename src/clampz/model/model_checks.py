@@ -1,4 +1,4 @@
-"""What public calls are asked about: a model, or an error that says how to come by one."""
+"""The check of models that public calls are given."""
 
 from os import PathLike
 
@@ -13,6 +13,7 @@ def check_model(found: object, name: str = "model") -> None:
 
 
 def _in_words(found: object) -> str:
+    """Say what came in place of a model, and what may have been meant."""
     kind = type(found)
     if isinstance(found, str | PathLike):
         return f"{str(found)!r:.80}: a file is read first, by cz.read"

@@ -1,4 +1,4 @@
-"""Names: how a variable is found by its name, wherever an index may stand."""
+"""Names: variables found by name wherever an index may stand."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,7 @@ from clampz.runtime.options import is_whole
 
 
 class Names:
-    """The names of so many variables, or None; a model and all tables about it share them, and the dictionary that is
-    made when the first one is looked up.
+    """The names of variables, or None, with a dictionary made at the first lookup; a model and its tables share it.
 
     >>> Names(3, ["a", "b", "c"]).index("b"), Names(3).index(2)
     (1, 2)
@@ -22,7 +21,7 @@ class Names:
         self._places: dict[str, int] | None = None
 
     def index(self, variable: object) -> int:
-        """The index of a variable given by index or name."""
+        """Return the index of a variable given by index or name."""
         if isinstance(variable, str):
             return self._named(variable)
         if not is_whole(variable) or not 0 <= variable < self.num_variables:
@@ -31,6 +30,7 @@ class Names:
         return int(variable)
 
     def _named(self, name: str) -> int:
+        """Look a variable up by its name."""
         if self.names is None:
             raise EvidenceError(
                 f"variable {name!r}: this model's variables have no names; "

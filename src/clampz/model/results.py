@@ -22,7 +22,7 @@ from clampz.model.frames import lanes_dataset
 from clampz.model.html import estimate_card, estimates_card
 from clampz.model.marginals import HasMarginals
 from clampz.model.model import Model
-from clampz.model.tables import Listed, PairTables, UnaryTables, columns
+from clampz.model.tables import LazySequence, PairTables, UnaryTables, take_lanes
 from clampz.model.temperatures import mean_score
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, StoppedBy
@@ -31,34 +31,33 @@ from clampz.runtime.options import Options
 TablesT = TypeVar("TablesT")
 
 # The note of a lane that a run had no time for.
-NOTHING = "stopped before there was anything to say: no bound, no marginals"
+NO_RESULT = "stopped before there was anything to say: no bound, no marginals"
 # The arrays of `Estimates` with one entry per lane.
 PER_LANE = ("log_z", "lower", "upper", "value", "converged", "num_iter", "residual")
 
 
 class EndState(Protocol):
-    """What a method ended with, from which the marginals of a lane's edges and factors follow when somebody asks for
-    them."""
+    """The end state of a method, from which marginals of a lane's edges and factors are computed on demand."""
 
     @property
     def rho(self) -> Floats | None:
-        """(m, 1) or (m, B) the edge weights of TRW; None for methods without."""
+        """(m, 1) or (m, B) TRW's edge weights; None for methods without."""
 
     def pairwise(self, lane: int) -> Floats:
-        """Pairwise marginals of a lane, laid out as `model.pairwise.flat`."""
+        """Compute pairwise marginals of a lane, laid out as `model.pairwise.flat`."""
 
     def factors(self, lane: int) -> Floats:
-        """Marginals of a lane's larger factors, laid out as `model.factors.flat`."""
+        """Compute marginals of a lane's larger factors, laid out as `model.factors.flat`."""
 
     def take(self, lanes: Integers) -> Self:
-        """The same for some of the lanes."""
+        """Select lanes."""
 
     def join(self, others: Sequence[Self]) -> Self:
-        """These lanes followed by those of others."""
+        """Append the lanes of others."""
 
 
 class NoState:
-    """What a run ended with that was stopped before there was anything."""
+    """The end state of a run that was stopped before its first result."""
 
     rho = None
 
@@ -133,32 +132,32 @@ class Estimate(HasMarginals, HasHtml):
 
     @property
     def solved(self) -> Model:
-        """The model that all of this is about: its evidence, and its inverse temperature, are in it."""
+        """Return the model that the estimate is about, with its evidence and at its inverse temperature."""
         if self.batch is None:
             raise OptionError("this result does not know its evidence any more: that of exact runs does")
         return self.batch.lane(0)
 
     @property
     def beta(self) -> float:
-        """The inverse temperature."""
+        """Return the inverse temperature."""
         return 1.0 if self.batch is None or self.batch.beta is None else float(self.batch.beta[0])
 
     @cached_property
     def energy(self) -> float:
-        """Minus the mean score, constant and all, under these marginals: -d log Z / d beta where they are the method's
-        own optimum."""
+        """Compute minus the mean score, constant and all: -d log Z / d beta where the marginals are the method's own
+        optimum."""
         contents = _batch_of(self).model.contents._replace(unary=_batch_of(self).unary[:, 0])
         return -mean_score(contents, self.marginals.flat, self.pairwise_marginals.flat, self.factor_marginals.flat)
 
     @property
     def entropy(self) -> float:
-        """log Z + beta energy, with the method's own log Z."""
+        """Compute log Z + beta energy, with the method's own log Z."""
         return self.log_z + self.beta * self.energy
 
     @cached_property
     def heat_capacity(self) -> float:
-        """beta^2 times the variance of the score, by what the energy changes with beta; nan where that did not
-        converge.  Asking for it solves twice more."""
+        """Compute beta^2 times the variance of the score, from the energy's change with beta; it solves twice more. nan
+        where that did not converge."""
         return float(heat_capacities(self)[0])
 
     def _card(self) -> HtmlCard:
@@ -174,9 +173,8 @@ class Estimate(HasMarginals, HasHtml):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimates(Listed[Estimate], HasHtml):
-    """One estimate per lane of a batch; the arrays have one entry per lane, and `estimates[b]` is the Estimate of lane
-    b, `estimates.marginals[b]` its marginals.
+class Estimates(LazySequence[Estimate], HasHtml):
+    """Estimates of a batch, one per lane: `estimates[b]` is the Estimate of lane b, arrays have one entry per lane.
 
     Attributes
     ----------
@@ -212,17 +210,17 @@ class Estimates(Listed[Estimate], HasHtml):
 
     @property
     def marginals(self) -> "PerLane[UnaryTables]":
-        """`marginals[b]` of each lane, as those of its Estimate."""
+        """Return `marginals[b]` of each lane, as those of its Estimate."""
         return PerLane(len(self), lambda k: self.item(k).marginals)
 
     @property
     def pairwise_marginals(self) -> "PerLane[PairTables]":
-        """`pairwise_marginals[b]` of each lane, as those of its Estimate: computed when asked for."""
+        """Return `pairwise_marginals[b]` of each lane, computed on demand."""
         return PerLane(len(self), lambda k: self.item(k).pairwise_marginals)
 
     @property
     def factor_marginals(self) -> "PerLane[FactorTables]":
-        """`factor_marginals[b]` of each lane, as those of its Estimate: computed when asked for."""
+        """Return `factor_marginals[b]` of each lane, computed on demand."""
         return PerLane(len(self), lambda k: self.item(k).factor_marginals)
 
     def item(self, k: int) -> Estimate:
@@ -243,50 +241,50 @@ class Estimates(Listed[Estimate], HasHtml):
 
     @property
     def beta(self) -> Floats:
-        """(B,) the inverse temperatures."""
+        """(B,) return the inverse temperatures."""
         return np.ones(len(self)) if self.batch is None or self.batch.beta is None else self.batch.beta
 
     @cached_property
     def energy(self) -> Floats:
-        """(B,) minus the mean score of each lane: see `Estimate.energy`."""
+        """(B,) compute minus the mean score of each lane: see `Estimate.energy`."""
         return np.array([lane.energy for lane in self])
 
     @property
     def entropy(self) -> Floats:
-        """(B,) log Z + beta energy."""
+        """(B,) compute log Z + beta energy."""
         return self.log_z + self.beta * self.energy
 
     @cached_property
     def heat_capacity(self) -> Floats:
-        """(B,) beta^2 times the variance of the score: see `Estimate.heat_capacity`."""
+        """(B,) compute beta^2 times the variance of the score: see `Estimate.heat_capacity`."""
         return heat_capacities(self)
 
     @property
     def columns(self) -> dict[str, Any]:
-        """All that there is for each lane, by name; marginals apart."""
+        """Return all values with one entry per lane, by name; marginals apart."""
         beta = {} if self.batch is None or self.batch.beta is None else {"beta": self.beta}
         notes = {"note": list(self.notes)} if any(self.notes) else {}
         arrays = {name: getattr(self, name) for name in PER_LANE}
         return {**beta, **arrays, "stopped_by": list(self.stopped_by), **notes}
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each lane; `estimates[b].to_frame()` has the marginals of one."""
+        """Make a pandas DataFrame with a row for each lane; `estimates[b].to_frame()` has the marginals of one."""
         return library("pandas").DataFrame(self.columns).rename_axis("lane")
 
     def to_xarray(self) -> Any:
-        """An xarray Dataset over the dimension "lane", with the marginals of all lanes: their other dimension is
-        "entry", and `sel(variable=..., state=...)` finds one by name."""
+        """Make an xarray Dataset over the dimension "lane", with the marginals of all lanes over "entry".
+        `sel(variable=..., state=...)` finds an entry by name."""
         columns = self.columns
         known = {"beta": columns.pop("beta")} if "beta" in columns else {}
         found = lanes_dataset(self.model, columns, self.marginals_flat, known)
         return found.assign_attrs(method=self.method, bound=self.bound or "none")
 
     def take(self, lanes: Integers) -> "Estimates":
-        """The estimates of some lanes, in this order; a lane may be taken several times."""
+        """Select the estimates of lanes, in this order; a lane may be selected several times."""
         arrays: dict[str, Any] = {name: getattr(self, name)[lanes] for name in PER_LANE}
         return replace(
             self,
-            marginals_flat=columns(self.marginals_flat, lanes),
+            marginals_flat=take_lanes(self.marginals_flat, lanes),
             stopped_by=[self.stopped_by[b] for b in lanes],
             notes=[self.notes[b] for b in lanes] if self.notes else (),
             state=self.state.take(lanes),
@@ -295,7 +293,7 @@ class Estimates(Listed[Estimate], HasHtml):
         )
 
     def join(self, others: Sequence["Estimates"]) -> "Estimates":
-        """These estimates followed by others of the same model, method and options."""
+        """Append other estimates of the same model, method and options."""
         parts = [self, *others]
         arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_LANE}
         none = any(isinstance(part.state, NoState) for part in parts)
@@ -311,7 +309,7 @@ class Estimates(Listed[Estimate], HasHtml):
         )
 
     def widened(self, rounding: float) -> "Estimates":
-        """Bounds that hold also for potentials which were changed by rounding, by so much in any score."""
+        """Widen the bounds for potentials that rounding has changed, by `rounding` in any score at most."""
         lower, upper = self.lower - rounding, self.upper + rounding
         log_z = {"lower": lower, "upper": upper}.get(self.bound or "", self.log_z)
         return replace(self, log_z=np.where(np.isnan(self.log_z), np.nan, log_z), lower=lower, upper=upper)
@@ -325,8 +323,8 @@ class Estimates(Listed[Estimate], HasHtml):
         return f"Estimates({self.method}: {len(self)} lanes, {values}, {done} converged)"
 
 
-class PerLane(Listed[TablesT]):
-    """Tables of the lanes of a batch, each made when it is asked for."""
+class PerLane(LazySequence[TablesT]):
+    """A sequence of tables for each lane, each made on demand."""
 
     __slots__ = ("_num_lanes", "_of_lane")
 
@@ -344,8 +342,8 @@ class PerLane(Listed[TablesT]):
         return f"PerLane({counted(len(self), 'lane')})"
 
 
-def nothing(method: str, model: Model, num_lanes: int, options: Options, stopped_by: StoppedBy) -> Estimates:
-    """The estimates of a run that was stopped before there was anything to say."""
+def stopped_estimates(method: str, model: Model, num_lanes: int, options: Options, stopped_by: StoppedBy) -> Estimates:
+    """Make the estimates of a run that was stopped before its first result."""
     nan, inf = np.full(num_lanes, np.nan), np.full(num_lanes, np.inf)
     return Estimates(
         method=method,
@@ -361,7 +359,7 @@ def nothing(method: str, model: Model, num_lanes: int, options: Options, stopped
         residual=inf,
         stopped_by=[stopped_by] * num_lanes,
         options=options,
-        notes=[NOTHING] * num_lanes,
+        notes=[NO_RESULT] * num_lanes,
         state=NoState(model),
     )
 
@@ -376,8 +374,8 @@ EXACT_STEP, STEP = 1e-4, 3e-3
 
 
 def heat_capacities(found: Estimate | Estimates, within: Budget | None = None) -> Floats:
-    """(B,) beta^2 d <score> / d beta, by a central difference: the lanes are solved at a slightly lower and a slightly
-    higher beta, from where they are.  0 where beta is, and nan where that does not converge."""
+    """(B,) compute beta^2 d <score> / d beta by a central difference, solving the lanes at two neighbouring betas. 0
+    where beta is, and nan where a run does not converge."""
     batch = _batch_of(found)
     beta = np.ones(batch.num_lanes) if batch.beta is None else batch.beta
     if not beta.any():

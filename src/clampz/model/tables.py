@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def offsets(sizes: NDArray[Any]) -> Integers:
-    """Where each of consecutive pieces of these sizes begins, and where the last one ends.
+    """Return where each of consecutive pieces of these sizes begins, and where the last one ends.
 
     >>> offsets(np.array([2, 3, 1])).tolist()
     [0, 2, 5, 6]
@@ -31,7 +31,7 @@ def offsets(sizes: NDArray[Any]) -> Integers:
 
 
 def ranges(start: Integers, sizes: Integers) -> Integers:
-    """start[0], start[0] + 1, ... sizes[0] of them, then the same from start[1], and so on.
+    """Concatenate the ranges of `sizes` numbers from each start.
 
     >>> ranges(np.array([7, 2]), np.array([2, 3])).tolist()
     [7, 8, 2, 3, 4]
@@ -41,8 +41,7 @@ def ranges(start: Integers, sizes: Integers) -> Integers:
 
 
 def distinct(keys: Integers) -> Integers:
-    """The same numbers once each, in order; for many large ones a hundred times as fast as np.unique, which puts them
-    into a table.
+    """Sort numbers and drop repetitions; for many large ones a hundred times as fast as np.unique, which hashes them.
 
     >>> distinct(np.array([5, 3, 5])).tolist()
     [3, 5]
@@ -54,7 +53,7 @@ def distinct(keys: Integers) -> Integers:
 
 
 def piece_of(start: Integers, k: int) -> int:
-    """Which of consecutive pieces holds place k.
+    """Return the number of the consecutive piece that holds place k.
 
     >>> piece_of(np.array([0, 2, 2, 5]), 2)
     2
@@ -62,36 +61,32 @@ def piece_of(start: Integers, k: int) -> int:
     return int(np.searchsorted(start, k, side="right")) - 1
 
 
-def columns(array: Floats, lanes: Integers) -> Floats:
-    """Some columns as an array of its own with contiguous rows (indexing would leave it column by column, and lanes
-    apart)."""
+def take_lanes(array: Floats, lanes: Integers) -> Floats:
+    """Copy some columns, with contiguous rows (indexing would leave lanes apart)."""
     return np.take(array, lanes, axis=1)
 
 
 def lane_sums(array: Floats) -> Floats:
-    """(B,) sums over the rows of an (n, B) array, each added up in pairs.
-
-    Along the first axis NumPy adds one row after another, and n equal terms then err by n roundings, all in one
-    direction.
-    """
+    """(B,) sum the rows of an (n, B) array, in pairs. Along the first axis NumPy adds one row after another, and n
+    equal terms then err by n roundings, all in one direction."""
     sums: Floats = np.ascontiguousarray(array.T).sum(axis=1)
     return sums
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, closed to writing."""
+    """Close an array to writing, and return it."""
     array.flags.writeable = False
     return array
 
 
-class Listed(Sequence[T]):
-    """A sequence whose items are made when asked for, by `item`; a slice is a list of them."""
+class LazySequence(Sequence[T]):
+    """A sequence whose items are made on demand, by `item`; a slice is a list of them."""
 
     __slots__ = ()
 
     @abstractmethod
     def item(self, k: int) -> T:
-        """Number k, which is there."""
+        """Make item k, which exists."""
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -107,7 +102,7 @@ class Listed(Sequence[T]):
         return self.item(places) if isinstance(places, int) else [self.item(k) for k in places]
 
 
-class UnaryTables(Listed[Floats]):
+class UnaryTables(LazySequence[Floats]):
     """One table per variable: `tables[i]` has an entry per state of variable i, given by index or name."""
 
     __slots__ = ("flat", "names", "start")
@@ -118,7 +113,7 @@ class UnaryTables(Listed[Floats]):
         self.names = Names(len(start) - 1) if names is None else names
 
     def with_flat(self, flat: Floats) -> "UnaryTables":
-        """Other values for the same states."""
+        """Return tables of other values for the same states."""
         return UnaryTables(read_only(flat), self.start, self.names)
 
     @overload
@@ -135,7 +130,7 @@ class UnaryTables(Listed[Floats]):
         return self.flat[self.start[k] : self.start[k + 1]]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """All tables as rows of one array, where every variable has as many states."""
+        """Stack all tables as rows of one array, where every variable has as many states."""
         sizes = np.diff(self.start)
         if len(sizes) and sizes.min() != sizes.max():
             raise ValueError(
@@ -149,11 +144,8 @@ class UnaryTables(Listed[Floats]):
 
 
 class PairTables(Mapping[tuple[int, int], Floats]):
-    """One table per edge: `tables[i, j]` has shape (states of i, states of j), and `tables[j, i]` is its transpose;
-    variables are given by index or name.
-
-    Iteration runs over the edges in the model's order, smaller variable first.
-    """
+    """One table per edge: `tables[i, j]` has shape (states of i, states of j), `tables[j, i]` is its transpose.
+    Variables are given by index or name. Iteration runs over the edges in the model's order, smaller variable first."""
 
     __slots__ = ("_keys", "edges", "flat", "names", "num_states", "start")
 
@@ -176,21 +168,21 @@ class PairTables(Mapping[tuple[int, int], Floats]):
     def of(
         cls, flat: Floats, edges: NDArray[np.int32], num_states: Integers, names: Names | None = None
     ) -> "PairTables":
-        """Of edges in turn, with as many entries as their variables' states ask for."""
+        """Lay out tables of edges in turn, as large as their variables' states ask for."""
         i, j = edges.T
         return cls(flat, read_only(offsets(num_states[i] * num_states[j])), edges, num_states, names)
 
     def with_flat(self, flat: Floats) -> "PairTables":
-        """Other values for the same edges."""
+        """Return tables of other values for the same edges."""
         return PairTables(read_only(flat), self.start, self.edges, self.num_states, self.names)
 
     def at(self, k: int) -> Floats:
-        """The table of edge number k."""
+        """Return the table of edge number k."""
         i, j = self.edges[k]
         return self.flat[self.start[k] : self.start[k + 1]].reshape(self.num_states[i], self.num_states[j])
 
     def entries(self, chosen: Integers) -> tuple[Integers, Integers, Integers, Integers]:
-        """Every entry of the tables of some edges: its place in `flat`, its edge, and its two states."""
+        """List every entry of the tables of some edges: its place in `flat`, its edge, and its two states."""
         place = ranges(self.start[chosen], self.start[chosen + 1] - self.start[chosen])
         edge = np.repeat(chosen, self.start[chosen + 1] - self.start[chosen])
         first, second = np.divmod(place - self.start[edge], self.num_states[self.edges[edge, 1]])
@@ -212,7 +204,7 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         return table if first == i else table.T
 
     def _ends(self, pair: object) -> tuple[int, int]:
-        """The two variables by index."""
+        """Return the two variables of an edge by index."""
         if isinstance(pair, str) or not isinstance(pair, Iterable) or len(ends := tuple(pair)) != 2:
             raise EdgeError(f"an edge: expected two variables, by index or name, found {pair!r}")
         try:
@@ -224,7 +216,7 @@ class PairTables(Mapping[tuple[int, int], Floats]):
         return first, second
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """All tables (m, L, K) in the order of the edges, where all have the same shape."""
+        """Stack all tables (m, L, K) in the order of the edges, where all have the same shape."""
         shapes = np.unique(self.num_states[self.edges], axis=0)
         if len(shapes) > 1:
             raise ValueError(

@@ -14,15 +14,14 @@ from clampz.numerics import EPS, Floats, Integers
 
 
 class Sizes(NamedTuple):
-    """How large the finite potentials of some tables are: the largest of all, and what a score of theirs may add up
-    to."""
+    """Sizes of finite potentials: the largest of all, and the largest score that they may add up to."""
 
     largest: float
     total: float
 
     @classmethod
     def of(cls, table: Floats, start: Integers) -> "Sizes":
-        """Of tables end to end."""
+        """Measure tables end to end."""
         if len(start) < 2:
             return cls(0.0, 0.0)
         each = np.maximum.reduceat(np.where(table > -np.inf, np.abs(table), 0.0), start[:-1])
@@ -30,7 +29,7 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of_contents(cls, contents: ModelData) -> "Sizes":
-        """Of all but the variables' own tables, in which lanes differ."""
+        """Measure all tables but the unary ones, in which lanes differ."""
         parts = [
             cls.of(contents.pairwise, contents.tables.start),
             cls.of(contents.factors.flat, contents.factors.start),
@@ -39,19 +38,19 @@ class Sizes(NamedTuple):
         return cls(max(part.largest for part in parts), math.fsum(part.total for part in parts))
 
     def with_unary(self, unary: Floats, num_states: Integers) -> "Sizes":
-        """Together with unary tables (S, B) of lanes: those of the largest."""
+        """Add unary tables (S, B) of lanes: those of the largest."""
         most = np.where(unary > -np.inf, np.abs(unary), 0.0).max(axis=1)
         own = Sizes.of(most, offsets(num_states))
         return Sizes(max(self.largest, own.largest), self.total + own.total)
 
     def rounding(self, beta: float) -> float:
-        """Bound on what rounding has changed in any score when potentials were multiplied by beta: half a unit in the
-        last place of each, and as much again for this sum; nothing where beta is a power of two."""
+        """Bound the rounding in any score when potentials are multiplied by beta. Half a unit in the last place of
+        each, and as much again for this sum; nothing where beta is a power of two."""
         return 0.0 if beta == 0.0 or math.frexp(beta)[0] == 0.5 else EPS * beta * self.total
 
 
 def as_betas(beta: ArrayLike, sizes: Sizes) -> Floats:
-    """Inverse temperatures, refused where they are no finite numbers >= 0, or make a potential too large."""
+    """Coerce inverse temperatures, refusing what is not finite or >= 0, or makes a potential too large."""
     try:
         betas = np.asarray(beta, dtype=np.float64)
     except (TypeError, ValueError):
@@ -71,8 +70,7 @@ def as_betas(beta: ArrayLike, sizes: Sizes) -> Floats:
 
 
 def mean_score(contents: ModelData, *beliefs: Floats) -> float:
-    """The mean of the score under beliefs of the variables, the edges and the larger factors; hard zeros count for
-    nothing."""
+    """Compute the mean score under beliefs of variables, edges and larger factors; hard zeros count for nothing."""
     terms = [contents.constant]
     for table, belief in zip((contents.unary, contents.pairwise, contents.factors.flat), beliefs, strict=True):
         possible = table > -np.inf

@@ -61,7 +61,7 @@ class Topology:
 
     @classmethod
     def from_edges(cls, num_variables: int, edges: NDArray[np.integer]) -> "Topology":
-        """Build from edges that are sorted, distinct and without self-loops (`Model` sees to that)."""
+        """Build a topology from edges that are sorted, distinct and without self-loops."""
         edges = np.array(edges, dtype=np.int32, order="C").reshape(-1, 2)
         start, neighbour, edge_of = graph.neighbour_lists(num_variables, edges)
         removed, last_edge = graph.strip_to_core(start, neighbour, edge_of)
@@ -95,12 +95,12 @@ class Topology:
 
     @property
     def num_core(self) -> int:
-        """How many variables the core has; they are the first slots."""
+        """Count the variables of the core, which are the first slots."""
         return int(self.class_start[-1])
 
     @cached_property
     def degrees(self) -> Integers:
-        """(n,) number of neighbours of each variable."""
+        """(n,) count the neighbours of each variable."""
         return np.bincount(self.edges.ravel(), minlength=self.num_variables)
 
     @cached_property
@@ -111,7 +111,7 @@ class Topology:
 
     @cached_property
     def components(self) -> Integers:
-        """(n,) number of the connected component of each variable, in the order of their smallest variables."""
+        """(n,) label the connected component of each variable, in the order of their smallest variables."""
         labels: Integers = graph.component_labels(self.num_variables, self.edges)
         return labels
 

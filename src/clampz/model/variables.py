@@ -1,6 +1,6 @@
 """Variables: how many states each has, names that may stand wherever an index may, and what evidence may be.
 
-Evidence is `{variable: state}`, or a row or an array (see `evidence_forms`), in which -1 says nothing either where no
+Evidence is `{variable: state}`, or a row or an array (see `model.evidence`), in which -1 says nothing either where no
 state is named so.  A state is given
 
 - by its name;
@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.display.formatting import name_of, some
 from clampz.errors import EvidenceError, ModelError, did_you_mean, shown
-from clampz.model.checks import as_items
-from clampz.model.evidence import Evidence, RowEvidence, as_mapping, is_nothing
+from clampz.model.checks import as_iterable
+from clampz.model.evidence import Evidence, RowEvidence, as_mapping, is_missing_value
 from clampz.model.names import Names
 from clampz.model.tables import read_only
 from clampz.numerics import Floats, Integers
@@ -39,7 +39,7 @@ MISSING = -1
 
 
 class Findings(NamedTuple):
-    """Evidence by index: the states that are certain, and the likelihoods (K,) of the states of other variables."""
+    """Evidence by index: states that are certain, and likelihoods (K,) of the states of other variables."""
 
     states: dict[int, int]
     likelihoods: dict[int, Floats]
@@ -47,7 +47,7 @@ class Findings(NamedTuple):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Variables:
-    """What a model is about.
+    """Variables of a model: numbers of states, names, and lookup of variables, states and evidence.
 
     Attributes
     ----------
@@ -75,11 +75,11 @@ class Variables:
         return len(self.num_states)
 
     def variable_index(self, variable: Variable) -> int:
-        """The index of a variable given by index or name."""
+        """Return the index of a variable given by index or name."""
         return self._lookup.index(variable)
 
     def variable_indices(self, variables: Iterable[Variable], name: str = "variables") -> list[int]:
-        """The indices of several variables, each given by index or name."""
+        """Return the indices of several variables, each given by index or name."""
         try:
             listed = None if isinstance(variables, str) else list(variables)
         except TypeError:
@@ -89,7 +89,7 @@ class Variables:
         return [self.variable_index(variable) for variable in listed]
 
     def state_index(self, variable: Variable, state: State) -> int:
-        """The index of a state given by index or name, or by True or False where that is clear."""
+        """Return the index of a state given by index or name, or by True or False where that is clear."""
         i = self.variable_index(variable)
         known = self.state_names[i] if self.state_names is not None else ()
         if isinstance(state, str):
@@ -111,12 +111,12 @@ class Variables:
         return self._checked_index(variable, i, state)
 
     def state_name(self, i: int, a: int) -> str:
-        """A state as the user knows it: by its name where there are names, otherwise by its number."""
+        """Return a state by its name where there are names, otherwise by its number."""
         return name_of(None if self.state_names is None else self.state_names[i], a)
 
     def numbers_of(self, i: int) -> list[int] | None:
-        """The whole numbers that a variable's states are named by, where these are not their indices: a number is then
-        a name, -1 included, and never an index."""
+        """Return the whole numbers that a variable's states are named by, where these are not their indices. A number
+        is then a name, -1 included, and never an index."""
         return None if self.state_names is None else _numbers(self.state_names[i])
 
     def _checked_index(self, variable: Variable, i: int, state: object) -> int:
@@ -129,7 +129,7 @@ class Variables:
         return int(state)
 
     def _state_of_truth(self, variable: Variable, i: int, truth: bool) -> int:
-        """The state that a truth value means."""
+        """Return the state that a truth value means."""
         known = self.state_names[i] if self.state_names is not None else ("0", "1")
         named = tuple(name.lower() for name in known)
         pair = next((pair for pair in FALSE_AND_TRUE if set(pair) == set(named)), None)
@@ -146,23 +146,21 @@ class Variables:
         return Names(self.num_variables, self.names)
 
     def is_missing(self, variable: Variable, value: object) -> bool:
-        """Whether a value in a row or an array says nothing of a variable: -1 does not either, unless a state of the
-        variable is named so."""
-        if is_nothing(value):
+        """Whether a value in a row or an array says nothing of a variable; nor does -1, unless a state is named so."""
+        if is_missing_value(value):
             return True
         is_minus_one = isinstance(value, int | float | np.integer | np.floating) and value == MISSING
         return is_minus_one and MISSING not in (self.numbers_of(self.variable_index(variable)) or ())
 
     def as_mapping(self, evidence: Evidence) -> Evidence:
-        """One evidence set, in any of its forms, as `{variable: state}`."""
+        """Coerce one evidence set, in any of its forms, to `{variable: state}`."""
         said = as_mapping(evidence, self.num_variables)
         if not isinstance(said, RowEvidence):
             return said
         return {variable: value for variable, value in said.items() if not self.is_missing(variable, value)}
 
     def as_evidence(self, evidence: Evidence) -> dict[int, int]:
-        """Evidence by index where all of it is certain: `{variable: state}` with every name looked up, contradictions
-        and likelihoods refused."""
+        """Look up evidence whose states are all certain, by index; contradictions and likelihoods are refused."""
         found = self.findings(evidence)
         if found.likelihoods:
             i = next(iter(found.likelihoods))
@@ -170,8 +168,8 @@ class Variables:
         return found.states
 
     def as_configuration(self, configuration: Sequence[State] | Evidence | ArrayLike) -> NDArray[np.int32]:
-        """(n,) states by index: of `{variable: state}` with a state for every variable, or of as many states in order,
-        whole numbers being indices then."""
+        """(n,) look up the states of a configuration: `{variable: state}`, or states in order, whole numbers being
+        indices."""
         expected = f"configuration: expected a state for each of {self.num_variables} variables"
         if isinstance(configuration, Mapping):
             given = self.as_evidence(configuration)
@@ -193,7 +191,7 @@ class Variables:
         return states.astype(np.int32)
 
     def as_configurations(self, configurations: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
-        """(N, n) many, states by index, checked."""
+        """(N, n) check configurations, states by index."""
         states = np.ascontiguousarray(as_indices(configurations), dtype=np.int32)
         if states.ndim != 2 or states.shape[1] != self.num_variables:
             raise EvidenceError(
@@ -207,7 +205,7 @@ class Variables:
         return states
 
     def findings(self, evidence: Evidence) -> Findings:
-        """Evidence by index, in any of the forms that it may have; contradictions are refused.
+        """Look up evidence by index, in any of its forms; contradictions are refused.
 
         >>> spins = Variables(np.array([2, 2]), ["a", "b"], [["-1", "1"]] * 2)
         >>> spins.findings({"a": -1, "b": [0.2, 0.8]})
@@ -230,7 +228,7 @@ class Variables:
         return found
 
     def _are_indices(self, evidence: Evidence) -> bool:
-        """Whether this is plain to see, all at once, of variables and of their states: there may be millions."""
+        """Whether evidence is plainly of indices alone, checked all at once: there may be millions."""
         if self.state_names is not None or set(map(type, evidence)) | set(map(type, evidence.values())) != {int}:
             return False
         try:
@@ -255,7 +253,7 @@ class Variables:
 
 
 def as_indices(configurations: object) -> NDArray[Any]:
-    """Configurations as an array of whole numbers."""
+    """Coerce configurations to an array of whole numbers."""
     try:
         states = np.asarray(configurations)
     except ValueError:
@@ -266,12 +264,12 @@ def as_indices(configurations: object) -> NDArray[Any]:
 
 
 def _is_soft(said: object) -> bool:
-    """Whether this is a likelihood for each state, in place of a state."""
+    """Whether evidence is a likelihood for each state, in place of a state."""
     return isinstance(said, list | tuple) or (not isinstance(said, str) and getattr(said, "ndim", 0) > 0)
 
 
 def _numbers(names: tuple[str, ...]) -> list[int] | None:
-    """The whole numbers that states are named by, where these are not their indices."""
+    """Return the whole numbers that states are named by, where these are not their indices."""
     if not names or not all(re.fullmatch(r"[+-]?\d+", name, re.ASCII) for name in names):
         return None
     numbers = [int(name) for name in names]
@@ -279,10 +277,10 @@ def _numbers(names: tuple[str, ...]) -> list[int] | None:
 
 
 def _as_names(num_states: Integers, names: Sequence[str] | None) -> tuple[str, ...] | None:
-    """As many distinct strings as there are variables, or None."""
+    """Check distinct names, one for each variable, or None."""
     if names is None:
         return None
-    found, n = tuple(as_items(names, "names", "a string for each variable")), len(num_states)
+    found, n = tuple(as_iterable(names, "names", "a string for each variable")), len(num_states)
     other = next((name for name in found if not isinstance(name, str)), None)  # type: ignore[redundant-expr]
     if other is not None:
         raise ModelError(f"names: expected strings, found {shown(other)}")
@@ -297,14 +295,14 @@ def _as_names(num_states: Integers, names: Sequence[str] | None) -> tuple[str, .
 def _as_state_names(
     num_states: Integers, state_names: Sequence[Sequence[str]] | None
 ) -> tuple[tuple[str, ...], ...] | None:
-    """Of every variable as many distinct strings as it has states, or None."""
+    """Check distinct state names of every variable, one for each state, or None."""
     if state_names is None:
         return None
-    listed, n = as_items(state_names, "state_names", "a list of strings for each variable"), len(num_states)
+    listed, n = as_iterable(state_names, "state_names", "a list of strings for each variable"), len(num_states)
     found = tuple(
         (states,)
         if isinstance(states, str)  # one name, not one for each of its letters
-        else tuple(as_items(states, f"state_names of variable {i}", "a list of strings"))
+        else tuple(as_iterable(states, f"state_names of variable {i}", "a list of strings"))
         for i, states in enumerate(listed)
     )
     if len(found) != n:

@@ -1,4 +1,4 @@
-"""Where a run may start: an earlier estimate of the same graph by whatever method, or marginals."""
+"""Warm starts: an earlier estimate of the same graph by whatever method, or marginals."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,7 @@ Start = Estimate | Estimates | NDArray[np.float64]
 
 
 def start_marginals(batch: Batch, start: Start) -> Floats:
-    """(S, B) the marginals to start from: those of an earlier estimate, or an array with a row per state of each
-    variable in turn."""
+    """(S, B) return the marginals to start from: of an earlier estimate, or an array with a row per state."""
     if isinstance(start, Estimate | Estimates):
         check_same_graph(batch, start)
         return one_per_lane(start.marginals_flat if isinstance(start, Estimates) else start.marginals.flat, batch)
@@ -40,6 +39,7 @@ def start_marginals(batch: Batch, start: Start) -> Floats:
 
 
 def check_same_graph(batch: Batch, start: Estimate | Estimates) -> None:
+    """Refuse a start from a model with other variables or edges."""
     model, other = batch.model, start.model
     if not (np.array_equal(model.num_states, other.num_states) and np.array_equal(model.edges, other.edges)):
         raise OptionError(
@@ -48,7 +48,7 @@ def check_same_graph(batch: Batch, start: Estimate | Estimates) -> None:
 
 
 def one_per_lane(array: Floats, batch: Batch) -> Floats:
-    """Columns of a start, one per lane: as many as there are, or one for all."""
+    """Repeat the columns of a start, one per lane."""
     columns = array[:, None] if array.ndim == 1 else array
     if columns.shape[1] not in (1, batch.num_lanes):
         raise OptionError(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clampz.model import Model
-from clampz.model.binary import HARD_STRENGTH
+from clampz.model.couplings import HARD_STRENGTH
 from clampz.numerics import Floats, Integers
 from clampz.plotting.colors import ColorScale, score_map, shade_map
 from clampz.plotting.nodes import factor_positions

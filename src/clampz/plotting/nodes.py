@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from clampz._kernels import graph as kernels
 from clampz.model import Model
-from clampz.model.binary import HARD_STRENGTH
 from clampz.model.conditioning import states_left
+from clampz.model.couplings import HARD_STRENGTH
 from clampz.numerics import Floats, Integers
 from clampz.plotting.colors import ColorScale
 from clampz.plotting.positions import Layout

@@ -1,4 +1,5 @@
-"""Simplify first: a smaller model with the same log Z, what was done, and the way back.
+"""Presolve: a smaller model with the same log Z or the same maximum, and the postsolve for bounds, marginals and
+states.
 
-May import: model, options, watch, and the tools below them.
+May import: model, runtime, and the tools below them.
 """

@@ -1,4 +1,4 @@
-"""Where simplifying finds Z = 0: which factors contradict each other."""
+"""Infeasibility: which factors contradict each other where the presolve finds Z = 0."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from clampz.model import Model
 SHOWN = 6
 
 
-def contradiction(model: Model, pools: Pools) -> str:
-    """In words; empty where Z = 0 was not found."""
+def explain_infeasibility(model: Model, pools: Pools) -> str:
+    """Say in words which factors leave a variable without a state; empty where Z = 0 was not found."""
     impossible = int(pools.count[state.IMPOSSIBLE])
     if impossible < 0:
         return ""
@@ -27,11 +27,9 @@ def contradiction(model: Model, pools: Pools) -> str:
 
 
 def _involved(model: Model, pools: Pools, impossible: int) -> tuple[set[int], set[tuple[int, ...]]]:
-    """Variables whose own tables have a part in it, and scopes of factors that do.
-
-    A state is ruled out by a factor that has no support for it, given what was ruled out before: so all factors that
-    ruled out states of variables that a factor of the chain mentions are in it, and no others.
-    """
+    """Return the variables whose unary tables, and the scopes of factors, that the infeasibility follows from. A factor
+    rules out a state that it has no support for, given what was ruled out before. The chain has all factors that ruled
+    out states of variables mentioned in it, and no others."""
     m, num_original = model.num_edges, model.num_edges + len(model.factors)
     into, larger = pools.factors["into"], model.factors
     made_of: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The way back from a simplified model: marginals, joint beliefs and states of all variables from those of the rest."""
+"""Postsolve: marginals, joint beliefs and states of all variables from those of the reduced model."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.tables import offsets, ranges
 from clampz.numerics import Floats, Integers
-from clampz.presolve.reduced import Reduced
+from clampz.presolve.reduced import ReducedModel
 from clampz.runtime.budget import Budget, Cancelled, run_cancellable
 
 # Seconds that sending beliefs back takes per entry of the tables, about.
@@ -25,36 +25,39 @@ Scope = tuple[int, ...]
 einsum: Any = np.einsum  # (NumPy has no type for axes given as numbers)
 
 
-class Homes(NamedTuple):
-    """Targets, and those of each home h, of_home[start[h] : start[h + 1]]: see `_kernels.simplifying_back`."""
+class BeliefSources(NamedTuple):
+    """Targets, and for each table the targets whose beliefs come from it: of_source[start[h] : start[h + 1]] for table
+    h."""
 
     targets: Targets
     home: Integers
     start: Integers
-    of_home: Integers
+    of_source: Integers
 
 
 class Postsolve:
-    """What the rules did to a model, to be undone for results on what they left of it."""
+    """The presolve's eliminations of a model, to be undone for results on the reduced model."""
 
-    def __init__(self, original: Model, pools: Pools, left: Reduced) -> None:
+    def __init__(self, original: Model, pools: Pools, left: ReducedModel) -> None:
         self.original, self.pools, self.left = original, pools, left
         self.num_sums = int(pools.count[state.SUMS])
 
     def marginals(self, beliefs: Floats, budget: Budget | None, known: bool = False) -> Floats:
-        """Of all variables; only those that are `known`, nan for the others, of what was simplified for log Z alone."""
-        if not known and (self._homes_of_sums.home == NOWHERE).any():
+        """Return the marginals of all variables; with `known`, nan for those that a presolve for log Z alone has
+        lost."""
+        if not known and (self._sources_of_sums.home == NOWHERE).any():
             raise OptionError("marginals: this model was simplified for log Z alone; simplify it with marginals=True")
-        marginal = self._send(self._homes_of_sums, beliefs, budget)[1]
+        marginal = self._send(self._sources_of_sums, beliefs, budget)[1]
         marginal[np.repeat(self._lost, self.original.num_states)] = np.nan
         return marginal
 
     def factor_marginals(self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget | None) -> Floats:
-        """Of all edges and larger factors, end to end; those that no table of the rest holds from joint beliefs."""
-        homes, num_sums = self._homes_of_all, self.num_sums
+        """Return the marginals of all edges and larger factors, end to end; `joint` is asked where no reduced table
+        holds them."""
+        homes, num_sums = self._sources_of_all, self.num_sums
         belief, _ = self._send(homes, beliefs, budget)
         first = int(homes.targets.out[num_sums])
-        for k in self._apart.tolist():
+        for k in self._factors_split_up.tolist():
             if budget is not None and budget.must_stop():
                 raise Cancelled
             scope = self.factor_scope(k)
@@ -64,11 +67,11 @@ class Postsolve:
 
     @cached_property
     def scopes(self) -> list[Scope]:
-        """Scopes of the rest whose joint beliefs the marginals of some factors need, beyond those of its tables."""
-        return sorted({self.joint_scope(self.factor_scope(k)) for k in self._apart.tolist()})
+        """List the scopes of the reduced model whose joint beliefs some factors' marginals need, beyond its tables."""
+        return sorted({self.joint_scope(self.factor_scope(k)) for k in self._factors_split_up.tolist()})
 
     def factor_scope(self, k: int) -> Scope:
-        """The variables of an edge, or, after those, of a larger factor."""
+        """Return the variables of factor k: edges come first, then larger factors."""
         m, larger = self.original.num_edges, self.original.factors
         if k < m:
             return tuple(self.original.edges[k].tolist())
@@ -77,14 +80,15 @@ class Postsolve:
     # -- any scope at all ----------------------------------------------------------------------------------------------
 
     def joint_scope(self, scope: Sequence[int]) -> Scope:
-        """The variables of the rest whose joint belief that of these variables follows from."""
-        return tuple(self.left.tables.of_variable[sorted(self._steps(scope)[1])].tolist())
+        """Return the reduced model's variables from whose joint belief that of `scope` follows."""
+        return tuple(self.left.tables.of_variable[sorted(self._eliminations(scope)[1])].tolist())
 
     def joint(self, scope: Sequence[int], belief: Floats) -> Floats:
-        """The joint belief of some variables from that of `joint_scope`: what left comes back, one after another."""
-        steps, last = self._steps(scope)
+        """Compute the joint belief of `scope` from that of `joint_scope`, reinserting eliminated variables one by
+        one."""
+        steps, last = self._eliminations(scope)
         have = sorted(last)
-        table = self._spread(belief, have, state.NEVER - 1)
+        table = self._over_all_states(belief, have, state.NEVER - 1)
         for v, wanted in reversed(steps):
             around, given = self.given(v)
             wanted_now = sorted(wanted)
@@ -95,9 +99,9 @@ class Postsolve:
             have = wanted_now
         return np.transpose(table, [have.index(u) for u in scope])
 
-    def _steps(self, scope: Sequence[int]) -> tuple[list[tuple[int, frozenset[int]]], frozenset[int]]:
-        """Those of the variables that left, and of those they depend on, in order, each with all that are wanted before
-        it goes; and what of the rest is wanted in the end."""
+    def _eliminations(self, scope: Sequence[int]) -> tuple[list[tuple[int, frozenset[int]]], frozenset[int]]:
+        """Return the eliminated variables that `scope` depends on, each with the variables wanted before it, and the
+        reduced scope."""
         variables, wanted = self.pools.variables, frozenset(scope)
         steps = []
         while gone := [v for v in wanted if variables["fate"][v] != state.STAYS]:
@@ -107,7 +111,7 @@ class Postsolve:
         return steps, wanted
 
     def depends_on(self, v: int) -> list[int]:
-        """The variables without which P(v | others) is not known: they left later, or did not."""
+        """Return the variables that P(v | others) is conditioned on: they were eliminated later, or never."""
         fate, to = (int(self.pools.variables[name][v]) for name in ("fate", "to"))
         if fate == state.SUMMED:
             begin, end = (int(self.pools.record[name][to]) for name in ("axes", "end"))
@@ -116,22 +120,22 @@ class Postsolve:
         return [to] if fate == state.EQUAL else []
 
     def given(self, v: int) -> tuple[list[int], Floats]:
-        """P(v | what it depends on): the variables of the table, and the table over all of their states."""
+        """Return P(v | what it depends on): the variables of the table, and the table over all of their states."""
         fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
         states = int(self.original.num_states[v])
         if fate == state.SUMMED:
             axes, _, values = kernels.conditional(self.pools, to)
             kernels.forget_axes(self.pools, axes)
-            return axes.tolist(), self._spread(values, axes.tolist(), time)
+            return axes.tolist(), self._over_all_states(values, axes.tolist(), time)
         if fate == state.FIXED:
             return [v], np.eye(states)[to]
         begin = int(self.pools.variables["map"][v])
         image = self.pools.numbers[begin : begin + int(self.original.num_states[to])]
         return [to, v], np.eye(states)[image]
 
-    def _spread(self, values: Floats, variables: list[int], time: int) -> Floats:
-        """A table over the states that variables had at a time as one over all of their states, zero elsewhere."""
-        there = [np.flatnonzero(self._there(v, time)) for v in variables]
+    def _over_all_states(self, values: Floats, variables: list[int], time: int) -> Floats:
+        """Extend a table over the states possible at a time to all states, zero elsewhere."""
+        there = [np.flatnonzero(self._possible_at(v, time)) for v in variables]
         out = np.zeros(self.original.num_states[variables])
         out[np.ix_(*there)] = np.reshape(values, [len(some) for some in there])
         return out
@@ -140,12 +144,12 @@ class Postsolve:
 
     @property
     def lost(self) -> Integers:
-        """The variables whose marginals do not follow from those of the rest's tables."""
+        """Return the variables whose marginals do not follow from the reduced model's tables."""
         return np.flatnonzero(self._lost)
 
     def needed(self, variables: Sequence[int]) -> list[int]:
-        """Those of some variables, and of what they depend on, that left the model and have a choice of states: the
-        last to leave first."""
+        """List `variables` and what they depend on, as far as they were eliminated with a choice of states, last one
+        first."""
         fate, left = (self.pools.variables[name] for name in ("fate", "left"))
         found, waiting = set[int](), list(variables)
         while waiting:
@@ -156,27 +160,27 @@ class Postsolve:
         return sorted(found, key=lambda v: -int(left[v]))
 
     def states_when_left(self, v: int) -> Integers:
-        """The states that a variable had when it left."""
+        """Return the states that a variable still had when it was eliminated."""
         fate, to, time = (int(self.pools.variables[name][v]) for name in ("fate", "to", "time"))
         if fate == state.FIXED:
             return np.array([to])
-        return np.flatnonzero(self._there(v, time))
+        return np.flatnonzero(self._possible_at(v, time))
 
     # -- all at once ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _homes_of_sums(self) -> Homes:
+    def _sources_of_sums(self) -> BeliefSources:
         record = self.pools.record[: self.num_sums]
         arity = record["end"] - record["axes"]
         time = self.pools.variables["time"][record["variable"]].astype(np.int64)
         scopes = self.pools.numbers[ranges(record["axes"], arity)]
-        return self._homes(Targets(offsets(arity), scopes, time, offsets(record["size"])))
+        return self._sources(Targets(offsets(arity), scopes, time, offsets(record["size"])))
 
     @cached_property
     def _lost(self) -> NDArray[np.bool_]:
-        """(n,) the variables that were summed out of what is in no one table any more, and those that depend on them:
-        a sum depends on one after it, or on what is left."""
-        home, lost = self._homes_of_sums.home, self._homes_of_sums.home == NOWHERE
+        """(n,) True for variables summed out of what no single table holds any more, and for those that depend on them.
+        A sum depends on a later sum, or on a reduced table."""
+        home, lost = self._sources_of_sums.home, self._sources_of_sums.home == NOWHERE
         if not lost.any():
             return np.zeros(self.original.num_variables, dtype=np.bool_)
         for r in np.flatnonzero((home >= 0) & (home < self.num_sums))[::-1].tolist():
@@ -192,11 +196,12 @@ class Postsolve:
         return found
 
     @cached_property
-    def _homes_of_all(self) -> Homes:
-        sums, model, larger = self._homes_of_sums.targets, self.original, self.original.factors
+    def _sources_of_all(self) -> BeliefSources:
+        """Find the sources of all sums, edges and larger factors."""
+        sums, model, larger = self._sources_of_sums.targets, self.original, self.original.factors
         arity = np.concatenate([np.full(model.num_edges, 2), np.diff(larger.scope_start)])
         sizes = np.concatenate([np.diff(model.pairwise.start), np.diff(larger.start)])
-        return self._homes(
+        return self._sources(
             Targets(
                 np.concatenate([sums.start, sums.start[-1] + np.cumsum(arity)]),
                 np.concatenate([sums.variables, model.edges.ravel(), larger.variables]).astype(np.int32),
@@ -206,21 +211,21 @@ class Postsolve:
         )
 
     @cached_property
-    def _apart(self) -> Integers:
-        """The edges and factors whose variables are in no one table any more."""
-        return np.flatnonzero(self._homes_of_all.home[self.num_sums :] == NOWHERE)
+    def _factors_split_up(self) -> Integers:
+        """Return the edges and factors whose variables no single table holds any more."""
+        return np.flatnonzero(self._sources_of_all.home[self.num_sums :] == NOWHERE)
 
-    def _homes(self, targets: Targets) -> Homes:
+    def _sources(self, targets: Targets) -> BeliefSources:
         rest = self.left.tables
         num_homes = self.num_sums + len(rest.start) - 1
         home = np.empty(len(targets.time), dtype=np.int64)
-        kernels.find_homes(self.pools, targets, rest, home)
+        kernels.find_sources(self.pools, targets, rest, home)
         order = np.argsort(home, kind="stable")
         found = order[np.searchsorted(home[order], 0) :]
-        return Homes(targets, home, offsets(np.bincount(home[found], minlength=num_homes)), found)
+        return BeliefSources(targets, home, offsets(np.bincount(home[found], minlength=num_homes)), found)
 
-    def _send(self, homes: Homes, beliefs: Floats, budget: Budget | None) -> tuple[Floats, Floats]:
-        """Beliefs of all targets, and marginals of all variables."""
+    def _send(self, homes: BeliefSources, beliefs: Floats, budget: Budget | None) -> tuple[Floats, Floats]:
+        """Return the beliefs of all targets, and the marginals of all variables."""
         rest = self.left.tables
         if beliefs.shape != (rest.tables[-1],):
             raise OptionError(
@@ -234,29 +239,29 @@ class Postsolve:
         beliefs = np.ascontiguousarray(beliefs, dtype=np.float64)
         expected = SECONDS_PER_ENTRY * (len(belief) + len(marginal))
         done = run_cancellable(
-            budget, expected, kernels.send_back, self._own_pools(), rest, beliefs, homes.targets, homes.start,
-            homes.of_home, belief, marginal,
+            budget, expected, kernels.propagate_beliefs, self._own_pools(), rest, beliefs, homes.targets, homes.start,
+            homes.of_source, belief, marginal,
         )  # fmt: skip
         if not done:
             raise Cancelled
         return belief, marginal
 
     def _own_pools(self) -> Pools:
-        """For one call: the kernels number the axes of a sum among the variables while they are at it, and several
-        threads may be, as where blocks of draws are made whole."""
+        """Copy the variables' records for one call. Kernels number a sum's axes in them while they run, and several
+        threads may run at once."""
         return self.pools._replace(variables=self.pools.variables.copy())
 
     def _places(self, targets: Targets, certain: Integers) -> Integers:
-        """Where in their tables the one joint state lies that variables without a choice have."""
+        """Return where in their tables the single possible joint state of fixed variables lies."""
         found = np.zeros(len(certain), dtype=np.int64)
         for k, t in enumerate(certain.tolist()):
             for v in targets.variables[targets.start[t] : targets.start[t + 1]].tolist():
-                there = self._there(v, int(targets.time[t]))
+                there = self._possible_at(v, int(targets.time[t]))
                 found[k] = found[k] * np.count_nonzero(there) + np.count_nonzero(there[: self._certain_state(v)])
         return found
 
-    def _there(self, v: int, time: int) -> NDArray[np.bool_]:
-        """Which states of a variable were there at a time."""
+    def _possible_at(self, v: int, time: int) -> NDArray[np.bool_]:
+        """Mask the states of a variable that were possible at a time."""
         there: NDArray[np.bool_] = self.pools.states["gone"][slice(*self.original.unary.start[v : v + 2])] > time
         return there
 
@@ -269,7 +274,7 @@ class Postsolve:
     # -- states --------------------------------------------------------------------------------------------------------
 
     def states(self, x: Integers, rng: np.random.Generator, maximum: bool, budget: Budget | None) -> Integers:
-        """Whole configurations (N, n) from those of the rest (N, k)."""
+        """Extend configurations (N, k) of the reduced model to whole ones (N, n): drawn, or the best for a maximum."""
         left = self.left
         first = offsets(left.model.num_states)[:-1]
         out = np.zeros((len(x), self.original.num_variables), dtype=np.int64)

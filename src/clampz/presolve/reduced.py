@@ -1,4 +1,4 @@
-"""What is left of a model when the rules of simplifying are done with it, as a model."""
+"""The reduced model: what the presolve leaves of a model, as a model."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from clampz._kernels.presolve import reduced as kernels
 from clampz._kernels.presolve.pools import CONSTANT, LOST, Pools
-from clampz._kernels.presolve.postsolve import Rest
+from clampz._kernels.presolve.postsolve import ReducedTables
 from clampz.model import Model
 from clampz.model.data import ModelData
 from clampz.model.factors import FactorTables
@@ -14,23 +14,23 @@ from clampz.model.tables import offsets, read_only
 from clampz.numerics import Floats, Integers
 
 
-class Reduced(NamedTuple):
-    """A model, which variables of the original its own are, which states theirs are (end to end), and where the way
-    back finds its tables: unary ones first, then those of edges, then of larger factors."""
+class ReducedModel(NamedTuple):
+    """A reduced model, with the original variables and states (end to end) of its own, and its tables for the
+    postsolve: unary ones first, then those of edges, then of larger factors."""
 
     model: Model
     variables: Integers
     states: Integers
-    tables: Rest
+    tables: ReducedTables
 
 
-def rest_of(pools: Pools, original: Model, variables: Integers) -> Reduced:
-    """The model of these variables, all that have not left."""
+def reduced_model(pools: Pools, original: Model, variables: Integers) -> ReducedModel:
+    """Build the model of the remaining variables from the pools."""
     n = original.num_variables
     num_states = pools.variables["states"][variables].astype(np.int64)
     unary = np.empty(num_states.sum())
     states = np.empty(len(unary), dtype=np.int64)
-    kernels.rest_unaries(pools, variables, unary, states)
+    kernels.fill_unaries(pools, variables, unary, states)
     number = np.full(n, -1, dtype=np.int64)
     number[variables] = np.arange(len(variables))
     alive = np.flatnonzero(pools.factors["alive"])
@@ -60,8 +60,8 @@ def rest_of(pools: Pools, original: Model, variables: Integers) -> Reduced:
     of_factor[larger] = len(variables) + len(edges) + np.arange(len(larger))
     arity = np.concatenate([np.ones(len(variables), dtype=np.int64), np.diff(start), np.diff(larger_start)])
     sizes = np.concatenate([num_states, np.diff(model.pairwise.start), np.diff(tables.start)])
-    where = Rest(offsets(arity), np.concatenate([variables, pairs, scopes]), offsets(sizes), of_factor, number)
-    return Reduced(model, read_only(variables), read_only(states), where)
+    where = ReducedTables(offsets(arity), np.concatenate([variables, pairs, scopes]), offsets(sizes), of_factor, number)
+    return ReducedModel(model, read_only(variables), read_only(states), where)
 
 
 def _by_size(pools: Pools, alive: Integers) -> tuple[Integers, Integers]:
@@ -72,11 +72,11 @@ def _by_size(pools: Pools, alive: Integers) -> tuple[Integers, Integers]:
 def _scopes(pools: Pools, factors: Integers) -> tuple[Integers, Integers]:
     start = offsets(pools.factors["arity"][factors])
     variables = np.empty(start[-1], dtype=np.int64)
-    kernels.rest_scopes(pools, factors, start, variables)
+    kernels.fill_scopes(pools, factors, start, variables)
     return start, variables
 
 
 def _tables(pools: Pools, factors: Integers, start: Integers, variables: Integers) -> Floats:
     flat = np.empty(pools.factors["size"][factors].sum())
-    kernels.rest_tables(pools, factors, start, variables, flat)
+    kernels.fill_tables(pools, factors, start, variables, flat)
     return flat

@@ -1,4 +1,4 @@
-"""Simplified: a smaller model, what was done, and the way back."""
+"""Simplified: the reduced model, what the presolve did, and the postsolve."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ from clampz.model.checks import as_floats
 from clampz.model.tables import read_only
 from clampz.model.variables import Variable, as_indices
 from clampz.numerics import EPS, Floats, Integers
-from clampz.presolve.infeasibility import contradiction
+from clampz.presolve.infeasibility import explain_infeasibility
 from clampz.presolve.postsolve import Postsolve, Scope
-from clampz.presolve.reduced import Reduced
+from clampz.presolve.reduced import ReducedModel
 from clampz.runtime.budget import Budget
 
 Operation = Literal["sum", "max"]
@@ -28,25 +28,25 @@ Operation = Literal["sum", "max"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Simplified(HasHtml):
-    """What `simplify` made of a model.
+    """The reduced model that `simplify` has made, what it did, and the postsolve.
 
     Attributes
     ----------
     original, model
-        The model as it was, and what is left of it: `original` itself where nothing could be done.
+        The model as it was, and the reduced one: `original` itself where nothing could be done.
     operation
         What stays the same: "sum" log Z, "max" the largest score.
     error
-        log Z (or the maximum) of the rest is that of the original up to this: rounding, and what is only nearly what it
-        was taken for.  -inf is -inf exactly.
+        log Z (or the maximum) of the reduced model is that of the original up to this: rounding, and entries that are
+        only nearly equal.  -inf is -inf exactly.
     variables, states_left
-        Which variables of the original those of the rest are, and which of their states theirs are, end to end.
+        The original variables and states that those of the reduced model are, end to end.
     words
         What was done, a phrase for each rule.
-    contradiction
+    infeasibility
         Where Z = 0 was found: which factors contradict each other; else empty.
     is_complete
-        Whether the rules came to their end; False where the watch was over first, and another run may get further.
+        Whether the rules came to their end; False where the budget was over first: another run may get further.
     """
 
     original: Model
@@ -56,35 +56,32 @@ class Simplified(HasHtml):
     variables: Integers
     states_left: Integers
     words: tuple[str, ...] = ()
-    contradiction: str = ""
+    infeasibility: str = ""
     is_complete: bool = True
-    _back: Postsolve | None = field(default=None)
+    _postsolve: Postsolve | None = field(default=None)
 
     @property
     def is_trivial(self) -> bool:
-        """Whether nothing could be done."""
-        return self._back is None
+        """Whether the presolve changed nothing."""
+        return self._postsolve is None
 
     def bounds(self, lower: float, upper: float) -> tuple[float, float]:
-        """Bounds on the original's log Z (or maximum) from those on the rest's."""
-        if self.contradiction:
+        """Return bounds on the original's log Z (or maximum) from bounds on the reduced model's."""
+        if self.infeasibility:
             return -math.inf, -math.inf
         return _below(lower - self.error, lower, self.error), -_below(-upper - self.error, upper, self.error)
 
     @property
     def scopes(self) -> Sequence[Scope]:
-        """Scopes of the rest whose joint beliefs `factor_marginals` asks for, beyond those of the rest's own tables: of
-        factors that fell apart.  (What marginals of variables need is in its tables.)"""
-        return self._back.scopes if self._back is not None else ()
+        """List the reduced scopes whose joint beliefs `factor_marginals` asks for, beyond the reduced model's tables.
+        They belong to factors that were split up. Marginals of variables need none."""
+        return self._postsolve.scopes if self._postsolve is not None else ()
 
     def marginals(self, beliefs: Floats, budget: Budget | None = None, *, known: bool = False) -> Floats:
-        """The marginals of all variables of the original, laid out as `original.unary.flat`.
-
-        `beliefs` are the marginals of the rest: of its variables, its edges and its larger factors, end to end, laid
-        out as its tables.  Overdue where the watch is over first.  What was simplified for log Z alone has not all of
-        them: those that are `known`, and nan for the others.
-        """
-        if self._back is None:
+        """Compute the marginals of all variables of the original, laid out as `original.unary.flat`. `beliefs` are the
+        marginals of the reduced model's variables, edges and larger factors, end to end. Raises Cancelled where the
+        budget is over first. A presolve for log Z alone has lost some marginals: with `known` these are nan."""
+        if self._postsolve is None:
             return self._beliefs(beliefs)[: len(self.original.unary.flat)]
         return self._checked().marginals(self._beliefs(beliefs), budget, known)
 
@@ -92,45 +89,43 @@ class Simplified(HasHtml):
         self, beliefs: Floats, joint: Callable[[Scope], Floats], budget: Budget | None = None
     ) -> tuple[Floats, Floats]:
         """The marginals of all edges and of all larger factors, laid out as `original.pairwise.flat` and
-        `original.factors.flat`.
-
-        `joint` is asked for the joint belief of each of `scopes`, a table with an axis per variable.
-        """
+        `original.factors.flat`. `joint` is asked for the joint belief of each of `scopes`, a table with an axis per
+        variable."""
         num_pairs = len(self.original.pairwise.flat)
-        if self._back is None:
+        if self._postsolve is None:
             flat = self._beliefs(beliefs)[len(self.original.unary.flat) :]
         else:
             flat = self._checked().factor_marginals(self._beliefs(beliefs), joint, budget)
         return flat[:num_pairs], flat[num_pairs:]
 
     def joint_scope(self, variables: Sequence[Variable]) -> Scope:
-        """The variables of the rest whose joint belief that of some variables of the original follows from."""
+        """Return the reduced variables from whose joint belief that of some original variables follows."""
         scope = self.original.variable_indices(variables)
-        return tuple(scope) if self._back is None else self._checked().joint_scope(scope)
+        return tuple(scope) if self._postsolve is None else self._checked().joint_scope(scope)
 
     def joint(self, variables: Sequence[Variable], belief: Floats) -> Floats:
-        """The joint marginals of some variables of the original, an axis for each, from the joint belief of
+        """Compute the joint marginal of original variables, an axis for each, from the joint belief of
         `joint_scope(variables)`."""
         scope = self.original.variable_indices(variables)
-        return belief if self._back is None else self._checked().joint(scope, belief)
+        return belief if self._postsolve is None else self._checked().joint(scope, belief)
 
     def states(
         self, x: ArrayLike, rng: np.random.Generator | int | None = None, budget: Budget | None = None
     ) -> Integers:
-        """Whole configurations (N, n) from configurations (N, k) of the rest: what left is drawn given the rest, or for
-        a maximum the best."""
+        """Extend configurations (N, k) of the reduced model to whole ones (N, n): eliminated states are drawn, or for a
+        maximum the best."""
         rest = as_indices(x).astype(np.int64)
         if rest.ndim != 2 or rest.shape[1] != self.model.num_variables:
             raise EvidenceError(
                 f"configurations: expected shape (N, {self.model.num_variables}), a state for each variable of the "
                 f"rest, found {rest.shape}"
             )
-        if self._back is None:
+        if self._postsolve is None:
             return rest
         return self._checked().states(rest, np.random.default_rng(rng), self.operation == "max", budget)
 
     def _beliefs(self, beliefs: Floats) -> Floats:
-        """Marginals of the rest, as many as its tables have entries, or of its variables alone."""
+        """Check marginals of the reduced model: an entry for each of its table entries, or of its unary ones alone."""
         found = as_floats(beliefs, "beliefs")
         tables = self.model.unary, self.model.pairwise, self.model.factors
         sizes = np.cumsum([len(each.flat) for each in tables])
@@ -142,12 +137,13 @@ class Simplified(HasHtml):
         return found
 
     def _checked(self) -> Postsolve:
-        assert self._back is not None
-        if self.contradiction:
-            raise OptionError(f"Z = 0, so there are neither marginals nor states: {self.contradiction}")
-        return self._back
+        assert self._postsolve is not None
+        if self.infeasibility:
+            raise OptionError(f"Z = 0, so there are neither marginals nor states: {self.infeasibility}")
+        return self._postsolve
 
     def _card(self) -> HtmlCard:
+        """Make a card of what was removed."""
         before, after = self.original, self.model
         tables = (("variables", "num_variables"), ("edges", "num_edges"))
         facts = [(what, f"{getattr(before, name):,} → {getattr(after, name):,}") for what, name in tables]
@@ -160,7 +156,7 @@ class Simplified(HasHtml):
                 *facts,
                 ("done", "; ".join(self.words) or "nothing to simplify"),
                 ("the same", f"{what}, up to {self.error:.2g}"),
-                *([("contradiction", self.contradiction)] if self.contradiction else []),
+                *([("infeasible", self.infeasibility)] if self.infeasibility else []),
             ],
         )
 
@@ -170,12 +166,12 @@ class Simplified(HasHtml):
 
 
 def postsolve(found: Simplified) -> Postsolve:
-    """How what left comes back; of what was simplified at all."""
+    """Return the postsolve of a model that the presolve has changed."""
     return found._checked()
 
 
 def unchanged(model: Model, operation: Operation, *, is_complete: bool = True) -> Simplified:
-    """Of a model that nothing could be done to; or perhaps something, and there was no time for it."""
+    """Wrap a model that the presolve left as it is; `is_complete` is False where there was no time for it."""
     n = model.num_variables
     states = np.arange(len(model.unary.flat)) - np.repeat(model.unary.start[:-1], model.num_states)
     return Simplified(
@@ -189,8 +185,10 @@ def unchanged(model: Model, operation: Operation, *, is_complete: bool = True) -
     )
 
 
-def simplified(model: Model, operation: Operation, pools: Pools, left: Reduced, *, is_complete: bool) -> Simplified:
-    """Of what the rules left."""
+def simplified_by(
+    model: Model, operation: Operation, pools: Pools, left: ReducedModel, *, is_complete: bool
+) -> Simplified:
+    """Wrap a model and the reduced model that the rules left of it."""
     return Simplified(
         original=model,
         model=left.model,
@@ -198,14 +196,15 @@ def simplified(model: Model, operation: Operation, pools: Pools, left: Reduced, 
         error=float(pools.total[state.ERROR]) + 2 * EPS * abs(left.model.constant),
         variables=left.variables,
         states_left=left.states,
-        words=_words(pools),
-        contradiction=contradiction(model, pools),
+        words=_rules_in_words(pools),
+        infeasibility=explain_infeasibility(model, pools),
         is_complete=is_complete,
-        _back=Postsolve(model, pools, left),
+        _postsolve=Postsolve(model, pools, left),
     )
 
 
-def _words(pools: Pools) -> tuple[str, ...]:
+def _rules_in_words(pools: Pools) -> tuple[str, ...]:
+    """Say how often each rule was applied."""
     fates = np.bincount(pools.variables["fate"], minlength=4)
     count = pools.count
     if count[state.IMPOSSIBLE] >= 0:
@@ -225,5 +224,5 @@ def _words(pools: Pools) -> tuple[str, ...]:
 
 
 def _below(value: float, around: float, error: float) -> float:
-    """A little less, where the subtraction may have been rounded up."""
+    """Lower a bound slightly, where the subtraction may have been rounded up."""
     return value - EPS * (abs(around) + error) if error and math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""`simplify`: a smaller model with the same log Z, or the same maximum."""
+"""`simplify`: the presolve, which makes a smaller model with the same log Z or the same maximum."""
 
 import math
 from collections.abc import Iterable
@@ -8,20 +8,19 @@ from numpy.typing import NDArray
 
 from clampz._kernels.presolve import pools as state
 from clampz._kernels.presolve.pools import Pools
-from clampz._kernels.presolve.sum_out import FULL
-from clampz._kernels.presolve.sum_out import simplify as apply_rules
 from clampz._kernels.presolve.tables import NEARLY
+from clampz._kernels.presolve.worklist import FULL, apply_rules
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.model.variables import Variable
-from clampz.presolve.layout import laid_out, left_over, num_bytes, with_room
-from clampz.presolve.reduced import Reduced, rest_of
-from clampz.presolve.simplified import Operation, Simplified, simplified, unchanged
+from clampz.presolve.pools import build_pools, grow_pools, num_bytes, remaining_variables
+from clampz.presolve.reduced import ReducedModel, reduced_model
+from clampz.presolve.simplified import Operation, Simplified, simplified_by, unchanged
 from clampz.runtime.budget import LOOK, Budget, Flag, run_cancellable
 from clampz.runtime.options import check_flag, check_option, fits_into, is_number, is_one_of, knows_its_options
 
 # Entries touched, per entry of the model's tables and for every model, after which no more rules are tried: so that
-# simplifying is never what takes the time.
+# the presolve is never what takes the time.
 WORK_PER_ENTRY, LEAST_WORK = 256, 1_000_000
 # Table entries of a large model, and the share of its variables and edges that must be seen to go at once: for fewer,
 # a copy of all of it is not worth its time.
@@ -43,12 +42,12 @@ def simplify(
     memory: int | str | None = None,
     budget: Budget | None = None,
 ) -> Simplified:
-    """A smaller model with the same log Z (or the same maximum), what was done, and the way back.
+    """Presolve a model: a smaller one with the same log Z (or the same maximum), what was done, and the postsolve.
 
-    Impossible states go, and with them variables that have one state left or are functions of others; factors lose axes
-    that they do not depend on, or only by a factor of their own, and are multiplied into larger ones around them;
-    variables are summed out where that leaves no larger table than it replaces.  Each of these is exact, or its error
-    is charged.
+    Impossible states go, and with them variables that have one state left or are functions of others. Factors lose axes
+    that they do not depend on, or only by a factor of their own, and are multiplied into larger ones around them.
+    Variables are summed out where the new table is no larger than those it replaces. Each of these is exact, or its
+    error is charged.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ def simplify(
     Returns
     -------
     Simplified
-        The smaller model, what was done in words, and the way back for bounds, marginals and states.
+        The smaller model, what was done in words, and the postsolve for bounds, marginals and states.
 
     Raises
     ------
@@ -107,7 +106,7 @@ def simplify(
     too_large = num_entries > LARGE_MODEL and not _promising(model)
     if hurried or too_large or not fits_into(memory, num_bytes(model)):
         return unchanged(model, operation, is_complete=not hurried)
-    pools = laid_out(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
+    pools = build_pools(model, kept, pairwise=pairwise, pins=marginals and not maximum, maximum=maximum)
     within = None if budget is None else Budget(max(0.0, budget.left() - around), within=budget)
     pools = run_cancellable(within, around, _apply, pools, WORK_PER_ENTRY * num_entries + LEAST_WORK)
     done = [state.LEFT, state.STATES_GONE, state.AXES_GONE, state.CONSTANTS, state.CONTAINED, state.CLOCK]
@@ -116,12 +115,12 @@ def simplify(
     if interrupted or not changed:
         return unchanged(model, operation, is_complete=not interrupted)
     is_complete = within is None or not within.must_stop()
-    return simplified(model, operation, pools, _rest(pools, model, kept), is_complete=is_complete)
+    return simplified_by(model, operation, pools, _rest(pools, model, kept), is_complete=is_complete)
 
 
 def _promising(model: Model) -> bool:
-    """False for a binary model without hard zeros of which next to nothing would go: hardly a variable in fewer than
-    three edges, hardly an edge that is none."""
+    """Whether a large model is worth a presolve: some variable has fewer than three edges, or some edge no weight.
+    Models with hard zeros or more labels always are."""
     if model.binary is None:
         return True
     degrees = np.bincount(model.edges.ravel(), minlength=model.num_variables)
@@ -132,11 +131,12 @@ def _promising(model: Model) -> bool:
 def _apply(pools: Pools, most_work: int, cancel_flag: Flag) -> Pools:
     state.begin(pools, cancel_flag)
     while apply_rules(pools, most_work, cancel_flag) == FULL:
-        pools = with_room(pools)
+        pools = grow_pools(pools)
     return pools
 
 
-def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> Reduced:
+def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> ReducedModel:
+    """Build the reduced model; where Z = 0, one impossible variable and those that are kept."""
     impossible = int(pools.count[state.IMPOSSIBLE])
     if impossible >= 0:  # Z = 0: no factor is needed to say so, and no variable but one
         pools.variables["fate"][:] = state.FIXED
@@ -147,4 +147,4 @@ def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> Reduced:
         pools.table[begin:end] = -np.inf
         pools.states["gone"][begin:end] = state.NEVER
         pools.factors["alive"][:] = 0
-    return rest_of(pools, model, left_over(pools))
+    return reduced_model(pools, model, remaining_variables(pools))

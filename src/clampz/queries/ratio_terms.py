@@ -23,7 +23,7 @@ from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.model.conditioning import states_left
-from clampz.model.tables import columns
+from clampz.model.tables import take_lanes
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Crew
@@ -214,7 +214,7 @@ def _bound_as_lanes(
     unary = np.stack([side.model.unary.flat for side in sides], axis=1)
 
     def lanes_of(rows: Integers) -> Floats:
-        return columns(unary, rows)
+        return take_lanes(unary, rows)
 
     def learn(row: int, lower: float, upper: float) -> None:
         sides[row].learn(lower, upper)

@@ -12,7 +12,7 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 
-from clampz._kernels.approximations.messages_binary import FULL_LANES
+from clampz._kernels.approximations.message_passing.binary import FULL_LANES
 from clampz.numerics import Integers
 
 S = TypeVar("S")

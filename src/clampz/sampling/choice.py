@@ -108,8 +108,8 @@ def find_way(asked: SampleRequest, budget: Budget, workers: Workers) -> SamplerC
         model, marginals=False, pairwise=not model.factors, memory=asked.bytes_left, budget=budget.share(0.25)
     )
     budget.check_stop()
-    if simplified.contradiction:
-        raise impossible(asked, simplified.contradiction)
+    if simplified.infeasibility:
+        raise impossible(asked, simplified.infeasibility)
     seconds, exact = asked.options.time, method == "exact"
     worth = min(BEGINNING_SECONDS, BEGINNING_SHARE * seconds) if method == "gibbs" else seconds
     proposal = propose(simplified.model, asked.max_table, asked.bytes_left, worth, budget, workers, exact=exact)

@@ -11,16 +11,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import (
     SECONDS_PER_CLIQUE,
     SECONDS_PER_ENTRY,
-    State,
+    BoundState,
     optimise,
     optimise_lanes,
 )
 from clampz.approximations.mini_buckets.proposals import Draws, Proposal, States
 from clampz.approximations.mini_buckets.structure import ENDLESS, Structure, building_seconds, limit_of_entries
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.elimination.plans import Scopes
 from clampz.errors import TooWideError
 from clampz.model import Model
@@ -106,7 +106,7 @@ def propose(
     if max_table is None or exact:
         structure = _exact_structure(model, allowed, seconds, budget, must_be=exact)
     if structure is not None:
-        return Proposal.of(State.upper(Tables.of(model, structure), unary, budget=budget), unary, budget)
+        return Proposal.of(BoundState.upper(Tables.of(model, structure), unary, budget=budget), unary, budget)
     if budget.left() < building_seconds(model):
         raise Cancelled
     worth = BOUND_SHARE * seconds if math.isfinite(seconds) else EFFORT
@@ -127,7 +127,7 @@ def propose(
             structure = None
         elif laying > budget.left():
             raise Cancelled
-    state = State.upper(Tables.of(model, structure), unary, budget=budget)
+    state = BoundState.upper(Tables.of(model, structure), unary, budget=budget)
     if structure.num_cliques > model.num_variables:
         share = budget.share(2 * BOUND_SHARE)  # the rates that it is planned by may be wrong
         state = _optimised(model, state, chosen, allowed, worth, share, workers)
@@ -176,8 +176,8 @@ def _largest_limit(model: Model, allowed: int, worth: float) -> int:
 
 
 def _optimised(
-    model: Model, first: State, max_table: int, allowed: int, worth: float, budget: Budget, workers: Workers
-) -> State:
+    model: Model, first: BoundState, max_table: int, allowed: int, worth: float, budget: Budget, workers: Workers
+) -> BoundState:
     """The best of several structures with this limit, as far as so many seconds are worth; how far follows from sizes,
     and it is left early only where the watch says so."""
     structure = first.tables.structure
@@ -190,7 +190,7 @@ def _optimised(
             taken += other.num_bytes()
             if taken > allowed:
                 break
-            states.append(State.upper(Tables.of(model, other, budget), model.unary.flat, budget=budget))
+            states.append(BoundState.upper(Tables.of(model, other, budget), model.unary.flat, budget=budget))
         except (Cancelled, TooWideError):  # those that there are will do
             break
     spent = len(states) * FIRST_EVALUATIONS if len(states) > 1 else 0

@@ -15,7 +15,7 @@ from clampz.model import Model
 from clampz.model.conditioning import states_left
 from clampz.model.frames import configurations_frame
 from clampz.model.html import configuration_rows
-from clampz.model.tables import Listed, UnaryTables, read_only
+from clampz.model.tables import LazySequence, UnaryTables, read_only
 from clampz.numerics import Floats
 from clampz.runtime.budget import StoppedBy
 from clampz.sampling.statistics import variance_of_shares, weights_of_states
@@ -32,7 +32,7 @@ KINDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Samples(Drawable, HasHtml, Listed[dict[Any, Any]]):
+class Samples(Drawable, HasHtml, LazySequence[dict[Any, Any]]):
     """Configurations drawn from a model.  `samples[k]` is the k-th as `{variable: state}`, by name where there are
     names.
 

@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from clampz.approximations.accuracy import BETHE_TOL, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.method_choice import BETHE_TOL, prefers_mean_field
 from clampz.approximations.trw import trw
 from clampz.bounding.bound import bound
 from clampz.bounding.bracket import ROUNDING, Bracket
@@ -14,8 +14,8 @@ from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.display.formatting import counted
 from clampz.elimination.cost import WITH_MARGINALS
 from clampz.errors import OptionError
-from clampz.method import is_small
 from clampz.model import Model
+from clampz.model.lane_memory import is_small
 from clampz.model.results import Estimate
 from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import MISSING, is_available
@@ -48,7 +48,7 @@ def bracketed(
     is stopped has an estimate."""
     if bytes_needed(model) > run.room:
         check_room(model, memory_allowed(run.memory))
-    strong = dense_and_strong(model)
+    strong = prefers_mean_field(model)
     below = run.by_if_it_fits(mean_field, model, MEAN_FIELD_SHARE)
     first = None if strong else run.by_if_it_fits(bethe, model, BETHE_SHARE, tol=BETHE_TOL)
     bracket = _closing(model, run, min(run.budget.left(BRACKET_SHARE), most))

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from clampz.approximations.accuracy import BETHE_TOL, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.method_choice import BETHE_TOL, prefers_mean_field
 from clampz.approximations.trw import trw
 from clampz.clamping.branches import Clamped
 from clampz.clamping.clamp import clamp, clamp_on
@@ -31,7 +31,7 @@ def clamped_as_asked(model: Model, why: str, run: Run, k: int, select: str | Non
     """Mean field below, TRW with optimized edge weights above and the estimate between, with k variables clamped; the
     estimate without clamps comes first, so that a run that is stopped has one."""
     enough = ENOUGH_FOR_BETHE * model.num_variables
-    dense = dense_and_strong(model)
+    dense = prefers_mean_field(model)
     strong = dense and k < enough
     first = None if strong else run.by_if_it_fits(bethe, model, 0.4, tol=BETHE_TOL)
     ends = run if strong else run.share(0.6)

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from clampz.approximations.accuracy import BETHE_TOL, SETTLED, dense_and_strong
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.method_choice import BETHE_TOL, SETTLED, prefers_mean_field
 from clampz.bounding.marginals.sampled import DrawnMarginals, draw_marginals
 from clampz.bounding.options import BoundOptions
 from clampz.clamping.branches import Clamped
@@ -28,7 +28,7 @@ def with_other_marginals(solution: Solution, run: Run) -> Solution:
     """The same log Z, with marginals by draws, or else of the method that suits the model, in place of exact ones that
     there was no time for; with those that are there alone, where nothing has the others."""
     model, exact = solution.model, solution.marginals.flat
-    drawn, strong = drawn_marginals(model, run), dense_and_strong(model)
+    drawn, strong = drawn_marginals(model, run), prefers_mean_field(model)
     below = run.by_if_it_fits(mean_field, model, MEAN_FIELD_SHARE)
     first = None if strong else run.by_if_it_fits(bethe, model, tol=BETHE_TOL)
     found, _ = estimate_from(solution.upper, below, None, first, strong)

@@ -9,7 +9,7 @@ from clampz.clamping.branches import Clamped
 from clampz.method import Method
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimate, nothing
+from clampz.model.results import Estimate, stopped_estimates
 from clampz.runtime.budget import Budget, Progress
 from clampz.runtime.options import memory_allowed
 from clampz.solving.solution import Found, Solution
@@ -72,7 +72,7 @@ class Run:
         """The same, and nothing where there is no memory for it."""
         if method.fits(model, self.room):
             return self.by(method, model, share, **own)
-        return nothing(method.name, model, 1, method.options(None, {}), "memory")[0]
+        return stopped_estimates(method.name, model, 1, method.options(None, {}), "memory")[0]
 
     def as_callback(self, found: FoundT) -> FoundT:
         """The same result; if somebody stopped it, the rest stops too."""

@@ -53,7 +53,7 @@ def _summed(batch: Batch, options: ExactOptions, budget: Budget) -> Estimates:
         return not_reached(batch, options, budget)
     found = plan.run(options, budget)
     if batch.num_lanes == 1 and found.log_z[0] == -np.inf:
-        why = simplify(batch.lane(0), marginals=False, memory=options.memory, budget=budget).contradiction
+        why = simplify(batch.lane(0), marginals=False, memory=options.memory, budget=budget).infeasibility
         return replace(found, notes=[f"{found.notes[0]}; {why}" if why else found.notes[0]])
     return found
 

@@ -13,7 +13,7 @@ from clampz.model.checks import LARGEST_POTENTIAL
 from clampz.model.factors import Factor, FactorTables
 from clampz.model.results import Estimates
 from clampz.numerics import EPS, Floats, largest_size
-from clampz.presolve.layout import num_bytes
+from clampz.presolve.pools import num_bytes
 from clampz.presolve.postsolve import Scope
 from clampz.presolve.simplified import Simplified, unchanged
 from clampz.presolve.simplify import simplify

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clampz.approximations.accuracy import BETHE_TOL
 from clampz.approximations.bethe import bethe
+from clampz.approximations.method_choice import BETHE_TOL
 from clampz.approximations.mini_buckets.method import mini_buckets
 from clampz.approximations.registry import method_named
 from clampz.approximations.trw import trw

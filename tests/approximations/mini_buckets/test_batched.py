@@ -11,10 +11,10 @@ from slow_structures import slow_structure
 
 import clampz as cz
 from clampz.approximations.mini_buckets import batched, descent
-from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, is_faster_batched, optimise_together
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.model.batch import Batch
 from clampz.runtime.budget import Budget
 
@@ -52,11 +52,11 @@ def lanes_of_grid(num_lanes, seed=0):
 @pytest.mark.parametrize("num_lanes", [1, 2, 3, TOGETHER, 2 * TOGETHER + 3])
 def test_any_number_of_lanes(num_lanes):
     tables, lanes = Tables.of(GRID, Structure.of(GRID, 8)), lanes_of_grid(num_lanes)
-    assert pays(tables.structure, num_lanes) == (num_lanes > 1)
-    upper = check(lambda: [State.upper(tables, lane) for lane in lanes], 20)
-    check(lambda: [State.lower(tables, lane, state.x) for lane, state in zip(lanes, upper, strict=True)], 20)
+    assert is_faster_batched(tables.structure, num_lanes) == (num_lanes > 1)
+    upper = check(lambda: [BoundState.upper(tables, lane) for lane in lanes], 20)
+    check(lambda: [BoundState.lower(tables, lane, state.x) for lane, state in zip(lanes, upper, strict=True)], 20)
     # each from the first one's shifts and weights: with and without zeros, so not all of them begin alike
-    check(lambda: [State.upper(tables, lane, upper[0].x) for lane in lanes], 5)
+    check(lambda: [BoundState.upper(tables, lane, upper[0].x) for lane in lanes], 5)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -68,10 +68,10 @@ def test_models_of_every_kind(seed, monkeypatch):
     tables = Tables.of(model, slow_structure(model, int(rng.choice([2, 8, 32]))))
     lanes = lanes_of(rng, model) + lanes_of(rng, model)
     lanes[1][: model.num_states[0]] = -np.inf
-    upper = check(lambda: [State.upper(tables, lane) for lane in lanes], 9)
+    upper = check(lambda: [BoundState.upper(tables, lane) for lane in lanes], 9)
     assert upper[1].bound == -math.inf
-    check(lambda: [State.upper(tables, lane, upper[0].x) for lane in lanes], 3)
-    check(lambda: [State.lower(tables, lane, state.x) for lane, state in zip(lanes, upper, strict=True)], 9)
+    check(lambda: [BoundState.upper(tables, lane, upper[0].x) for lane in lanes], 3)
+    check(lambda: [BoundState.lower(tables, lane, state.x) for lane, state in zip(lanes, upper, strict=True)], 9)
 
 
 @pytest.mark.parametrize(("labels", "max_table"), [(2, 2**11), (3, 3**7)])
@@ -82,8 +82,8 @@ def test_tables_of_several_blocks(labels, max_table, monkeypatch):
     tables, rng = Tables.of(model, Structure.of(model, max_table)), np.random.default_rng(0)
     lanes = [rng.normal(size=len(model.unary.flat)) for _ in range(3)]
     assert np.diff(tables.structure.table_start).max() > 512 and tables.num_shift_entries
-    upper = check(lambda: [State.upper(tables, lane) for lane in lanes], 4)
-    check(lambda: [State.lower(tables, lane, state.x) for lane, state in zip(lanes, upper, strict=True)], 4)
+    upper = check(lambda: [BoundState.upper(tables, lane) for lane in lanes], 4)
+    check(lambda: [BoundState.lower(tables, lane, state.x) for lane, state in zip(lanes, upper, strict=True)], 4)
 
 
 def test_a_lane_out_of_hand_is_nothing_to_the_others():
@@ -92,7 +92,7 @@ def test_a_lane_out_of_hand_is_nothing_to_the_others():
     numbers = tables.num_shift_entries + tables.structure.num_cliques
     starts = [np.zeros(numbers), np.full(numbers, 1e200), np.full(numbers, 2.0), np.full(numbers, 1e99)]
     with np.errstate(all="ignore"):
-        found = check(lambda: [State.upper(tables, *each) for each in zip(lanes, starts, strict=True)], 3)
+        found = check(lambda: [BoundState.upper(tables, *each) for each in zip(lanes, starts, strict=True)], 3)
     assert found[1].bound == math.inf and all(math.isfinite(found[k].bound) for k in (0, 2))
 
 
@@ -105,9 +105,9 @@ def test_bounds_hold_side_by_side(monkeypatch):
         tables, scores = Tables.of(model, slow_structure(model, int(rng.choice([2, 4, 16])))), scores_of(model)
         lanes = lanes_of(rng, model)
         truth = [log_z_of(model, scores, lane) for lane in lanes]
-        above = [State.upper(tables, lane) for lane in lanes]
+        above = [BoundState.upper(tables, lane) for lane in lanes]
         optimise_together(above, 5)
-        below = [State.lower(tables, lane, state.x) for lane, state in zip(lanes, above, strict=True)]
+        below = [BoundState.lower(tables, lane, state.x) for lane, state in zip(lanes, above, strict=True)]
         optimise_together(below, 5)
         for log_z, upper, lower in zip(truth, above, below, strict=True):
             slack = TRUTH * max(1.0, abs(log_z)) if log_z > -math.inf else 0.0
@@ -120,7 +120,7 @@ def test_bounds_hold_side_by_side(monkeypatch):
 def test_a_stop_leaves_every_lane_a_bound(most):
     tables, lanes = Tables.of(GRID, Structure.of(GRID, 8)), lanes_of_grid(5)
     log_z = cz.exact(Batch(GRID, np.stack(lanes, axis=1))).log_z
-    states = [State.upper(tables, lane) for lane in lanes]
+    states = [BoundState.upper(tables, lane) for lane in lanes]
     optimise_together(states, 50, Asked(most))
     assert all(truth <= state.bound < math.inf for truth, state in zip(log_z, states, strict=True))
     before = [state.bound for state in states]
@@ -131,7 +131,7 @@ def test_a_stop_leaves_every_lane_a_bound(most):
 def test_a_pass_that_is_stopped_says_nothing(monkeypatch):
     monkeypatch.setattr(descent, "SECONDS_PER_ENTRY", 1.0)  # so that passes look at the flag
     tables, lanes = Tables.of(GRID, Structure.of(GRID, 8)), lanes_of_grid(3)
-    states, budget = [State.upper(tables, lane) for lane in lanes], Budget()
+    states, budget = [BoundState.upper(tables, lane) for lane in lanes], Budget()
     budget.stop("time")
     budget.must_stop()
     optimise_together(states, 3, budget)
@@ -142,7 +142,7 @@ def test_a_pass_that_is_stopped_says_nothing(monkeypatch):
 
 def test_large_tables_are_better_alone():
     large, small = (Structure.of(cz.generators.grid(12, 12, rng=0), max_table) for max_table in (2**11, 8))
-    assert not pays(large, TOGETHER) and pays(small, 2)
+    assert not is_faster_batched(large, TOGETHER) and is_faster_batched(small, 2)
     assert bytes_together(large, 2, TOGETHER) == large.num_bytes(2, 2)
     assert bytes_together(small, 2, 4) > small.num_bytes(8, 8)
 
@@ -150,7 +150,7 @@ def test_large_tables_are_better_alone():
 def test_memory_is_what_is_said():
     """Of the arrays of a block, and of the states in it."""
     tables = Tables.of(GRID, Structure.of(GRID, 32))
-    states = [State.upper(tables, lane) for lane in lanes_of_grid(8)]
+    states = [BoundState.upper(tables, lane) for lane in lanes_of_grid(8)]
     optimise_together(states, 12)
     block = batched._Block.of(states)
 

@@ -9,8 +9,8 @@ from enumerated_lanes import TRUTH, lanes_of, log_z_of, scores_of
 from random_factors import random_factors
 from slow_structures import slow_structure
 
-from clampz.approximations.mini_buckets.descent import State, optimise
-from clampz.approximations.mini_buckets.tables import Tables
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 
 EVALUATIONS = 7
 
@@ -27,9 +27,9 @@ def check(seed):
     for unary in lanes_of(rng, model):
         log_z = log_z_of(model, scores, unary)
         slack = TRUTH * max(1.0, abs(log_z)) if log_z > -np.inf else 0.0
-        upper = State.upper(tables, unary, start)
+        upper = BoundState.upper(tables, unary, start)
         for side in ("upper", "lower"):
-            state = upper if side == "upper" else State.lower(tables, unary, upper.x)
+            state = upper if side == "upper" else BoundState.lower(tables, unary, upper.x)
             before = state.bound
             for _ in range(EVALUATIONS):
                 optimise(state, 1)

@@ -7,14 +7,14 @@ from random_factors import random_factors
 from slow_structures import slow_structure
 
 import clampz as cz
-from clampz.approximations.mini_buckets.descent import State, optimise
-from clampz.approximations.mini_buckets.tables import Tables
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 
 CONVERGED = 1e-6
 
 
 def upper_of(tables, unary, start=None, evaluations=300):
-    state = State.upper(tables, unary, start)
+    state = BoundState.upper(tables, unary, start)
     optimise(state, evaluations)
     return state
 

@@ -13,9 +13,9 @@ import clampz as cz
 from clampz._kernels.mini_buckets.layout import STOPPED
 from clampz.approximations.mini_buckets import descent
 from clampz.approximations.mini_buckets.beliefs import beliefs, beliefs_and_losses, losses
-from clampz.approximations.mini_buckets.descent import State, evaluate, optimise, optimise_lanes
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, evaluate, optimise, optimise_lanes
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Workers
 
@@ -26,9 +26,9 @@ def frustrated(max_table=8):
 
 
 def both(tables, unary, evaluations):
-    upper = State.upper(tables, unary)
+    upper = BoundState.upper(tables, unary)
     optimise(upper, evaluations)
-    lower = State.lower(tables, unary, upper.x)
+    lower = BoundState.lower(tables, unary, upper.x)
     optimise(lower, evaluations)
     return upper, lower
 
@@ -52,14 +52,14 @@ def test_bounds_close_in():
 @pytest.mark.parametrize("side", ["upper", "lower"])
 def test_a_descent_in_parts_is_one_descent(side):
     model, tables = frustrated()
-    whole, parts = (State.upper(tables, model.unary.flat) for _ in range(2))
+    whole, parts = (BoundState.upper(tables, model.unary.flat) for _ in range(2))
     if side == "lower":
-        whole, parts = (State.lower(tables, model.unary.flat, state.x) for state in (whole, parts))
+        whole, parts = (BoundState.lower(tables, model.unary.flat, state.x) for state in (whole, parts))
     optimise(whole, 40)
     for _ in range(10):
         optimise(parts, 4)
     assert abs(whole.bound - parts.bound) < 0.02  # a step that was being cut is begun again
-    one, other = (State.upper(tables, model.unary.flat) for _ in range(2))
+    one, other = (BoundState.upper(tables, model.unary.flat) for _ in range(2))
     optimise(one, 6)
     optimise(other, 2)
     optimise(other, 4)
@@ -71,7 +71,7 @@ def test_a_stop_leaves_a_bound():
     model, tables = frustrated()
     log_z = cz.exact(model).log_z
     for most in (1, 2, 3, 10):
-        state = State.upper(tables, model.unary.flat)
+        state = BoundState.upper(tables, model.unary.flat)
         optimise(state, 50, Asked(most))
         assert log_z <= state.bound < math.inf
         assert state.num_evaluations <= 1 + 5 * most
@@ -84,7 +84,7 @@ def test_a_stop_leaves_a_bound():
 def test_a_pass_that_is_stopped_says_nothing(many, monkeypatch):
     monkeypatch.setattr(descent, f"SECONDS_PER_{many}", 1.0)  # so that passes look at the flag
     model, tables = frustrated()
-    state = State.upper(tables, model.unary.flat)
+    state = BoundState.upper(tables, model.unary.flat)
     budget = Budget()
     budget.stop("time")
     budget.must_stop()
@@ -102,11 +102,11 @@ def test_lanes_are_alone_and_threads_do_not_matter():
     rng = np.random.default_rng(0)
     unary = [model.unary.flat + rng.normal(size=model.unary.flat.shape) for _ in range(5)]
     unary[3][4] = -np.inf
-    alone = [State.upper(tables, u) for u in unary]
+    alone = [BoundState.upper(tables, u) for u in unary]
     for state in alone:
         optimise(state, 12)
     for num_threads in (1, 3):
-        states = [State.upper(tables, u) for u in unary]
+        states = [BoundState.upper(tables, u) for u in unary]
         with Workers(num_threads) as workers:
             optimise_lanes(states, 12, Budget(), workers)
         assert [state.bound for state in states] == [state.bound for state in alone]
@@ -114,10 +114,10 @@ def test_lanes_are_alone_and_threads_do_not_matter():
 
 def test_a_warm_start_goes_on_from_there():
     model, tables = frustrated()
-    parent = State.upper(tables, model.unary.flat)
+    parent = BoundState.upper(tables, model.unary.flat)
     optimise(parent, 60)
     unary = model.unary.flat + 0.1 * np.random.default_rng(0).normal(size=model.unary.flat.shape)
-    warm, cold = State.upper(tables, unary, parent.x), State.upper(tables, unary)
+    warm, cold = BoundState.upper(tables, unary, parent.x), BoundState.upper(tables, unary)
     optimise(warm, 3)
     optimise(cold, 3)
     assert warm.bound < cold.bound
@@ -144,7 +144,7 @@ def test_huge_potentials(scale):
 
 def test_shifts_beyond_all_numbers_prove_nothing():
     model, tables = frustrated()
-    state = State.upper(tables, model.unary.flat)
+    state = BoundState.upper(tables, model.unary.flat)
     state.x[: tables.num_shift_entries] = np.resize([np.inf, -1e308, 1e308], tables.num_shift_entries)
     evaluate(state, state.x, tables.new_pass())
     assert state.bound == math.inf
@@ -162,7 +162,7 @@ def test_no_configuration_is_an_upper_bound_of_nothing():
     differ = np.where(np.eye(2) > 0, -np.inf, 0.0)
     model = cz.Model(np.zeros((3, 2)), {(0, 1): differ, (1, 2): differ, (0, 2): differ})
     tables = Tables.of(model, slow_structure(model, 8))
-    state = State.upper(tables, model.unary.flat)
+    state = BoundState.upper(tables, model.unary.flat)
     optimise(state, 5)
     assert state.bound == -math.inf and state.settled and state.num_evaluations == 1
 
@@ -171,7 +171,7 @@ def test_losses_are_where_cliques_disagree():
     """Nothing is lost at a variable whose bucket is one clique; what is lost in all is about the slack."""
     model, tables = frustrated(16)
     log_z = cz.exact(model).log_z
-    state = State.upper(tables, model.unary.flat)
+    state = BoundState.upper(tables, model.unary.flat)
     optimise(state, 100)
     lost = losses(state, num_draws=2000)
     single = np.diff(tables.structure.bucket_start) == 1
@@ -199,7 +199,7 @@ def test_memory_is_what_is_said():
     """Of all arrays that states, what they share and a pass hold."""
     model = cz.generators.grid(5, 5, labels=3, potentials="table", rng=0)
     tables = Tables.of(model, slow_structure(model, 3**5))
-    states = [State.upper(tables, model.unary.flat) for _ in range(3)]
+    states = [BoundState.upper(tables, model.unary.flat) for _ in range(3)]
     for state in states:
         optimise(state, 4)
 
@@ -225,11 +225,11 @@ def test_large_tables_are_laid_out_anew_and_few_steps_remembered(monkeypatch):
     usual = structure.num_bytes()
     for large in (False, True):
         if large:
-            monkeypatch.setattr("clampz.approximations.mini_buckets.tables.KEPT_ENTRIES", 0)
+            monkeypatch.setattr("clampz.approximations.mini_buckets.clique_tables.KEPT_ENTRIES", 0)
             monkeypatch.setattr("clampz.approximations.mini_buckets.structure.MANY_NUMBERS", 0)
         tables = Tables.of(model, structure)
         lanes.append([each.tobytes() for each in tables.lane(evidence, np.full(36, -1))])
-        state = State.upper(tables, model.unary.flat)
+        state = BoundState.upper(tables, model.unary.flat)
         optimise(state, 60)
         bounds.append(state.bound)
     assert lanes[0] == lanes[1] and tables._kept is None
@@ -239,7 +239,7 @@ def test_large_tables_are_laid_out_anew_and_few_steps_remembered(monkeypatch):
 
 def test_losses_of_large_models_are_of_fewer_draws(monkeypatch):
     model, tables = frustrated()
-    state = State.upper(tables, model.unary.flat)
+    state = BoundState.upper(tables, model.unary.flat)
     optimise(state, 5)
     usual, single = losses(state), losses(state, num_draws=1)
     monkeypatch.setattr("clampz.approximations.mini_buckets.beliefs.MOST_NUMBERS", 1)
@@ -256,7 +256,7 @@ def test_shifts_that_matching_takes_back_are_charged():
         shifts = np.random.default_rng(seed)
         x = np.zeros(tables.num_shift_entries + tables.structure.num_cliques)
         x[: tables.num_shift_entries] = shifts.normal(size=tables.num_shift_entries) * 10.0 ** shifts.uniform(10, 20)
-        lower, upper = State.lower(tables, model.unary.flat, x), State.upper(tables, model.unary.flat, x)
+        lower, upper = BoundState.lower(tables, model.unary.flat, x), BoundState.upper(tables, model.unary.flat, x)
         for state in (lower, upper):
             optimise(state, 2)
         assert lower.bound <= truth + 1e-9 and truth - 1e-9 <= upper.bound

@@ -13,12 +13,12 @@ from random_models import random_of_any_kind
 from simplifiable import Enumerated, random_model
 
 import clampz as cz
-from clampz.approximations.mini_buckets import tables
-from clampz.approximations.mini_buckets.descent import State
-from clampz.approximations.mini_buckets.state import MiniBucketsLayout
+from clampz.approximations.mini_buckets import clique_tables as tables
+from clampz.approximations.mini_buckets.descent import BoundState
+from clampz.approximations.mini_buckets.end_state import MiniBucketsLayout
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.model.batch import Batch
-from clampz.model.results import NOTHING
+from clampz.model.results import NO_RESULT
 from clampz.runtime.budget import Budget, Cancelled
 
 EXACT = 1e-9
@@ -304,9 +304,9 @@ def test_no_time_at_all_still_gives_an_answer():
 
 def test_a_run_that_ended_long_ago_has_nothing_to_say(monkeypatch):
     monkeypatch.setattr("clampz.method.GRACE", -1.0)
-    monkeypatch.setattr("clampz.method.SMALL_MODEL", 0)
+    monkeypatch.setattr("clampz.model.lane_memory.SMALL_MODEL", 0)
     found = cz.mini_buckets(TORUS, time=0.0)
-    assert np.isnan(found.log_z) and found.note == NOTHING and found.upper == np.inf
+    assert np.isnan(found.log_z) and found.note == NO_RESULT and found.upper == np.inf
     monkeypatch.undo()
     assert cz.mini_buckets(TORUS, start=found).converged
 
@@ -352,13 +352,13 @@ def test_laying_out_ends_with_the_time(monkeypatch):
     begin = np.zeros(layout.tables_below.num_shift_entries + layout.below.num_cliques)
     over = Budget(0.0)
     assert over.must_stop()
-    for side in (State.upper, State.lower):
+    for side in (BoundState.upper, BoundState.lower):
         assert len(side(layout.tables_below, model.unary.flat, begin, budget=over).theta)  # which takes no time
     monkeypatch.setattr(tables, "SECONDS_PER_ENTRY", 1.0)  # as if it did
-    for side in (State.upper, State.lower):
+    for side in (BoundState.upper, BoundState.lower):
         with pytest.raises(Cancelled):
             side(layout.tables_below, model.unary.flat, begin, budget=over)
-    monkeypatch.setattr("clampz.approximations.mini_buckets.state.KEPT_ENTRIES", 0)
+    monkeypatch.setattr("clampz.approximations.mini_buckets.end_state.KEPT_ENTRIES", 0)
     with pytest.raises(Cancelled):
         MiniBucketsLayout(model, layout.max_table, layout.above, layout.below).lay_out(over)
     assert cz.mini_buckets(model, max_table=2**6, time=0.0).stopped_by == "time"

@@ -10,8 +10,8 @@ from random_factors import random_factors
 from slow_structures import slow_structure
 
 from clampz.approximations.mini_buckets.beliefs import beliefs
-from clampz.approximations.mini_buckets.descent import State, evaluate, optimise, turn_back
-from clampz.approximations.mini_buckets.tables import Tables
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, backward_pass, evaluate, optimise
 
 EXACT = 1e-10
 
@@ -23,10 +23,10 @@ def tables_of(model, max_table, order=None):
 def random_state(rng, model, max_table, side):
     """A point that no descent begins at."""
     tables = tables_of(model, max_table)
-    state = State.upper(tables, model.unary.flat)
+    state = BoundState.upper(tables, model.unary.flat)
     state.x[:] = rng.normal(size=len(state.x))
     if side == "lower":
-        state = State.lower(tables, model.unary.flat, state.x)
+        state = BoundState.lower(tables, model.unary.flat, state.x)
         state.x[:] = rng.normal(size=len(state.x))
     return state
 
@@ -43,7 +43,7 @@ def factors_of(model):
 @pytest.mark.parametrize("side", ["upper", "lower"])
 @pytest.mark.parametrize("block", [1, 4, 256])
 def test_forwards_is_its_slow_twin(side, block, monkeypatch):
-    monkeypatch.setattr("clampz.approximations.mini_buckets.tables.BLOCK", block)
+    monkeypatch.setattr("clampz.approximations.mini_buckets.clique_tables.BLOCK", block)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         model = random_factors(rng)
@@ -65,7 +65,7 @@ def test_gradients_are_finite_differences(side):
         if not math.isfinite(evaluate(state, state.x, work).value):
             continue
         gradient = np.empty_like(state.x)
-        assert turn_back(state, state.x, work, gradient)
+        assert backward_pass(state, state.x, work, gradient)
 
         def value(k, by, state=state, work=work):
             x = state.x.copy()
@@ -85,9 +85,9 @@ def test_one_clique_a_bucket_is_exact():
         log_z, unary, _ = enumerate_factors(model.num_states, factors_of(model), model.constant)
         tables = tables_of(model, 10**6)
         assert tables.num_shift_entries == 0
-        upper = State.upper(tables, model.unary.flat)
+        upper = BoundState.upper(tables, model.unary.flat)
         optimise(upper, 3)
-        lower = State.lower(tables, model.unary.flat, upper.x)
+        lower = BoundState.lower(tables, model.unary.flat, upper.x)
         optimise(lower, 3)
         assert lower.bound <= log_z <= upper.bound
         if log_z == -math.inf:

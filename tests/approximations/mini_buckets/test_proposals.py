@@ -8,18 +8,19 @@ import pytest
 from budgets import Asked
 from random_factors import random_factors
 
-from clampz.approximations.mini_buckets import proposals, tables
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets import clique_tables as tables
+from clampz.approximations.mini_buckets import proposals
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.runtime.budget import Cancelled
 
 SEED = 5
 
 
 def proposal(model, max_table, evaluations=8):
-    state = State.upper(Tables.of(model, Structure.of(model, max_table)), model.unary.flat)
+    state = BoundState.upper(Tables.of(model, Structure.of(model, max_table)), model.unary.flat)
     optimise(state, evaluations)
     return Proposal.of(state, model.unary.flat)
 
@@ -82,8 +83,8 @@ def test_blocks_hold_what_they_are_allowed(monkeypatch):
 def test_a_lane_is_laid_out_in_pieces_and_left_between_them(monkeypatch):
     model = random_factors(np.random.default_rng(SEED))
     layout = Tables.of(model, Structure.of(model, 2**16))
-    whole = State.upper(layout, model.unary.flat).theta
+    whole = BoundState.upper(layout, model.unary.flat).theta
     monkeypatch.setattr(tables, "PIECE", 7)
-    assert np.array_equal(State.upper(layout, model.unary.flat, budget=Asked(10**6)).theta, whole)
+    assert np.array_equal(BoundState.upper(layout, model.unary.flat, budget=Asked(10**6)).theta, whole)
     with pytest.raises(Cancelled):
-        State.upper(layout, model.unary.flat, budget=Asked(2))
+        BoundState.upper(layout, model.unary.flat, budget=Asked(2))

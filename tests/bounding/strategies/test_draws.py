@@ -8,7 +8,7 @@ import pytest
 from random_models import frustrated
 
 import clampz as cz
-from clampz.approximations.mini_buckets.descent import State
+from clampz.approximations.mini_buckets.descent import BoundState
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.bracket import Bracket, PointEstimate
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
@@ -92,7 +92,7 @@ def test_better_bounds_have_proposals_of_their_own(monkeypatch):
     assert estimator.num_doublings == len(first.doublings) + len(second.doublings)
     # the same numbers, and for each proposal its own
     proposal = Proposal.of(
-        State.upper(near.mini_buckets.tables_above(budget), model.unary.flat, near.state.above), model.unary.flat
+        BoundState.upper(near.mini_buckets.tables_above(budget), model.unary.flat, near.state.above), model.unary.flat
     )
     weights = proposal.draw(2 << draws.SEED_BITS, 0).log_weights
     assert second.doublings[0] == Tally.of(weights - proposal.bound)

@@ -10,7 +10,7 @@ from random_models import frustrated, random_of_any_kind
 from simplifiable import Enumerated, random_model
 
 import clampz as cz
-from clampz.approximations.mini_buckets.tables import has_zeros
+from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import LARGEST_LIMIT
 from clampz.bounding.strategies import successive_halving

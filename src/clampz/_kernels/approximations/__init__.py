@@ -1,4 +1,4 @@
-"""Kernels of mean field and of message passing, for two states and for tables.
+"""Kernels of mean field and of message passing, and what both need of models with any number of labels.
 
 May import: other kernels and numerics.
 """

@@ -1,4 +1,4 @@
-"""Kernels of the selectors: paths in a spanning forest, and closed walks.
+"""Paths in a spanning forest, and closed walks, for the selectors of variables to clamp.
 
 A path is cut into jumps, O(log n) of them, from one pointer per variable (Myers 1983).  Costs are only ever added along
 a path, and scores only ever handed down it: differences of sums from the root would do with less code, and lose a small
@@ -71,7 +71,7 @@ def root_forest(start, neighbour, edge_of):
 
 @kernel
 def parities(forest, odd):
-    """(n,) whether the path from the root has an odd number of `odd` edges."""
+    """(n,) compute whether the path from the root has an odd number of `odd` edges."""
     parity = np.zeros(forest.parent.size, dtype=np.uint8)
     for r in range(parity.size):
         i = forest.order[r]
@@ -82,7 +82,7 @@ def parities(forest, odd):
 
 @inline
 def _plus(a, b, in_logs):
-    """a + b, or of their logarithms: log(e^a + e^b)."""
+    """Add numbers, or their logarithms: log(e^a + e^b)."""
     if not in_logs:
         return a + b
     if a == b:  # also where both are infinite
@@ -92,8 +92,7 @@ def _plus(a, b, in_logs):
 
 @kernel
 def path_sums(forest, paths, cost, in_logs):
-    """(k,) the costs of the tree edges along each path, added up; logarithms of costs in, and of sums out, where
-    `in_logs` says so."""
+    """(k,) sum the costs of the tree edges along each path; `in_logs`, costs and sums are logarithms."""
     parent, depth, jump = forest.parent, forest.depth, forest.jump
     n = parent.size
     nothing = -np.inf if in_logs else 0.0
@@ -137,7 +136,7 @@ def path_sums(forest, paths, cost, in_logs):
 
 @kernel
 def add_along_paths(forest, paths, score):
-    """(n,) the sum, for each variable, of the scores of the paths through it, ends included."""
+    """(n,) sum for each variable the scores of the paths through it, ends included."""
     parent, depth, jump = forest.parent, forest.depth, forest.jump
     n = parent.size
     total = np.zeros(n)
@@ -180,8 +179,8 @@ def add_along_paths(forest, paths, score):
 
 @kernel
 def closed_walks(start, neighbour, weight, longer, cancel_flag):
-    """(n,) Mpower's score up to walks of 4 edges, or 6 if `longer`; weight (2m,) holds M_ij beside each neighbour.  For
-    the variables before the flag is raised.
+    """(n,) compute Mpower's score up to walks of 4 edges, or 6 if `longer`; weight (2m,) holds M_ij beside each
+    neighbour.
 
     With s_i = [M^2]_ii and B = M^2 without its diagonal, x = row i of B and z = M x:
 

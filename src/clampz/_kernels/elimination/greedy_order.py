@@ -17,9 +17,10 @@ cancel_flag      (1,)              raised from outside when the run is over; loo
 
 import numpy as np
 
-from clampz._kernels.bits import ONE, WORD, ZERO, bit, next_random, popcount, uniform
+from clampz._kernels.bits import ONE, WORD, ZERO, bit, popcount
 from clampz._kernels.bits import members as members_of
 from clampz._kernels.jit import kernel, part
+from clampz._kernels.random_numbers import next_random, uniform
 
 # A table of 2**60 entries fits no machine: an order that reaches it is given up, which also bounds the degrees that are
 # ever looked at.

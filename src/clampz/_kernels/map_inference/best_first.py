@@ -5,11 +5,11 @@ Each variable that is given a state takes what its bucket's cliques say in place
     f(x_t, later) = f(later) + sum_c psi_c(x_t, later) - m_c(later)
 
 which is never more than f(later) and bounds the best that can become of the configuration, less the bound on all of
-them (see mini_buckets_maxima).  The open node of largest f is taken up and explored depth first; after so many
+them (see `mini_buckets.maxima`).  The open node of largest f is taken up and explored depth first; after a number of
 backtracks what is left of the dive becomes open nodes, as long as there is room for them, and the next one is taken
 up.  So the bound falls as in a best-first search, and configurations are found as in a depth-first one.
 
-order, scope, layout, lane    see mini_buckets_draws; psi in lane.table, m in lane.message
+order, scope, layout, lane    see `mini_buckets.draws`; psi in lane.table, m in lane.message
 dive     the one that is under way, as it was left
 pool     open nodes, and those between them and the root
 best_f   (k,)     f of the best configurations so far, largest first
@@ -35,7 +35,7 @@ MORE = 3
 
 
 class Dive(NamedTuple):
-    """A dive: the states given so far, and at each place of the order the states that are left to try."""
+    """A depth-first dive: the states given so far, and at each place of the order the states left to try."""
 
     x: NDArray[np.int32]  # (n,)
     left_start: NDArray[np.int64]  # (n + 1,) room for the states of each place
@@ -47,7 +47,7 @@ class Dive(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Nodes: each the state of one variable, those of later ones up the line of parents."""
+    """The search tree: each node is the state of one variable, with those of later ones up the line of parents."""
 
     f: NDArray[np.float64]
     parent: NDArray[np.int32]  # of a node that is free: the next one that is
@@ -59,7 +59,7 @@ class Pool(NamedTuple):
 
 @kernel
 def begin(layout, dive, pool):
-    """A search of which nothing is done: the root is open."""
+    """Begin a search with the root as the only open node."""
     counts = dive.counts
     counts[:] = 0
     counts[AT] = counts[FREED] = -1
@@ -72,14 +72,14 @@ def begin(layout, dive, pool):
 
 @kernel
 def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_backtracks, most_nodes, cancel_flag):
-    """Go on with at most so many nodes: DONE where no configuration is left that is better by more than `tol` than the
-    last of `best`, or than the floor; else STOPPED, or MORE."""
+    """Continue the search for at most `most_nodes` nodes: DONE, STOPPED or MORE. DONE: no configuration is left that is
+    better by more than `tol` than the last of `best`, or than the floor."""
     counts, numbers, x = dive.counts, dive.numbers, dive.x
     for _ in range(most_nodes):
         if cancel_flag[0]:
             return STOPPED
         t = counts[AT]
-        enough = least_useful(best_f, counts, numbers) + tol
+        enough = threshold(best_f, counts, numbers) + tol
         if t < 0:
             if counts[NUM_OPEN] == 0:
                 return DONE
@@ -88,10 +88,10 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
                 counts[NUM_OPEN] = 0
                 return DONE
             node = pop(pool, counts)
-            t = restore(order, dive, pool, node)
+            t = begin_dive(order, dive, pool, node)
             expand(layout, scope, lane, dive, t, pool.f[node], enough)
             continue
-        place = best_left(dive, t, enough)
+        place = best_untried(dive, t, enough)
         if place < 0:
             if t == counts[TOP]:
                 release(pool, counts, counts[ROOT])
@@ -100,7 +100,7 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
                 counts[AT] = t + 1
                 counts[BACKTRACKS] += 1
                 if counts[BACKTRACKS] >= most_backtracks:
-                    leave_open(order, dive, pool, enough)
+                    end_dive(order, dive, pool, enough)
             continue
         f = dive.left_f[place]
         x[order[t]] = dive.left_state[place]
@@ -108,7 +108,7 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
         dive.left_f[place] = dive.left_f[dive.left_end[t]]
         dive.left_state[place] = dive.left_state[dive.left_end[t]]
         if t == 0:
-            keep(best_f, best_x, counts, f, x)
+            record_configuration(best_f, best_x, counts, f, x)
         else:
             counts[AT] = t - 1
             expand(layout, scope, lane, dive, t - 1, f, enough)
@@ -116,8 +116,8 @@ def search(layout, order, scope, lane, dive, pool, best_f, best_x, tol, most_bac
 
 
 @kernel
-def highest(dive, pool):
-    """The largest f of all that is open, under way, or was given up."""
+def open_upper_bound(dive, pool):
+    """Return the largest f of all that is open, under way, or was given up."""
     counts = dive.counts
     found = dive.numbers[GIVEN_UP]
     if counts[NUM_OPEN] > 0:
@@ -130,15 +130,15 @@ def highest(dive, pool):
 
 
 @part
-def least_useful(best_f, counts, numbers):
-    """What f must exceed: that of the last of as many configurations as are asked for, and the floor."""
+def threshold(best_f, counts, numbers):
+    """Return what f must exceed: that of the last of the wanted configurations, and the floor."""
     full = counts[NUM_FOUND] == best_f.size
     return max(numbers[FLOOR], best_f[best_f.size - 1]) if full else numbers[FLOOR]
 
 
 @part
 def expand(layout, scope, lane, dive, t, f, enough):
-    """The states to try at place t, after those of later variables, whose f is this."""
+    """Fill in the states to try at place t, given those of later variables, whose f is this."""
     x, start = dive.x, dive.left_start[t]
     K = dive.left_start[t + 1] - start
     for k in range(K):
@@ -164,8 +164,8 @@ def expand(layout, scope, lane, dive, t, f, enough):
 
 
 @part
-def best_left(dive, t, enough):
-    """Which of the states left at place t has the largest f, the first of several; -1 where none is of use."""
+def best_untried(dive, t, enough):
+    """Find the untried state of largest f at place t, the first of ties; -1 where none is useful."""
     found, f = -1, -np.inf
     for place in range(dive.left_start[t], dive.left_end[t]):
         g = dive.left_f[place]
@@ -179,8 +179,8 @@ def best_left(dive, t, enough):
 
 
 @part
-def keep(best_f, best_x, counts, f, x):
-    """A configuration among the best, in its place."""
+def record_configuration(best_f, best_x, counts, f, x):
+    """Insert a configuration among the best, in its place."""
     k = min(counts[NUM_FOUND], best_f.size - 1)
     if counts[NUM_FOUND] == best_f.size and f <= best_f[k]:
         return
@@ -196,7 +196,7 @@ def keep(best_f, best_x, counts, f, x):
 
 
 @part
-def restore(order, dive, pool, node):
+def begin_dive(order, dive, pool, node):
     """Begin a dive at a node; returns the place that is next."""
     counts = dive.counts
     t = pool.place[node] - 1
@@ -210,8 +210,8 @@ def restore(order, dive, pool, node):
 
 
 @part
-def leave_open(order, dive, pool, enough):
-    """End the dive: what is left to try becomes open nodes.  Without room for them it goes on, and asks again after as
+def end_dive(order, dive, pool, enough):
+    """End the dive: what is left to try becomes open nodes. Without room for them it continues, and asks again after as
     many backtracks."""
     counts = dive.counts
     num = 0
@@ -241,7 +241,7 @@ def leave_open(order, dive, pool, enough):
 
 @part
 def new_node(pool, counts, parent, state, place, f):
-    """A node that is held once."""
+    """Allocate a node that is held once."""
     node = counts[FREED]
     if node >= 0:
         counts[FREED] = pool.parent[node]
@@ -261,7 +261,7 @@ def new_node(pool, counts, parent, state, place, f):
 
 @part
 def release(pool, counts, node):
-    """Let go of a node, and free it and all above it that nobody holds any more."""
+    """Release a node, and free it and all above it that nothing holds any more."""
     while node >= 0:
         pool.num_held[node] -= 1
         if pool.num_held[node] > 0:
@@ -275,12 +275,13 @@ def release(pool, counts, node):
 
 @part
 def is_before(pool, a, b):
-    """Whether node a is taken up before b: the larger f, and of equals the one that is further down."""
+    """Whether node a is taken up before b: the larger f, and of equals the deeper one."""
     return pool.f[a] > pool.f[b] or (pool.f[a] == pool.f[b] and pool.place[a] < pool.place[b])
 
 
 @part
 def push(pool, counts, node):
+    """Push an open node onto the heap."""
     heap, place = pool.heap, counts[NUM_OPEN]
     counts[NUM_OPEN] += 1
     while place > 0 and is_before(pool, node, heap[(place - 1) // 2]):
@@ -291,6 +292,7 @@ def push(pool, counts, node):
 
 @part
 def pop(pool, counts):
+    """Pop the open node of largest f off the heap."""
     heap = pool.heap
     first = np.int64(heap[0])
     counts[NUM_OPEN] -= 1

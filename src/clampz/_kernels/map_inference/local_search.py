@@ -1,4 +1,4 @@
-"""Local search for a configuration of large score: one variable at a time, and kicks; and annealing.
+"""Local search for a configuration of large score: coordinate moves with kicks, and simulated annealing.
 
 A variable takes its best state given the others, and those that share a table with it are looked at again, until none
 can be improved.  Then a few variables near each other are given states at random, and it begins anew there; what
@@ -26,8 +26,10 @@ LEAST_GAIN = 1e-12
 
 
 @kernel
-def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, uniform, x, cancel_flag):
-    """By how much the score has grown."""
+def hill_climb(
+    num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, uniform, x, cancel_flag
+):
+    """Improve a configuration by coordinate moves and kicks; returns by how much the score has grown."""
     n = num_states.size
     gain = np.empty(num_states.max() if n else 0)
     queue, waiting = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.uint8)
@@ -36,7 +38,7 @@ def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_sta
     for i in range(n):
         queue[i] = i
         waiting[i] = 1
-    grown, _ = settle(tables, x, gain, queue, waiting, n, trail[:0], 0, cancel_flag)
+    grown, _ = improve_waiting(tables, x, gain, queue, waiting, n, trail[:0], 0, cancel_flag)
     for kick in range(uniform.shape[0]):
         if cancel_flag[0] or n == 0:
             return grown
@@ -57,8 +59,8 @@ def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_sta
                 trail[num_trail, 1] = x[i]
                 num_trail += 1
                 x[i] = state
-                num_waiting = wake(tables, i, queue, waiting, 0, num_waiting)
-        more, num_trail = settle(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag)
+                num_waiting = enqueue_neighbours(tables, i, queue, waiting, 0, num_waiting)
+        more, num_trail = improve_waiting(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag)
         if changed + more >= 0.0:
             grown += changed + more
         else:
@@ -69,7 +71,8 @@ def climb(num_states, scope_start, scope, strides, start, flat, table_of, at_sta
 
 @kernel
 def fill_stakes(num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, x, stakes):
-    """What is at stake at each variable of a configuration; 0 where there is no choice."""
+    """Fill in each variable's gap between its best and second best state given the others; 0 where there is no
+    choice."""
     n = num_states.size
     gain = np.empty(num_states.max() if n else 0)
     tables = (num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at)
@@ -88,7 +91,8 @@ def fill_stakes(num_states, scope_start, scope, strides, start, flat, table_of, 
 def anneal(
     num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at, betas, uniform, x, cancel_flag
 ):
-    """A sweep at each inverse temperature, p(x_i) ~ exp(beta gain); returns how many were made."""
+    """Draw every variable from p(x_i) ~ exp(beta gain), a sweep at each inverse temperature; returns how many were
+    made."""
     n = num_states.size
     gain = np.empty(num_states.max() if n else 0)
     tables = (num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at)
@@ -111,9 +115,9 @@ def anneal(
 
 
 @part
-def settle(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag):
-    """Improve what waits until nothing does; returns by how much, and how many changes there are on the trail, which is
-    empty where nothing will be taken back."""
+def improve_waiting(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cancel_flag):
+    """Move queued variables to their best states until nothing improves. Returns the gain, and the number of changes on
+    the trail, which is empty where nothing will be taken back."""
     n, first, grown = queue.size, 0, 0.0
     on_trail = trail.shape[0] > 0
     while num_waiting > 0:
@@ -135,13 +139,13 @@ def settle(tables, x, gain, queue, waiting, num_waiting, trail, num_trail, cance
                 trail[num_trail, 1] = x[i]
                 num_trail += 1
             x[i] = best
-            num_waiting = wake(tables, i, queue, waiting, first, num_waiting)
+            num_waiting = enqueue_neighbours(tables, i, queue, waiting, first, num_waiting)
     return grown, num_trail
 
 
 @part
 def fill_gain(tables, x, i, gain):
-    """What the tables of variable i say of each of its states; returns the largest size of that."""
+    """Fill in what the tables of variable i say of each of its states; returns the largest size of that."""
     num_states, scope_start, scope, strides, start, flat, table_of, at_start, tables_at = tables
     K = num_states[i]
     for k in range(K):
@@ -162,8 +166,8 @@ def fill_gain(tables, x, i, gain):
 
 
 @part
-def wake(tables, i, queue, waiting, first, num_waiting):
-    """All that share a table with variable i wait to be looked at again; returns how many do."""
+def enqueue_neighbours(tables, i, queue, waiting, first, num_waiting):
+    """Queue all variables that share a table with variable i; returns how many wait."""
     _, scope_start, scope, _, _, _, table_of, at_start, tables_at = tables
     n = queue.size
     for place in range(at_start[i], at_start[i + 1]):

@@ -1,4 +1,5 @@
-"""Configurations drawn from p_c(x | rest) of every clique, in reverse order of elimination:
+"""Draws of configurations from p_c(x | rest) of every clique, in reverse order of elimination, with marginals and
+losses:
 
     q(x | later) = sum_c w_c p_c(x | rest)   over the states that are possible in every clique, made to add up to 1
 
@@ -32,7 +33,7 @@ IMPOSSIBLE = -1.0
 
 @kernel_in_place
 def fill_proposal(layout, theta, x, lane, cancel_flag):
-    """After a pass forwards: p of every clique again, with impossible states marked; False if it was left half way."""
+    """Recompute p of every clique after a forward pass, with impossible states marked; False if the flag was raised."""
     for c in range(layout.parent.size):
         if cancel_flag[0]:
             return False
@@ -49,6 +50,7 @@ def fill_proposal(layout, theta, x, lane, cancel_flag):
 
 @kernel
 def draw(layout, order, scope, lane, uniform, states, log_q, losses, most_states):
+    """Draw configurations with log q of each, and add up what the bound loses at each variable."""
     num_draws = uniform.shape[1]
     share, log_product = np.empty((most_states, TOGETHER)), np.empty((most_states if losses.size else 0, TOGETHER))
     place, total = np.empty(TOGETHER, dtype=np.int64), np.empty(TOGETHER)
@@ -103,7 +105,7 @@ def draw(layout, order, scope, lane, uniform, states, log_q, losses, most_states
 
 @kernel_in_place
 def fill_marginals(layout, order, main, lane, state_start, out):
-    """b_c(x) of the cliques of each variable's bucket, averaged by their weights; of the main one in a lower bound."""
+    """Average b_c(x) over the cliques of each variable's bucket by their weights; of the main one in a lower bound."""
     for t in range(order.size):
         at = state_start[order[t]]
         for c in range(layout.bucket_start[t], layout.bucket_start[t + 1]):

@@ -28,7 +28,7 @@ DONE, NOTHING, STOPPED = 0, 1, 2
 
 
 class CliqueLayout(NamedTuple):
-    """Of n variables, C cliques, P shifts, L links."""
+    """The index arrays of n variables, C cliques, P shifts and L links."""
 
     bucket_start: Integers  # (n + 1,) cliques of a bucket
     pair_start: Integers  # (n + 1,) shifts of a bucket
@@ -48,8 +48,8 @@ class CliqueLayout(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """What passes over W lanes of one side write, the lane last in every array: `table` is psi, then p(x | rest), then
-    beliefs; `message` is m, then the belief of what it is over; `entropy` of x given the rest."""
+    """The arrays that passes over W lanes of one side write, the lane last in every array. `table` is psi, then p(x |
+    rest), then beliefs; `message` is m, then the belief of what it is over; `entropy` is that of x given the rest."""
 
     each: tuple[float] | Floats  # of length W; a tuple of one lane alone, for which kernels are then compiled
     table: Floats  # (T W,)

@@ -1,4 +1,4 @@
-"""The two-loop recursion of L-BFGS: the gradient times an inverse Hessian that fits the last steps.
+"""L-BFGS: the two-loop recursion, which multiplies the gradient by an inverse Hessian that fits the last steps.
 
 steps, changes  (M, X)  the last steps, and how the gradient changed; a ring, `newest` the last one written.  They are
                         rounded to half as many bytes: where a step leads to is computed, so any direction will do
@@ -13,8 +13,8 @@ from clampz._kernels.mini_buckets.passes import dot
 
 @kernel
 def fill_direction(steps, changes, curvature, newest, num_kept, gradient, length, out):
-    """Downhill, into `out`; returns its product with the gradient.  `length` is the step along the gradient while no
-    others are known."""
+    """Write the descent direction into `out`; returns its product with the gradient. `length` is the step along the
+    gradient while no steps are known."""
     memory = curvature.size
     shares = np.empty(memory)
     for j in range(out.size):
@@ -38,13 +38,14 @@ def fill_direction(steps, changes, curvature, newest, num_kept, gradient, length
 
 @part
 def add(out, factor, values):
+    """Add factor * values to `out`."""
     for j in range(out.size):
         out[j] += factor * values[j]
 
 
 @kernel
 def fill_step(x, moved, gradient, there, step, change):
-    """A step, and how the gradient changed: their product, and that of the change with itself."""
+    """Write a step and the change of the gradient; returns their product, and the change's with itself."""
     for j in range(step.size):
         step[j] = moved[j] - x[j]
         change[j] = there[j] - gradient[j]
@@ -53,11 +54,12 @@ def fill_step(x, moved, gradient, there, step, change):
 
 @kernel
 def fill_moved(x, size, direction, out):
-    """x + size * direction."""
+    """Write x + size * direction."""
     for j in range(out.size):
         out[j] = x[j] + size * direction[j]
 
 
 @kernel
 def product(a, b):
+    """Return the dot product."""
     return dot(a, b)

@@ -1,4 +1,4 @@
-"""A small table against a clique's: added along the axes that they share, or summed onto.
+"""Links: a small table is added to a clique's along the axes that they share, or the clique's is summed onto it.
 
 table    (T,)   tables of all cliques; the one meant begins at `at`, its last axis fastest
 sizes    (A,)   states along each axis of that table
@@ -27,7 +27,7 @@ FEW_ROWS = 8
 
 
 class LinkScratch(NamedTuple):
-    """What kernels write into as they work."""
+    """The working memory of the kernels."""
 
     axes: NDArray[np.int64]  # (4, A) of an odometer: size, stride in the table, stride in the small one, state
     block: NDArray[np.float64]  # of every lane, at least as many entries as any variable has states
@@ -41,9 +41,9 @@ class LinkScratch(NamedTuple):
 
 @inline
 def enter(sizes, strides, scratch):
-    """Cut the axes into the block and those outside it; returns the block's size and kind, and how many axes outside
-    are shared and how many are not.  Those are laid out in `scratch.axes`, shared ones first; `scratch.places` has
-    where the block's entries are in the small table."""
+    """Cut the axes into the block and those outside it; returns the block's size and kind, and the numbers of shared
+    and other axes. Outer axes are laid out in `scratch.axes`, shared ones first; `scratch.places` has where the block's
+    entries are in the small table."""
     places, axes = scratch.places, scratch.axes
     first = sizes.size
     size = 1
@@ -81,7 +81,7 @@ def enter(sizes, strides, scratch):
 
 @inline
 def advance(axes, first, num, which, place):
-    """Turn the odometer of some axes: the next place (along the strides `which`), or -1 after the last one."""
+    """Step the odometer of some axes: the next place (along the strides `which`), or -1 after the last one."""
     for a in range(first, first + num):
         axes[3, a] += 1
         if axes[3, a] < axes[0, a]:
@@ -93,7 +93,7 @@ def advance(axes, first, num, which, place):
 
 @inline
 def place_of(axes, num):
-    """Where the odometer's first axes stand in the table."""
+    """Return the place of the odometer's first axes in the table."""
     place = 0
     for a in range(num):
         place += axes[3, a] * axes[1, a]
@@ -102,7 +102,7 @@ def place_of(axes, num):
 
 @inline
 def add_to(table, at, sizes, strides, small, small_at, sign, offset, W, scratch):
-    """table[x] += sign * (small[x_I] - offset), in each lane its own offset."""
+    """Add a small table to a clique's: table[x] += sign * (small[x_I] - offset), with each lane's own offset."""
     block, places, axes = scratch.block, scratch.places, scratch.axes
     size, kind, num_shared, num_other = enter(sizes, strides, scratch)
     from_small = 0
@@ -133,7 +133,7 @@ def add_to(table, at, sizes, strides, small, small_at, sign, offset, W, scratch)
 
 @inline
 def sum_onto(table, at, sizes, strides, small, small_at, sign, W, scratch):
-    """small[x_I] += sign * sum over the other axes of table[x]."""
+    """Sum a clique's table onto a small one: small[x_I] += sign * sum over the other axes of table[x]."""
     block, places, axes = scratch.block, scratch.places, scratch.axes
     size, kind, num_shared, num_other = enter(sizes, strides, scratch)
     to_small = 0
@@ -166,7 +166,7 @@ def sum_onto(table, at, sizes, strides, small, small_at, sign, W, scratch):
 
 @inline
 def fill_rows(block, size, places, small, sign, offset):
-    """A block of several lanes, from a small table."""
+    """Fill a block of several lanes from a small table."""
     W = offset.size
     for j in range(size):
         at = np.int64(places[j]) * W
@@ -177,7 +177,7 @@ def fill_rows(block, size, places, small, sign, offset):
 
 @part_in_place
 def add_rows_to(small, places, block, size, W):
-    """A block of several lanes, onto a small table."""
+    """Add a block of several lanes onto a small table."""
     for j in range(size):
         at = np.int64(places[j]) * W
         own, row = small[at : at + W], block[j * W : (j + 1) * W]
@@ -187,8 +187,8 @@ def add_rows_to(small, places, block, size, W):
 
 @part_in_place
 def add_rows(block, num_rows, out):
-    """out[b] += the sum of a block's rows, which are used up: halves are added up as long as they make long vectors of
-    one lane too, then row by row."""
+    """Add the sum of a block's rows to out[b]; the rows are used up. Halves are added up as long as they make long
+    vectors of one lane too, then row by row."""
     W = out.size
     while num_rows > FEW_ROWS:
         half = (num_rows + 1) // 2
@@ -212,7 +212,7 @@ def add_rows(block, num_rows, out):
 
 @inline
 def fill_products(a, b, out, W, scratch):
-    """Sums of products: of few rows in four parts, of many in as long vectors as there is room for."""
+    """Compute sums of products: of few rows in four parts, of many in as long vectors as there is room for."""
     block, most = scratch.block, scratch.places.size
     num_rows = a.size // W
     if num_rows > most:

@@ -6,7 +6,7 @@ A maximum of a sum is at most the sum of the maxima, so cliques of one bucket ma
 roots' messages is an upper bound, and the maximum itself where no bucket is split.  psi is kept, with m it bounds
 the best that can become of any configuration of the variables eliminated last (see `best_first`).
 
-theta, size, roundings, layout, lane, cancel_flag    see mini_buckets_passes
+theta, size, roundings, layout, lane, cancel_flag    see `passes`
 x        (X,)   the shifts end to end
 """
 
@@ -14,14 +14,15 @@ import numpy as np
 
 from clampz._kernels.jit import kernel_in_place
 from clampz._kernels.mini_buckets.layout import DONE, MESSAGE, NOTHING, STOPPED
-from clampz._kernels.mini_buckets.passes import EPS, LARGEST_SHIFT, ends, fill_psi, largest
+from clampz._kernels.mini_buckets.passes import EPS, LARGEST_SHIFT, extremes, fill_psi, largest
 from clampz._kernels.simd_math import lost_in_sum
 
 
 @kernel_in_place
 def fill_maxima(layout, theta, size, roundings, x, lane, cancel_flag):
-    """How the pass ended, the bound but for the model's constant, and what rounding may have taken from it; or from
-    what psi and m say of any configuration.  Shifts that are too large prove nothing: the error is infinite then."""
+    """Bound the maximum: how the pass ended, the bound but for the model's constant, and its rounding. The rounding
+    holds for what psi and m say of any configuration too. Shifts that are too large prove nothing: the error is
+    infinite then."""
     num_cliques = layout.parent.size
     if not largest(x) <= LARGEST_SHIFT:
         return DONE, np.inf, np.inf
@@ -38,7 +39,7 @@ def fill_maxima(layout, theta, size, roundings, x, lane, cancel_flag):
             row = psi[k * m.size : (k + 1) * m.size]
             for r in range(m.size):
                 m[r] = max(m[r], row[r])
-        peak, lowest = ends(m)
+        peak, lowest = extremes(m)
         if peak == -np.inf:
             return NOTHING, -np.inf, 0.0
         lane.peak[c] = peak

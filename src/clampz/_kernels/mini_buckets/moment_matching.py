@@ -17,7 +17,7 @@ from clampz._kernels.simd_math import EXP_LIMIT, exp, log
 
 @part_in_place
 def match(layout, theta, x, p, matching, lanes):
-    """Match shift p, in x, psi and, for zeros, theta; or only the zeros."""
+    """Match the power marginals of shift p, in x, psi and, for hard zeros, theta; or only the hard zeros."""
     W, weight = len(lanes.each), lanes.weight
     begin, end = layout.shift_start[p] * W, layout.shift_start[p + 1] * W
     left, right = layout.pair_left[p], layout.pair_right[p]
@@ -56,7 +56,7 @@ def rule_out_link(layout, c, at, theta, own, other, change, lanes):
 
 @part_in_place
 def strides_at(layout, c, kind, p):
-    """Where the strides of shift p begin, as clique c has it."""
+    """Return where the strides of shift p begin, as clique c has it."""
     at = layout.stride_start[c]
     for link in range(layout.link_start[c], layout.link_start[c + 1]):
         if layout.link_kind[link] == kind and layout.link_of[link] == p:
@@ -67,6 +67,7 @@ def strides_at(layout, c, kind, p):
 
 @part_in_place
 def add_link(layout, c, at, table, small, sign, lanes):
+    """Add a shift's table to one of clique c."""
     sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
     strides, scratch = layout.strides[at : at + sizes.size], lanes.scratch
     add_to(table, layout.table_start[c], sizes, strides, small, 0, sign, scratch.zeros, len(lanes.each), scratch)
@@ -74,8 +75,8 @@ def add_link(layout, c, at, table, small, sign, lanes):
 
 @part_in_place
 def fill_power_marginals(layout, c, at, matching, lanes, out, total):
-    """log mu of clique c, each with a largest term of its own so that none underflows.  Where only zeros are asked for,
-    anything finite will do for the others."""
+    """Compute log mu of clique c, each with a largest term of its own so that none underflows. Where only zeros are
+    matched, anything finite will do for the others."""
     W = len(lanes.each)
     sizes = layout.sizes[layout.scope_start[c] : layout.scope_start[c + 1]]
     strides = layout.strides[at : at + sizes.size]
@@ -108,7 +109,7 @@ def fill_power_marginals(layout, c, at, matching, lanes, out, total):
 
 @inline
 def raise_tops(piece, inverse, places, top, W):
-    """The largest psi / w for every entry of the shift."""
+    """Compute the largest psi / w for every entry of the shift."""
     if W == 1:
         for j in range(piece.size):
             top[places[j]] = max(top[places[j]], piece[j] * inverse[0])
@@ -122,7 +123,7 @@ def raise_tops(piece, inverse, places, top, W):
 
 @inline
 def add_exponentials(piece, inverse, places, top, total, W, block):
-    """exp(psi / w) for every entry of the shift, less what is largest."""
+    """Add exp(psi / w), less the largest, for every entry of the shift."""
     if W == 1:
         for j in range(piece.size):
             block[j] = exp(max(min(piece[j] * inverse[0] - top[places[j]], 0.0), -EXP_LIMIT))

@@ -5,15 +5,15 @@
 
 With weights w_c > 0 that add up to at least 1 over the cliques of a bucket, the sum of the roots' messages is an upper
 bound on log Z (Hölder); with one positive weight and the others negative, 1 at most in all, it is a lower one.  p is
-kept in place of psi, so the way back has no exponentials.  Its derivative by a shift over I is the difference of the
-two cliques' beliefs of I, and by a weight the entropy of x given the rest.
+kept in place of psi, so the backward pass has no exponentials.  Its derivative by a shift over I is the difference of
+the two cliques' beliefs of I, and by a weight the entropy of x given the rest.
 
 theta    (T W,)  tables of all cliques: what the model has, and zeros that it implies; of W lanes, the lane last
 size     (C W,)  what the absolute terms of theta_c add up to at most
 roundings (C,)   of psi_c: one for each table that is added up in it, and some
 x        (X W,)  the shifts end to end, then v, one for each clique
 main     (n W,)  the clique of each bucket whose weight is positive in a lower bound; -1: an upper bound, of all lanes
-layout, lanes    see mini_buckets_layout
+layout, lanes    see `layout`
 cancel_flag     (1,)    raised from outside when the run is over; looked at before every bucket
 """
 
@@ -44,8 +44,8 @@ reducing = part_with("reassoc", "nnan")
 
 @inline
 def fill_weights(layout, v, main, lanes):
-    """softmax(v) over a bucket's cliques, rounded so that they add up to at least 1; for a lower bound -exp(v), and
-    what is left to 1, rounded down, for the main clique.  Exponentials of all cliques are one loop."""
+    """Compute weights softmax(v) over a bucket's cliques, rounded so that they add up to at least 1. For a lower bound
+    -exp(v), and what is left to 1, rounded down, for the main clique. Exponentials of all cliques are one loop."""
     weight, W, top, total = lanes.weight, len(lanes.each), lanes.spare[0], lanes.spare[1]
     is_upper = main.size == 0 or main[0] < 0
     for t in range(layout.bucket_start.size - 1):
@@ -93,7 +93,7 @@ def fill_weights(layout, v, main, lanes):
 
 @inline
 def fill_psi(layout, theta, x, c, lanes):
-    """psi of clique c."""
+    """Compute psi of clique c: its own table plus messages and shifts."""
     W = len(lanes.each)
     begin, end = layout.table_start[c], layout.table_start[c + 1]
     out, own = lanes.table[begin * W : end * W], theta[begin * W : end * W]
@@ -114,10 +114,12 @@ def fill_psi(layout, theta, x, c, lanes):
 
 @kernel_in_place
 def forwards(layout, theta, size, roundings, x, main, matching, lanes, cancel_flag):
-    """How the pass ended; `lanes.value` is the bound but for the model's constant, -inf where no configuration is
-    possible (or a lower bound infinitely low), and `lanes.error` what rounding may have taken from it.
+    """Run the forward pass; returns how it ended.
 
-    `matching` says what is done about shifts on the way: zeros are written into theta, and shifts into x.  Shifts that
+    `lanes.value` is the bound but for the model's constant, -inf where no configuration is possible (or a lower bound
+    infinitely low). `lanes.error` is what rounding may have taken from it.
+
+    `matching` says what is done about shifts on the way: zeros are written into theta, and shifts into x. Shifts that
     are too large prove nothing: the error is infinite then.
     """
     W, num_cliques = len(lanes.each), layout.parent.size
@@ -152,7 +154,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lanes, cancel_fl
             w, K = lanes.weight[c * W : (c + 1) * W], layout.sizes[layout.scope_start[c]]
             power_sums(psi, K, w, m, entropy, W, lanes.scratch)
             peak, spread = lanes.peak[c * W : (c + 1) * W], lanes.spread[c * W : (c + 1) * W]
-            fill_ends(m, peak, spread, W)
+            fill_extremes(m, peak, spread, W)
             own = size[c * W : (c + 1) * W]
             for b in range(W):
                 terms[b] = own[b]
@@ -182,7 +184,7 @@ def forwards(layout, theta, size, roundings, x, main, matching, lanes, cancel_fl
 
 @kernel_in_place
 def backwards(layout, x, main, lanes, gradient, cancel_flag):
-    """Beliefs of all cliques, in place of p, and the derivative of the bound by the shifts and v."""
+    """Compute beliefs of all cliques, in place of p, and the derivative of the bound by the shifts and v."""
     W, num_shifts = len(lanes.each), layout.shift_start[layout.shift_start.size - 1]
     gradient[:] = 0.0
     for t in range(layout.bucket_start.size - 2, -1, -1):
@@ -219,7 +221,7 @@ def backwards(layout, x, main, lanes, gradient, cancel_flag):
 
 @inline
 def fill_weight_gradient(layout, t, main, lanes, gradient):
-    """w_c (H_c - sum w H) for weights softmax(v), exp(v_c) (H_main - H_c) in a lower bound."""
+    """Compute w_c (H_c - sum w H) for weights softmax(v), exp(v_c) (H_main - H_c) in a lower bound."""
     W, mean = len(lanes.each), lanes.spare[0]
     begin, end = layout.bucket_start[t], layout.bucket_start[t + 1]
     if end == begin + 1:
@@ -243,6 +245,7 @@ def fill_weight_gradient(layout, t, main, lanes, gradient):
 
 @inline_with("reassoc", "nnan")
 def dot(a, b):
+    """Compute the dot product."""
     total = 0.0
     for j in range(a.size):
         total += np.float64(a[j]) * b[j]
@@ -251,7 +254,7 @@ def dot(a, b):
 
 @reducing
 def largest(values):
-    """The largest absolute value."""
+    """Return the largest absolute value."""
     found = 0.0
     for j in range(values.size):
         found = max(found, abs(values[j]))
@@ -260,7 +263,7 @@ def largest(values):
 
 @reducing
 def largest_possible(values):
-    """The largest absolute value of those that are no hard zeros."""
+    """Return the largest absolute value but for hard zeros."""
     found = 0.0
     for j in range(values.size):
         found = max(found, abs(values[j]) if values[j] > -np.inf else 0.0)
@@ -269,7 +272,7 @@ def largest_possible(values):
 
 @inline
 def fill_largest(values, out, W):
-    """The largest absolute value of every lane."""
+    """Compute the largest absolute value of every lane."""
     if W == 1:
         out[0] = largest(values)
         return
@@ -281,10 +284,10 @@ def fill_largest(values, out, W):
 
 
 @inline
-def fill_ends(m, peak, spread, W):
-    """The largest entry of every lane, and by how much the smallest one that is possible is less."""
+def fill_extremes(m, peak, spread, W):
+    """Compute the largest entry of every lane, and its distance to the smallest possible one."""
     if W == 1:
-        top, low = ends(m)
+        top, low = extremes(m)
         peak[0] = top
         spread[0] = top - low
         return
@@ -300,8 +303,8 @@ def fill_ends(m, peak, spread, W):
 
 
 @reducing
-def ends(m):
-    """The largest entry, and the smallest one that is possible."""
+def extremes(m):
+    """Return the largest entry, and the smallest possible one."""
     top, low = -np.inf, np.inf
     for j in range(m.size):
         top = max(top, m[j])

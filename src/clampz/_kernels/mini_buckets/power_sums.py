@@ -24,7 +24,7 @@ LN2 = 0.6931471805599453
 
 @inline
 def power_sums(psi, num_states, weight, m, entropy, W, scratch):
-    """Those of W lanes, each with a weight of its own."""
+    """Compute the power sums of W lanes, each with a weight of its own."""
     if W == 1:
         power_sum(psi, num_states, weight[0], 1.0 / weight[0], m, entropy, scratch.total)
         return
@@ -39,7 +39,7 @@ def power_sums(psi, num_states, weight, m, entropy, W, scratch):
 
 @part_in_place
 def power_sum(psi, num_states, weight, inverse, m, entropy, total):
-    """As many entries of m at a time as `total` has, so that rows of psi stay in the first cache."""
+    """Compute as many entries of m at a time as `total` has, so that rows of psi stay in the first cache."""
     for begin in range(0, m.size, total.size):
         end = min(begin + total.size, m.size)
         if num_states == 2:
@@ -48,13 +48,13 @@ def power_sum(psi, num_states, weight, inverse, m, entropy, total):
             power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, total)
 
 
-def of_entry(value, r):
-    """What entry r has: that of an array, or the number that all have."""
+def entry_of(value, r):
+    """Return entry r of an array, or the number that all entries have."""
     return value[r] if np.ndim(value) else value
 
 
-@overload(of_entry, inline="always")
-def _of_entry(value, r):
+@overload(entry_of, inline="always")
+def _entry_of(value, r):
     if isinstance(value, types.Array):
         return lambda value, r: value[r]
     return lambda value, r: value
@@ -62,12 +62,14 @@ def _of_entry(value, r):
 
 @part_in_place
 def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
-    """With e = exp(-|psi_0 - psi_1| / |w|): m = M + w log(1 + e), M the larger one, or for w < 0 the smaller: the first
-    where (psi_0 - psi_1) / w >= 0, which is told without a choice between two calls that this compiler's vectors may
-    get wrong.
+    """Compute power sums over two states.
 
-    log(1 + e) = 2 atanh(z), z = e / (2 + e), or ln 2 more of z = (e - 1) / (3 + e): with 1 / (1 + e), for p, that
-    is one division in all.
+    With e = exp(-|psi_0 - psi_1| / |w|): m = M + w log(1 + e), M the larger one, or for w < 0 the smaller. It is the
+    first where (psi_0 - psi_1) / w >= 0, which is told without a choice between two calls that this compiler's vectors
+    may get wrong.
+
+    log(1 + e) = 2 atanh(z), z = e / (2 + e), or ln 2 more of z = (e - 1) / (3 + e): with 1 / (1 + e), for p, that is
+    one division in all.
     """
     R = m.size
     first, second = psi[begin:end], psi[R + begin : R + end]
@@ -75,7 +77,7 @@ def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
     for r in range(end - begin):
         a = max(first[r], LOWEST)
         b = max(second[r], LOWEST)
-        d = (a - b) * of_entry(inverse, r)
+        d = (a - b) * entry_of(inverse, r)
         t = -min(abs(d), EXP_LIMIT)
         e = exp(t)
         s = 1.0 + e
@@ -85,7 +87,7 @@ def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
         z = (e - (1.0 if near_two else 0.0)) * (s * divided)
         log_s = twice_atanh(z) + (LN2 if near_two else 0.0)
         M = a if d >= 0.0 else b
-        out[r] = M + of_entry(weight, r) * log_s if M > LOWEST else -np.inf
+        out[r] = M + entry_of(weight, r) * log_s if M > LOWEST else -np.inf
         larger = below * divided
         smaller = e * larger
         first[r] = larger if d >= 0.0 else smaller
@@ -95,7 +97,8 @@ def power_sum_of_two(psi, weight, inverse, m, entropy, begin, end):
 
 @part_in_place
 def power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, total):
-    """M largest psi (w < 0: smallest), t_k = (psi_k - M) / w, s = sum_k exp(t_k): m = M + w log s."""
+    """Compute power sums over K states: M largest psi (w < 0: smallest), s = sum_k exp((psi_k - M) / w), m = M + w log
+    s."""
     R = m.size
     size = end - begin
     M, H, s = m[begin:end], entropy[begin:end], total[:size]
@@ -106,14 +109,14 @@ def power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, 
         row = psi[k * R + begin : k * R + end]
         for r in range(size):
             x = max(row[r], LOWEST)
-            M[r] = x if (x - M[r]) * of_entry(inverse, r) > 0.0 else M[r]
+            M[r] = x if (x - M[r]) * entry_of(inverse, r) > 0.0 else M[r]
     for r in range(size):
         H[r] = 0.0
         s[r] = 0.0
     for k in range(num_states):
         row = psi[k * R + begin : k * R + end]
         for r in range(size):
-            t = max(min((max(row[r], LOWEST) - M[r]) * of_entry(inverse, r), 0.0), -EXP_LIMIT)
+            t = max(min((max(row[r], LOWEST) - M[r]) * entry_of(inverse, r), 0.0), -EXP_LIMIT)
             e = exp(t)
             row[r] = e
             s[r] += e
@@ -122,7 +125,7 @@ def power_sum_of_many(psi, num_states, weight, inverse, m, entropy, begin, end, 
         log_s = log(s[r])
         s[r] = 1.0 / s[r]
         H[r] = log_s - H[r] * s[r]
-        M[r] = M[r] + of_entry(weight, r) * log_s if M[r] > LOWEST else -np.inf
+        M[r] = M[r] + entry_of(weight, r) * log_s if M[r] > LOWEST else -np.inf
     for k in range(num_states):
         row = psi[k * R + begin : k * R + end]
         for r in range(size):

@@ -1,4 +1,4 @@
-"""Mini-buckets: cliques that grow towards their parents, and the pairs of them that shifts are between.
+"""Mini-buckets: cliques that grow towards their parents, and the pairs of cliques that have shifts.
 
 bucket_start        (n + 1,)   the cliques of the t-th variable eliminated are bucket_start[t] : bucket_start[t + 1]
 scope_start, scope  (C + 1,)   their variables, the bucket's own first
@@ -32,12 +32,9 @@ def _by_position(scope, begin, end, position):
 
 @kernel
 def grow(order, bucket_start, scope_start, scope, parent, states, limit, up, cancel_flag):
-    """Scopes in order of elimination; with `up`, from the last clique to the first, those that are not alone in their
-    bucket grow by variables of their parent that others of the bucket have, up to the limit: those that most have
-    first.
-
-    Returns where scopes begin, the scopes, the entries of each table, and whether it came to its end.
-    """
+    """Order scopes by elimination, and with `up` grow the cliques of split buckets. From the last clique to the first,
+    they take variables of their parent that others of the bucket have, up to the limit: those that most have first.
+    Returns where scopes begin, the scopes, the entries of each table, and whether it came to its end."""
     n = order.size
     num_cliques = parent.size
     position = np.empty(n, dtype=np.int64)
@@ -97,8 +94,8 @@ def grow(order, bucket_start, scope_start, scope, parent, states, limit, up, can
 
 @part_in_place
 def _add_shared(pool, low, high, used, size, states, limit, holders, own, c):
-    """Add to clique c, whose variables end at `used`, those of its parent (low : high) that most of the bucket have, as
-    long as they fit.  Returns where it ends now, and its entries."""
+    """Add to clique c the variables of its parent (low : high) that most of the bucket have, as long as they fit. The
+    clique's variables end at `used`. Returns where they end now, and its entries."""
     # candidates lie behind what is used
     count = 0
     for p in range(low, high):
@@ -124,7 +121,7 @@ def _add_shared(pool, low, high, used, size, states, limit, holders, own, c):
 
 @part_in_place
 def _common(scope, low, high, mark, now, states):
-    """Entries of a table over the variables of a scope that are marked."""
+    """Count the entries of a table over the marked variables of a scope."""
     size = 1.0
     for p in range(low, high):
         if mark[scope[p]] == now:
@@ -134,8 +131,8 @@ def _common(scope, low, high, mark, now, states):
 
 @part
 def _spanning_pairs(scope_start, scope, low, high, states, mark, marks, left, right, num_pairs):
-    """A spanning tree of the cliques low : high whose pairs have as many entries in common as can be, where the cliques
-    are few: the largest first (Prim); of many, each is joined to the best of some before it."""
+    """Pair the cliques low : high by a spanning tree with as many entries in common as possible (Prim). Of many
+    cliques, each is joined to the best of some before it."""
     count = high - low
     best = np.full(count, -1.0)
     partner = np.full(count, -1, dtype=np.int64)
@@ -179,8 +176,8 @@ def _spanning_pairs(scope_start, scope, low, high, states, mark, marks, left, ri
 
 @part
 def _all_pairs(scope_start, scope, low, high, states, mark, marks, left, right, num_pairs):
-    """All pairs of the cliques low : high but those implied by others: smallest first, a pair is left out where others
-    that are not, and have all that it has in common, lead from one of its cliques to the other."""
+    """Pair all cliques low : high but where other pairs imply it. Smallest first, a pair is left out where kept pairs
+    that have all that it has in common lead from one of its cliques to the other."""
     count = high - low
     size = np.zeros((count, count))
     waiting = np.zeros((count, count), dtype=np.bool_)
@@ -235,11 +232,8 @@ def _all_pairs(scope_start, scope, low, high, states, mark, marks, left, right, 
 
 @kernel
 def shift_pairs(order, bucket_start, scope_start, scope, states, cancel_flag):
-    """The pairs of cliques of a bucket that have a shift, and its variables: those that both have.
-
-    Returns the two cliques of each, where its variables begin, those variables, the entries of each, and whether it
-    came to its end.
-    """
+    """List the pairs of cliques of a bucket that have a shift, and the variables that both have. Returns the two
+    cliques of each, where its variables begin, those variables, the entries of each, and whether it came to its end."""
     n = order.size
     most = 0
     for t in range(n):

@@ -1,4 +1,4 @@
-"""Circuits of a compiled set of clauses: read, checked, summed.
+"""Compiled circuits (d-DNNF) of a set of clauses: read, checked, summed.
 
 text      (bytes,) of the file, whose lines are  L literal | A number children... | O boolean number children...
 tokens    (t,)     the same as numbers, with LITERAL, AND and OR in place of the letters
@@ -33,12 +33,13 @@ MOST_DIGITS = 17
 
 @inline
 def _place(literal):
+    """Return the place of a literal in arrays over literals."""
     return 2 * abs(literal) + (literal < 0)
 
 
 @kernel
 def read_tokens(text):
-    """The tokens of a file; none if it has anything else in it."""
+    """Tokenise a circuit file; no tokens if it has anything else in it."""
     tokens = np.empty(text.size // 2 + 1, dtype=np.int64)
     num = 0
     at = 0
@@ -73,7 +74,7 @@ def read_tokens(text):
 
 @kernel
 def lay_out(tokens, num_booleans):
-    """The nodes of a file: kind, label, start, child, reached; no nodes at all if it is no circuit over so many
+    """Lay out the nodes of a file (kind, label, start, child, reached); none if it is no circuit over these
     booleans."""
     size = tokens.size
     kind = np.empty(size, dtype=np.uint8)
@@ -123,8 +124,8 @@ def lay_out(tokens, num_booleans):
 
 
 @part
-def _says(k, literal, kind, label, start, child):
-    """Whether a node holds only where the literal does, at sight."""
+def _implies_literal(k, literal, kind, label, start, child):
+    """Whether a node visibly holds only where the literal does."""
     if kind[k] == LITERAL:
         return label[k] == literal
     if kind[k] == AND:
@@ -136,8 +137,9 @@ def _says(k, literal, kind, label, start, child):
 
 @kernel
 def check_shape(kind, label, start, child, reached, below, cancel_flag):
-    """Whether products are of independent parts, and sums of parts that exclude each other: then what `log_values`
-    computes is the sum over the assignments that satisfy the circuit.
+    """Check decomposability and determinism: products of independent parts, sums of parts that exclude each other.
+
+    Then what `log_values` computes is the sum over the assignments that satisfy the circuit.
 
     below  (n, words)  the set of booleans of each node, filled here
     """
@@ -161,10 +163,10 @@ def check_shape(kind, label, start, child, reached, below, cancel_flag):
                 return AMBIGUOUS
             first, second = child[start[k]], child[start[k] + 1]
             holds, v = False, label[k]
-            if _says(first, v, kind, label, start, child):
-                holds = _says(second, -v, kind, label, start, child)
-            elif _says(first, -v, kind, label, start, child):
-                holds = _says(second, v, kind, label, start, child)
+            if _implies_literal(first, v, kind, label, start, child):
+                holds = _implies_literal(second, -v, kind, label, start, child)
+            elif _implies_literal(first, -v, kind, label, start, child):
+                holds = _implies_literal(second, v, kind, label, start, child)
             if not holds:
                 return AMBIGUOUS
     return SOUND
@@ -172,7 +174,7 @@ def check_shape(kind, label, start, child, reached, below, cancel_flag):
 
 @kernel
 def first_not_implied(literals, kind, label, start, child, reached, num_booleans, cancel_flag):
-    """The first clause that some assignment satisfying the circuit does not satisfy, or their number; -1 if stopped.
+    """Find the first clause that the circuit does not imply, or return their number; -1 if the flag was raised.
 
     literals  (l,)  the clauses in turn, each ended by a zero
     A clause is implied if the circuit cannot hold with all literals of the clause false; where products are of
@@ -215,8 +217,7 @@ def first_not_implied(literals, kind, label, start, child, reached, num_booleans
 
 @kernel
 def log_values(log_weight, kind, label, start, child, reached, value, error):
-    """log of the sum over the assignments of its booleans that satisfy each node, and how far off rounding may leave
-    it; the two weights of a boolean add up to 1, so that booleans a node does not mention make no difference.
+    """Compute the log of the weighted count below each node, and a bound on its rounding.
 
     log_weight  (2 booleans + 2,)  of each literal, at most 0
     """
@@ -253,7 +254,7 @@ def log_values(log_weight, kind, label, start, child, reached, value, error):
 
 @kernel
 def literal_flows(kind, label, start, child, value, num_booleans):
-    """Of each literal, the share of the whole in assignments that reach it."""
+    """Compute for each literal the share of the whole in assignments that reach it."""
     flow = np.zeros(kind.size)
     share = np.zeros(2 * num_booleans + 2)
     flow[kind.size - 1] = 1.0
@@ -269,9 +270,9 @@ def literal_flows(kind, label, start, child, value, num_booleans):
 
 @kernel
 def negation(kind, label, start, child, reached, num_booleans):
-    """Clauses, each ended by a zero, that together with others are refuted if and only if the circuit holds wherever
-    those do: node k is boolean num_booleans + 1 + k or its own literal, a node holds if its parts say so, and the root
-    does not."""
+    """Write the circuit's negation as clauses, each ended by a zero (Tseitin). With other clauses they are refuted if
+    and only if the circuit holds wherever those do. Node k is boolean num_booleans + 1 + k or its own literal, a node
+    holds if its parts say so, and the root does not."""
     num_nodes = kind.size
     literal = np.empty(num_nodes, dtype=np.int32)
     for k in range(num_nodes):

@@ -23,7 +23,7 @@ LOOK_EVERY = 1 << 12
 
 @kernel
 def cities(edges, follows, cancel_flag):
-    """(tails, city_start, city_half): every face cut up from outside, three sides and a chord at a time."""
+    """Cut every face into cities from outside, three sides and a chord at a time: (tails, city_start, city_half)."""
     m = edges.shape[0]
     # a chord for every two sides at most
     tails = np.empty(6 * m + 2, dtype=np.int32)
@@ -83,12 +83,10 @@ def cities(edges, follows, cancel_flag):
 
 @kernel
 def kasteleyn_signs(num_variables, tails, city_start, city_half, cancel_flag):
-    """(sign, whether all is well): around every variable an odd number of steps goes against its arrow.
-
-    Around a variable lead steps inside cities, from a half-edge to the next in turn (along the arrow, but from the last
-    to the first), and steps across edges (along the arrow from 2e to 2e + 1, or against it where the sign is -1).  The
-    edges of a spanning forest get the signs that make it odd, leaves first.
-    """
+    """Find signs such that around every variable an odd number of steps goes against its arrow; whether there are any.
+    Steps inside cities lead from a half-edge to the next in turn: along the arrow, but from the last to the first.
+    Steps across edges go along the arrow from 2e to 2e + 1, or against it where the sign is -1. The edges of a spanning
+    forest get the signs that make it odd, leaves first."""
     n = num_variables
     num_edges = tails.size // 2
     even = np.ones(n, dtype=np.uint8)

@@ -19,7 +19,7 @@ LOOK_EVERY = 1 << 16
 
 @part
 def _search(first, node, city_start, city_half, city_of, part, distance, queue, filled):
-    """Breadth first from a city inside its part; returns the end of the queue, which begins at `filled`."""
+    """Search breadth first from a city inside its part; returns the end of the queue, which begins at `filled`."""
     end = filled
     queue[end] = first
     end += 1
@@ -39,6 +39,7 @@ def _search(first, node, city_start, city_half, city_of, part, distance, queue, 
 
 @part
 def _distances(first, node, city_start, city_half, city_of, part, distance, queue, members):
+    """Compute the distances of a part's cities from one of them."""
     for p in range(members.size):
         distance[members[p]] = -1
     return _search(first, node, city_start, city_half, city_of, part, distance, queue, 0)
@@ -46,7 +47,7 @@ def _distances(first, node, city_start, city_half, city_of, part, distance, queu
 
 @part
 def _by_difference(members, one, other, key_count, out):
-    """Members sorted by the difference of two distances; those of one difference in the order they had."""
+    """Sort members by the difference of two distances, keeping the order of ties."""
     k = members.size
     key_count[: 2 * k + 2] = 0
     for p in range(k):
@@ -63,7 +64,7 @@ def _by_difference(members, one, other, key_count, out):
 
 @part
 def _best_cut(ranked, node, city_start, city_half, city_of, part, taken):
-    """(edges cut, where): the best place near the middle to cut a ranking in two."""
+    """Find the best place near the middle to cut a ranking in two: (edges cut, where)."""
     k = ranked.size
     lowest = max(1, int(k * (0.5 - OFF_MIDDLE)))
     highest = min(k - 1, k - lowest)
@@ -87,11 +88,8 @@ def _best_cut(ranked, node, city_start, city_half, city_of, part, taken):
 
 @kernel
 def dissect(city_start, city_half, city_of, cancel_flag):
-    """(order, low, high, children), or nothing where it was stopped.
-
-    A part is ranked by the difference of the distances from two far ends, for several pairs of ends, and cut where that
-    cuts least.
-    """
+    """Build the dissection tree (order, low, high, children), or nothing where the flag was raised. A part is ranked by
+    the difference of the distances from two far ends, for several pairs of ends, and cut where that cuts least."""
     num = city_start.size - 1
     order = np.arange(num)
     num_nodes = max(2 * num - 1, 0)
@@ -114,10 +112,10 @@ def dissect(city_start, city_half, city_of, cancel_flag):
         waiting[0, 2] = -1
         top = 1
     node = num_nodes
-    visits = 0
+    work = 0
     while top > 0:
-        if visits > LOOK_EVERY:
-            visits = 0
+        if work > LOOK_EVERY:
+            work = 0
             if cancel_flag[0]:
                 return order[:0], low, high, children
         top -= 1
@@ -132,7 +130,7 @@ def dissect(city_start, city_half, city_of, cancel_flag):
         k = hi - lo
         if k == 1:
             continue
-        visits += 16 * k
+        work += 16 * k
         members = order[lo:hi]
         for p in range(k):
             part[members[p]] = node
@@ -201,8 +199,8 @@ def dissect(city_start, city_half, city_of, cancel_flag):
 
 @kernel
 def count_updates(city_start, city_of, place, low, high, children, cancel_flag):
-    """How many entries are updated in the fronts of all nodes, f x f each: f^2 + (f - 2)^2 + ... for the pairs that are
-    eliminated there."""
+    """Count the entries updated in the fronts of all nodes. A front of f rows updates f^2 + (f - 2)^2 + ... for the
+    pairs that are eliminated there."""
     joined = np.zeros(low.size, dtype=np.int64)  # edges with both sides inside a node, but not inside a child
     for e in range(city_of.size // 2):
         if e % LOOK_EVERY == 0 and cancel_flag[0]:

@@ -25,7 +25,7 @@ below the low part, a few units each, and the quotient's inverse is one step of 
 
 import numpy as np
 
-from clampz._kernels.jit import inline, part, part_to_the_letter
+from clampz._kernels.jit import inline, part, part_strict
 from clampz._kernels.simd_math import lost_in_product, lost_in_sum
 
 DONE, STOPPED, NO_PIVOT, OUT_OF_MEMORY = 0, 1, 2, 3
@@ -44,6 +44,7 @@ SUM_AGAIN = 16
 
 @inline
 def _size(low, high, i, j):
+    """Return the size of an entry of the lower triangle, given in either order."""
     if i < j:
         return abs(low[j, i]) + abs(high[j, i])
     return abs(low[i, j]) + abs(high[i, j])
@@ -75,7 +76,7 @@ def _swap(low, high, half, rows, p, q, skew):
 
 @part
 def _rook(low, high, k, end):
-    """Two rows from k up to end whose common entry is the largest in both."""
+    """Find two rows from k up to end whose common entry is the largest in both (rook pivoting)."""
     p = k
     q = k
     size = -1.0
@@ -96,7 +97,7 @@ def _rook(low, high, k, end):
 
 @part
 def _shifted_columns(re, im, k, L, x):
-    """l = x P^-1; returns det P, or 0 where the pair is none."""
+    """Compute the columns l = x P^-1 of a shifted pair; returns det P, or 0 where it is no pivot."""
     a = re[k, k]
     c = re[k + 1, k + 1]
     br = re[k + 1, k]
@@ -120,7 +121,7 @@ def _shifted_columns(re, im, k, L, x):
 
 @part
 def _shifted_update(re, im, k, L, x):
-    """f_ij - l_i1 conj(x_j1) - l_i2 conj(x_j2)."""
+    """Update the front by f_ij - l_i1 conj(x_j1) - l_i2 conj(x_j2)."""
     for i in range(k + 2, re.shape[0]):
         l1r = L[0, i]
         l1i = L[1, i]
@@ -131,9 +132,9 @@ def _shifted_update(re, im, k, L, x):
             im[i, j] -= l1i * x[0, j] - l1r * x[1, j] + l2i * x[2, j] - l2r * x[3, j]
 
 
-@part_to_the_letter
+@part_strict
 def _skew_columns(low, high, k, L, x):
-    """l = (-x2 / b, x1 / b); returns -b^2, or 0 where the pair is none."""
+    """Compute the columns l = (-x2 / b, x1 / b) of a skew pair; returns -b^2, or 0 where it is no pivot."""
     b = high[k + 1, k]
     if not b * b > SMALLEST_SQUARE:
         return 0.0
@@ -156,9 +157,9 @@ def _skew_columns(low, high, k, L, x):
     return -b * b
 
 
-@part_to_the_letter
+@part_strict
 def _skew_update(low, high, k, L, x):
-    """f_ij + l_i1 x_j1 + l_i2 x_j2."""
+    """Update the front by f_ij + l_i1 x_j1 + l_i2 x_j2, in twice the precision."""
     for i in range(k + 2, low.shape[0]):
         l1 = L[0, i]
         l1_low = L[1, i]
@@ -186,7 +187,7 @@ def _skew_update(low, high, k, L, x):
 
 @part
 def _sum_rows(low, high, k, rows):
-    """From row and column k on."""
+    """Sum the absolute entries along the rows, from row and column k on."""
     for i in range(k, low.shape[0]):
         rows[i] = abs(low[i, i])
         for j in range(k, i):
@@ -197,7 +198,7 @@ def _sum_rows(low, high, k, rows):
 
 @part
 def eliminate_front(low, high, half, num_inner, skew, L, x, rows, error):
-    """(status, rows eliminated, sum of log |det P|, its rounding)."""
+    """Eliminate the inner rows of a front pair by pair: (status, rows eliminated, sum of log |det P|, its rounding)."""
     f = half.size
     total = 0.0
     lost = 0.0

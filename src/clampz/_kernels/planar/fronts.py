@@ -3,10 +3,10 @@
 The matrix A is real and skew-symmetric, a row for every half-edge: in a city an earlier half-edge is joined to a later
 one by +scale * scale, the even side of an edge to its odd side by its weight, which has a sign.  The front of a node of
 the dissection is a dense matrix: what its children left, or one city, and the edges whose second side is met here.
-Half-edges with both sides inside are inner rows and eliminated (`planar_pairs`), unless they are delayed; what is left
-goes to the parent.
+Half-edges with both sides inside are inner rows and eliminated (`front_elimination`), unless they are delayed; what is
+left goes to the parent.
 
-tree        the dissection: see `planar_dissection`
+tree        the dissection: see `dissection`
 matrix      the entries of A
 left        what nodes have left and their parents have not yet taken, the last on top
 kept        of every node its half-edges as they were eliminated, followed by the others, and its columns of L
@@ -27,7 +27,7 @@ LOOK_EVERY = 1 << 18
 
 
 class Dissection(NamedTuple):
-    """Nodes are ranges of `place`s; children come before their parent."""
+    """A dissection tree: nodes are ranges of `place`s, and children come before their parent."""
 
     low: NDArray[np.int64]
     high: NDArray[np.int64]
@@ -37,7 +37,7 @@ class Dissection(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """Half-edges by city, the city of each, and the entries."""
+    """The entries of A: half-edges by city, the city of each, scales and weights."""
 
     city_start: NDArray[np.int64]
     city_half: NDArray[np.int32]
@@ -47,7 +47,8 @@ class Matrix(NamedTuple):
 
 
 class KeptColumns(NamedTuple):
-    """Of node t: `half[start[t] : start[t + 1]]`, the first `num_done[t]` eliminated; L from `first[t]` on."""
+    """The eliminated columns: node t has `half[start[t] : start[t + 1]]`, the first `num_done[t]` of them eliminated.
+    Its columns of L begin at `first[t]`."""
 
     start: NDArray[np.int64]
     half: NDArray[np.int32]
@@ -58,14 +59,14 @@ class KeptColumns(NamedTuple):
 
 @inline
 def _copy(array, more):
-    """Into one with room for more."""
+    """Copy an array into one with room for more."""
     for i in range(array.size):
         more[i] = array[i]
 
 
 @part
 def _rows_of(t, tree, matrix, half, left_half, left_start, left_num, left_delayed):
-    """The half-edges of a node's front, inner ones first; (how many, how many inner)."""
+    """Collect the half-edges of a node's front, inner ones first: (how many, how many inner)."""
     low = tree.low[t]
     high = tree.high[t]
     inner = 0
@@ -120,7 +121,7 @@ def _join(low, high, p, q, value, skew):
 
 @part
 def _assemble(t, tree, matrix, half, at, low, high, shift, left_half, left_start, left_num, left_first, left):
-    """The front of a node."""
+    """Assemble the front of a node from its children's remainders, or its city, and the edges inside."""
     skew = shift == 0.0
     turned = -1.0 if skew else 1.0
     f = half.size
@@ -174,8 +175,8 @@ def _first_met(t, h, tree, matrix):
 
 @kernel
 def factorise(tree, matrix, shift, most, keep, cancel_flag):
-    """(status, log |det|, its rounding, error by half-edge, KeptColumns): of A in twice the precision, or, with a
-    shift, of i A - shift.  Given up where more than `most` numbers would be in memory at a time."""
+    """Factorise A in twice the precision, or i A - shift: (status, log |det|, rounding, error by half-edge,
+    KeptColumns). Gives up where more than `most` numbers would be in memory at a time."""
     skew = shift == 0.0
     num_half = matrix.city_half.size
     num_nodes = tree.low.size
@@ -308,11 +309,9 @@ def factorise(tree, matrix, shift, most, keep, cancel_flag):
 
 @kernel
 def inverse_of_pairs(tree, num_half, kept, cancel_flag):
-    """(M,) of A's inverse the entry [2e + 1, 2e] of every edge: fronts from the root down, pairs from the last to the
-    first.
-
-    With R the rows after a pair in its front, and l its columns there: X_Rk = -X_RR l, X_kk = P^-1 - l^T X_Rk.
-    """
+    """(M,) compute the entry [2e + 1, 2e] of A's inverse for every edge e. Fronts go from the root down, pairs from the
+    last to the first. With R the rows after a pair in its front, and l its columns there: X_Rk = -X_RR l, X_kk = P^-1 -
+    l^T X_Rk."""
     start = kept.start
     num_nodes = tree.low.size
     found = np.zeros(num_half // 2)

@@ -30,8 +30,8 @@ LEFT_LOW, LEFT_HIGH, RIGHT_LOW, RIGHT_HIGH = 0, 1, 2, 3
 
 
 @part
-def _settle(k, tail, parent, height, low, low2, nesting):
-    """An edge is done: where it is nested, and what its parent edge returns to by it."""
+def _close_edge(k, tail, parent, height, low, low2, nesting):
+    """Finish an edge of the search: where it is nested, and what its parent edge returns to by it."""
     v = tail[k]
     nesting[k] = 2 * low[k] + (1 if low2[k] < height[v] else 0)
     e = parent[v]
@@ -47,7 +47,7 @@ def _settle(k, tail, parent, height, low, low2, nesting):
 
 @part
 def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting, cancel_flag):
-    """The depth-first search; returns whether it was done."""
+    """Orient the edges by depth-first search; False where the flag was raised."""
     n = start.size - 1
     at = start[:-1].copy()
     stack = np.empty(n, dtype=np.int32)
@@ -67,7 +67,7 @@ def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting,
             if p == start[v + 1]:
                 top -= 1
                 if parent[v] >= 0:
-                    _settle(parent[v], tail, parent, height, low, low2, nesting)
+                    _close_edge(parent[v], tail, parent, height, low, low2, nesting)
                 continue
             at[v] += 1
             w = neighbour[p]
@@ -84,13 +84,13 @@ def _orient(start, neighbour, edge_of, tail, parent, height, low, low2, nesting,
                 top += 1
             else:
                 low[k] = height[w]
-                _settle(k, tail, parent, height, low, low2, nesting)
+                _close_edge(k, tail, parent, height, low, low2, nesting)
     return True
 
 
 @part
 def _out_edges(num_variables, tail, key, lowest, highest):
-    """The edges out of each variable, sorted by key: counted twice, by key and by tail."""
+    """List the edges out of each variable, sorted by key: a counting sort by key, then by tail."""
     m = tail.size
     count = np.zeros(highest - lowest + 2, dtype=np.int64)
     for k in range(m):
@@ -117,11 +117,13 @@ def _out_edges(num_variables, tail, key, lowest, highest):
 
 @part
 def _conflicts(high, k, low):
+    """Whether an interval of back edges returns above edge k."""
     return high >= 0 and low[high] > low[k]
 
 
 @part
 def _swap_sides(pair):
+    """Exchange the left and right interval of a pair."""
     for c in range(2):
         kept = pair[c]
         pair[c] = pair[c + 2]
@@ -130,8 +132,8 @@ def _swap_sides(pair):
 
 @part
 def _add_constraints(k, e, pairs, top, bottom, low, low_edge, ref):
-    """Edge k returns below e, as edges before it do: those of its return edges that must be on one side, against those
-    of the others that must be on the other.  Returns the new top of the stack, -1 where that cannot be."""
+    """Merge the constraints of edge k with those of edges before it, all below e. Its return edges must be on one side,
+    against those of the others on the other side. Returns the new top of the stack, -1 where that cannot be."""
     new = np.full(4, -1, dtype=np.int32)
     while True:  # what k returns to goes into the right interval
         top -= 1
@@ -175,6 +177,7 @@ def _add_constraints(k, e, pairs, top, bottom, low, low_edge, ref):
 
 @part
 def _lowest(pair, low):
+    """Return the lowest height that a pair of intervals returns to."""
     if pair[LEFT_LOW] < 0:
         return low[pair[RIGHT_LOW]]
     if pair[RIGHT_LOW] < 0:
@@ -184,7 +187,7 @@ def _lowest(pair, low):
 
 @part
 def _trim(pair, mine, other, u, head, ref, side):
-    """Back edges into u leave an interval: `mine` and `other` are where the two begin."""
+    """Remove back edges into u from an interval: `mine` and `other` are where the two begin."""
     while pair[mine + 1] >= 0 and head[pair[mine + 1]] == u:
         pair[mine + 1] = ref[pair[mine + 1]]
     if pair[mine + 1] < 0 and pair[mine] >= 0:
@@ -194,8 +197,8 @@ def _trim(pair, mine, other, u, head, ref, side):
 
 
 @part
-def _leave(e, pairs, top, tail, head, height, low, ref, side):
-    """The search goes back along e: back edges into its tail end here.  Returns the new top of the stack."""
+def _retreat(e, pairs, top, tail, head, height, low, ref, side):
+    """Go back along e: back edges into its tail end here. Returns the new top of the stack."""
     u = tail[e]
     while top > 0 and _lowest(pairs[top - 1], low) == height[u]:
         top -= 1
@@ -214,7 +217,7 @@ def _leave(e, pairs, top, tail, head, height, low, ref, side):
 
 @part
 def _test(start, out, tail, head, parent, height, low, ref, side, cancel_flag):
-    """Whether back edges can be put on two sides; NOT_PLANAR, PLANAR or STOPPED."""
+    """Test whether back edges can be put on two sides: NOT_PLANAR, PLANAR or STOPPED."""
     n = start.size - 1
     m = out.size
     at = start[:-1].copy()
@@ -239,7 +242,7 @@ def _test(start, out, tail, head, parent, height, low, ref, side, cancel_flag):
             if at[v] == start[v + 1]:
                 depth -= 1
                 if e >= 0:
-                    top = _leave(e, pairs, top, tail, head, height, low, ref, side)
+                    top = _retreat(e, pairs, top, tail, head, height, low, ref, side)
                 continue
             k = out[at[v]]
             w = head[k]
@@ -270,7 +273,7 @@ def _test(start, out, tail, head, parent, height, low, ref, side, cancel_flag):
 
 @part
 def _resolve_sides(ref, side):
-    """Sides relative to other edges become sides."""
+    """Turn sides relative to other edges into sides."""
     chain = np.empty(ref.size, dtype=np.int32)
     for k in range(ref.size):
         length = 0
@@ -287,7 +290,7 @@ def _resolve_sides(ref, side):
 
 @part
 def _insert(h, before, onward, back):
-    """Half-edge h goes directly before another around their variable."""
+    """Insert half-edge h directly before another around their variable."""
     last = back[before]
     onward[last] = h
     back[h] = last
@@ -297,7 +300,7 @@ def _insert(h, before, onward, back):
 
 @part
 def _rotations(start, out, edges, tail, head, parent, side):
-    """The half-edges around each variable, in a circle."""
+    """Order the half-edges around each variable, in a circle."""
     n = start.size - 1
     m = out.size
     onward = np.empty(2 * m, dtype=np.int32)
@@ -352,7 +355,8 @@ def _rotations(start, out, edges, tail, head, parent, side):
 
 @kernel
 def embed(num_variables, edges, cancel_flag):
-    """(PLANAR, NOT_PLANAR or STOPPED; for each half-edge the next one along its face): distinct edges, no loops."""
+    """Embed a graph of distinct edges without loops in the plane. Returns PLANAR, NOT_PLANAR or STOPPED, and for each
+    half-edge the next one along its face."""
     n = num_variables
     m = edges.shape[0]
     nothing = np.empty(0, dtype=np.int32)

@@ -27,6 +27,7 @@ LOOK_EVERY = 16
 
 @part
 def _push(distance, column, heap_distance, heap_column, size):
+    """Push a column onto the heap; returns the heap's size."""
     at = size
     while at > 0:
         above = (at - 1) >> 1
@@ -42,7 +43,7 @@ def _push(distance, column, heap_distance, heap_column, size):
 
 @part
 def _pop(heap_distance, heap_column, size):
-    """(distance, column, size): the smallest leaves."""
+    """Pop the nearest column off the heap: (distance, column, size)."""
     distance = heap_distance[0]
     column = heap_column[0]
     size -= 1
@@ -65,7 +66,7 @@ def _pop(heap_distance, heap_column, size):
 
 @part
 def _begin(log_weight, city_start, city_half, u, v, column, row):
-    """Duals that hold, and the edges that are matched side to side from the beginning."""
+    """Begin with feasible duals, and edges matched side to side."""
     for e in range(log_weight.size):
         if log_weight[e] >= 0.0:
             for h in range(2 * e, 2 * e + 2):
@@ -86,7 +87,7 @@ def _begin(log_weight, city_start, city_half, u, v, column, row):
 
 @kernel
 def scales(log_weight, city_start, city_half, city_of, cancel_flag):
-    """(2M,) log2 of the factor of each row and column, whole numbers; -inf for edges that cannot be cut."""
+    """(2M,) solve for log2 of each row's and column's scale, whole numbers; -inf for edges that cannot be cut."""
     num = city_half.size
     u = np.zeros(num)
     v = np.zeros(num)

@@ -1,4 +1,4 @@
-"""Simplifying: what all of its rules work on, as a few flat arrays.
+"""Presolve: the flat arrays that all rules work on.
 
 Tables lie in one pool of logarithms, -inf for a hard zero: first the unary tables of all variables, then those of the
 factors, row-major in the order of their slots, cut down in place as states and axes go.  A slot is a place for a
@@ -6,7 +6,7 @@ variable in the scope of a factor; an empty one (variable -1) is an axis of leng
 lists, those in factors of two variables and those in larger ones, so that a search for a larger scope does not pass by
 a thousand edges.
 
-Nothing that the way back needs is written over: a factor that a sum has used up keeps its table, and a state that goes
+Nothing that the postsolve needs is written over: a factor that a sum has used up keeps its table, and a state that goes
 leaves the time at which it went, so that the states of a variable at any time can be told.
 
 variables, factors, slots, states, record   records, see below
@@ -84,7 +84,7 @@ EPS = 2.0**-52
 
 
 class Pools(NamedTuple):
-    """See above."""
+    """The arrays described above."""
 
     variables: Any
     factors: Any
@@ -100,7 +100,7 @@ class Pools(NamedTuple):
 
 @part
 def add_constant(pools, value):
-    """Add to the constant, with what that loses."""
+    """Add to the constant, carrying along what rounding loses."""
     total = pools.total
     total[LOST] += lost_in_sum(total[CONSTANT], value)
     total[CONSTANT] += value
@@ -163,8 +163,8 @@ def unlink_all(pools, f):
 
 
 @part
-def end_factor(pools, f, into):
-    """A factor is part of another now, or of the constant and unary tables (-1)."""
+def retire_factor(pools, f, into):
+    """Mark a factor as part of factor `into`, or of the constant and unary tables (-1)."""
     unlink_all(pools, f)
     pools.factors[f].alive = 0
     pools.factors[f].into = into
@@ -172,7 +172,7 @@ def end_factor(pools, f, into):
 
 @part
 def empty_slot(pools, s):
-    """The factor of this slot has an axis less: it must be of length one by now, or cut out already."""
+    """Remove the variable of a slot from its factor, whose axis is of length one by now or cut out already."""
     f = pools.slots[s].factor
     if pools.factors[f].arity == 3:  # from the lists of larger factors to those of edges
         unlink_all(pools, f)
@@ -190,6 +190,7 @@ def empty_slot(pools, s):
 
 @part
 def wait_for_support(pools, f):
+    """Queue a factor with hard zeros for the search of unsupported states."""
     factor = pools.factors[f]
     if factor.alive and factor.zeros and not factor.supports:
         factor.supports = 1
@@ -199,6 +200,7 @@ def wait_for_support(pools, f):
 
 @part
 def wait_for_shape(pools, f):
+    """Queue a factor whose scope or table has changed for factor reduction."""
     factor = pools.factors[f]
     if factor.alive and not factor.shapes:
         factor.shapes = 1
@@ -208,7 +210,7 @@ def wait_for_shape(pools, f):
 
 @part
 def wait_to_shrink(pools, v):
-    """A state of this variable has become impossible: its factors may support fewer states of others."""
+    """Queue a variable that has lost a state, and its factors, which may support fewer states of others."""
     variable = pools.variables[v]
     if not variable.shrinks:
         variable.shrinks = 1
@@ -223,6 +225,7 @@ def wait_to_shrink(pools, v):
 
 @part
 def wait_for_sum(pools, v):
+    """Queue a variable for summing out, unless it must be kept."""
     variable = pools.variables[v]
     if not variable.waits and not variable.keep and variable.fate == STAYS:
         variable.waits = 1
@@ -240,8 +243,8 @@ def neighbours_wait_for_sum(pools, f):
 
 
 @part
-def leave(pools, v, fate, to):
-    """A variable leaves the model."""
+def record_exit(pools, v, fate, to):
+    """Record that a variable leaves the model, why, and when."""
     variable = pools.variables[v]
     variable.fate = fate
     variable.to = to
@@ -253,8 +256,8 @@ def leave(pools, v, fate, to):
 
 @kernel
 def begin(pools, cancel_flag):
-    """Link all slots, and have everything wait that a rule might apply to; or until the flag is raised, with nothing
-    done.  No two scopes are the same."""
+    """Link all slots, and queue all variables and factors for the rules that may apply. Does nothing more once the flag
+    is raised. No two scopes are the same."""
     for f in range(pools.count[FACTORS]):
         if cancel_flag[0] != 0:
             return

@@ -1,12 +1,11 @@
-"""The way back from a simplified model: beliefs and states of what left it, in the reverse order.
+"""Postsolve: beliefs and states of eliminated variables, last eliminated first.
 
-A *target* is a scope whose joint belief is wanted: what a sum left over, or a factor of the model as it was.  Its
-*home* is where that belief comes from: the sum that used up the first of its variables to be summed out, or a table of
-the rest.  A table over (S, v) is P(v | S) of a sum times the belief of S.
+A *target* is a scope whose joint belief is wanted: that of a sum's message, or of an original factor. Its *source* is
+the table that the belief comes from: the sum over the first of its variables to be summed out, or a table of the
+reduced model. A table over (S, v) is P(v | S) of a sum times the belief of S.
 
-targets    start, variables: their scopes; time: the states that their axes have are those of that time; out: where each
-           begins in `belief`
-rest       start, variables (by their numbers in the model), tables: where each begins in `rest_belief`
+targets   start, variables: their scopes; time: axes have the states possible at that time; out: begins in `belief`
+rest      start, variables (by original number), tables: where each reduced table begins in `rest_belief`
 """
 
 import math
@@ -14,17 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz._kernels.bits import uniform_of
 from clampz._kernels.jit import kernel, part
+from clampz._kernels.presolve.containment import smallest_superset
 from clampz._kernels.presolve.pools import EQUAL, FIXED, LEFT, NEVER, STAMP, STAYS, SUMMED, SUMS
-from clampz._kernels.presolve.rules import smallest_around
+from clampz._kernels.random_numbers import uniform_of
 
-# Homes that are none: the variables are in no one table; none of them has a choice.
+# Sources that are none: the variables are in no one table; none of them has a choice.
 NOWHERE, CERTAIN = -1, -2
 
 
 class Targets(NamedTuple):
-    """See above."""
+    """Scopes whose beliefs are wanted, as described above."""
 
     start: Any
     variables: Any
@@ -32,8 +31,8 @@ class Targets(NamedTuple):
     out: Any
 
 
-class Rest(NamedTuple):
-    """See above; `of_factor` is the table of the rest that a factor has become, `of_variable` the unary one."""
+class ReducedTables(NamedTuple):
+    """Tables of the reduced model; `of_factor` is the table that a factor has become, `of_variable` the unary one."""
 
     start: Any
     variables: Any
@@ -43,8 +42,8 @@ class Rest(NamedTuple):
 
 
 @kernel
-def find_homes(pools, targets, rest, home):
-    """For each target the sum, or the number of sums plus the table of the rest, that its belief comes from."""
+def find_sources(pools, targets, rest, home):
+    """Find for each target the sum, or the number of sums plus the reduced table, that its belief comes from."""
     num_records = pools.count[SUMS]
     widest = 0
     for t in range(home.size):
@@ -98,18 +97,19 @@ def find_homes(pools, targets, rest, home):
                 pools.variables[some[k]].mark = stamp
                 if degree(pools, some[k]) < degree(pools, some[first]):
                     first = k
-            g = smallest_around(pools, stamp, size, some[first], some[first - 1 if first else 1], -1)
+            g = smallest_superset(pools, stamp, size, some[first], some[first - 1 if first else 1], -1)
             home[t] = NOWHERE if g < 0 else num_records + rest.of_factor[g]
 
 
 @part
 def degree(pools, v):
+    """Count the factors of a variable."""
     return pools.variables[v].num_edges + pools.variables[v].num_larger
 
 
 @part
 def states_at(pools, v, time):
-    """How many states a variable had at a time."""
+    """Count the states that a variable had at a time."""
     found = 0
     for place in range(pools.variables[v].first, pools.variables[v].last):
         found += pools.states[place].gone > time
@@ -118,7 +118,7 @@ def states_at(pools, v, time):
 
 @part
 def ranks_at(pools, v, time):
-    """For each state of a variable its number among those that were there at a time."""
+    """Number the states of a variable among those possible at a time."""
     ranks = np.empty(pools.variables[v].last - pools.variables[v].first, dtype=np.int64)
     found = 0
     for place in range(pools.variables[v].first, pools.variables[v].last):
@@ -129,7 +129,7 @@ def ranks_at(pools, v, time):
 
 @part
 def place_axes(pools, axes, time, dims):
-    """Number the axes of a table, and tell their lengths."""
+    """Number the axes of a table in the variables' records, and fill in their lengths."""
     size = 1
     for k in range(axes.size):
         pools.variables[axes[k]].axis = k
@@ -140,13 +140,14 @@ def place_axes(pools, axes, time, dims):
 
 @kernel
 def forget_axes(pools, axes):
+    """Remove the axis numbers that `place_axes` has set."""
     for k in range(axes.size):
         pools.variables[axes[k]].axis = -1
 
 
 @part
 def axes_of_sum(pools, r):
-    """The variables of a sum, its own last."""
+    """Return the variables of a sum's table, the summed variable last."""
     begin, end = pools.record[r].axes, pools.record[r].end
     axes = np.empty(end - begin + 1, dtype=np.int64)
     for k in range(begin, end):
@@ -157,7 +158,7 @@ def axes_of_sum(pools, r):
 
 @part
 def part_strides(pools, r, axes, dims):
-    """How far apart in each part of a sum two states of each axis are."""
+    """Return the strides of each part of a sum along the axes of its table."""
     begin, end = pools.record[r].parts, pools.record[r].axes
     strides = np.zeros((end - begin, axes.size), dtype=np.int64)
     for k in range(begin, end):
@@ -174,7 +175,7 @@ def part_strides(pools, r, axes, dims):
 
 @kernel
 def conditional(pools, r):
-    """P(v | S) of a sum, v varying fastest; the axes are numbered, and to be forgotten."""
+    """Compute P(v | S) of a sum, v varying fastest; the caller forgets the axes."""
     axes = axes_of_sum(pools, r)
     v = pools.record[r].variable
     dims = np.empty(axes.size, dtype=np.int64)
@@ -212,8 +213,8 @@ def conditional(pools, r):
 
 
 @part
-def hand_over(pools, axes, dims, time, values, targets, t, belief):
-    """Add a joint belief up onto the scope of a target; the axes are numbered."""
+def add_belief_to_target(pools, axes, dims, time, values, targets, t, belief):
+    """Sum a joint belief onto the scope of a target; its axes are numbered."""
     begin = np.zeros(axes.size + 1, dtype=np.int64)
     for k in range(axes.size):
         begin[k + 1] = begin[k] + dims[k]
@@ -257,7 +258,7 @@ def hand_over(pools, axes, dims, time, values, targets, t, belief):
 
 @part
 def state_of(pools, v, length, state):
-    """The state of v where the variable that it is a function of, so many steps away, has this one."""
+    """Return the state of v, given that of the variable which it is a function of, `length` substitutions away."""
     for step in range(length, 0, -1):
         u = v
         for _ in range(step - 1):
@@ -267,12 +268,9 @@ def state_of(pools, v, length, state):
 
 
 @kernel
-def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, marginal, cancel_flag):
-    """The beliefs of all targets, and the marginals of all variables.
-
-    The targets of home h are of_home[home_start[h] : home_start[h + 1]].  False where the flag was raised before the
-    end.
-    """
+def propagate_beliefs(pools, rest, rest_belief, targets, source_start, of_source, belief, marginal, cancel_flag):
+    """Fill in the beliefs of all targets and the marginals of all variables; False where the flag was raised first. The
+    targets of source h are of_source[source_start[h] : source_start[h + 1]]."""
     num_records = pools.count[SUMS]
     for k in range(rest.tables.size - 1):
         if cancel_flag[0] != 0:
@@ -287,11 +285,11 @@ def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, ma
                     marginal[place] = values[i]
                     i += 1
         h = num_records + k
-        if home_start[h] < home_start[h + 1]:
+        if source_start[h] < source_start[h + 1]:
             dims = np.empty(axes.size, dtype=np.int64)
             place_axes(pools, axes, NEVER - 1, dims)
-            for k in range(home_start[h], home_start[h + 1]):
-                hand_over(pools, axes, dims, NEVER - 1, values, targets, of_home[k], belief)
+            for k in range(source_start[h], source_start[h + 1]):
+                add_belief_to_target(pools, axes, dims, NEVER - 1, values, targets, of_source[k], belief)
             forget_axes(pools, axes)
     for left in range(pools.count[LEFT] - 1, -1, -1):
         if cancel_flag[0] != 0:
@@ -320,16 +318,15 @@ def send_back(pools, rest, rest_belief, targets, home_start, of_home, belief, ma
                     for i in range(x, values.size, states):
                         marginal[place] += values[i]
                     x += 1
-            for k in range(home_start[r], home_start[r + 1]):
-                hand_over(pools, axes, dims, variable.time, values, targets, of_home[k], belief)
+            for k in range(source_start[r], source_start[r + 1]):
+                add_belief_to_target(pools, axes, dims, variable.time, values, targets, of_source[k], belief)
             forget_axes(pools, axes)
     return True
 
 
 @kernel
 def fill_states(pools, states, seed, maximum, cancel_flag):
-    """The states (N, n) of all variables that left, drawn or the best, given those that stayed.  False where the flag
-    was raised before the end."""
+    """Fill in the states (N, n) of eliminated variables, drawn or the best; False where the flag was raised first."""
     for left in range(pools.count[LEFT] - 1, -1, -1):
         if cancel_flag[0] != 0:
             return False
@@ -342,13 +339,13 @@ def fill_states(pools, states, seed, maximum, cancel_flag):
             for i in range(states.shape[0]):
                 states[i, v] = pools.numbers[variable.map + states[i, variable.to]]
         else:
-            choose(pools, variable.to, states, seed, maximum)
+            fill_eliminated_states(pools, variable.to, states, seed, maximum)
     return True
 
 
 @part
-def choose(pools, r, states, seed, maximum):
-    """The states of the variable of a sum."""
+def fill_eliminated_states(pools, r, states, seed, maximum):
+    """Draw, or maximise, the state of a summed variable in every configuration, given those eliminated later."""
     v = pools.record[r].variable
     time = pools.variables[v].time
     axes = axes_of_sum(pools, r)

@@ -1,12 +1,13 @@
-"""Simplifying: what is left, as the tables of a model, scopes in ascending order."""
+"""Presolve: the tables of the reduced model, scopes in ascending order."""
 
 from clampz._kernels.jit import kernel
 from clampz._kernels.presolve.pools import NEVER
+from clampz._kernels.presolve.tables import advance
 
 
 @kernel
-def rest_scopes(pools, chosen, scope_start, variables):
-    """The scopes of factors, each in ascending order."""
+def fill_scopes(pools, chosen, scope_start, variables):
+    """Write the scopes of factors, each in ascending order."""
     for k in range(chosen.size):
         to = scope_start[k]
         for s in range(pools.factors[chosen[k]].begin, pools.factors[chosen[k]].end):
@@ -22,8 +23,8 @@ def rest_scopes(pools, chosen, scope_start, variables):
 
 
 @kernel
-def rest_tables(pools, chosen, scope_start, variables, flat):
-    """The tables of factors with their axes in the order of these scopes."""
+def fill_tables(pools, chosen, scope_start, variables, flat):
+    """Write the tables of factors with their axes in the order of these scopes."""
     digit, dims, strides = pools.scratch[0], pools.scratch[1], pools.scratch[2]
     to = 0
     for k in range(chosen.size):
@@ -44,20 +45,12 @@ def rest_tables(pools, chosen, scope_start, variables, flat):
         for _ in range(factor.size):
             flat[to] = pools.table[at]
             to += 1
-            q = arity - 1
-            while q >= 0:
-                digit[q] += 1
-                at += strides[q]
-                if digit[q] < dims[q]:
-                    break
-                at -= strides[q] * dims[q]
-                digit[q] = 0
-                q -= 1
+            at = advance(digit, dims, strides, arity, at)
 
 
 @kernel
-def rest_unaries(pools, variables, unary, state):
-    """The unary tables of variables, and which states of the model they are about."""
+def fill_unaries(pools, variables, unary, state):
+    """Write the unary tables of variables, and which original states they are about."""
     to = 0
     for k in range(variables.size):
         v = variables[k]

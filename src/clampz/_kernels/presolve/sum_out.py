@@ -1,4 +1,4 @@
-"""Simplifying: variables summed out, or maximised over, and the worklist of all rules.
+"""Presolve: variables summed out, or maximised over.
 
     m(S) = log sum_x exp( theta_v(x) + sum over parts theta_f(x, S) )
 
@@ -10,14 +10,14 @@ import math
 
 import numpy as np
 
-from clampz._kernels.jit import kernel, part
+from clampz._kernels.jit import part
+from clampz._kernels.presolve.containment import absorb_subsets, multiply_into_superset
 from clampz._kernels.presolve.pools import (
     BY,
     ENTRIES,
     EPS,
     ERROR,
     FACTORS,
-    FIRST_SHAPE,
     IMPOSSIBLE,
     MAXIMUM,
     MOST_AXES,
@@ -25,31 +25,22 @@ from clampz._kernels.presolve.pools import (
     NUMBERS,
     PAIRWISE,
     PINS,
-    RING,
     ROW,
-    SHAPES,
-    SHRINKS,
     SLOTS,
     STAMP,
-    STAYS,
     SUMMED,
     SUMS,
-    SUPPORTS,
-    WAITING,
     WIDEST,
     WORK,
     add_constant,
-    end_factor,
-    leave,
     link_all,
+    record_exit,
+    retire_factor,
     wait_for_shape,
     wait_for_sum,
     wait_for_support,
 )
-from clampz._kernels.presolve.rules import go_into_larger, reshape, shrink, take_in_smaller
-from clampz._kernels.presolve.tables import add_to_unary, extent, lose_support, slot_of
-
-DONE, STOPPED, FULL, CONTRADICTION = 0, 1, 2, 3
+from clampz._kernels.presolve.tables import add_to_unary, extent, slot_of
 
 # Terms of a sum per entry of the tables that it replaces: a product of matrices of hundreds of states is left to exact
 # sums, which do nothing else.
@@ -60,49 +51,9 @@ NOTHING = 60.0
 ROUNDINGS = 16.0
 
 
-@kernel
-def simplify(pools, most_work, cancel_flag):
-    """All rules until nothing changes, the flag is raised, or the work is more than it should be.  FULL: there is no
-    room for what a sum leaves; go on with more of it."""
-    count = pools.count
-    while cancel_flag[0] == 0 and count[WORK] <= most_work:
-        if count[IMPOSSIBLE] >= 0:
-            return CONTRADICTION
-        if count[SHRINKS]:  # first, so that what follows has smaller tables to look at
-            count[SHRINKS] -= 1
-            v = pools.variables[count[SHRINKS]].shrink
-            pools.variables[v].shrinks = 0
-            if pools.variables[v].fate == STAYS:
-                shrink(pools, v)
-        elif count[SUPPORTS]:
-            count[SUPPORTS] -= 1
-            f = pools.factors[count[SUPPORTS]].support
-            pools.factors[f].supports = 0
-            if pools.factors[f].alive:
-                lose_support(pools, f)
-        elif count[SHAPES]:
-            f = pools.factors[count[FIRST_SHAPE]].shape
-            count[FIRST_SHAPE] = (count[FIRST_SHAPE] + 1) % pools.factors.size
-            count[SHAPES] -= 1
-            pools.factors[f].shapes = 0
-            if pools.factors[f].alive and not reshape(pools, f):
-                wait_for_shape(pools, f)
-                return FULL
-        elif count[WAITING]:
-            v = pools.variables[count[RING]].ring
-            if pools.variables[v].fate == STAYS and not sum_out(pools, v):
-                return FULL
-            count[RING] = (count[RING] + 1) % pools.variables.size
-            count[WAITING] -= 1
-            pools.variables[v].waits = 0
-        else:
-            return DONE
-    return STOPPED
-
-
 @part
 def sum_out(pools, v):
-    """Sum a variable out if what is left is no larger than what it replaces.  False where there is no room to."""
+    """Sum a variable out if the new table is no larger than those it replaces; False where there is no room."""
     variable, count = pools.variables[v], pools.count
     parts, scope = pools.scratch[0], pools.scratch[1]
     count[STAMP] += 1
@@ -165,10 +116,10 @@ def sum_out(pools, v):
         pools.numbers[record.parts + k] = parts[k]
     for k in range(num_axes):
         pools.numbers[record.axes + k] = scope[k]
-    leave(pools, v, SUMMED, count[SUMS])
+    record_exit(pools, v, SUMMED, count[SUMS])
     count[SUMS] += 1
     for k in range(num_parts):
-        end_factor(pools, parts[k], c)
+        retire_factor(pools, parts[k], c)
     if top == -np.inf:
         made.alive = 0
         count[IMPOSSIBLE] = v
@@ -184,8 +135,8 @@ def sum_out(pools, v):
         made.alive = 0
     else:
         link_all(pools, c)
-        if not go_into_larger(pools, c):
-            take_in_smaller(pools, c)
+        if not multiply_into_superset(pools, c):
+            absorb_subsets(pools, c)
             wait_for_shape(pools, c)
             wait_for_support(pools, c)
     return True
@@ -193,7 +144,7 @@ def sum_out(pools, v):
 
 @part
 def sort(values, size):
-    """The first few values in ascending order."""
+    """Sort the first `size` values in ascending order."""
     for k in range(1, size):
         value = values[k]
         place = k
@@ -205,7 +156,7 @@ def sort(values, size):
 
 @part
 def fill_sum(pools, v, num_parts, num_axes, c):
-    """The table of factor c, less its largest entry, which is returned; what rounding may have changed is charged."""
+    """Fill the table of factor c with the sum, less its largest entry, which is returned; charge rounding."""
     made = pools.factors[c]
     parts, scope, digit = pools.scratch[0], pools.scratch[1], pools.scratch[2]
     at, along = pools.scratch[3], pools.scratch[4]

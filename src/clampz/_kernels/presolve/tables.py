@@ -1,12 +1,11 @@
-"""Simplifying: walks over one table, or two.
+"""Presolve: walks over one table, or two.
 
-Along one axis a table is (outer, states, inner); over all axes at once the states are counted up like the digits of a
-number.
+Along one axis a table is (outer, states, inner); over all axes at once the states are counted up like an odometer.
 """
 
 import numpy as np
 
-from clampz._kernels.jit import part
+from clampz._kernels.jit import inline, part
 from clampz._kernels.presolve.pools import CLOCK, EPS, ERROR, NEVER, ROW, STATES_GONE, WORK, wait_to_shrink
 
 # Equal means: up to this share of a table's entries, and no more than this in all.  A sum of probabilities is 1 up to a
@@ -16,7 +15,7 @@ NEARLY, AT_MOST = 32.0 * EPS, 1e-12
 
 @part
 def extent(pools, f, s):
-    """Outer and inner entries of the axis of slot s in the table of factor f."""
+    """Return the outer size and the stride of slot s in the table of factor f."""
     factor = pools.factors[f]
     outer = 1
     for q in range(factor.begin, s):
@@ -27,7 +26,7 @@ def extent(pools, f, s):
 
 @part
 def slot_of(pools, f, v):
-    """The slot of variable v in factor f, or -1."""
+    """Return the slot of variable v in factor f, or -1."""
     for s in range(pools.factors[f].begin, pools.factors[f].end):
         if pools.slots[s].variable == v:
             return s
@@ -35,8 +34,8 @@ def slot_of(pools, f, v):
 
 
 @part
-def rule_out(pools, v, a, by):
-    """The a-th state of those that v has now is impossible, says factor `by`."""
+def rule_out_state(pools, v, a, by):
+    """Rule out the a-th current state of a variable, on the evidence of factor `by`."""
     place = pools.variables[v].first + a
     if pools.table[place] > -np.inf:
         pools.table[place] = -np.inf
@@ -47,7 +46,7 @@ def rule_out(pools, v, a, by):
 
 @part
 def original_place(pools, v, a):
-    """Where the a-th state of those that v has now is among all states of the model."""
+    """Return the place of a variable's a-th current state among all states of the model."""
     place = pools.variables[v].first
     while True:
         if pools.states[place].gone == NEVER:
@@ -58,51 +57,8 @@ def original_place(pools, v, a):
 
 
 @part
-def lose_support(pools, f):
-    """States that no entry of this table allows are ruled out.  Entries that a unary table rules out are made zeros
-    first, as they are in effect: impossible states of variables that must stay are still here."""
-    factor = pools.factors[f]
-    table = pools.table[factor.table : factor.table + factor.size]
-    for s in range(factor.begin, factor.end):
-        v = pools.slots[s].variable
-        if v < 0:
-            continue
-        outer, inner = extent(pools, f, s)
-        states = pools.variables[v].states
-        for a in range(states):
-            if pools.table[pools.variables[v].first + a] == -np.inf:
-                for o in range(outer):
-                    begin = (o * states + a) * inner
-                    for i in range(begin, begin + inner):
-                        table[i] = -np.inf
-    looked = 0
-    for s in range(factor.begin, factor.end):
-        v = pools.slots[s].variable
-        if v < 0:
-            continue
-        outer, inner = extent(pools, f, s)
-        states = pools.variables[v].states
-        for a in range(states):
-            if pools.table[pools.variables[v].first + a] == -np.inf:
-                continue
-            found = False
-            for o in range(outer):
-                begin = (o * states + a) * inner
-                for i in range(begin, begin + inner):
-                    looked += 1
-                    if table[i] > -np.inf:
-                        found = True
-                        break
-                if found:
-                    break
-            if not found:
-                rule_out(pools, v, a, f)
-    pools.count[WORK] += looked
-
-
-@part
 def cut_axis(pools, f, s):
-    """Drop the states that are impossible from one axis of a table."""
+    """Drop the impossible states of a variable from one axis of a table."""
     factor = pools.factors[f]
     v = pools.slots[s].variable
     outer, inner = extent(pools, f, s)
@@ -122,7 +78,17 @@ def cut_axis(pools, f, s):
 
 
 @part
+def num_possible(values):
+    """Count the entries that are no hard zeros."""
+    found = 0
+    for t in range(values.size):
+        found += values[t] > -np.inf
+    return found
+
+
+@part
 def any_zero(values):
+    """Whether a table has a hard zero (1 or 0)."""
     for k in range(values.size):
         if values[k] == -np.inf:
             return 1
@@ -150,13 +116,13 @@ def cut_unary(pools, v):
 
 @part
 def nearly(size):
-    """By how much numbers of this size may differ and be called equal."""
+    """Return the tolerance at which numbers of this size count as equal."""
     return min(NEARLY * (1.0 + size), AT_MOST)
 
 
 @part
 def spread(values):
-    """How far apart the entries are; inf if some are zeros."""
+    """Return the range of the entries; inf if some are hard zeros."""
     low = values[0]
     high = values[0]
     for k in range(values.size):
@@ -169,8 +135,8 @@ def spread(values):
 
 @part
 def split_axis(pools, f, s):
-    """If the table is g(x) + h(rest) for the variable x of slot s, put g into the scratch of `total`, leave h in the
-    table (its axis is gone, the slot is not) and charge what is not equal; else return False."""
+    """Split a table g(x) + h(others), x the variable of slot s: g goes into the scratch of `total`, h stays. False
+    where the table is not separable. The axis is gone then, the slot is not, and what is not quite equal is charged."""
     factor = pools.factors[f]
     outer, inner = extent(pools, f, s)
     states = pools.variables[pools.slots[s].variable].states
@@ -225,20 +191,35 @@ def split_axis(pools, f, s):
 
 @part
 def add_to_unary(pools, v, values, by):
-    """Add a table over one variable to its unary table; where it has zeros, factor `by` says so."""
+    """Add a table over one variable to its unary table; factor `by` rules out where it has zeros."""
     first = pools.variables[v].first
     worst = 0.0
     for a in range(pools.variables[v].states):
         if pools.table[first + a] == -np.inf:
             continue
         if values[a] == -np.inf:
-            rule_out(pools, v, a, by)
+            rule_out_state(pools, v, a, by)
         else:
             exact = pools.table[first + a] == 0.0 or values[a] == 0.0
             pools.table[first + a] += values[a]
             if not exact:
                 worst = max(worst, abs(pools.table[first + a]))
     pools.total[ERROR] += EPS * worst
+
+
+@inline
+def advance(digit, dims, strides, num_axes, at):
+    """Step the odometer of a table's axes, the last one fastest; returns the place along these strides."""
+    q = num_axes - 1
+    while q >= 0:
+        digit[q] += 1
+        at += strides[q]
+        if digit[q] < dims[q]:
+            break
+        at -= strides[q] * dims[q]
+        digit[q] = 0
+        q -= 1
+    return at
 
 
 @part
@@ -264,15 +245,7 @@ def add_table(pools, f, g):
         large[t] += small[at]
         if not exact and large[t] > -np.inf:
             worst = max(worst, abs(large[t]))
-        q = k - 1
-        while q >= 0:
-            digit[q] += 1
-            at += strides[q]
-            if digit[q] < dims[q]:
-                break
-            at -= strides[q] * dims[q]
-            digit[q] = 0
-            q -= 1
+        at = advance(digit, dims, strides, k, at)
     if of_f.zeros:
         of_g.zeros = 1
     pools.count[WORK] += large.size

@@ -1,4 +1,4 @@
-"""A step of a Markov chain: variables of a forest, chosen at random, are drawn jointly given all others.
+"""A step of forest Gibbs sampling: variables of a random forest are drawn jointly, given all others.
 
 A function is a table over some variables (of one, of an edge, of a larger factor), and one of its variables is an
 occurrence.  Variables are taken into the forest in a random order, each unless it would share functions with two that
@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels.graph import find_root
 from clampz._kernels.jit import kernel, part
 
 Integers = NDArray[np.int64]
@@ -35,7 +36,7 @@ LOOK = 1024
 
 
 class ForestFunctions(NamedTuple):
-    """A model's tables, and where each variable occurs (see this module)."""
+    """A model's tables, and where each variable occurs, as described above."""
 
     num_states: Integers
     start: Integers
@@ -51,10 +52,10 @@ class ForestFunctions(NamedTuple):
 
 @kernel
 def draw_forest(functions, order, uniform, x, cancel_flag):
-    """One step; False where it was left half way."""
+    """Make one step of the chain; False where the flag was raised first, and x may be half changed."""
     n = order.size
     up = np.empty(n, dtype=np.int64)
-    if not plant(functions, order, up, cancel_flag):
+    if not grow_forest(functions, order, up, cancel_flag):
         return False
     upwards = leaves_first(up)
     belief = np.zeros(functions.state_start[n])
@@ -66,22 +67,22 @@ def draw_forest(functions, order, uniform, x, cancel_flag):
         if step % LOOK == 0 and cancel_flag[0]:
             return False
         i = upwards[step]
-        add_own(functions, up, x, i, belief)
+        add_own_functions(functions, up, x, i, belief)
         if up[i] >= 0:
             for b in range(functions.num_states[up[i]]):
-                fill_given(functions, belief, x, i, up[i], b, weights)
+                fill_conditional(functions, belief, x, i, up[i], b, weights)
                 total = log_sum(weights, functions.num_states[i])
                 belief[functions.state_start[up[i]] + b] += total
     for step in range(upwards.size - 1, -1, -1):
         i = upwards[step]
-        fill_given(functions, belief, x, i, up[i], x[up[i]] if up[i] >= 0 else 0, weights)
-        x[i] = chosen(weights, functions.num_states[i], uniform[i])
+        fill_conditional(functions, belief, x, i, up[i], x[up[i]] if up[i] >= 0 else 0, weights)
+        x[i] = draw_state(weights, functions.num_states[i], uniform[i])
     return True
 
 
 @part
-def plant(functions, order, up, cancel_flag):
-    """Take variables into the forest one after another."""
+def grow_forest(functions, order, up, cancel_flag):
+    """Take variables into the forest in their order, as long as no cycle arises; False where the flag was raised."""
     n = order.size
     tree = np.empty(n, dtype=np.int64)  # of each variable, another of its tree, or itself
     seen = np.empty(n, dtype=np.int64)  # of each tree, the last variable that was looked at beside it,
@@ -100,7 +101,7 @@ def plant(functions, order, up, cancel_flag):
                 j = functions.variables[p]
                 if j != i and up[j] != OUTSIDE:
                     inside += 1
-                    t = found(tree, j)
+                    t = find_root(tree, j)
                     fits = fits and not (seen[t] == i and beside[t] != j)
                     seen[t], beside[t] = i, j
             fits = fits and inside < 2
@@ -113,23 +114,14 @@ def plant(functions, order, up, cancel_flag):
             f = functions.home[functions.of[k]]
             for p in range(functions.start[f], functions.start[f + 1]):
                 j = functions.variables[p]
-                if j != i and up[j] != OUTSIDE and found(tree, j) != found(tree, i):
-                    hang(up, j, i)
-                    tree[found(tree, j)] = found(tree, i)
+                if j != i and up[j] != OUTSIDE and find_root(tree, j) != find_root(tree, i):
+                    reroot(up, j, i)
+                    tree[find_root(tree, j)] = find_root(tree, i)
     return True
 
 
 @part
-def found(tree, i):
-    """The one that stands for the tree of i; the way there is halved."""
-    while tree[i] != i:
-        tree[i] = tree[tree[i]]
-        i = tree[i]
-    return i
-
-
-@part
-def hang(up, j, i):
+def reroot(up, j, i):
     """Make j the root of its tree, and hang it below i."""
     above = i
     while j >= 0:
@@ -140,7 +132,7 @@ def hang(up, j, i):
 
 @part
 def leaves_first(up):
-    """The variables of the forest, each after all that hang below it."""
+    """Order the variables of the forest, each after all that hang below it."""
     n = up.size
     below = np.zeros(n, dtype=np.int64)
     number = 0
@@ -165,8 +157,8 @@ def leaves_first(up):
 
 
 @part
-def add_own(functions, up, x, i, belief):
-    """Add the functions in which i is the only variable of the forest."""
+def add_own_functions(functions, up, x, i, belief):
+    """Add the functions in which i is the only variable of the forest to its belief."""
     for k in range(functions.of_start[i], functions.of_start[i + 1]):
         occurrence = functions.of[k]
         f = functions.home[occurrence]
@@ -182,8 +174,8 @@ def add_own(functions, up, x, i, belief):
 
 
 @part
-def fill_given(functions, belief, x, i, above, b, weights):
-    """Log potentials of i where the variable above it, if there is one, has state b."""
+def fill_conditional(functions, belief, x, i, above, b, weights):
+    """Write the log potentials of i, given state b of its parent if it has one."""
     for a in range(functions.num_states[i]):
         weights[a] = belief[functions.state_start[i] + a]
     if above < 0:
@@ -206,7 +198,7 @@ def fill_given(functions, belief, x, i, above, b, weights):
 
 @part
 def log_sum(values, number):
-    """log of the sum of the exponentials of the first few; -inf where all of them are."""
+    """Compute the log-sum-exp of the first `number` values; -inf where all of them are."""
     top = values[0]
     for a in range(number):
         top = max(top, values[a])
@@ -219,8 +211,8 @@ def log_sum(values, number):
 
 
 @part
-def chosen(values, number, uniform):
-    """The state that a number from [0, 1) stands for, likely as the first few log potentials say."""
+def draw_state(values, number, uniform):
+    """Draw a state from the first `number` log potentials by inverse transform of `uniform`."""
     whole, left, last = log_sum(values, number), uniform, 0
     for a in range(number):
         share = math.exp(values[a] - whole)

@@ -1,4 +1,4 @@
-"""Scores of many configurations of one model, its constant left out.
+"""Scores of configurations of a model, its constant left out.
 
 states   (N, n)   configurations
 scope_start, variables   the scopes of larger factors, end to end
@@ -12,6 +12,7 @@ from clampz._kernels.jit import kernel
 def fill_scores(
     states, num_states, unary_start, unary, edges, pair_start, pairwise, scope_start, variables, start, factors, out
 ):
+    """Sum up the log potentials of every configuration."""
     for d in range(states.shape[0]):
         x = states[d]
         total = 0.0

@@ -1,5 +1,5 @@
-"""Weighted mini-buckets: bounds on log Z from both sides by elimination under a limit of table entries, with shifts and
-weights that are optimised.
+"""Weighted mini-buckets: upper and lower bounds on log Z by elimination in limited tables, with optimised shifts and
+weights.
 
-May import: simplifying, and what is below it.
+May import: the presolve, and what is below it.
 """

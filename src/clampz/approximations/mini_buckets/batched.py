@@ -1,8 +1,7 @@
-"""Many lanes at once: their tables lie side by side, the lane innermost, so that what a pass does beside arithmetic is
-done once for all of them, and vectors are full however small the tables are.
+"""Batched descent: the tables of many lanes lie side by side, so that a pass's overhead is shared and vectors are full.
 
 Every lane comes to what it would have come to alone, to the last bit: passes do the same in the same order, and each
-lane has a descent of its own, which asks for them.
+lane has a descent of its own, which requests them.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,20 +11,20 @@ import numpy as np
 
 from clampz._kernels.mini_buckets import passes
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, Pass
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.descent import (
     LEAST_SLOPE,
-    Backwards,
+    BackwardPass,
+    BoundState,
     Descent,
-    Forwards,
-    State,
-    answer,
+    ForwardPass,
     descend,
-    found_by,
+    record_bound,
+    resume,
+    run_descent,
     seconds_of_pass,
-    serve,
 )
 from clampz.approximations.mini_buckets.structure import LANE_ENTRY, LANE_NUMBER, Structure
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
 
@@ -38,85 +37,86 @@ TOGETHER = 16
 ENTRIES_PER_LANE = 8
 
 
-def pays(structure: Structure, num_lanes: int) -> bool:
-    """Whether so many lanes are quicker side by side than one after another."""
+def is_faster_batched(structure: Structure, num_lanes: int) -> bool:
+    """Whether lanes are quicker side by side than one after another."""
     return num_lanes > 1 and structure.num_entries <= ENTRIES_PER_LANE * num_lanes * structure.num_cliques
 
 
 def bytes_together(structure: Structure, num_threads: int, num_lanes: int) -> int:
-    """Memory that so many lanes take in each of so many threads, with their tables, shifts and gradients side by
-    side."""
-    lanes = num_threads * num_lanes if pays(structure, num_lanes) else num_threads
+    """Estimate the memory of `num_lanes` lanes in each thread, with tables, shifts and gradients side by side."""
+    lanes = num_threads * num_lanes if is_faster_batched(structure, num_lanes) else num_threads
     numbers = structure.num_shifted + structure.num_cliques
     copied = LANE_ENTRY * structure.num_entries + LANE_NUMBER * numbers
     return structure.num_bytes(lanes, lanes) + (lanes * copied if lanes > num_threads else 0)
 
 
 def optimise_together(
-    states: Sequence[State],
+    states: Sequence[BoundState],
     num_evaluations: int,
     budget: Budget = UNLIMITED,
     *,
     tol: float = LEAST_SLOPE,
-    tell: Callable[[State], object] | None = None,
+    on_step: Callable[[BoundState], object] | None = None,
 ) -> None:
-    """`optimise` of every state, all of them the same side of lanes that share their tables."""
-    going: list[_Going] = []
+    """Optimise every state: one side of lanes that share their tables."""
+    going: list[_ActiveLane] = []
     for state in states:
-        descent = descend(state, num_evaluations, budget, tol, tell)
-        asked = next(descent, None)
-        if isinstance(asked, Forwards):
-            going.append(_Going(state, descent, asked))
-    going.sort(key=lambda each: -each.asked.matching)
+        descent = descend(state, num_evaluations, budget, tol, on_step)
+        request = next(descent, None)
+        if isinstance(request, ForwardPass):
+            going.append(_ActiveLane(state, descent, request))
+    going.sort(key=lambda each: -each.request.matching)
     while going:
-        size = min(TOGETHER, sum(each.asked.matching == going[0].asked.matching for each in going))
+        size = min(TOGETHER, sum(each.request.matching == going[0].request.matching for each in going))
         now, going = going[:size], going[size:]
-        if pays(now[0].state.tables.structure, len(now)):
+        if is_faster_batched(now[0].state.tables.structure, len(now)):
             going += _side_by_side(now, budget)  # what is left of a block waits for what is left of others
         else:
-            for state, descent, asked in now:
-                serve(state, descent, asked, state.tables.new_pass(), budget)
+            for state, descent, request in now:
+                run_descent(state, descent, request, state.tables.new_pass(), budget)
 
 
-class _Going(NamedTuple):
-    """A lane, its descent, and the pass forwards that it asks for."""
+class _ActiveLane(NamedTuple):
+    """A lane, its descent, and the forward pass that it requests."""
 
-    state: State
+    state: BoundState
     descent: Descent
-    asked: Forwards
+    request: ForwardPass
 
 
-def _side_by_side(going: list[_Going], budget: Budget) -> list[_Going]:
-    """Do the passes of lanes all at once, until half of them have come to their end; those that have not."""
-    block, matching = _Block.of([each.state for each in going]), going[0].asked.matching
+def _side_by_side(going: list[_ActiveLane], budget: Budget) -> list[_ActiveLane]:
+    """Serve the passes of lanes all at once until half of them have ended; returns the lanes that have not."""
+    block, matching = _Block.of([each.state for each in going]), going[0].request.matching
     lanes = dict(enumerate(going))
     while len(lanes) > len(going) // 2:
         for lane, each in lanes.items():
-            block.x[:, lane] = each.asked.x
+            block.x[:, lane] = each.request.x
         status = block.forwards(matching, budget)
         if matching != AS_THEY_ARE:
-            for lane, (state, _, asked) in lanes.items():
-                state.theta[:], asked.x[:] = block.theta[:, lane], block.x[:, lane]
+            for lane, (state, _, request) in lanes.items():
+                state.theta[:], request.x[:] = block.theta[:, lane], block.x[:, lane]
             matching = AS_THEY_ARE
         values, errors = block.work.value.tolist(), block.work.error.tolist()
         following = {
-            lane: answer(each.descent, found_by(each.state, status, values[lane], errors[lane]))
+            lane: resume(each.descent, record_bound(each.state, status, values[lane], errors[lane]))
             for lane, each in lanes.items()
         }
-        turning = {lane: asked for lane, asked in following.items() if isinstance(asked, Backwards)}
+        turning = {lane: request for lane, request in following.items() if isinstance(request, BackwardPass)}
         is_done = bool(turning) and block.backwards(budget) == DONE
         for lane, back in turning.items():
             state, descent, _ = lanes[lane]
             np.multiply(block.gradient[:, lane], state.sign, out=back.gradient)
-            following[lane] = answer(descent, is_done)
+            following[lane] = resume(descent, is_done)
         lanes = {
-            lane: lanes[lane]._replace(asked=asked) for lane, asked in following.items() if isinstance(asked, Forwards)
+            lane: lanes[lane]._replace(request=request)
+            for lane, request in following.items()
+            if isinstance(request, ForwardPass)
         }
     return list(lanes.values())
 
 
 class _Block(NamedTuple):
-    """Lanes side by side: every array has one more axis, the last, and is otherwise that of a state."""
+    """Lanes side by side: every array of a state, with the lanes as one more, last axis."""
 
     tables: Tables
     theta: Floats
@@ -127,7 +127,7 @@ class _Block(NamedTuple):
     work: Pass
 
     @classmethod
-    def of(cls, states: list[State]) -> "_Block":
+    def of(cls, states: list[BoundState]) -> "_Block":
         tables = states[0].tables
         theta, size, main, x = (
             np.stack([getattr(state, name) for state in states], axis=1) for name in ("theta", "size", "main", "x")
@@ -135,13 +135,13 @@ class _Block(NamedTuple):
         return cls(tables, theta, size, main, x, np.empty_like(x), tables.new_pass(len(states)))
 
     def forwards(self, matching: int, budget: Budget) -> int:
-        """A pass forwards of every lane where it stands in x; how it ended."""
+        """Run a forward pass of every lane where it stands in x; returns how it ended."""
         theta, size, x, main = (array.ravel() for array in (self.theta, self.size, self.x, self.main))
         arguments = (self.tables.layout, theta, size, self.tables.roundings, x, main, matching, self.work)
         return int(run_cancellable(budget, self._expected, passes.forwards, *arguments))
 
     def backwards(self, budget: Budget) -> int:
-        """The pass backwards after it."""
+        """Run the backward pass after it."""
         x, main, gradient = self.x.ravel(), self.main.ravel(), self.gradient.ravel()
         return int(
             run_cancellable(budget, self._expected, passes.backwards, self.tables.layout, x, main, self.work, gradient)

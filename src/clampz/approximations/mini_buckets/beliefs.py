@@ -1,4 +1,4 @@
-"""What a state says beside its bound: beliefs of cliques, marginals of variables, and where the bound is loose."""
+"""Beliefs of an upper bound: of cliques and variables, and where the bound is loose."""
 
 from dataclasses import dataclass
 
@@ -6,21 +6,22 @@ import numpy as np
 
 from clampz._kernels.mini_buckets import draws
 from clampz._kernels.mini_buckets.layout import DONE, Pass
-from clampz.approximations.mini_buckets.descent import State, evaluate, turn_back
+from clampz.approximations.mini_buckets.descent import BoundState, backward_pass, evaluate
 from clampz.approximations.mini_buckets.structure import Structure
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 
 # Below it is what is impossible: exponentials stop short of 0.
 LEAST_BELIEF = 1e-300
-# Draws that losses are averaged over; on large models as many as take so many random numbers, and one at least.
+# Draws that losses are averaged over; on large models fewer, limited by their random numbers, and one at least.
 NUM_DRAWS, MOST_NUMBERS = 32, 2**21
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """Of one lane where its shifts and weights stand: estimates, which at the optimum agree between the cliques of a
-    bucket on what they share.
+    """Beliefs of one lane at its shifts and weights.
+
+    They are estimates, which at the optimum agree between the cliques of a bucket on what they share.
 
     Attributes
     ----------
@@ -39,35 +40,36 @@ class Beliefs:
     entropies: Floats
 
     def clique(self, c: int) -> tuple[tuple[int, ...], Floats]:
-        """Its variables, in order of elimination, and their joint belief, an axis for each."""
+        """Return the variables of a clique, in order of elimination, and their joint belief, an axis for each."""
         scope = self.structure.scope[self.structure.scope_start[c] : self.structure.scope_start[c + 1]]
         table = self.cliques[self.structure.table_start[c] : self.structure.table_start[c + 1]]
         return tuple(scope.tolist()), table.reshape(self.num_states[scope])
 
 
-def beliefs(state: State, budget: Budget = UNLIMITED) -> Beliefs:
-    """Beliefs of a state; raises Overdue where the watch says stop before they are there, or the lane has no possible
+def beliefs(state: BoundState, budget: Budget = UNLIMITED) -> Beliefs:
+    """Compute the beliefs of a state. Raises Cancelled where the budget is over first, or the lane has no possible
     configuration."""
-    return _beliefs(state, _passed(state, budget), budget)
+    return _beliefs(state, _forward_pass(state, budget), budget)
 
 
-def losses(state: State, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
-    """(n,) what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its beliefs: the
-    larger, the more is won by fixing that variable, or by larger cliques for it.  Raises what `beliefs` does."""
-    return _losses(state, _passed(state, budget), num_draws, seed, budget)
+def losses(state: BoundState, num_draws: int = NUM_DRAWS, seed: int = 0, budget: Budget = UNLIMITED) -> Floats:
+    """(n,) estimate what an upper bound loses at each variable by Hölder's inequality, averaged over draws from its
+    beliefs. The larger, the more is won by fixing that variable, or by larger cliques for it. Raises what `beliefs`
+    does."""
+    return _losses(state, _forward_pass(state, budget), num_draws, seed, budget)
 
 
-def beliefs_and_losses(state: State, budget: Budget = UNLIMITED) -> tuple[Beliefs, Floats]:
-    """Both, of one pass forwards."""
-    work = _passed(state, budget)
+def beliefs_and_losses(state: BoundState, budget: Budget = UNLIMITED) -> tuple[Beliefs, Floats]:
+    """Compute beliefs and losses from one forward pass."""
+    work = _forward_pass(state, budget)
     lost = _losses(state, work, NUM_DRAWS, 0, budget)
     return _beliefs(state, work, budget), lost
 
 
-def _beliefs(state: State, work: Pass, budget: Budget) -> Beliefs:
-    """After a pass forwards, whose tables become beliefs."""
+def _beliefs(state: BoundState, work: Pass, budget: Budget) -> Beliefs:
+    """Compute beliefs after a forward pass, whose tables they replace."""
     tables = state.tables
-    if not turn_back(state, state.x, work, np.empty_like(state.x), budget):
+    if not backward_pass(state, state.x, work, np.empty_like(state.x), budget):
         raise Cancelled
     work.table[work.table < LEAST_BELIEF] = 0.0
     start = tables.model.unary.start
@@ -76,8 +78,8 @@ def _beliefs(state: State, work: Pass, budget: Budget) -> Beliefs:
     return Beliefs(tables.structure, tables.model.num_states, marginals, work.table, work.clique_entropy)
 
 
-def _losses(state: State, work: Pass, num_draws: int, seed: int, budget: Budget) -> Floats:
-    """After a pass forwards, which stays as it is."""
+def _losses(state: BoundState, work: Pass, num_draws: int, seed: int, budget: Budget) -> Floats:
+    """Estimate losses after a forward pass, which stays as it is."""
     tables = state.tables
     n = tables.model.num_variables
     rng, out = np.random.default_rng(seed), np.zeros(n)
@@ -94,8 +96,8 @@ def _losses(state: State, work: Pass, num_draws: int, seed: int, budget: Budget)
     return out / done
 
 
-def _passed(state: State, budget: Budget) -> Pass:
-    """A pass forwards where the state stands."""
+def _forward_pass(state: BoundState, budget: Budget) -> Pass:
+    """Run a forward pass where the state stands; raises Cancelled where it did not finish."""
     work = state.tables.new_pass()
     if evaluate(state, state.x, work, budget).status != DONE:
         raise Cancelled

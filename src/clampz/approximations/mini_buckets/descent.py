@@ -1,7 +1,7 @@
-"""Bounds that come down, or up: the shifts and weights of one lane, optimised as far as time goes.
+"""Descent: the shifts and weights of one lane's bound, optimised by L-BFGS as far as time goes.
 
-A `State` is what one lane has come to on one side.  It can be left at any evaluation and gone on with later; the bound
-it has is valid at any time, and never gets looser.
+A `BoundState` is one side of one lane. It can be left at any evaluation and continued later; its bound is valid at any
+time, and never gets looser.
 """
 
 import math
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from clampz._kernels.mini_buckets import lbfgs, passes
 from clampz._kernels.mini_buckets.layout import AS_THEY_ARE, DONE, MATCHED, NOTHING, STOPPED, ZEROS, Pass
+from clampz.approximations.mini_buckets.clique_tables import Tables
 from clampz.approximations.mini_buckets.structure import num_remembered
-from clampz.approximations.mini_buckets.tables import Tables
 from clampz.numerics import EPS, Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, run_cancellable
 from clampz.runtime.workers import Workers
 
-RatioTerm = Literal["upper", "lower"]
+BoundSide = Literal["upper", "lower"]
 HalfFloats = NDArray[np.float32]
 
 # The share of the promised fall that is enough, and what a step that falls short is cut to.
@@ -36,7 +36,7 @@ SECONDS_PER_ENTRY, SECONDS_PER_CLIQUE = 10e-9, 1e-6
 
 
 @dataclass(eq=False)
-class State:
+class BoundState:
     """One side of one lane: where its shifts and weights stand, and the best bound so far.
 
     Attributes
@@ -53,7 +53,7 @@ class State:
     """
 
     tables: Tables
-    side: RatioTerm
+    side: BoundSide
     theta: Floats
     size: Floats
     x: Floats
@@ -72,9 +72,9 @@ class State:
     _num_kept: int = 0
 
     @classmethod
-    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "State":
-        """An upper bound for the lane with these unary tables, from the shifts and weights of another lane of the same
-        structure, or from the beginning.  Overdue where the watch is over before it is laid out."""
+    def upper(cls, tables: Tables, unary: Floats, x: Floats | None = None, budget: Budget = UNLIMITED) -> "BoundState":
+        """Begin an upper bound for the lane with these unary tables. It starts from the shifts and weights of another
+        lane of the same structure, or from scratch. Raises Cancelled where the budget is over before it is laid out."""
         main = np.full(tables.model.num_variables, -1, dtype=np.int64)
         theta, size = tables.lane(unary, main, budget)
         begin = np.zeros(tables.num_shift_entries + len(size)) if x is None else x.copy()
@@ -84,9 +84,10 @@ class State:
     @classmethod
     def lower(
         cls, tables: Tables, unary: Floats, x: Floats, main: Integers | None = None, budget: Budget = UNLIMITED
-    ) -> "State":
-        """A lower bound, from the shifts and weights of another one with these main cliques; or of an upper one, whose
-        heaviest cliques stay positive.  Overdue where the watch is over before it is laid out."""
+    ) -> "BoundState":
+        """Begin a lower bound for the lane with these unary tables. It starts from another lower bound with these main
+        cliques; or from an upper one, whose heaviest cliques stay positive. Raises Cancelled where the budget is over
+        before it is laid out."""
         begin, is_new = x.copy(), main is None
         if main is None:
             v, first = begin[tables.num_shift_entries :], tables.layout.bucket_start
@@ -99,7 +100,7 @@ class State:
 
     @property
     def sign(self) -> float:
-        """Of what is made small: 1 of the upper bound, -1 of the lower."""
+        """Return the sign of what is minimised: 1 for the upper bound, -1 for the lower."""
         return 1.0 if self.side == "upper" else -1.0
 
 
@@ -108,68 +109,65 @@ def _has_zeros(theta: Floats) -> bool:
 
 
 class BoundFound(NamedTuple):
-    """How a pass forwards ended, what it found, and what rounding may have taken from that: `value + error` is an upper
-    bound, `value - error` a lower one."""
+    """The result of a forward pass, and what rounding may have taken from it. `value + error` is an upper bound, `value
+    - error` a lower one."""
 
     status: int
     value: float
     error: float
 
 
-class Forwards(NamedTuple):
-    """What a descent asks for: a pass forwards at some shifts and weights; answered by what it found."""
+class ForwardPass(NamedTuple):
+    """A descent's request for a forward pass at some shifts and weights; answered by a BoundFound."""
 
     x: Floats
     matching: int = AS_THEY_ARE
 
 
-class Backwards(NamedTuple):
-    """The pass backwards after one forwards, its gradient to be written here; answered by whether it came to its
-    end."""
+class BackwardPass(NamedTuple):
+    """A request for the backward pass, its gradient to be written here; answered by whether it finished."""
 
     gradient: Floats
 
 
-Asked = Forwards | Backwards
-Descent = Generator[Asked, Any, None]
+PassRequest = ForwardPass | BackwardPass
+Descent = Generator[PassRequest, Any, None]
 
 
 def optimise(
-    state: State,
+    state: BoundState,
     num_evaluations: int,
     budget: Budget = UNLIMITED,
     *,
     tol: float = LEAST_SLOPE,
-    tell: Callable[[State], object] | None = None,
+    on_step: Callable[[BoundState], object] | None = None,
 ) -> None:
-    """Go on with at most so many evaluations, until the watch says stop, or until steps promise no more than `tol`.
-
-    `tell` is called after every step.
-    """
-    descent = descend(state, num_evaluations, budget, tol, tell)
-    asked = next(descent, None)
-    if asked is not None:
-        serve(state, descent, asked, state.tables.new_pass(), budget)
+    """Optimise a bound, with at most `num_evaluations` more evaluations, until time is over or steps promise at most
+    `tol`. `on_step` is called after every step."""
+    descent = descend(state, num_evaluations, budget, tol, on_step)
+    request = next(descent, None)
+    if request is not None:
+        run_descent(state, descent, request, state.tables.new_pass(), budget)
 
 
-def optimise_lanes(states: Sequence[State], num_evaluations: int, budget: Budget, workers: Workers) -> None:
-    """Go on with every lane, or both sides of it, side by side; none depends on another, or on who does it."""
+def optimise_lanes(states: Sequence[BoundState], num_evaluations: int, budget: Budget, workers: Workers) -> None:
+    """Optimise every state side by side; none depends on another, or on the thread that runs it."""
     workers.map(lambda state: optimise(state, num_evaluations, budget), list(states))
 
 
-def serve(state: State, descent: Descent, asked: Asked | None, work: Pass, budget: Budget) -> None:
-    """Give a descent what it asks for, to its end."""
+def run_descent(state: BoundState, descent: Descent, request: PassRequest | None, work: Pass, budget: Budget) -> None:
+    """Serve a descent's requests, to its end."""
     point = state.x
-    while asked is not None:
-        if isinstance(asked, Forwards):
-            point = asked.x
-            asked = answer(descent, evaluate(state, point, work, budget, matching=asked.matching))
+    while request is not None:
+        if isinstance(request, ForwardPass):
+            point = request.x
+            request = resume(descent, evaluate(state, point, work, budget, matching=request.matching))
         else:
-            asked = answer(descent, turn_back(state, point, work, asked.gradient, budget))
+            request = resume(descent, backward_pass(state, point, work, request.gradient, budget))
 
 
-def answer(descent: Descent, found: BoundFound | bool) -> Asked | None:
-    """What a descent asks for next; None at its end."""
+def resume(descent: Descent, found: BoundFound | bool) -> PassRequest | None:
+    """Answer a descent's request; returns the next one, None at its end."""
     try:
         return descent.send(found)
     except StopIteration:
@@ -177,10 +175,10 @@ def answer(descent: Descent, found: BoundFound | bool) -> Asked | None:
 
 
 def descend(
-    state: State, num_evaluations: int, budget: Budget, tol: float, tell: Callable[[State], object] | None
+    state: BoundState, num_evaluations: int, budget: Budget, tol: float, on_step: Callable[[BoundState], object] | None
 ) -> Descent:
-    """L-BFGS with backtracking: a step that falls short costs a pass forwards only.  Whoever runs it does the passes,
-    of this lane alone or of several at once."""
+    """Optimise by L-BFGS with backtracking: a step that falls short costs a forward pass only. The caller does the
+    passes, of this lane alone or of several at once."""
     if state.settled or num_evaluations < 1:
         return
     left = num_evaluations
@@ -209,7 +207,7 @@ def descend(
         size, fallen = 1.0, False
         while left > 0 and size >= LEAST_STEP and not fallen:
             lbfgs.fill_moved(state.x, size, direction, moved)
-            found = yield Forwards(moved)
+            found = yield ForwardPass(moved)
             left -= 1
             if found.status == STOPPED:
                 return
@@ -219,14 +217,14 @@ def descend(
             if found.status == NOTHING:
                 state.settled = True
                 return
-            if not (yield Backwards(there)):
+            if not (yield BackwardPass(there)):
                 return
             _remember(state, moved, there)
             state.x, moved = moved, state.x
             state.gradient, there = there, state.gradient
             state.value = found.value
-            if tell is not None:
-                tell(state)
+            if on_step is not None:
+                on_step(state)
         elif size < LEAST_STEP:
             state.settled = state._num_kept == 0
             state._num_kept = 0
@@ -234,12 +232,12 @@ def descend(
                 return
 
 
-def _begin(state: State) -> Generator[Asked, Any, bool]:
-    """The first evaluation; False if there is nothing to go on with."""
-    found = yield Forwards(state.x, state.matching)
+def _begin(state: BoundState) -> Generator[PassRequest, Any, bool]:
+    """Make the first evaluation; False if there is nothing to continue with."""
+    found = yield ForwardPass(state.x, state.matching)
     state.settled = found.status == NOTHING
     gradient = np.empty_like(state.x)
-    if found.status != DONE or not (yield Backwards(gradient)):
+    if found.status != DONE or not (yield BackwardPass(gradient)):
         return False
     state.matching = AS_THEY_ARE
     state.value, state.gradient = found.value, gradient
@@ -250,9 +248,9 @@ def _begin(state: State) -> Generator[Asked, Any, bool]:
 
 
 def evaluate(
-    state: State, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
+    state: BoundState, x: Floats, work: Pass, budget: Budget = UNLIMITED, *, matching: int = AS_THEY_ARE
 ) -> BoundFound:
-    """A pass forwards at some shifts and weights, leaving p(x | rest) of every clique in `work`.  The state keeps the
+    """Run a forward pass at some shifts and weights, leaving p(x | rest) of every clique in `work`. The state keeps the
     bound if it is the best one."""
     status = run_cancellable(
         budget,
@@ -267,11 +265,11 @@ def evaluate(
         matching,
         work,
     )
-    return found_by(state, status, float(work.value[0]), float(work.error[0]))
+    return record_bound(state, status, float(work.value[0]), float(work.error[0]))
 
 
-def found_by(state: State, status: int, value: float, error: float) -> BoundFound:
-    """What a pass forwards has found for a lane, which keeps the bound if it is the best one."""
+def record_bound(state: BoundState, status: int, value: float, error: float) -> BoundFound:
+    """Return what a forward pass has found for a lane, which keeps the bound if it is the best one."""
     if status == STOPPED:
         return BoundFound(status, state.sign * math.inf, 0.0)
     state.num_evaluations += 1
@@ -287,9 +285,9 @@ def found_by(state: State, status: int, value: float, error: float) -> BoundFoun
     return found
 
 
-def turn_back(state: State, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
-    """The pass backwards after one forwards at x: beliefs of every clique into `work`, and the gradient of what is made
-    small; False if it was left half way."""
+def backward_pass(state: BoundState, x: Floats, work: Pass, gradient: Floats, budget: Budget = UNLIMITED) -> bool:
+    """Run the backward pass after a forward one at x: beliefs into `work`, and the gradient of what is minimised. False
+    if it was cancelled."""
     tables = state.tables
     status = run_cancellable(
         budget, seconds_of_pass(tables), passes.backwards, tables.layout, x, state.main, work, gradient
@@ -300,17 +298,17 @@ def turn_back(state: State, x: Floats, work: Pass, gradient: Floats, budget: Bud
 
 
 def seconds_of_pass(tables: Tables) -> float:
-    """What a pass over one lane is expected to take."""
+    """Estimate the seconds of a pass over one lane."""
     return SECONDS_PER_ENTRY * tables.structure.num_entries + SECONDS_PER_CLIQUE * tables.structure.num_cliques
 
 
 def _remembered(size: int) -> HalfFloats:
-    """Room for what is remembered of steps; what is not written to yet takes no memory."""
+    """Allocate room for remembered steps; what is not written to yet takes no memory."""
     return np.empty((num_remembered(size), size), dtype=np.float32)
 
 
-def _remember(state: State, moved: Floats, there: Floats) -> None:
-    """The step to where the gradient is `there`, and how it changed, unless that says nothing of the curvature."""
+def _remember(state: BoundState, moved: Floats, there: Floats) -> None:
+    """Keep the last step and the change of the gradient, unless they say nothing of the curvature."""
     assert state.gradient is not None
     most = len(state._steps)
     at = (state._newest + 1) % most

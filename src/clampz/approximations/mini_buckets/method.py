@@ -1,4 +1,4 @@
-"""Regions: weighted mini-buckets as a method, an upper bound on log Z with a lower one beside it."""
+"""Weighted mini-buckets as a method: an upper bound on log Z with a lower one beside it."""
 
 import math
 from collections.abc import Iterator
@@ -11,17 +11,17 @@ import numpy as np
 
 from clampz.approximations.iteration import NO_CONFIGURATION
 from clampz.approximations.mean_field import MeanFieldOptions, mean_field
-from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
+from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, is_faster_batched, optimise_together
 from clampz.approximations.mini_buckets.beliefs import beliefs
-from clampz.approximations.mini_buckets.descent import State, optimise_lanes
-from clampz.approximations.mini_buckets.state import Lane, MiniBucketsLayout, MiniBucketsState, sums_exactly
+from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
+from clampz.approximations.mini_buckets.descent import BoundState, optimise_lanes
+from clampz.approximations.mini_buckets.end_state import Lane, MiniBucketsLayout, MiniBucketsState, sums_exactly
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables, has_zeros
 from clampz.errors import TooWideError
 from clampz.method import approximation
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import NOTHING, Estimate, Estimates
+from clampz.model.results import NO_RESULT, Estimate, Estimates
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled, Progress, StoppedBy
@@ -43,7 +43,7 @@ NO_MARGINALS = "stopped before there were marginals"
 
 @dataclass(frozen=True, kw_only=True)
 class MiniBucketsOptions(Options):
-    """Options of regions.
+    """Options of mini-buckets.
 
     Attributes
     ----------
@@ -84,12 +84,12 @@ class MiniBucketsOptions(Options):
 def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None, budget: Budget) -> Estimates:
     """Weighted mini-buckets: `log_z` is an upper bound on log Z, and `lower` a lower one, at every evaluation.
 
-    Variables are eliminated one after another in tables of at most `max_table` entries; where these are not enough,
-    tables are split, which Hölder's inequality makes a bound, and shifts between them and their weights are optimised.
-    A model narrow enough is summed exactly.  The lower bound is the same with weights below zero, where no table has
-    hard zeros, or mean field's, begun at the beliefs, whichever is higher.
+    Variables are eliminated one after another in tables of at most `max_table` entries. Where these are not enough,
+    tables are split, which Hölder's inequality makes a bound; shifts between them and their weights are optimised. A
+    model narrow enough is summed exactly. The lower bound is the same with weights below zero, where no table has hard
+    zeros, or mean field's, begun at the beliefs, whichever is higher.
 
-    An earlier estimate by regions, with the same limit, is gone on from; any other `start` is mean field's.  Of an
+    An earlier estimate by mini-buckets, with the same limit, is continued; any other `start` is mean field's.  Of an
     estimate's lane, `state.cliques(lane)` are the beliefs, and `state.losses(lane)` says at which variables the upper
     bound is loose.  Options: see `MiniBucketsOptions`.
 
@@ -99,15 +99,15 @@ def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None,
     ('upper', True)
     """
     given = None if start is None else start_marginals(batch, start)
-    begin = _earlier(batch, options, start)
+    begin = _warm_start(batch, options, start)
     with Workers(options.num_threads) as pool:
-        layout, point = (begin[0].layout, None) if begin else _laid_out(batch.model, options, budget, pool)
+        layout, point = (begin[0].layout, None) if begin else _choose_structures(batch.model, options, budget, pool)
         budget.check_cancelled()
         threads, together = _work_that_fits(layout, batch, options)
     begin = begin or [Lane(layout, batch.unary[:, b], above=point) for b in range(batch.num_lanes)]
     begin = [lane._replace(unary=np.ascontiguousarray(batch.unary[:, b])) for b, lane in enumerate(begin)]
     with Workers(threads) as pool:
-        ends = _both_ends(begin, options, budget, pool, together)
+        ends = _both_bounds(begin, options, budget, pool, together)
     estimates = _estimates(batch, begin, options, ends)
     if layout.is_exact:
         return estimates
@@ -126,8 +126,8 @@ def mini_buckets(batch: Batch, options: MiniBucketsOptions, start: Start | None,
 # -- structures --------------------------------------------------------------------------------------------------------
 
 
-def _earlier(batch: Batch, options: MiniBucketsOptions, start: Start | None) -> list[Lane] | None:
-    """Where lanes of this batch can go on from: an earlier run of a model with the same tables, with this limit."""
+def _warm_start(batch: Batch, options: MiniBucketsOptions, start: Start | None) -> list[Lane] | None:
+    """Return the lanes of an earlier run with the same tables and limit, to continue from; None without one."""
     if not isinstance(start, Estimate | Estimates) or not isinstance(start.state, MiniBucketsState):
         return None
     lanes = [start.state.lanes[start.lane]] if isinstance(start, Estimate) else list(start.state.lanes)
@@ -138,10 +138,10 @@ def _earlier(batch: Batch, options: MiniBucketsOptions, start: Start | None) -> 
     return [lane._replace(layout=layout) for lane in (lanes * batch.num_lanes if len(lanes) == 1 else lanes)]
 
 
-def _laid_out(
+def _choose_structures(
     model: Model, options: MiniBucketsOptions, budget: Budget, pool: Workers
 ) -> tuple[MiniBucketsLayout, Floats | None]:
-    """The structures of a model, and the shifts and weights that the choice between several has led to."""
+    """Choose the structures of a model, with the shifts and weights that the choice has led to."""
     allowed = memory_allowed(options.memory)
 
     def structure(seed: int, grow: bool = True, within: Budget = budget) -> Structure:
@@ -150,7 +150,7 @@ def _laid_out(
     above, point = structure(options.seed), None
     if options.num_structures > 1 and not sums_exactly(above, model):
         others = range(options.seed + 1, options.seed + options.num_structures)
-        above, point = _best(model, above, (structure(seed) for seed in others), allowed, budget, pool)
+        above, point = _successive_halving(model, above, (structure(seed) for seed in others), allowed, budget, pool)
     below = above if sums_exactly(above, model) else None
     if below is None and not has_zeros(model):
         with suppress(Cancelled):  # an upper bound alone is better than none
@@ -158,18 +158,21 @@ def _laid_out(
     return MiniBucketsLayout(model, options.max_table, above, below), point
 
 
-def _best(
+def _successive_halving(
     model: Model, first: Structure, others: Iterator[Structure], allowed: int, budget: Budget, pool: Workers
 ) -> tuple[Structure, Floats]:
-    """By successive halving, on the model itself; as many as there is memory and time for."""
+    """Choose a structure by successive halving on the model itself, among as many as memory and time allow."""
     share = budget.share(CHOICE_SHARE)
-    taken, states = first.num_bytes(), [State.upper(Tables.of(model, first, budget), model.unary.flat, budget=budget)]
+    taken, states = (
+        first.num_bytes(),
+        [BoundState.upper(Tables.of(model, first, budget), model.unary.flat, budget=budget)],
+    )
     while not share.must_stop() and (other := next(others, None)) is not None:
         taken += other.num_bytes()
         if taken > allowed:
             break
         with suppress(Cancelled):
-            states.append(State.upper(Tables.of(model, other, share), model.unary.flat, budget=share))
+            states.append(BoundState.upper(Tables.of(model, other, share), model.unary.flat, budget=share))
     num_evaluations = FIRST_EVALUATIONS
     while len(states) > 1:
         optimise_lanes(states, num_evaluations, share, pool)
@@ -179,8 +182,8 @@ def _best(
 
 
 def _work_that_fits(layout: MiniBucketsLayout, batch: Batch, options: MiniBucketsOptions) -> tuple[int, int]:
-    """How many threads can be at work at once, and on how many lanes each; TooWideError where there is not memory
-    enough for one."""
+    """Return how many threads can work at once, and on how many lanes each; TooWideError where memory is too small for
+    one."""
     allowed = memory_allowed(options.memory)
     kept = 8 * batch.num_lanes * sum(s.num_shifted + s.num_cliques for s in layout.structures) + 4 * batch.unary.nbytes
     most = min(options.num_threads, 2 * batch.num_lanes)
@@ -204,7 +207,7 @@ def _work_that_fits(layout: MiniBucketsLayout, batch: Batch, options: MiniBucket
 
 
 class _End(NamedTuple):
-    """What one side of a lane has come to: its bound and objective, where it stands, and how it ended."""
+    """How one side of a lane ended: its bound and objective, where it stands, and why it stopped."""
 
     bound: float
     value: float = math.nan
@@ -217,13 +220,13 @@ class _End(NamedTuple):
     stopped_by: StoppedBy = "time"
 
 
-class _Telling:
-    """Tells the callback how far the upper bounds are."""
+class _ProgressReporter:
+    """Reports the upper bounds to the progress callback."""
 
     def __init__(self, budget: Budget, num_lanes: int) -> None:
         self.budget, self.num_lanes, self.num_finished = budget, num_lanes, 0
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: BoundState) -> None:
         if not self.budget.listening or not math.isfinite(state.bound):
             return
         self.budget.report(
@@ -238,23 +241,23 @@ class _Telling:
             )
         )
 
-    def finished(self, state: State) -> None:
+    def finished(self, state: BoundState) -> None:
         self.num_finished += 1
         self(state)
 
 
-def _both_ends(
+def _both_bounds(
     lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, pool: Workers, together: int
 ) -> list[tuple[_End, _End]]:
-    """Upper bounds, then lower ones: a side of some lanes, together where that is quicker, is work for one thread, with
-    an even share of the time."""
+    """Optimise upper bounds, then lower ones, in even shares of the time. One side of some lanes, together where that
+    is quicker, is work for one thread."""
     layout, num_lanes = lanes[0].layout, len(lanes)
-    tell = _Telling(budget, num_lanes)
+    on_step = _ProgressReporter(budget, num_lanes)
     whole = budget if layout.is_exact else budget.share(1.0 - MEAN_FIELD_SHARE)
     layout.lay_out(budget)
 
     def cut(structure: Structure) -> list[list[Lane]]:
-        size = together if pays(structure, together) else 1
+        size = together if is_faster_batched(structure, together) else 1
         return [lanes[begin : begin + size] for begin in range(0, num_lanes, size)]
 
     above, below = cut(layout.above), [] if layout.below is None else cut(layout.below)
@@ -267,33 +270,34 @@ def _both_ends(
             return nothing
         share = whole.share(min(1.0, pool.num_threads * len(block) / num_left[k]))
         with suppress(Cancelled):
-            return _upper(block, options, share, tell) if is_above else _lower(block, options, share)
+            return _upper(block, options, share, on_step) if is_above else _lower(block, options, share)
         return nothing
 
     ends = list(chain.from_iterable(pool.map(work, list(range(len(num_left))))))
     return list(zip(ends[:num_lanes], ends[num_lanes:] or [_End(-math.inf)] * num_lanes, strict=True))
 
 
-def _upper(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, tell: _Telling) -> list[_End]:
-    states = [State.upper(lane.layout.tables_above, lane.unary, lane.above, budget) for lane in lanes]
+def _upper(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, on_step: _ProgressReporter) -> list[_End]:
+    """Optimise the upper bounds of some lanes, keeping time for their beliefs."""
+    states = [BoundState.upper(lane.layout.tables_above, lane.unary, lane.above, budget) for lane in lanes]
     began = budget.used
-    optimise_together(states, 1, budget, tell=tell)
+    optimise_together(states, 1, budget, on_step=on_step)
     for state in states:
-        tell(state)
+        on_step(state)
     last = LAST_EVALUATIONS if len(states) == 1 else LAST_EVALUATIONS_ALONE
     kept = last * (budget.used - began) if options.marginals else 0.0
     rest = Budget(max(0.0, budget.left() - kept), within=budget)
-    optimise_together(states, options.max_iter - 1, rest, tol=options.tol, tell=tell)
-    return [_upper_end(state, options, budget, tell) for state in states]
+    optimise_together(states, options.max_iter - 1, rest, tol=options.tol, on_step=on_step)
+    return [_upper_end(state, options, budget, on_step) for state in states]
 
 
-def _upper_end(state: State, options: MiniBucketsOptions, budget: Budget, tell: _Telling) -> _End:
-    """What an upper bound has come to, with marginals."""
+def _upper_end(state: BoundState, options: MiniBucketsOptions, budget: Budget, on_step: _ProgressReporter) -> _End:
+    """Collect the result of an upper bound, with marginals."""
     num_iter = state.num_evaluations
     done: StoppedBy = "tol" if state.settled else "max_iter" if num_iter >= options.max_iter else "time"
     if done == "time" and budget.must_stop():
         done = budget.stopped_by or done
-    tell.finished(state)
+    on_step.finished(state)
     marginals = None
     if options.marginals and state.gradient is not None:
         with suppress(Cancelled):
@@ -305,12 +309,13 @@ def _upper_end(state: State, options: MiniBucketsOptions, budget: Budget, tell: 
 
 
 def _lower(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget) -> list[_End]:
+    """Optimise the lower bounds of some lanes, each from an upper one where it is new."""
     tables = lanes[0].layout.tables_below
-    new = {k: State.upper(tables, lane.unary, budget=budget) for k, lane in enumerate(lanes) if lane.below is None}
+    new = {k: BoundState.upper(tables, lane.unary, budget=budget) for k, lane in enumerate(lanes) if lane.below is None}
     if not lanes[0].layout.is_exact:
         optimise_together(list(new.values()), options.max_iter, budget.share(BEGINNING_SHARE), tol=options.tol)
     starts = [new[k].x if lane.below is None else lane.below for k, lane in enumerate(lanes)]
-    states = [State.lower(tables, lane.unary, x, lane.main, budget) for lane, x in zip(lanes, starts, strict=True)]
+    states = [BoundState.lower(tables, lane.unary, x, lane.main, budget) for lane, x in zip(lanes, starts, strict=True)]
     optimise_together(states, options.max_iter, budget, tol=options.tol)
     return [_End(state.bound, x=state.x, main=state.main) for state in states]
 
@@ -318,6 +323,7 @@ def _lower(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget) -> li
 def _estimates(
     batch: Batch, begin: list[Lane], options: MiniBucketsOptions, ends: list[tuple[_End, _End]]
 ) -> Estimates:
+    """Make the estimates of lanes whose bounds have ended."""
     above = [upper for upper, _ in ends]
     seen = np.array([end.num_iter > 0 for end in above])
     upper = np.array([end.bound for end in above])
@@ -336,7 +342,7 @@ def _estimates(
     for end in above:
         late = NO_MARGINALS if options.marginals and end.marginals is None else ""
         said = "; ".join(filter(None, (of_all, late)))
-        notes.append(NO_CONFIGURATION if end.bound == -np.inf else said if end.num_iter else NOTHING)
+        notes.append(NO_CONFIGURATION if end.bound == -np.inf else said if end.num_iter else NO_RESULT)
     return Estimates(
         method="mini_buckets",
         model=batch.model,
@@ -357,5 +363,5 @@ def _estimates(
 
 
 def _largest_table(model: Model) -> int:
-    """Entries of a model's largest edge or factor."""
+    """Return the entries of a model's largest edge or factor."""
     return max(int(np.diff(start).max(initial=1)) for start in (model.pairwise.start, model.factors.start))

@@ -1,7 +1,7 @@
-"""Configurations drawn from an upper bound, with weights that the bound limits: `f(x) / q(x) <= exp(bound)`.
+"""Proposals: configurations drawn from an upper bound, with weights that the bound limits, `f(x) / q(x) <= exp(bound)`.
 
-Where no bucket is split the bound is log Z, every weight is Z, and the draws are the model's own.  The numbers of a
-block of draws follow from the seed and the block alone, whoever draws it.
+Where no bucket is split the bound is log Z, every weight is Z, and the draws are the model's own. A block of draws
+follows from the seed and the block's number alone.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from clampz._kernels.mini_buckets import draws
 from clampz._kernels.mini_buckets.layout import DONE, NOTHING, Pass
-from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, State, evaluate
-from clampz.approximations.mini_buckets.tables import Tables
+from clampz.approximations.mini_buckets.clique_tables import Tables
+from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY, BoundState, evaluate
 from clampz.model.model import Model
 from clampz.numerics import Floats
 from clampz.runtime.budget import UNLIMITED, Budget, Cancelled, run_cancellable
@@ -28,7 +28,7 @@ States = NDArray[np.int32]
 
 
 class Draws(NamedTuple):
-    """Configurations (N, n) and log f / q of each (N,); -inf where a draw ran into no possible state, or into an
+    """Configurations (N, n) and log f / q of each (N,). -inf where a draw ran into no possible state, or into an
     impossible one: it counts, with weight zero."""
 
     states: States
@@ -56,9 +56,9 @@ class Proposal:
     _pass: Pass
 
     @classmethod
-    def of(cls, state: State, unary: Floats, budget: Budget = UNLIMITED) -> "Proposal | None":
-        """That of an upper bound where its shifts and weights stand, for the lane that has these unary tables; None
-        where it shows that Z = 0.  Raises Overdue where the watch says stop first."""
+    def of(cls, state: BoundState, unary: Floats, budget: Budget = UNLIMITED) -> "Proposal | None":
+        """Make the proposal of an upper bound for the lane with these unary tables; None where it shows that Z = 0.
+        Raises Cancelled where the budget is over first."""
         tables, work = state.tables, state.tables.new_pass()
         found = evaluate(state, state.x, work, budget, matching=state.matching)
         if found.status == NOTHING:
@@ -74,18 +74,18 @@ class Proposal:
 
     @property
     def block_size(self) -> int:
-        """Draws in a block: as many for every block of a model of so many variables."""
+        """Return the number of draws in a block, fixed for a model."""
         return max(1, min(MOST_IN_BLOCK, BLOCK_NUMBERS // max(1, self.model.num_variables)))
 
     @property
     def seconds_per_draw(self) -> float:
-        """What a draw takes, about."""
+        """Estimate the seconds of a draw."""
         structure = self.tables.structure
         first = structure.scope[structure.scope_start[:-1]]
         return SECONDS_PER_LOOK * (len(structure.scope) + int(self.model.num_states[first].sum()))
 
     def draw(self, seed: int, block: int, size: int | None = None) -> Draws:
-        """A block of draws, as many as usual or fewer, always the same for the same seed, number and size."""
+        """Draw a block of `size` configurations, the same for the same seed, number and size."""
         n, structure = self.model.num_variables, self.tables.structure
         size = self.block_size if size is None else min(size, self.block_size)
         rng = np.random.Generator(np.random.Philox(key=seed, counter=block << 64))

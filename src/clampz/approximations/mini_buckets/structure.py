@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels.mini_buckets import elimination as kernels
 from clampz._kernels.mini_buckets import shifts
-from clampz._kernels.mini_buckets import structure as kernels
 from clampz.display.formatting import counted
 from clampz.errors import TooWideError
 from clampz.model import Model
@@ -31,7 +31,7 @@ from clampz.runtime.options import bytes_in_words, check_option, check_whole, is
 # evaluations, of both ends together: planar grids of 3,600 and 10,000 variables 5 to 11 nats better, a cube of 4,096 2
 # to 5, a torus of 4,900 0 to 7 worse, random graphs and Potts grids alike).
 COUNTING_WORK, MOST_COUNTED = 2**21, 2_000
-# No machine has tables of so many entries.
+# More table entries than any machine has.
 ENDLESS = 2**62
 # At most, and about: for each variable and function of a model, and each neighbour that may be looked at for it.
 SECONDS_PER_FUNCTION, SECONDS_PER_LOOK = 1e-6, 1e-9
@@ -42,8 +42,8 @@ BUILDING_SECONDS = 3.2e-6
 ENTRIES, POWER_OF_LIMIT = 4.0, 0.7
 # Pairs that chance adds at most where nobody says how many.
 NOISE = 1.0
-# Steps remembered by a state that is optimised, in numbers of four bytes; and of so many shifts and weights, which are
-# not optimised for long (upper bounds on 200 x 200 after 10 to 80 evaluations: within 0.003%).
+# Steps that L-BFGS remembers, in numbers of four bytes; and of MANY_NUMBERS shifts and weights, not optimised for
+# long (upper bounds on 200 x 200 after 10 to 80 evaluations: within 0.003%).
 MEMORY, MEMORY_OF_MANY, MANY_NUMBERS = 10, 5, 2**20
 # Entries of all cliques up to which what lanes have in common is kept for the next lane; more are laid out anew for
 # each, which takes less than an evaluation.
@@ -59,7 +59,7 @@ LANE_ENTRY, LANE_NUMBER, PER_STEP, WORK_ENTRY, WORK_NUMBER, WORK_CLIQUE = 8, 16,
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """Cliques, in order of elimination, and where everything goes.
+    """The cliques of mini-buckets in order of elimination, and the shifts and messages between them.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Structure:
         its own.
 
         The next variable is the one whose elimination would join fewest pairs of its neighbours, on the graph that the
-        messages make.  Overdue where the watch is over before there is a structure, TooWideError where bounds would
+        messages make.  Raises Cancelled where the budget is over first, TooWideError where bounds would
         take more than `most_bytes` (None: half of what is free).
 
         Parameters
@@ -201,16 +201,16 @@ class Structure:
 
     @property
     def num_entries(self) -> int:
-        """Entries of all cliques' tables."""
+        """Count the entries of all cliques' tables."""
         return int(self.table_start[-1])
 
     @property
     def num_shifted(self) -> int:
-        """Entries of all shifts."""
+        """Count the entries of all shifts."""
         return int(self.shift_start[-1])
 
     def num_bytes(self, lanes: int = 1, at_once: int = 1) -> int:
-        """Memory that so many lanes, or sides of lanes, take with this structure, some of them at work at once."""
+        """Estimate the memory of `lanes` sides of lanes with this structure, `at_once` of them at work."""
         numbers = self.num_shifted + self.num_cliques
         lane = LANE_ENTRY * self.num_entries + 8 * len(self.order)
         lane += (LANE_NUMBER + PER_STEP * num_remembered(numbers)) * numbers
@@ -219,7 +219,7 @@ class Structure:
 
     @cached_property
     def _shared_bytes(self) -> int:
-        """The structure, and what tables add to it."""
+        """Estimate the memory of the structure, and of what tables add to it."""
         own = sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
         arity, linked = np.diff(self.scope_start), (self.parent[self.parent >= 0], self.pair_left, self.pair_right)
         num_links, num_strides = sum(map(len, linked)), sum(int(arity[cliques].sum()) for cliques in linked)
@@ -228,7 +228,7 @@ class Structure:
 
 
 def _scopes(model: Model) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The scopes of edges and factors, end to end."""
+    """Lay the scopes of edges and factors end to end."""
     m, larger = len(model.edges), model.factors
     start = np.concatenate([2 * np.arange(m + 1), 2 * m + larger.scope_start[1:]])
     return start.astype(np.int32), np.concatenate([model.edges.ravel(), larger.variables]).astype(np.int32)
@@ -249,20 +249,20 @@ def _check_bytes(num_bytes: float, allowed: int, max_table: int, more: str = "")
 
 
 def num_remembered(numbers: int) -> int:
-    """Steps that are remembered of so many shifts and weights."""
+    """Return how many steps L-BFGS remembers for this many shifts and weights."""
     return MEMORY if numbers < MANY_NUMBERS else MEMORY_OF_MANY
 
 
 def entries_per_variable(max_table: float) -> float:
-    """Of all tables, about, at a limit."""
+    """Estimate the entries of all tables for each variable, at a limit."""
     return ENTRIES * math.pow(max_table, POWER_OF_LIMIT)
 
 
 def limit_of_entries(entries: float) -> float:
-    """The limit at which tables have so many entries for each variable, about."""
+    """Estimate the limit at which tables have this many entries for each variable."""
     return math.pow(max(entries, 0.0) / ENTRIES, 1.0 / POWER_OF_LIMIT)
 
 
 def building_seconds(model: Model) -> float:
-    """What building a structure of a model and its tables takes, about: not all of it can be left half way."""
+    """Estimate the seconds that building a structure and its tables takes; not all of it can be cancelled."""
     return BUILDING_SECONDS * model.num_variables

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, optimise_together, pays
+from clampz.approximations.mini_buckets.batched import TOGETHER, bytes_together, is_faster_batched, optimise_together
 from clampz.approximations.mini_buckets.beliefs import beliefs_and_losses
-from clampz.approximations.mini_buckets.descent import State
+from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
+from clampz.approximations.mini_buckets.descent import BoundState
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.approximations.mini_buckets.tables import Tables, has_zeros
 from clampz.bounding.leaves.structured_mean_field import StructuredMeanField
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
@@ -152,7 +152,7 @@ class MiniBucketBounds:
             structures.append(self.tables_below(budget).structure)
         size = min(num_lanes, TOGETHER)
         while size > 1 and not (
-            all(pays(structure, size) for structure in structures)
+            all(is_faster_batched(structure, size) for structure in structures)
             and sum(bytes_together(structure, 1, size) for structure in structures) <= self.most_bytes
         ):
             size //= 2
@@ -187,7 +187,7 @@ class MiniBucketBounds:
         self, lanes: list[Floats], start: WarmStart, num_evaluations: int, budget: Budget, *, beliefs: bool
     ) -> list[tuple[float, WarmStart]]:
         tables = self.tables_above(budget)
-        states = [State.upper(tables, unary, _fitting(start.above, tables), budget) for unary in lanes]
+        states = [BoundState.upper(tables, unary, _fitting(start.above, tables), budget) for unary in lanes]
         optimise_together(states, num_evaluations, budget)
         return [(found.bound, _got_to(found, start, budget, beliefs=beliefs)) for found in states]
 
@@ -201,14 +201,15 @@ class MiniBucketBounds:
         tables = self.tables_below(budget)
         x, begin = _fitting(starts[0].below, tables), tables.structure.bucket_start
         if x is None or len(self.main) != len(begin) - 1 or not _within(self.main, begin):
-            above = [State.upper(tables, unary, budget=budget) for unary in lanes]
+            above = [BoundState.upper(tables, unary, budget=budget) for unary in lanes]
             optimise_together(above, num_evaluations, budget)
             states = [
-                State.lower(tables, unary, state.x, budget=budget) for unary, state in zip(lanes, above, strict=True)
+                BoundState.lower(tables, unary, state.x, budget=budget)
+                for unary, state in zip(lanes, above, strict=True)
             ]
             self.main = states[-1].main
         else:
-            states = [State.lower(tables, unary, x, self.main, budget) for unary in lanes]
+            states = [BoundState.lower(tables, unary, x, self.main, budget) for unary in lanes]
         optimise_together(states, num_evaluations, budget)
         return [
             (found.bound, start if found.gradient is None else replace(start, below=found.x))
@@ -266,7 +267,7 @@ class MiniBucketBounds:
         return vars(self) | {"_above": None, "_below": None, "_parts": None}  # quicker to lay out again than to send
 
 
-def _got_to(found: State, start: WarmStart, budget: Budget, *, beliefs: bool) -> WarmStart:
+def _got_to(found: BoundState, start: WarmStart, budget: Budget, *, beliefs: bool) -> WarmStart:
     """Where an upper bound has got to, with its beliefs and losses if they are asked for."""
     if found.gradient is None:
         return start

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clampz._kernels.approximations.mean_field_tables import HARD
+from clampz._kernels.approximations.mean_field.tables import HARD
 from clampz.bounding.leaves.part_sums import PartSums
 from clampz.bounding.leaves.partitions import parts_of, tie_strength
 from clampz.elimination.sums import Workspace

@@ -29,9 +29,9 @@ from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.clamping.branches import checked_variables
 from clampz.errors import TooWideError
 from clampz.generators import Seed, with_rng
-from clampz.method import lanes_that_fit
 from clampz.model import Evidence, Model, Variable
 from clampz.model.conditioning import given, keep_only
+from clampz.model.lane_memory import lanes_that_fit
 from clampz.model.tables import offsets, piece_of
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled

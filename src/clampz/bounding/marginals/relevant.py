@@ -62,7 +62,7 @@ class RelevantModel:
                 memory=options.num_bytes,
                 budget=budget.share(PLANNING_SHARE),
             )
-            if found.contradiction:
+            if found.infeasibility:
                 return cls(model, asked, model, 0.0, asked, is_impossible=True)
             if found.is_complete:
                 within = np.searchsorted(found.variables, asked)

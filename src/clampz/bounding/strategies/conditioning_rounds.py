@@ -4,7 +4,7 @@ leave no other lower bound worth having, joint states of a separator where there
 import math
 from functools import cached_property
 
-from clampz.approximations.mini_buckets.tables import has_zeros
+from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.strategies.conditioning import DisjointSets, sum_sets
 from clampz.bounding.strategies.cutset import CutsetSums

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz.approximations.mini_buckets.tables import has_zeros
+from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.strategies.conditioning import ConditionedSums
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.exact import ExactOptions, run_exact
@@ -171,11 +171,11 @@ class Diving:
         while True:
             here = made[-1]
             rest = simplify(self._given(here.decided), marginals=False, budget=budget)
-            if rest.contradiction and len(made) > 2:  # one of several is wrong: half of them are made
+            if rest.infeasibility and len(made) > 2:  # one of several is wrong: half of them are made
                 num_wrong = len(made) // 2
                 del made[-num_wrong:], path[-num_wrong:]
                 continue
-            if rest.contradiction:
+            if rest.infeasibility:
                 return False
             order, cuts = self._order(rest, place, budget)
             if budget.must_stop():

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 from clampz.bounding.leaves.evaluate import solve_by_methods
 from clampz.bounding.options import BoundOptions
 from clampz.elimination.slices import Slices, SliceSums, sum_slices
-from clampz.method import lanes_that_fit
 from clampz.model import Model
+from clampz.model.lane_memory import lanes_that_fit
 from clampz.numerics import Floats, Integers
 from clampz.planar.plans import PlanarPlan
 from clampz.runtime.budget import Budget

@@ -5,18 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clampz.approximations.accuracy import BETHE_TOL
 from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
+from clampz.approximations.method_choice import BETHE_TOL
 from clampz.approximations.trw import trw
 from clampz.bounding.bracket import PointEstimate
 from clampz.bounding.options import WHOLE_MEMORY, BoundOptions
 from clampz.bounding.strategies.exact_sum import WHOLE_TIME, WHOLE_TIME_ALONE
 from clampz.clamping.branches import clamps_that_fit
 from clampz.clamping.clamp import clamp_on
-from clampz.method import is_small
 from clampz.model import Model
 from clampz.model.batch import Batch
+from clampz.model.lane_memory import is_small
 from clampz.model_counting.choice import worth_counting
 from clampz.model_counting.count import Counted
 from clampz.numerics import Floats

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
 from clampz.bounding.options import BoundOptions
@@ -38,7 +38,7 @@ class ProposalSource(NamedTuple):
             tables = self.mini_buckets.tables_above(bounding)
             if tables.structure.num_entries > most_entries:
                 return None
-            state = State.upper(tables, unary, self.x, bounding)
+            state = BoundState.upper(tables, unary, self.x, bounding)
             optimise(state, self.num_evaluations, bounding)
             found = Proposal.of(state, unary, budget)
         except (Cancelled, TooWideError):

@@ -17,7 +17,8 @@ from clampz.clamping.selectors.registry import TRE
 from clampz.clamping.selectors.strength import at_variables
 from clampz.elimination.plans import least_bytes
 from clampz.model import Model
-from clampz.model.conditioning import num_components, states_left
+from clampz.model.components import num_components
+from clampz.model.conditioning import states_left
 from clampz.runtime.budget import Budget
 
 # Evaluations of the bounds of children, which begin where their parent ended.

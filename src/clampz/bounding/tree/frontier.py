@@ -16,7 +16,8 @@ from clampz.bounding.strategies.successive_halving import Trial
 from clampz.bounding.tree.nodes import Node, Submodel
 from clampz.errors import OptionError
 from clampz.model import Model
-from clampz.model.conditioning import adding_error, components, num_components, too_large, without_fixed
+from clampz.model.components import components, num_components
+from clampz.model.conditioning import adding_error, too_large, without_fixed
 from clampz.numerics import EPS
 from clampz.runtime.budget import Budget
 

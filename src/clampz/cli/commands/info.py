@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from clampz.approximations.accuracy import dense_and_strong
 from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
+from clampz.approximations.method_choice import prefers_mean_field
 from clampz.cli.arguments import add_command, add_json, add_memory, add_model, read_model
 from clampz.cli.exit_codes import OK, need
 from clampz.cli.live_progress import completed
@@ -68,11 +68,11 @@ def described(model: Model, memory: int | None) -> dict[str, Any]:
             "variables": simplified.model.num_variables,
             "table_entries": num_entries(simplified.model),
             "done": list(simplified.words),
-            "contradiction": simplified.contradiction,
+            "infeasibility": simplified.infeasibility,
         },
         "width": cost.width,
         "width_at_least": cost.at_least,
-        "dense_and_strong": dense_and_strong(model),
+        "prefers_mean_field": prefers_mean_field(model),
         "cost": costs(model, cost, memory),
     }
 
@@ -100,7 +100,7 @@ def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[s
 def print_description(path: Path, data: dict[str, Any]) -> None:
     """The description as tables."""
     words = in_words(data)
-    strong = "; dense and strong: Bethe is far off" if data["dense_and_strong"] else ""
+    strong = "; dense and strong: Bethe is far off" if data["prefers_mean_field"] else ""
     words["strength"] += strong
     words["simplified"] = simplified_in_words(data["simplified"])
     words["width"] = (
@@ -125,8 +125,8 @@ def print_description(path: Path, data: dict[str, Any]) -> None:
 
 def simplified_in_words(simplified: dict[str, Any]) -> str:
     """What simplifying does to the model."""
-    if simplified["contradiction"]:
-        return f"Z = 0: {simplified['contradiction']}"
+    if simplified["infeasibility"]:
+        return f"Z = 0: {simplified['infeasibility']}"
     if not simplified["done"]:
         return "nothing to simplify"
     left = f"{counted(simplified['variables'], 'variable')}, {simplified['table_entries']:,} table entries left"

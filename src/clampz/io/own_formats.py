@@ -1,5 +1,6 @@
-"""clampz's own formats keep all that a model has: names, the constant, hard zeros, and every number to its last bit.
-They are two forms of one schema, the arguments of `Model.from_factors`:
+"""The schema of clampz's own formats, which keep all of a model: names, constant, hard zeros, numbers to the last bit.
+
+`json_model` and `npz_model` are two forms of it, the arguments of `Model.from_factors`:
 
     format         "clampz model"
     version        1
@@ -9,7 +10,7 @@ They are two forms of one schema, the arguments of `Model.from_factors`:
     constant       added to every score; 0 where it is left out
     factors        variables, and a table of log potentials over them, each; those over the same variables are added up
 
-`json_model` has them as text for people, `npz_model` as arrays for large models.  What is none of these is refused.
+What is none of these is refused.
 """
 
 import json
@@ -20,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from clampz.errors import FormatError, ModelError, shown
-from clampz.io import potentials
+from clampz.io import text_formats
 from clampz.io.files import AnyPath
 from clampz.model import Model
 from clampz.model.checks import LARGEST_POTENTIAL, as_constant
@@ -37,15 +38,15 @@ MOST_STATES = 2**31 - 1
 
 
 def head_of(model: Model) -> dict[str, Any]:
-    """All that is no array."""
+    """Collect all that is no array: format, version, names and constant."""
     names = {"names": model.names, "state_names": model.state_names}
     said = {name: value for name, value in names.items() if value is not None}
     return {"format": FORMAT, "version": VERSION, **said, "constant": model.constant}
 
 
 def factors_of(model: Model) -> FactorTables:
-    """All factors of a model, in log potentials: one of each variable, of each edge, and the larger ones."""
-    factors = potentials.all_factors(model)
+    """List all factors of a model in log potentials: of each variable, of each edge, and the larger ones."""
+    factors = text_formats.all_factors(model)
     for name, largest in (("potentials", largest_size(factors.flat)), ("constant", abs(model.constant))):
         if largest > LARGEST_POTENTIAL:
             raise ModelError(f"{name}: expected at most {LARGEST_POTENTIAL:g} in size in a file, found {largest:g}")
@@ -53,12 +54,12 @@ def factors_of(model: Model) -> FactorTables:
 
 
 def as_text(value: Any) -> str:
-    """JSON of one line, names as they are."""
+    """Encode a value as one line of JSON, names as they are."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def as_bytes(lines: Iterable[str]) -> bytes:
-    """Text as UTF-8."""
+    """Encode lines as UTF-8."""
     try:
         return "\n".join([*lines, ""]).encode()
     except UnicodeEncodeError as error:
@@ -67,11 +68,12 @@ def as_bytes(lines: Iterable[str]) -> bytes:
 
 
 def fail(path: AnyPath, message: str, where: str = "") -> NoReturn:
+    """Raise a FormatError with the file and the place."""
     raise FormatError(f"{path}{where and f', {where}'}: {message}")
 
 
 def object_in(path: AnyPath, data: bytes, required: Collection[str], where: str = "") -> dict[str, Any]:
-    """The JSON object in these bytes, which has these keys and those of every head; its head is checked."""
+    """Parse a JSON object that has the required keys, and check its head."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -113,14 +115,14 @@ def object_in(path: AnyPath, data: bytes, required: Collection[str], where: str 
 
 
 def check_states(path: AnyPath, num_states: Integers, num_bytes: int) -> None:
-    """Not more states than a file of this size can have a use for."""
-    total, limit = num_states.sum(dtype=np.float64), num_bytes + potentials.FREE_STATES
+    """Refuse more states than a file of this size can have a use for."""
+    total, limit = num_states.sum(dtype=np.float64), num_bytes + text_formats.FREE_STATES
     if total > limit:
         fail(path, f"expected at most {limit} states in all in a file of this size, found {total:.0f}", "num_states")
 
 
 def check_names(path: AnyPath, head: dict[str, Any], num_states: Integers) -> None:
-    """As many distinct strings as there should be, which files can hold."""
+    """Refuse names that are no distinct strings, or that files cannot hold."""
     names, state_names = head.get("names"), head.get("state_names")
     if not (names is None or _are_texts(names)):
         fail(path, f"names: expected a list of strings, found {shown(names)}")
@@ -142,13 +144,13 @@ def _are_texts(found: object) -> bool:
 
 
 def check_scopes(path: AnyPath, n: int, arity: Integers, variables: Integers) -> None:
-    """Variables that exist, none of them twice in a scope."""
+    """Refuse variables that do not exist, or are twice in a scope."""
     start = offsets(arity)
     wrong = np.flatnonzero((variables < 0) | (variables >= n))
     if wrong.size:
         k = int(wrong[0])
         fail(path, f"expected a variable from 0 to {n - 1}, found {variables[k]}", f"factor {piece_of(start, k)}")
-    twice = potentials.first_again(arity, variables)
+    twice = text_formats.first_again(arity, variables)
     if twice is not None:
         where = f"factor {piece_of(start, twice)}"
         fail(path, f"expected distinct variables, found {variables[twice]} twice", where)
@@ -157,16 +159,16 @@ def check_scopes(path: AnyPath, n: int, arity: Integers, variables: Integers) ->
 def model_of(
     path: AnyPath, head: dict[str, Any], num_states: Integers, arity: Integers, variables: Integers, values: Floats
 ) -> Model:
-    """The model of factors laid end to end, whose scopes and sizes are known to be sound."""
+    """Build the model of factors laid end to end, whose scopes and sizes are known to be sound."""
     wrong = np.flatnonzero(~((np.abs(values) <= LARGEST_POTENTIAL) | np.isneginf(values)))
     if wrong.size:
         k = int(wrong[0])
-        start = offsets(potentials.float_sizes(num_states, arity, variables).astype(np.int64))
+        start = offsets(text_formats.float_sizes(num_states, arity, variables).astype(np.int64))
         f = piece_of(start, k)
         expected = f"a log potential, at most {LARGEST_POTENTIAL:g} in size, or -inf"
         fail(path, f"expected {expected}, found {values[k]:g}", f"factor {f}, entry {k - start[f]}")
     try:
-        factors = potentials.within_axes(num_states, arity, variables, values)
+        factors = text_formats.within_axes(num_states, arity, variables, values)
         is_larger = np.diff(factors.scope_start) > 2
         larger = factors.take(is_larger)
         if _as_models_have_them(larger):  # to the last bit, also where a table is constant

@@ -1,5 +1,5 @@
-"""What regions end with: the structures that lanes share, where the shifts and weights of each have got to, and the
-beliefs that follow from them when somebody asks."""
+"""The end state of mini-buckets: structures, shifts and weights of lanes, and the beliefs that follow from them on
+demand."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -11,9 +11,9 @@ import numpy as np
 
 from clampz.approximations.mini_buckets import beliefs as region_beliefs
 from clampz.approximations.mini_buckets.beliefs import Beliefs
-from clampz.approximations.mini_buckets.descent import State, optimise
+from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
+from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
-from clampz.approximations.mini_buckets.tables import Tables, has_zeros
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
@@ -21,8 +21,8 @@ from clampz.runtime.budget import Budget
 
 @dataclass(frozen=True, eq=False)
 class MiniBucketsLayout:
-    """Of the upper bound and of the lower one: two structures, or one that is exact, or no second one where hard zeros
-    make such a lower bound worth nothing."""
+    """The structures of the upper and the lower bound. Both are one where it is exact. There is no second one where
+    hard zeros make such a lower bound worthless."""
 
     model: Model
     max_table: int
@@ -31,12 +31,12 @@ class MiniBucketsLayout:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing was split that is summed over."""
+        """Whether no variable that is summed over has its bucket split."""
         return sums_exactly(self.above, self.model)
 
     @property
     def structures(self) -> list[Structure]:
-        """Those that there are."""
+        """List the distinct structures."""
         return [self.above] if self.below in (None, self.above) else [self.above, self.below]
 
     @cached_property
@@ -49,14 +49,15 @@ class MiniBucketsLayout:
         return self.tables_above if self.below is self.above else Tables.of(self.model, self.below)
 
     def lay_out(self, budget: Budget) -> None:
-        """The tables of both, before threads ask for them; of large ones Overdue where the watch is over first."""
+        """Lay out the tables of both, before threads ask for them; large ones may raise Cancelled."""
         for name, structure in zip(("tables_above", "tables_below"), self.structures, strict=False):
             if name not in vars(self) and structure.num_entries > KEPT_ENTRIES:
                 vars(self)[name] = Tables.of(self.model, structure, budget)
         _ = self.tables_above, self.below and self.tables_below
 
     def of_model(self, model: Model) -> "MiniBucketsLayout | None":
-        """The same for a model with tables over the same variables; None if this has others, or is not whole."""
+        """Adopt the structures for a model with tables over the same variables; None if it has others, or a bound is
+        missing."""
         if model is self.model and (self.below is not None or has_zeros(model)):
             return self
         arrays = [
@@ -70,7 +71,7 @@ class MiniBucketsLayout:
         return MiniBucketsLayout(model, self.max_table, self.above, self.below)
 
     def is_like(self, other: "MiniBucketsLayout") -> bool:
-        """Whether it is another copy of the same."""
+        """Whether it is another copy of the same structures."""
         return len(self.structures) == len(other.structures) and all(
             np.array_equal(getattr(a, field.name), getattr(b, field.name))
             for a, b in zip(self.structures, other.structures, strict=True)
@@ -82,8 +83,7 @@ class MiniBucketsLayout:
 
 
 class Lane(NamedTuple):
-    """Unary tables of a lane; where its upper bound and its lower one have got to, and the main cliques of that; None
-    where there is nothing yet."""
+    """A lane's unary tables, and where its upper and lower bound stand, with the main cliques; None where not begun."""
 
     layout: MiniBucketsLayout
     unary: Floats
@@ -94,13 +94,13 @@ class Lane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MiniBucketsState:
-    """The lanes, in their order."""
+    """The lanes of a run, in their order."""
 
     lanes: tuple[Lane, ...]
     rho: ClassVar[None] = None
 
     def __copy__(self) -> "MiniBucketsState":
-        """The same without tables: they are laid out again when they are asked for."""
+        """Copy without tables: they are laid out again on demand."""
         layouts = {id(lane.layout): copy(lane.layout) for lane in self.lanes}
         return MiniBucketsState(tuple(lane._replace(layout=layouts[id(lane.layout)]) for lane in self.lanes))
 
@@ -127,13 +127,13 @@ class MiniBucketsState:
         return self.lanes[lane].layout.tables_above.marginals(found.cliques)[1]
 
     def cliques(self, lane: int = 0) -> list[tuple[tuple[int, ...], Floats]]:
-        """Every clique of the upper bound: its variables, in order of elimination, and their joint belief; none where
-        there are no beliefs."""
+        """List every clique of the upper bound: its variables, in order of elimination, and their joint belief. Empty
+        where there are no beliefs."""
         found = self._beliefs(lane)
         return [] if found is None else [found.clique(c) for c in range(found.structure.num_cliques)]
 
     def losses(self, lane: int = 0) -> Floats:
-        """(n,) what the upper bound loses at each variable, about, in nats: where it would gain most from a clamp."""
+        """(n,) estimate what the upper bound loses at each variable, in nats: where it would gain most from a clamp."""
         state = self._state(lane)
         num_variables = self.lanes[lane].layout.model.num_variables
         return np.full(num_variables, np.nan) if state is None else region_beliefs.losses(state)
@@ -142,12 +142,12 @@ class MiniBucketsState:
         state = self._state(lane)
         return None if state is None else region_beliefs.beliefs(state)
 
-    def _state(self, lane: int) -> State | None:
-        """The upper bound's, where it ended; None if it has not begun, or no configuration is possible."""
+    def _state(self, lane: int) -> BoundState | None:
+        """Return the upper bound where it ended; None if it has not begun, or no configuration is possible."""
         layout, unary, above, *_ = self.lanes[lane]
         if above is None:
             return None
-        state = State.upper(layout.tables_above, unary, above)
+        state = BoundState.upper(layout.tables_above, unary, above)
         optimise(state, 1)  # hard zeros are passed on between cliques
         return None if state.gradient is None else state
 

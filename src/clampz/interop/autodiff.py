@@ -1,4 +1,4 @@
-"""log Z of a model under potentials that another library differentiates by: what those libraries have in common."""
+"""log Z and its gradient for automatic differentiation: what the torch and JAX functions have in common."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ class LogZFunction(NamedTuple):
     def of(
         cls, model: Model, method: str, options: dict[str, Any], shapes: dict[str, tuple[int, ...]]
     ) -> "LogZFunction":
-        """Of arrays of these shapes, which are checked; arrays that are not given are left out of them."""
+        """Check the shapes of arrays of potentials for a model and a method."""
         check_model(model)
         approximation = method_named(method)
         chosen = approximation.options(None, options)
@@ -55,7 +55,7 @@ class LogZFunction(NamedTuple):
         return any(len(shape) == 2 for shape in self.given.values())
 
     def at(self, tables: Sequence[Floats]) -> "LogZAt":
-        """At tables (entries,), which all models of a batch share, or (B, entries)."""
+        """Evaluate at tables (entries,), which all models of a batch share, or (B, entries)."""
         of_name = dict(zip(self.given, tables, strict=True))
         rows = [
             np.atleast_2d(as_log_potentials(of_name[name], name) if name in of_name else getattr(self.model, name).flat)
@@ -64,7 +64,7 @@ class LogZFunction(NamedTuple):
         return LogZAt(self._solved(rows))
 
     def _solved(self, tables: list[Floats]) -> list[Estimates]:
-        """The lanes of one batch, if all models share their pairwise potentials; else a batch of one for each."""
+        """Solve the lanes of one batch, if all models share their pairwise potentials; else a batch of one for each."""
         num_lanes = max(len(flat) for flat in tables)
         unary, pairwise, factors = tables
         model, solve = self.model, self.approximation.solve
@@ -79,19 +79,19 @@ class LogZFunction(NamedTuple):
 
 
 class LogZAt(NamedTuple):
-    """log Z of B models, and its derivatives."""
+    """log Z of B models, and its gradients."""
 
     found: list[Estimates]
 
     @property
     def log_z(self) -> Floats:
-        """(B,)."""
+        """(B,) log Z of each model."""
         values: Floats = np.concatenate([found.log_z for found in self.found])
         return values
 
     def gradients(self, name: str, weights: Floats) -> Floats:
-        """(B, entries) by the tables of this name, of the log Z of each model times its weight: what does not count has
-        no say, even where its marginals are nan."""
+        """(B, entries) compute the gradient of each model's weighted log Z by the tables of this name. Weight 0 gives
+        0, even where marginals are nan."""
         lanes = (lane for found in self.found for lane in getattr(found, MARGINALS[name]))
         return np.stack(
             [w * lane.flat if w else np.zeros(len(lane.flat)) for w, lane in zip(weights, lanes, strict=True)]
@@ -99,7 +99,7 @@ class LogZAt(NamedTuple):
 
 
 def _flat_shape(model: Model, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """What an array of potentials of this shape is laid out as: (entries,) or (B, entries)."""
+    """Return what an array of potentials is laid out as: (entries,) or (B, entries)."""
     size, states = len(getattr(model, name).flat), set(model.num_states.tolist())
     L = states.pop() if len(states) == 1 else None
     tables = {"unary": (model.num_variables, L), "pairwise": (model.num_edges, L, L)}.get(name, (size,))

@@ -5,7 +5,7 @@ import pytest
 
 import clampz as cz
 from clampz import generators
-from clampz.approximations.accuracy import dense_and_strong
+from clampz.approximations.method_choice import prefers_mean_field
 
 
 def with_larger_factors() -> cz.Model:
@@ -34,4 +34,4 @@ def with_zeros() -> cz.Model:
     ],
 )
 def test_what_is_dense_and_strong(model, expected):
-    assert dense_and_strong(model) is expected
+    assert prefers_mean_field(model) is expected

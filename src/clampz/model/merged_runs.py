@@ -1,4 +1,4 @@
-"""Estimates whose lanes come from several runs, as those at different temperatures do."""
+"""Estimates merged from several runs, as those at different temperatures are."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -12,14 +12,14 @@ from clampz.numerics import Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class GroupedRuns:
-    """What lanes ended with that come from several runs: of each lane, the run's state and its number there."""
+    """End states of lanes from several runs: of each lane, the run's state and its number there."""
 
     lanes: tuple[tuple[EndState, int], ...]
 
     @classmethod
     def of(cls, state: EndState, num_lanes: int) -> "GroupedRuns":
-        """The lanes of one run, in a copy, which leaves behind what can be laid out again: runs are many, and their
-        tables would be more than any of them was allowed."""
+        """Take the lanes of one run, with a copy of its state. The copy leaves behind what can be laid out again: runs
+        are many, and their tables would be more than any of them was allowed."""
         kept = copy(state)
         return cls(tuple((kept, lane) for lane in range(num_lanes)))
 
@@ -46,17 +46,17 @@ class GroupedRuns:
     def join(self, others: Sequence["GroupedRuns"]) -> "GroupedRuns":
         return GroupedRuns(self.lanes + tuple(lane for other in others for lane in other.lanes))
 
-    def of_one(self) -> EndState:
-        """The state of the run that all these lanes are from, if they are from one."""
+    def single_run(self) -> EndState:
+        """Return the run's own state if all lanes are from one run."""
         first = self.lanes[0][0]
         if any(state is not first for state, _ in self.lanes):
             return self
         return first.take(np.array([lane for _, lane in self.lanes]))
 
 
-def in_their_order(parts: Sequence[Estimates], lanes: Sequence[Integers]) -> Estimates:
-    """Lanes of several runs by one method as one result: lane k of part p is number `lanes[p][k]`.  What log Z is of
-    all of them, each is."""
+def merge_runs(parts: Sequence[Estimates], lanes: Sequence[Integers]) -> Estimates:
+    """Merge runs of one method: lane k of part p becomes number `lanes[p][k]`. log Z is a bound where it is one in
+    every run."""
     kinds = {part.bound for part in parts if not np.isnan(part.log_z).all()}
     first, *others = (
         replace(part, state=GroupedRuns.of(part.state, len(part)), bound=next(iter(kinds)) if len(kinds) == 1 else None)

@@ -1,4 +1,4 @@
-"""A structure and a model's tables as the kernels want them; what all lanes share."""
+"""Clique tables: a structure with a model's tables added up, as the kernels want them; what all lanes share."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clampz._kernels.mini_buckets import clique_tables as setup
 from clampz._kernels.mini_buckets import links as mini_buckets_links
-from clampz._kernels.mini_buckets import setup
 from clampz._kernels.mini_buckets.layout import CliqueLayout, Pass, Places
 from clampz.approximations.mini_buckets.structure import KEPT_ENTRIES, Structure
 from clampz.model.model import Model
@@ -28,7 +28,7 @@ MORE_ROUNDINGS = 8.0
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Of a model in a structure: edges and factors added up in cliques, to which lanes add their unary tables.
+    """The clique tables of a model: edges and factors added up in cliques, to which lanes add their unary tables.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Tables:
 
     @classmethod
     def of(cls, model: Model, structure: Structure, budget: Budget = UNLIMITED) -> "Tables":
-        """Laid out; Overdue where the watch is over first."""
+        """Lay out the tables; raises Cancelled where the budget is over first."""
         layout = _layout(structure, model.num_states, budget)
         num_tables = np.diff(layout.link_start)
         for cliques in (structure.unary_clique, structure.edge_clique, structure.factor_clique):
@@ -55,9 +55,9 @@ class Tables:
         return replace(tables, _kept=tables._of_edges_and_factors(budget))
 
     def lane(self, unary: Floats, main: Integers, budget: Budget = UNLIMITED) -> tuple[Floats, Floats]:
-        """theta and size of the lane with these unary tables, its own to write into: the cliques' tables end to end,
-        and (C,) what the absolute terms of each add up to at most; for a lower bound with these main cliques, or for an
-        upper one (-1).  Overdue where the watch is over first."""
+        """Make the tables of the lane with these unary ones, its own to write into. Returns theta, the cliques' tables
+        end to end, and (C,) the sizes of their absolute terms; for a lower bound with these main cliques, or an upper
+        one (-1). Raises Cancelled where the budget is over first."""
         if self._kept is None:
             theta, size = self._of_edges_and_factors(budget)
         else:
@@ -70,7 +70,7 @@ class Tables:
         return theta, size
 
     def _of_edges_and_factors(self, budget: Budget) -> tuple[Floats, Floats]:
-        """theta and size, unary tables left out."""
+        """Make theta and sizes, unary tables left out."""
         theta, size = np.zeros(self.structure.num_entries), np.zeros(self.structure.num_cliques)
         for tables in _edges_and_factors(self.model, self.structure):
             self._add(*tables, theta, size, budget)
@@ -87,7 +87,7 @@ class Tables:
         size: Floats,
         budget: Budget,
     ) -> None:
-        """Tables of the model to those of the cliques."""
+        """Add tables of the model to those of the cliques."""
         done = run_cancellable(
             budget,
             SECONDS_PER_TABLE * len(clique) + SECONDS_PER_ENTRY * len(theta),
@@ -109,7 +109,7 @@ class Tables:
             raise Cancelled
 
     def marginals(self, beliefs: Floats) -> tuple[Floats, Floats]:
-        """Those of the model's edges and of its larger factors, each from the beliefs of the clique that it is in."""
+        """Sum the beliefs of cliques to marginals of the model's edges and larger factors."""
         structure, found = self.structure, []
         for clique, scope_start, variables, start, flat in _edges_and_factors(self.model, structure):
             out = np.zeros_like(flat)
@@ -135,7 +135,7 @@ class Tables:
         return int(self.layout.shift_start[-1])
 
     def new_pass(self, num_lanes: int = 1) -> Pass:
-        """Room for the passes over one lane, or several side by side."""
+        """Allocate the arrays of passes over one lane, or several side by side."""
         structure, layout = self.structure, self.layout
 
         def room(size: int) -> Floats:
@@ -173,7 +173,7 @@ def has_zeros(model: Model) -> bool:
 def _edges_and_factors(
     model: Model, structure: Structure
 ) -> list[tuple[Integers, Integers, Integers, Integers, Floats]]:
-    """Of edges, and of larger factors: the clique of each, their scopes end to end, and their tables."""
+    """Return for edges, and for larger factors, the clique of each, their scopes end to end, and their tables."""
     pairs, edges = np.arange(0, 2 * model.num_edges + 1, 2), model.edges.astype(np.int64).ravel()
     factors = model.factors
     return [
@@ -183,12 +183,12 @@ def _edges_and_factors(
 
 
 def _closed(array: NDArray[Any]) -> NDArray[Any]:
-    """As kernels are compiled for what is a model's: contiguous, and closed to writing."""
+    """Make an array contiguous and read-only, as kernels are compiled for what is a model's."""
     return read_only(np.ascontiguousarray(array).view())
 
 
 def _copied(flat: Floats, budget: Budget) -> Floats:
-    """A copy, piece by piece: a machine may be slow to give new memory, and what NumPy does cannot be stopped."""
+    """Copy piece by piece: a machine may be slow to give new memory, and what NumPy does cannot be stopped."""
     out = np.empty_like(flat)
     for begin in range(0, len(flat), PIECE):
         if begin:
@@ -198,6 +198,7 @@ def _copied(flat: Floats, budget: Budget) -> Floats:
 
 
 def _scratch(layout: CliqueLayout, num_lanes: int = 1) -> mini_buckets_links.LinkScratch:
+    """Allocate the working memory of links, blocks and matching."""
     most_axes = int(np.diff(layout.scope_start).max(initial=0))
     block, whole = max(BLOCK, int(layout.sizes.max(initial=1))), max(1, BLOCK // num_lanes) * num_lanes
     return mini_buckets_links.LinkScratch(
@@ -213,7 +214,7 @@ def _scratch(layout: CliqueLayout, num_lanes: int = 1) -> mini_buckets_links.Lin
 
 
 def _layout(structure: Structure, num_states: Integers, budget: Budget) -> CliqueLayout:
-    """Links of every clique, messages of its children first, then shifts in the order of their numbers."""
+    """Lay out the links of every clique: messages of its children first, then shifts in the order of their numbers."""
     num_cliques, parent = len(structure.parent), structure.parent
     small = _places(structure)
     sizes: Places = num_states[structure.scope].astype(small)
@@ -269,6 +270,6 @@ def _layout(structure: Structure, num_states: Integers, budget: Budget) -> Cliqu
 
 
 def _places(structure: Structure) -> Any:
-    """Whole numbers that places in one table, cliques and shifts fit in."""
+    """Choose the integer type that places in one table, cliques and shifts fit in."""
     largest = max(int(np.diff(structure.table_start).max(initial=0)), len(structure.parent), len(structure.pair_left))
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64

@@ -1,5 +1,4 @@
-"""What the passes over mini-buckets need to know of a structure: links with their strides, and the model's tables in
-those of the cliques; and the way back, from beliefs of cliques to those of the model's tables."""
+"""Setup of clique tables: links with their strides, the model's tables added to cliques, and beliefs summed back."""
 
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ OUT = 1e300
 
 
 class Links(NamedTuple):
-    """Of every clique: see CliqueLayout.  `filled` (C,) is where the next one goes, its first link to begin with."""
+    """The links of every clique: see CliqueLayout; `filled` (C,) is where the next one goes."""
 
     filled: np.ndarray
     start: np.ndarray
@@ -29,11 +28,8 @@ class Links(NamedTuple):
 def fill_links(
     parent, pair_left, pair_right, pair_scope_start, pair_scope, num_states, scope_start, scope, links, cancel_flag
 ):
-    """Links of every clique: messages of its children, then shifts that are added, then those that are subtracted, each
-    in the order of their numbers.
-
-    Returns a clique that lacks a variable of what is added to it; -1: there is none, -2: the flag was raised.
-    """
+    """Lay out the links of every clique: messages of its children, then added shifts, then subtracted ones, by number.
+    Returns a clique that lacks a variable of what is added to it; -1: there is none, -2: the flag was raised."""
     for child in range(parent.size):
         c = parent[child]
         if cancel_flag[0]:
@@ -55,8 +51,7 @@ def fill_links(
 
 @part_in_place
 def _add_link(links, c, kind, of, small, num_states, scope_start, scope):
-    """The next link of a clique: a table whose variables are in order of elimination.  False: the clique does not have
-    all of them."""
+    """Add a link of a clique: a table with variables in order of elimination. False: the clique lacks one of them."""
     link = links.filled[c]
     links.filled[c] += 1
     links.kind[link] = kind
@@ -78,7 +73,7 @@ def _add_link(links, c, kind, of, small, num_states, scope_start, scope):
 
 @kernel_in_place
 def rule_out(unary, unary_start, order, bucket_start, table_start, main, theta):
-    """Take the states that unary tables rule out from all cliques of their variables' buckets: in a lower bound they
+    """Take the states that unary tables rule out from all cliques of their variables' buckets. In a lower bound they
     are as good as infinite where weights are negative, so that no sum there has them."""
     for t in range(order.size):
         begin, end = unary_start[order[t]], unary_start[order[t] + 1]
@@ -93,7 +88,8 @@ def rule_out(unary, unary_start, order, bucket_start, table_start, main, theta):
 
 @part_in_place
 def enter_table(variables, clique_scope, num_states, sizes, strides):
-    """Sizes of a clique's axes, and the strides along them of a table of the model's, its last variable fastest."""
+    """Fill in the sizes of a clique's axes, and the strides along them of a table of the model's, its last variable
+    fastest."""
     for a in range(clique_scope.size):
         i = clique_scope[a]
         sizes[a] = num_states[i]
@@ -121,8 +117,7 @@ def add_tables(
     scratch,
     cancel_flag,
 ):
-    """Add tables of a model, each to the clique that has its variables: theta, and the size of what it is made of.
-    False if it was left half way."""
+    """Add tables of a model, each to a clique with its variables, and their sizes; False if the flag was raised."""
     sizes, strides = scratch.own[0], scratch.own[1]
     for f in range(clique.size):
         if cancel_flag[0]:

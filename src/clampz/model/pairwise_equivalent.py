@@ -31,8 +31,8 @@ SECONDS_PER_ENTRY = 2e-8
 
 
 class FactorRows(NamedTuple):
-    """The rows of factors' tables that are no hard zeros: of factor f, entries `entry[start[f] : start[f + 1]]` of its
-    table.  Scopes and strides are as in `FactorTables`, and `num_states` those of the scopes' variables."""
+    """Rows of factors' tables that are no hard zeros: entries `entry[start[f] : start[f + 1]]` of factor f's table.
+    Scopes and strides are as in `FactorTables`, and `num_states` those of the scopes' variables."""
 
     scope_start: Integers
     variables: Integers
@@ -43,7 +43,7 @@ class FactorRows(NamedTuple):
 
     @classmethod
     def of(cls, factors: FactorTables, flat: Floats) -> "FactorRows":
-        """Of tables end to end; of a factor that has none, its first entry, which is impossible."""
+        """List the possible rows of tables end to end; the first entry of a factor that has none."""
         factor = np.repeat(np.arange(len(factors)), np.diff(factors.start))
         possible = flat > -np.inf
         none = np.bincount(factor[possible], minlength=len(factors)) == 0
@@ -55,19 +55,18 @@ class FactorRows(NamedTuple):
         return cls(factors.scope_start, factors.variables, num_states, factors.strides, offsets(counts), own)
 
     def states(self, place: Integers, rows: Integers) -> Integers:
-        """The states that rows stand for, each of the variable at a place in the scopes."""
+        """Return the states that rows stand for, each of the variable at a place in the scopes."""
         found: Integers = self.entry[rows] // self.strides[place] % self.num_states[place]
         return found
 
     @property
     def sizes(self) -> Integers:
-        """(places,) entries of a table between the variable at each place in the scopes and the rows of its factor."""
+        """(places,) count the entries of a table between each scope's variable and the rows of its factor."""
         found: Integers = self.num_states * np.repeat(np.diff(self.start), np.diff(self.scope_start))
         return found
 
     def fill(self, out: Floats, begin: Integers, budget: Budget) -> None:
-        """Write for each place in the scopes, from `begin` of it on, (states, rows): 0 where a row agrees with a state
-        of the variable.  Elsewhere it is -inf already."""
+        """Write 0 into (states, rows) tables, from `begin` of each place on, where a row agrees with a state."""
         factor = np.repeat(np.arange(len(self.start) - 1), np.diff(self.scope_start))
         num_rows, first = np.diff(self.start)[factor], self.start[factor]
         ends = np.cumsum(num_rows)
@@ -82,7 +81,7 @@ class FactorRows(NamedTuple):
             at = last
 
     def products(self, marginals: Floats, state_start: Integers) -> Floats:
-        """(rows, B) of each row, the product of the marginals (S, B) of its states."""
+        """(rows, B) multiply the marginals (S, B) of each row's states."""
         arity, factor = np.diff(self.scope_start), self._factor
         weight = np.ones((len(self.entry), marginals.shape[1]))
         for p in range(int(arity.max(initial=0))):
@@ -92,7 +91,7 @@ class FactorRows(NamedTuple):
         return weight
 
     def shares(self, marginals: Floats, state_start: Integers) -> Floats:
-        """(rows, B) those products, scaled to add up to one in each factor; even where they are all zero."""
+        """(rows, B) normalise those products in each factor; evenly where they are all zero."""
         weight, counts, factor = self.products(marginals, state_start), np.diff(self.start), self._factor
         total = np.add.reduceat(weight, self.start[:-1], axis=0)[factor]
         even = 1.0 / counts[factor][:, None]
@@ -101,13 +100,13 @@ class FactorRows(NamedTuple):
 
     @property
     def _factor(self) -> Integers:
-        """Which factor each row is of."""
+        """Return the factor of each row."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
 
 @dataclass(frozen=True, eq=False)
 class Equivalent:
-    """The pairwise model that says the same as a user's with larger factors, and the way there and back.
+    """The pairwise model equivalent to a user's with larger factors, and the maps between them.
 
     The user's model is not in here: equivalents are kept by their models, and would keep them alive.
 
@@ -134,13 +133,14 @@ class Equivalent:
 
     @classmethod
     def of(cls, whole: Model, budget: Budget = UNLIMITED) -> "Equivalent":
-        """Made once per model and kept as long as it.  Raises Overdue where that takes too long."""
+        """Make the equivalent once per model, and keep it as long; raises Cancelled where that takes too long."""
         if whole not in _KEPT:
             _KEPT[whole] = cls._made(whole, budget)
         return _KEPT[whole]
 
     @classmethod
     def _made(cls, whole: Model, budget: Budget) -> "Equivalent":
+        """Fold edges into factors, and build the pairwise model."""
         larger = whole.factors
         flat, home, rounding = _folded(whole)
         budget.check_cancelled()
@@ -158,20 +158,19 @@ class Equivalent:
     # -- there ---------------------------------------------------------------------------------------------------------
 
     def batch(self, batch: Batch) -> Batch:
-        """The same lanes of the pairwise model."""
+        """Return the lanes of a batch on the pairwise model."""
         own = self.model.unary.flat[len(batch.unary) :, None]
         return Batch(self.model, np.concatenate([batch.unary, np.repeat(own, batch.num_lanes, axis=1)]))
 
     def marginals(self, marginals: Floats) -> Floats:
-        """(S', B) marginals of all variables from those (S, B) of the user's: a row of a factor has the product of its
-        states, scaled to add up to one."""
+        """(S', B) extend marginals (S, B) of the user's variables: a factor's row has the normalised product of its
+        states."""
         return np.concatenate([marginals, self.rows.shares(marginals, self.model.unary.start)])
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
     def back(self, whole: Model, estimates: Estimates) -> Estimates:
-        """Estimates of the pairwise model as those of the user's: of its variables and edges only, bounds widened by
-        what folding may have changed."""
+        """Restrict estimates of the pairwise model to the user's, with bounds widened by the rounding of folding."""
         num_rows = len(whole.unary.flat)
         return replace(
             estimates.widened(self.rounding),
@@ -186,8 +185,8 @@ _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
 
 
 def _joined(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> tuple[Integers, Floats]:
-    """The edges that are kept and those between variables and factors, in lexicographic order, and their tables.  (In
-    place, as a model has them: all of them together may be many times as large as the model.)"""
+    """Lay out the kept edges and those between variables and factors, in lexicographic order, with their tables. In
+    place, as a model has them: together they may be many times as large as the model."""
     pairwise, larger, num_kept = whole.pairwise, whole.factors, len(kept)
     factor = np.repeat(np.arange(len(larger)), np.diff(larger.scope_start))
     between = np.stack([larger.variables, whole.num_variables + factor], axis=1)
@@ -204,9 +203,8 @@ def _joined(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> t
 
 
 def _folded(whole: Model) -> tuple[Floats, Integers, float]:
-    """The factors' tables end to end, with each edge added to the first factor whose scope it is inside; (m,) -1 - f
-    for edges in factor f, else 0; and a bound on the rounding of that: the additions into an entry, times how large
-    its terms were."""
+    """Add each edge to the first factor whose scope contains it. Returns the factors' tables end to end; (m,) -1 - f
+    for edges in factor f, else 0; and a bound on the rounding: additions into an entry times the size of its terms."""
     factors, flat = whole.factors, whole.factors.flat.copy()
     home = np.zeros(whole.num_edges, dtype=np.int64)
     additions, size = np.zeros(len(factors)), np.zeros(len(factors))
@@ -230,7 +228,7 @@ def _folded(whole: Model) -> tuple[Floats, Integers, float]:
 
 
 def _edges_inside(whole: Model) -> list[tuple[int, int, int, int]]:
-    """(factor, b, a, edge) for each edge that is between places a < b of a factor's scope, in this order."""
+    """List (factor, b, a, edge) for each edge between places a < b of a factor's scope, in this order."""
     factors, keys = whole.factors, _keys(whole.edges, whole)
     found: list[tuple[int, int, int, int]] = []
     arity = np.diff(factors.scope_start)
@@ -247,7 +245,7 @@ def _edges_inside(whole: Model) -> list[tuple[int, int, int, int]]:
 
 
 def _keys(edges: NDArray[np.integer], model: Model) -> Integers:
-    """A number for each pair of a model's variables, in the order of its edges."""
+    """Number pairs of a model's variables, in the order of its edges."""
     pairs = edges.astype(np.int64).reshape(-1, 2)
     keys: Integers = pairs[:, 0] * max(model.num_variables, 1) + pairs[:, 1]
     return keys
@@ -255,27 +253,26 @@ def _keys(edges: NDArray[np.integer], model: Model) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class EquivalentState:
-    """What a method ended with on the pairwise model."""
+    """The end state of a method on the pairwise model, read as results on the user's."""
 
     equivalent: Equivalent
     estimates: Estimates
 
     def take(self, lanes: Integers) -> "EquivalentState":
-        """The same for some of the lanes."""
+        """Select lanes."""
         return EquivalentState(self.equivalent, self.estimates.take(lanes))
 
     def join(self, others: Sequence["EquivalentState"]) -> "EquivalentState":
-        """These lanes followed by those of others."""
+        """Append the lanes of others."""
         return EquivalentState(self.equivalent, self.estimates.join([other.estimates for other in others]))
 
     @property
     def rho(self) -> Floats | None:
-        """The edge weights of TRW, in the order of the pairwise model's edges."""
+        """Return TRW's edge weights, in the order of the pairwise model's edges."""
         return self.estimates.state.rho
 
     def pairwise(self, lane: int) -> Floats:
-        """Pairwise marginals of the user's edges: those of the pairwise model, or sums over the rows of the factor that
-        an edge was folded into."""
+        """Compute pairwise marginals of the user's edges; of a folded edge, sums over its factor's rows."""
         equivalent, num_states = self.equivalent, self.equivalent.model.num_states
         found = self.estimates.state.pairwise(lane)
         start = equivalent.model.pairwise.start
@@ -296,7 +293,7 @@ class EquivalentState:
         return np.concatenate(out)
 
     def factors(self, lane: int) -> Floats:
-        """Marginals of the user's larger factors: those of the rows of their variables; of hard zeros, none."""
+        """Compute marginals of the user's larger factors from those of their rows; hard zeros have none."""
         rows, num_states = self.equivalent.rows, self.equivalent.model.num_states
         weight = self.estimates.marginals_flat[-len(rows.entry) :, lane]
         start = offsets(table_sizes(num_states, rows.scope_start, rows.variables))
@@ -306,7 +303,7 @@ class EquivalentState:
 
 
 def pairwise_model(model: Model) -> tuple[Model, float]:
-    """The model itself, or the pairwise one it is equivalent to, and what rounding may have changed in log Z."""
+    """Return the model itself or its pairwise equivalent, and a bound on the rounding in log Z."""
     if not model.factors:
         return model, 0.0
     equivalent = Equivalent.of(model)
@@ -314,8 +311,8 @@ def pairwise_model(model: Model) -> tuple[Model, float]:
 
 
 def equivalent_start(equivalent: Equivalent, start: Estimate | Estimates) -> Estimate | Estimates | Floats:
-    """A start for the pairwise model from estimates of the user's: those of the pairwise model itself where a method
-    ran on it, marginals otherwise."""
+    """Turn estimates of the user's model into a warm start for the pairwise one; marginals where a method ran on
+    another."""
     if isinstance(start.state, EquivalentState) and start.state.equivalent is equivalent:
         return start.state.estimates if isinstance(start, Estimates) else start.state.estimates[start.lane]
     flat = start.marginals_flat if isinstance(start, Estimates) else start.marginals.flat[:, None]

@@ -1,4 +1,4 @@
-"""A model laid out for the rules of simplifying: see `_kernels.simplifying_pools`."""
+"""Lay a model out in the flat pools that the presolve's rules work on: see `_kernels.presolve.pools`."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,23 +8,23 @@ from clampz._kernels.presolve.pools import Pools
 from clampz.model import Model
 from clampz.numerics import Integers
 
-# Bytes that simplifying takes per variable, factor, variable of a factor and table entry, the rest included: records,
-# lists and two copies of the tables.  Peaks of resident memory are 75% to 99% of that on grids, trees, clauses,
-# networks of noisy-or and factors of four to eight variables.
+# Bytes that the presolve takes per variable, factor, variable of a factor and table entry, with copies.  Peaks of
+# resident memory are 75% to 99% of that on grids, trees, clauses, networks of noisy-or and factors of four to eight
+# variables.
 BYTES = np.array([400, 120, 24, 24])
 # Places for what sums leave that everything has from the beginning: many large models need few.
 SPARE = 256
 
 
 def num_bytes(model: Model) -> int:
-    """About how much memory simplifying takes."""
+    """Estimate the memory that the presolve takes."""
     tables = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     slots = 2 * model.num_edges + len(model.factors.variables)
     return int(BYTES @ [model.num_variables, model.num_edges + len(model.factors), slots, tables])
 
 
-def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: bool, maximum: bool) -> Pools:
-    """Everything waits for every rule."""
+def build_pools(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: bool, maximum: bool) -> Pools:
+    """Lay a model out in pools, with every variable and factor waiting for every rule."""
     n, m, larger = model.num_variables, model.num_edges, model.factors
     num_factors, num_slots = m + len(larger), 2 * m + len(larger.variables)
     flat = np.concatenate([model.unary.flat, model.pairwise.flat, larger.flat, np.zeros(SPARE)])
@@ -67,8 +67,8 @@ def laid_out(model: Model, keep: NDArray[np.bool_], *, pairwise: bool, pins: boo
     )
 
 
-def with_room(pools: Pools) -> Pools:
-    """The same with room for what the next sum or function may leave, and for many more like it."""
+def grow_pools(pools: Pools) -> Pools:
+    """Return the pools with room for what the next sum or substitution may add, and for many more."""
     count, n = pools.count, len(pools.variables)
     needs = {
         "factors": (count[kernels.FACTORS], 1),
@@ -89,6 +89,6 @@ def with_room(pools: Pools) -> Pools:
     return pools._replace(**longer)
 
 
-def left_over(pools: Pools) -> Integers:
-    """The variables that are still there."""
+def remaining_variables(pools: Pools) -> Integers:
+    """Return the variables that the presolve has not eliminated."""
     return np.flatnonzero(pools.variables["fate"] == kernels.STAYS)

@@ -1,4 +1,4 @@
-"""Message passing: the state of a block of lanes that pass messages, and what can be done with it.
+"""Message passing: blocks of lanes that pass messages, for Bethe and TRW.
 
 `BinaryLanes` holds log-odds, `GeneralLanes` tables, for any number of labels and with hard zeros; the loops over them
 are the same, for their kernels have the same names and arguments.
@@ -11,18 +11,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from clampz._kernels.approximations import messages_binary as binary_kernels
-from clampz._kernels.approximations import messages_tables as general_kernels
-from clampz._kernels.approximations.messages_binary import Weights
-from clampz._kernels.approximations.pair_beliefs import mutual_information, pair_beliefs
-from clampz._kernels.approximations.tables import Potentials, fill_factors
+from clampz._kernels.approximations.message_passing import binary as binary_kernels
+from clampz._kernels.approximations.message_passing import tables as general_kernels
+from clampz._kernels.approximations.message_passing.binary import Weights
+from clampz._kernels.approximations.message_passing.mutual_information import (
+    mutual_information_binary,
+    mutual_information_of_lane,
+)
+from clampz._kernels.approximations.message_passing.pair_beliefs import pair_beliefs
+from clampz._kernels.approximations.state_tables import Potentials, fill_factors
 from clampz._kernels.simd_math import EXP_LIMIT
-from clampz.approximations.iteration import NO_CONFIGURATION, Endings, Evaluation, Lanes
+from clampz.approximations.iteration import NO_CONFIGURATION, Endings
+from clampz.approximations.lanes import Evaluation, Lanes
 from clampz.approximations.layouts import PIECE, BinaryLayout, PairLayout, TableLayout
 from clampz.display.formatting import Bound
 from clampz.model.batch import Batch
-from clampz.model.results import NOTHING, Estimate, Estimates
-from clampz.model.tables import columns
+from clampz.model.results import NO_RESULT, Estimate, Estimates
+from clampz.model.tables import take_lanes
 from clampz.model.topology import Indices
 from clampz.model.warm_starts import Start, check_same_graph, one_per_lane, start_marginals
 from clampz.numerics import Floats, Integers
@@ -58,10 +63,8 @@ class MessageLanes(Lanes):
     def __init__(
         self, layout: PairLayout, num_rows: int, workers: Workers, rho: Floats | None, budget: Budget = UNLIMITED
     ) -> None:
-        """Overdue where the watch is over before the potentials are laid out."""
-        self.layout = layout
-        self.topology = layout.topology
-        self.workers = workers
+        """Begin with uniform messages; raises Cancelled where the budget is over before the potentials are laid out."""
+        self.layout, self.topology, self.workers = layout, layout.topology, workers
         self.point = np.zeros((num_rows, layout.num_lanes))
         self.total = layout.theta.copy()
         self.keep = np.ones(layout.num_lanes)
@@ -70,14 +73,14 @@ class MessageLanes(Lanes):
 
     def take(self, lanes: Integers, workers: Workers | None = None) -> Self:
         taken = super().take(lanes, workers)
-        taken.total = columns(self.total, lanes)
-        taken.rho = self.rho if self.rho.shape[1] == 1 else columns(self.rho, lanes)
+        taken.total = take_lanes(self.total, lanes)
+        taken.rho = self.rho if self.rho.shape[1] == 1 else take_lanes(self.rho, lanes)
         taken.potentials = self._take_potentials(lanes, taken.layout)
         taken.counted = taken.rho if self.counted is self.rho else self.counted
         return taken
 
     def join(self, others: Sequence["MessageLanes"]) -> Self:
-        """These lanes followed by those of others on the same graph."""
+        """Append the lanes of others on the same graph."""
         parts: list[MessageLanes] = [self, *others]
         joined = copy(self)
         joined.layout = self.layout.join([part.layout for part in others])
@@ -92,12 +95,12 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def _take_potentials(self, lanes: Integers, layout: Any) -> Any:
-        """The kernels' view of the edges for some of the lanes."""
+        """Select the kernels' view of the edges for some lanes."""
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
     def set_counting(self, rho: Floats, inertia: Floats | None = None, budget: Budget = UNLIMITED) -> None:
-        """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,); the totals follow from
+        """Count edges by rho (m, 1) or (m, B), and variables in Bethe's inner loop by c_i (n,). The totals follow from
         the messages anew."""
         if rho is not self.counted:
             self.potentials = self._potentials(rho, budget)
@@ -113,7 +116,7 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def _potentials(self, rho: Floats, budget: Budget) -> Any:
-        """The kernels' view of the edges, counted by rho (m, 1) or (m, B)."""
+        """Make the kernels' view of the edges, counted by rho (m, 1) or (m, B)."""
 
     # -- iterations ---------------------------------------------------------------------------------------------------
 
@@ -121,7 +124,7 @@ class MessageLanes(Lanes):
         return self.point, self.total, self.potentials, self.keep, self.layout.graph
 
     def rebase(self) -> None:
-        """Bethe's outer step: beliefs move to where the inner loop's messages lead, damped by the inertia c_i."""
+        """Make Bethe's outer step: beliefs move to where the inner loop's messages lead, damped by the inertia c_i."""
         self._refresh(self.total, self.inertia)
 
     def _refresh(self, total: Floats, inertia: Floats) -> None:
@@ -138,7 +141,7 @@ class MessageLanes(Lanes):
             self.kernels.update_in_order(messages, heads, self.point, self.total, self.potentials, self.layout.graph)
 
     def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
-        """Value, slack, drift and rounding at the current messages, those away from the core brought up to date
+        """Evaluate value, slack, drift and rounding at the current messages, with those away from the core updated
         first."""
         self._along_pendants(self.topology.pendant_down)
         total = self.total.copy()
@@ -155,24 +158,24 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def mutual_information(self) -> Floats:
-        """(m, B) mutual information of the pairwise beliefs."""
+        """(m, B) compute the mutual information of the pairwise beliefs."""
 
     # -- starts and results -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def messages_from(self, marginals: Floats) -> Floats:
-        """The messages (rows, B) that beliefs of these marginals (S, B) would send without hearing back."""
+        """Make the messages (rows, B) that beliefs of these marginals (S, B) would send without hearing back."""
 
     def start_at(self, messages: Floats) -> None:
-        """Begin with these messages."""
+        """Replace the messages by these."""
         self.point = np.ascontiguousarray(messages)
 
     @abstractmethod
     def marginals(self) -> Floats:
-        """(S, B) beliefs in the order of the variables."""
+        """(S, B) compute the beliefs in the order of the variables."""
 
     def beliefs_at(self, messages: Floats, rho: Floats) -> Floats:
-        """(S, B) the marginals that other messages lead to."""
+        """(S, B) compute the marginals that other messages lead to."""
         there = self.take(np.arange(self.num_lanes))
         there.point = messages
         there.set_counting(rho)
@@ -180,15 +183,15 @@ class MessageLanes(Lanes):
 
     @abstractmethod
     def pairwise(self, lane: int) -> Floats:
-        """Pairwise beliefs of a lane, laid out as the model's pairwise tables."""
+        """Compute the pairwise beliefs of a lane, laid out as the model's pairwise tables."""
 
     def factors(self, lane: int) -> Floats:
-        """Messages run along edges: there are no larger factors."""
+        """Return nothing: messages run along edges, and there are no larger factors."""
         return np.empty(0)
 
     def messages_of(self, batch: Batch, start: Start) -> Floats:
-        """(rows, B) the messages of an earlier estimate; made from its marginals if it passed none, or from the
-        marginals given."""
+        """(rows, B) make the messages of a warm start. Those of an earlier estimate where it passed messages of this
+        kind, else made from its marginals or from the marginals given."""
         if isinstance(start, Estimate | Estimates) and isinstance(start.state, type(self)):  # messages of the same kind
             check_same_graph(batch, start)
             messages = start.state.point if isinstance(start, Estimates) else start.state.point[:, start.lane]
@@ -207,7 +210,7 @@ class MessageLanes(Lanes):
         log_z: Floats,
         bound: Bound | None = None,
     ) -> Estimates:
-        """What lanes that have ended say: marginals, and the lanes kept for pairwise marginals and warm starts."""
+        """Make the estimates of lanes that have ended, keeping the lanes for pairwise marginals and warm starts."""
         self.workers = Workers(1)
         self.point = ending.point
         self.set_counting(rho)
@@ -230,13 +233,13 @@ class MessageLanes(Lanes):
             residual=np.where(impossible, 0.0, ending.residual),
             stopped_by=[reason or "tol" for reason in ending.stopped_by],
             options=options,
-            notes=[NO_CONFIGURATION if i else NOTHING if u else "" for i, u in zip(impossible, unseen, strict=True)],
+            notes=[NO_CONFIGURATION if i else NO_RESULT if u else "" for i, u in zip(impossible, unseen, strict=True)],
             state=self,
         )
 
 
 class BinaryLanes(MessageLanes):
-    """Lanes of a binary model.  The arrays are those of `_kernels.messages`; rows are messages and slots."""
+    """Lanes of a binary model: rows are messages and slots, as in `_kernels.approximations.message_passing.binary`."""
 
     kernels = binary_kernels
     layout: BinaryLayout
@@ -253,12 +256,12 @@ class BinaryLanes(MessageLanes):
         return Weights(self.layout.W[edge, None] / (2 * rho), rho, rho, self.layout.free)
 
     def _take_potentials(self, lanes: Integers, layout: BinaryLayout) -> Weights:
-        w, rho, gain = (a if a.shape[1] == 1 else columns(a, lanes) for a in self.potentials[:3])
+        w, rho, gain = (a if a.shape[1] == 1 else take_lanes(a, lanes) for a in self.potentials[:3])
         return Weights(w, rho, gain, layout.free)
 
     def mutual_information(self) -> Floats:
         out = np.empty((self.topology.num_edges, self.num_lanes))
-        binary_kernels.mutual_information(self.point, self.total, self.potentials, self.layout.graph, out)
+        mutual_information_binary(self.point, self.total, self.potentials, self.layout.graph, out)
         return out
 
     def messages_from(self, marginals: Floats) -> Floats:
@@ -270,7 +273,7 @@ class BinaryLanes(MessageLanes):
         return messages
 
     def start_at(self, messages: Floats) -> None:
-        """Begin with these messages; what runs along an edge of a clamped variable stays uniform."""
+        """Replace the messages by these; what runs along an edge of a clamped variable stays uniform."""
         free = self.layout.free
         if free.size:
             head = self.topology.tail[self.topology.reverse]
@@ -282,7 +285,7 @@ class BinaryLanes(MessageLanes):
         return self.layout.marginals(1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds)))
 
     def pairwise(self, lane: int) -> Floats:
-        """Pairwise beliefs of a lane; where a variable is clamped its edges carry no message, and the belief is the
+        """Compute the pairwise beliefs of a lane. Edges of a clamped variable carry no message, and their belief is the
         product of the two."""
         topology, free = self.topology, self.layout.free
         if self.layout.constant[lane] == -np.inf:  # Z = 0: there are none
@@ -303,12 +306,10 @@ class BinaryLanes(MessageLanes):
 
 
 class GeneralLanes(MessageLanes):
-    """Lanes of any model.  The arrays are those of `_kernels.messages_general`; rows are states of messages' heads and
-    of slots.  A clamped variable needs no mask: it has one state left, and its messages are what its edges say of that.
-
-    Edge weights of a lane's own need tables of its own, so a block that passes messages shares them; lanes that have
-    ended may differ.
-    """
+    """Lanes of any model: rows are states of messages' heads and of slots. The arrays are those of
+    `_kernels.approximations.message_passing.tables`. A clamped variable needs no mask: it has one state left, and its
+    messages are what its edges say of that. Edge weights of a lane's own need tables of its own, so a block that passes
+    messages shares them; lanes that have ended may differ."""
 
     kernels = general_kernels
     layout: TableLayout
@@ -331,7 +332,7 @@ class GeneralLanes(MessageLanes):
         self.total = np.concatenate([self._lane(b).total for b in range(self.num_lanes)], axis=1)
 
     def _lane(self, b: int) -> "GeneralLanes":
-        """One lane with its own edge weights."""
+        """Return one lane with its own edge weights."""
         lane = self.take(np.array([b]))
         lane.set_counting(lane.rho)
         return lane
@@ -354,7 +355,7 @@ class GeneralLanes(MessageLanes):
         out = np.empty((self.topology.num_edges, self.num_lanes))
         beliefs, column = np.empty(len(model.pairwise.flat)), np.empty(self.topology.num_edges)
         for b in range(self.num_lanes):
-            mutual_information(
+            mutual_information_of_lane(
                 b, self.point, self.total, self.potentials, self.layout.graph, model.pairwise.start, beliefs, column
             )
             out[:, b] = column
@@ -391,8 +392,8 @@ class GeneralLanes(MessageLanes):
 def lanes_of(
     layout: PairLayout, workers: Workers, rho: Floats | None = None, budget: Budget = UNLIMITED
 ) -> MessageLanes:
-    """Lanes that begin with uniform messages, and edges that count rho (m, 1) each, or once.  Overdue where the watch
-    is over before they are laid out."""
+    """Make lanes with uniform messages, and edges that count rho (m, 1) each, or once. Raises Cancelled where the
+    budget is over before they are laid out."""
     if isinstance(layout, BinaryLayout):
         return BinaryLanes(layout, workers, rho, budget)
     return GeneralLanes(layout, workers, rho, budget)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.model.equivalent import Equivalent
+from clampz.model.pairwise_equivalent import Equivalent
 
 
 def model_with_a_factor(seed):

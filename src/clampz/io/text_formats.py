@@ -1,5 +1,4 @@
-"""What the two formats of models share: potentials of models and back, their sizes, their text, and what is wrong with
-them."""
+"""What the text formats `.uai` and `.fg` share: models as factors of values, number formatting, and checks of files."""
 
 from typing import NoReturn
 
@@ -17,26 +16,26 @@ COMMENT = rb"#"
 
 # Values are written without an exponent in this range: not every reader knows 1e-05.
 SMALLEST_PLAIN, LARGEST_PLAIN = 1e-30, 1e30
-# Beyond a state per token, a file may have so many states: without a table to show for them, 20 bytes could ask for all
+# States that a file may have beyond one per token: without a table to show for them, 20 bytes could ask for all
 # memory.
 FREE_STATES = 2**16
 SMALLEST_NORMAL = np.finfo(np.float64).tiny
-# A constant of so many times LARGEST_LOG is still written, as that many factors.
+# A constant is written as this many factors of LARGEST_LOG at most.
 MAX_CONSTANTS = 10**5
-# NumPy 1 has no arrays of more axes.  Variables of one state are left out of larger scopes; others cannot be so many in
-# a table that is there.
+# NumPy 1 has no arrays of more axes.  Variables of one state are left out of larger scopes; a table that is there
+# cannot have as many others.
 MAX_AXES = 32
 
 
 def as_model(num_states: Integers, arity: Integers, variables: Integers, values: Floats) -> Model:
-    """The model of factors laid end to end that are known to be sound; their values are overwritten."""
+    """Build the model of factors laid end to end that are known to be sound; their values are overwritten."""
     with np.errstate(divide="ignore"):
         logs = np.log(values, out=values)
     return Model.from_contents(fold(within_axes(num_states, arity, variables, logs)))
 
 
 def within_axes(num_states: Integers, arity: Integers, variables: Integers, flat: Floats) -> FactorTables:
-    """Factors laid end to end, as tables of no more axes than arrays can have."""
+    """Lay factors out as tables of no more axes than arrays can have."""
     if arity.max(initial=0) > MAX_AXES:
         kept = (num_states[variables] > 1) | (np.repeat(arity, arity) <= MAX_AXES)
         arity = np.bincount(np.repeat(np.arange(len(arity)), arity)[kept], minlength=len(arity))
@@ -45,7 +44,7 @@ def within_axes(num_states: Integers, arity: Integers, variables: Integers, flat
 
 
 def all_factors(model: Model) -> FactorTables:
-    """The factors of a model in the order in which they are written: variables, edges, larger factors."""
+    """List the factors of a model in the order in which they are written: variables, edges, larger factors."""
     n, larger = model.num_variables, model.factors
     arity = np.concatenate([np.ones(n, dtype=np.int64), np.full(model.num_edges, 2), np.diff(larger.scope_start)])
     variables = np.concatenate([np.arange(n), model.edges.ravel(), larger.variables])
@@ -54,11 +53,9 @@ def all_factors(model: Model) -> FactorTables:
 
 
 def factors_of(model: Model, where: str) -> FactorTables:
-    """All factors of a model in the order in which they are written, their values themselves.
-
-    The constant is in the table of the first variable: hardly a reader takes factors over no variables, and not all
-    take two over the same ones.  What does not fit there is left to further factors of that variable.
-    """
+    """List all factors of a model as they are written, as values instead of logarithms. The constant is in the table of
+    the first variable: hardly a reader takes factors over no variables, and not all take two over the same ones. What
+    does not fit there is left to further factors of that variable."""
     n, logs = model.num_variables, all_factors(model)
     shift, values = _shifted(logs, where)
     constant = model.constant + shift
@@ -83,7 +80,7 @@ def factors_of(model: Model, where: str) -> FactorTables:
 
 
 def _shifted(factors: FactorTables, where: str) -> tuple[float, Floats]:
-    """exp of log tables, those beyond the range of floats shifted into it, and by how much in all."""
+    """Exponentiate log tables, shifting those beyond the range of floats into it; returns the shift too."""
     flat, start = factors.flat, factors.start
     if largest_size(flat) <= LARGEST_LOG:
         return 0.0, np.exp(flat)
@@ -102,15 +99,15 @@ def _shifted(factors: FactorTables, where: str) -> tuple[float, Floats]:
 
 
 def float_sizes(num_states: Integers, arity: Integers, variables: Integers) -> Floats:
-    """How many values the table of each factor has, as floats: what a file claims may be beyond any whole number."""
+    """Count the values of each factor's table, as floats: what a file claims may be beyond any whole number."""
     sizes = np.ones(len(arity))
     with np.errstate(over="ignore"):
         np.multiply.at(sizes, np.repeat(np.arange(len(arity)), arity), num_states[variables].astype(np.float64))
     return sizes
 
 
-def plain(values: Floats) -> list[str]:
-    """Numbers with all their digits, and without an exponent unless they are very large or small."""
+def format_numbers(values: Floats) -> list[str]:
+    """Format numbers with all their digits, and without an exponent unless they are very large or small."""
     texts = list(map(repr, values.tolist()))
     plain_range = (values >= SMALLEST_PLAIN) & (values <= LARGEST_PLAIN)
     for k in np.flatnonzero(((values < 1e-4) | (values >= 1e16)) & plain_range):
@@ -119,12 +116,12 @@ def plain(values: Floats) -> list[str]:
 
 
 def count(size: float, one: str = "value", several: str | None = None) -> str:
-    """A number of things that a file claims, however large."""
+    """Format a number of things that a file claims, however large."""
     return f"{size:{'.0f' if size < 1e15 else '.3g'}} {one if size == 1 else several or one + 's'}"
 
 
 def check_scopes(tokens: Tokens, place: Integers, arity: Integers, variables: Floats) -> None:
-    """No variable may be twice in a scope; `place` is where the scopes begin."""
+    """Refuse a variable that is twice in a scope; `place` is where the scopes begin."""
     first = first_again(arity, variables)
     if first is not None:
         f = piece_of(offsets(arity), first)
@@ -134,7 +131,7 @@ def check_scopes(tokens: Tokens, place: Integers, arity: Integers, variables: Fl
 
 
 def first_again(arity: Integers, variables: Floats | Integers) -> int | None:
-    """The place of the first variable, of scopes laid end to end, that its scope has a second time."""
+    """Find the place of the first variable, of scopes laid end to end, that its scope has a second time."""
     if arity.max(initial=0) < 2:
         return None
     factor = np.repeat(np.arange(len(arity), dtype=np.int32 if len(arity) < 2**31 else np.int64), arity)
@@ -145,12 +142,12 @@ def first_again(arity: Integers, variables: Floats | Integers) -> int | None:
 
 
 def are_potentials(values: Floats) -> bool:
-    """Whether all are finite and none is negative."""
+    """Whether all values are finite and none is negative."""
     return bool(values.min(initial=0.0) >= 0 and values.max(initial=0.0) < np.inf)
 
 
 def check_values(tokens: Tokens, place: Integers, values: Floats, start: Integers) -> None:
-    """Values must be potentials; `place` is where they stand, and the tables begin at `start`."""
+    """Refuse values that are no potentials; `place` is where they stand, and the tables begin at `start`."""
     wrong = np.flatnonzero(~((values >= 0) & (values < np.inf)))
     if wrong.size:
         k = int(wrong[0])
@@ -158,12 +155,12 @@ def check_values(tokens: Tokens, place: Integers, values: Floats, start: Integer
 
 
 def refuse_zero(tokens: Tokens, at: int, factor: int) -> NoReturn:
-    """A factor over no variables, at `numbers[at]`, is 0."""
+    """Refuse a factor over no variables that is 0, at `numbers[at]`."""
     tokens.fail(at, "expected a constant above 0, found 0: every configuration would have probability zero", factor)
 
 
 def check_states(tokens: Tokens, num_states: Integers, at: int | None = None) -> None:
-    """Not more states than a file of this size can have a use for."""
+    """Refuse more states than a file of this size can have a use for."""
     limit = len(tokens.numbers) + FREE_STATES
     total = num_states.sum(dtype=np.float64)
     if total > limit:

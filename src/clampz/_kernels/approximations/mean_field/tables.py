@@ -1,6 +1,6 @@
-"""Mean field for any number of labels: the twin of `mean_field` with tables instead of log-odds.
+"""Mean field for any number of labels, on tables.
 
-Rows are states in slot order, the layout of `tables`:
+Rows are states in slot order, the layout of `state_tables`:
 q        (S, B)    updated in place
 theta    (S, B)    log unary potentials; -inf where a state is out
 table    (tables,) theta_ij in both directions, hard zeros replaced by -HARD
@@ -8,8 +8,8 @@ table    (tables,) theta_ij in both directions, hard zeros replaced by -HARD
 
 import numpy as np
 
-from clampz._kernels.approximations.mean_field_binary import entropy_term
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, piece_end
+from clampz._kernels.approximations.mean_field.binary import entropy_term
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED, piece_end
 from clampz._kernels.jit import kernel, part
 from clampz._kernels.simd_math import EXP_LIMIT, exp, lost_in_sum
 
@@ -19,8 +19,8 @@ HARD = 1e30
 
 @part
 def softmax(q, first, num_states, b):
-    """Log weights in q[first : first + num_states, b] to probabilities, which add up to 1 within two roundings however
-    many they are: potentials are weighed with them, and a bound must not gain by what is too much."""
+    """Turn log weights q[first : first + num_states, b] into probabilities that add up to 1 within two roundings.
+    Potentials are weighed with them, and a bound must not gain by what is too much."""
     top = -np.inf
     for x in range(num_states):
         top = max(top, q[first + x, b])
@@ -39,7 +39,7 @@ def softmax(q, first, num_states, b):
 
 @kernel
 def softmax_all(q, state_start):
-    """The same for every variable, of which variable i has rows state_start[i] : state_start[i + 1]."""
+    """Normalise every variable's log weights, rows state_start[i] : state_start[i + 1] of variable i."""
     for i in range(state_start.size - 1):
         for b in range(q.shape[1]):
             softmax(q, state_start[i], state_start[i + 1] - state_start[i], b)
@@ -47,7 +47,8 @@ def softmax_all(q, state_start):
 
 @kernel
 def sweep(ranges, num_sweeps, q, theta, table, graph):
-    """A coordinate step in each of the slots of all ranges, so many times; `ranges` as in `messages`."""
+    """Update the slots of all ranges by coordinate ascent, `num_sweeps` times; `ranges` as in
+    `message_passing.binary`."""
     for _ in range(num_sweeps):
         for k in range(ranges.shape[0]):
             last, step = ranges[k, 1], ranges[k, 2]
@@ -57,7 +58,7 @@ def sweep(ranges, num_sweeps, q, theta, table, graph):
 
 @part
 def _update(first, last, q, theta, table, graph):
-    """q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y q_j(y) theta_ij(x, y))."""
+    """Set q_i(x) in proportion to exp(theta_i(x) + sum_j sum_y q_j(y) theta_ij(x, y)) for slots first..last-1."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]
@@ -87,8 +88,8 @@ def _update(first, last, q, theta, table, graph):
 
 @kernel
 def value_terms(first, last, q, theta, table, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to
-    rounding into out[4]."""
+    """Add the slots' share of F to out[0] (each edge half to either end), its magnitude to out[3], its loss to
+    out[4]."""
     num_lanes = q.shape[1]
     for i in range(first, last):
         at = graph.state_start[i]
@@ -112,74 +113,3 @@ def value_terms(first, last, q, theta, table, graph, out):
                     out[4, b] += lost_in_sum(out[0, b], value)
                     out[0, b] += value
                     out[3, b] += p * (abs(theta[at + x, b]) + size * additions) + 1.0
-
-
-@kernel
-def feasible_configuration(possible, preference, graph, table, max_steps, cancel_flag):
-    """Search for states of all slots that no hard zero forbids: depth first, most preferred state first, neighbours
-    checked ahead.
-
-    possible (S,) states allowed; preference (S,) higher is tried first.  Returns the states, or an empty array after
-    max_steps trials without success, or when the flag is raised; a chance to go through all slots it has.
-    """
-    n = graph.start.size - 1
-    blocked = np.zeros(possible.size, dtype=np.int32)  # how many assigned neighbours forbid the state
-    tried = np.zeros(possible.size, dtype=np.bool_)
-    chosen = np.full(n, -1, dtype=np.int64)
-    i = np.int64(0)
-    steps = 0
-    while 0 <= i < n:
-        begin = graph.state_start[i]
-        num_i = graph.state_start[i + 1] - begin
-        if chosen[i] >= 0:  # back here from a dead end: undo
-            _block(i, chosen[i], np.int64(-1), blocked, graph, table)
-            chosen[i] = -1
-        best = np.int64(-1)
-        for x in range(num_i):
-            s = begin + x
-            if (
-                possible[s]
-                and not tried[s]
-                and blocked[s] == 0
-                and (best < 0 or preference[s] > preference[begin + best])
-            ):
-                best = np.int64(x)
-        steps += 1
-        if steps > max_steps or (steps > 2 * n and cancel_flag[0]):
-            return np.empty(0, dtype=np.int64)
-        if best < 0:
-            tried[begin : begin + num_i] = False
-            i -= 1
-            continue
-        tried[begin + best] = True
-        chosen[i] = best
-        _block(i, best, np.int64(1), blocked, graph, table)
-        if _neighbours_alive(i, chosen, possible, blocked, graph):
-            i += 1
-    return chosen if i == n else np.empty(0, dtype=np.int64)
-
-
-@part
-def _block(i, x, change, blocked, graph, table):
-    for e in range(graph.start[i], graph.start[i + 1]):
-        j = graph.tail[e]
-        from_j = graph.state_start[j]
-        num_j = graph.state_start[j + 1] - from_j
-        num_i = graph.state_start[i + 1] - graph.state_start[i]
-        for y in range(num_j):
-            if table[graph.table_start[e] + y * num_i + x] <= -HARD:
-                blocked[from_j + y] += change
-
-
-@part
-def _neighbours_alive(i, chosen, possible, blocked, graph):
-    for e in range(graph.start[i], graph.start[i + 1]):
-        j = graph.tail[e]
-        if chosen[j] >= 0:
-            continue
-        alive = False
-        for s in range(graph.state_start[j], graph.state_start[j + 1]):
-            alive |= possible[s] and blocked[s] == 0
-        if not alive:
-            return False
-    return True

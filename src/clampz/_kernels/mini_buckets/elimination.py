@@ -1,4 +1,4 @@
-"""Mini-buckets: which variable is eliminated when, and which tables are then added up.
+"""Mini-bucket elimination: which variable is eliminated when, and which tables are then added up.
 
 A *function* is a table whose scope waits for its first variable to be eliminated: the model's own, or the message of a
 clique.  Two variables are neighbours where some waiting function has both; there is no other graph, and so only
@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz._kernels.jit import inline, kernel, part, part_in_place
+from clampz._kernels.mini_buckets.partitioning import counted_states, partition_functions
 
 # How the next variable is chosen: by the edges that eliminating it would add, each weighted by log2 of the states of
 # both ends (upper bounds, mean of five seeds at 2^12: linkage_23 1.6 and linkage_17 0.8 nats better than without,
@@ -28,10 +29,8 @@ from clampz._kernels.jit import inline, kernel, part, part_in_place
 # states, so that what is left is smaller.
 BY_SIZE, BY_STATES = 1e-3, 1e-6
 # Neighbours are not even listed, for all the others of a dense graph again and again, where the square of their number
-# is more than so many times the looks allowed for counting.
+# is more than this many times the looks allowed for counting.
 LISTED = 16.0
-# Mini-buckets of a variable that a function may still go to: one bit for each.  Those before are full by then.
-OPEN = 62
 # Added to the key of variables that go last: more than any number of edges.
 LATE = 1e15
 # Bytes of all index arrays for each place, variable and clique, at most, while they are made.
@@ -39,7 +38,7 @@ PER_PLACE, PER_VARIABLE, PER_CLIQUE = 40, 200, 120
 
 
 class Functions(NamedTuple):
-    """The arrays above that grow with the messages, but for `first`."""
+    """The arrays described above that grow with the messages, but for `first`."""
 
     begin: np.ndarray
     end: np.ndarray
@@ -51,7 +50,7 @@ class Functions(NamedTuple):
 
 @part
 def _with_room(f, num_functions, used, more, places):
-    """The same with room for so many more functions, on so many more places."""
+    """Make room for `more` functions on `places` more places."""
     begin, end, home, scope, owner, following = f
     if num_functions + more > begin.size:
         size = num_functions + more + begin.size // 2
@@ -64,6 +63,7 @@ def _with_room(f, num_functions, used, more, places):
 
 @part
 def _longer(array, size):
+    """Copy an array into a longer one."""
     longer = np.empty(size, dtype=np.int32)
     for p in range(array.size):  # a slice would take three seconds to compile
         longer[p] = array[p]
@@ -81,7 +81,7 @@ def _list_places(f, first, number, from_place):
 
 @part_in_place
 def _neighbours(f, first, v, seen, mark, around):
-    """Mark and list the neighbours of v; functions that wait no more leave its list.  Returns how many there are."""
+    """Mark and list the neighbours of v, dropping functions that wait no more from its list; returns how many."""
     seen[v] = mark
     count = 0
     before = -1
@@ -107,11 +107,9 @@ def _neighbours(f, first, v, seen, mark, around):
 
 @part_in_place
 def _key(f, first, v, weight, log_states, seen, marks, around, worth, most):
-    """How soon v should go, small first: the weight of the edges that its elimination would add if all its functions
-    were multiplied.
-
-    Edges are found from either of their ends; where both have too many neighbours to look at, they are not missed.
-    """
+    """Compute the elimination key of v, small first: the weight of the edges that eliminating it would add if nothing
+    were split. Edges are found from either of their ends; where both have too many neighbours to look at, they are not
+    missed."""
     if log_states[v] == 0.0:
         return -1.0  # nothing is lost, however its functions are split
     if np.float64(weight[v]) ** 2 > LISTED * most:
@@ -135,9 +133,9 @@ def _key(f, first, v, weight, log_states, seen, marks, around, worth, most):
             size_of_large += log_states[u]
             squares_of_large += log_states[u] ** 2
     fill = 0.5 * (size**2 - squares)
-    tied_parameters = BY_SIZE * (size + log_states[v]) - BY_STATES * log_states[v]
+    tie_break = BY_SIZE * (size + log_states[v]) - BY_STATES * log_states[v]
     if work > most:
-        return fill + tied_parameters
+        return fill + tie_break
     fill -= 0.5 * (size_of_large**2 - squares_of_large)
     # seen[w] is `mark` for a neighbour of v, and mark + 1 + k for one that was last met as a neighbour of the k-th
     for k in range(degree):
@@ -158,11 +156,12 @@ def _key(f, first, v, weight, log_states, seen, marks, around, worth, most):
                         met += worth[w]
             p = f.following[p]
         fill -= log_states[u] * met
-    return fill + tied_parameters
+    return fill + tie_break
 
 
 @inline
 def _sooner(key, v, w):
+    """Whether v comes before w in the heap."""
     return key[v] < key[w] or (key[v] == key[w] and v < w)
 
 
@@ -187,79 +186,15 @@ def _sift(heap, place, key, v, size):
     place[v] = p
 
 
-@inline
-def _counted(states, v):
-    """States of a variable, for a limit: one counts as two, or else cliques could have any number of variables."""
-    return max(states[v], 2.0)
-
-
 @part_in_place
-def _first(heap, place, key, size):
-    """Take the smallest off a heap of so many."""
+def _pop(heap, place, key, size):
+    """Take the first variable off a heap of `size`."""
     v = heap[0]
     if size > 1:
         heap[0] = heap[size - 1]
         place[heap[0]] = 0
         _sift(heap, place, key, heap[0], size - 1)
     return v
-
-
-@part_in_place
-def _mini_buckets(f, chosen, v, states, limit, member_of, bucket, entries, head, member, after):
-    """Share functions among mini-buckets: each goes to the first whose table stays within the limit, or gains nothing;
-    else it is the first of a new one.
-
-    chosen         functions, in this order
-    bucket         which mini-bucket each goes to
-    entries, head  of a mini-bucket: its table's, as they are counted, and the first of its variables beside v
-    member, after  those variables, linked
-    member_of      bit b: a variable is in mini-bucket b of the last few; all 0 before and afterwards
-
-    Returns the number of mini-buckets, and of their variables.
-    """
-    count = 0
-    used = 0
-    for k in range(chosen.size):
-        number = chosen[k]
-        into = -1
-        for b in range(max(0, count - OPEN), count):
-            size = entries[b]
-            for q in range(f.begin[number], f.end[number]):
-                u = f.scope[q]
-                if u != v and (member_of[u] >> (b % OPEN)) & 1 == 0:
-                    size *= _counted(states, u)
-            if size <= limit or size == entries[b]:
-                into = b
-                break
-        if into < 0:
-            into = count
-            count += 1
-            if into >= OPEN:
-                _leave(member_of, head[into - OPEN], member, after, into % OPEN)
-            entries[into] = _counted(states, v)
-            head[into] = -1
-        bucket[k] = into
-        own = 1 << (into % OPEN)
-        for q in range(f.begin[number], f.end[number]):
-            u = f.scope[q]
-            if u != v and member_of[u] & own == 0:
-                member_of[u] |= own
-                entries[into] *= _counted(states, u)
-                member[used] = u
-                after[used] = head[into]
-                head[into] = used
-                used += 1
-    for b in range(max(0, count - OPEN), count):
-        _leave(member_of, head[b], member, after, b % OPEN)
-    return count, used
-
-
-@part_in_place
-def _leave(member_of, p, member, after, b):
-    """The variables linked from p are in the mini-bucket of bit b no more."""
-    while p >= 0:
-        member_of[member[p]] &= ~(1 << b)
-        p = after[p]
 
 
 @kernel
@@ -316,7 +251,7 @@ def eliminate(start, variables, states, noise, late, given, limit, most, most_by
     while done < n:
         if cancel_flag[0] != 0 or num_bytes > most_bytes:
             break
-        v = given[done] if given.size > 0 else _first(heap, place, key, n - done)
+        v = given[done] if given.size > 0 else _pop(heap, place, key, n - done)
         # the functions of v, largest first, and among equals the latest
         count = 0
         p = first[v]
@@ -332,7 +267,7 @@ def eliminate(start, variables, states, noise, late, given, limit, most, most_by
                 found[k] = f.owner[p]
                 sizes[k] = -1.0
                 for q in range(f.begin[found[k]], f.end[found[k]]):
-                    sizes[k] *= _counted(states, f.scope[q])
+                    sizes[k] *= counted_states(states, f.scope[q])
                 k += 1
             p = f.following[p]
         ranking = np.arange(count)
@@ -341,14 +276,14 @@ def eliminate(start, variables, states, noise, late, given, limit, most, most_by
             _sift(ranking, ranked, sizes, k, k + 1)
         chosen = np.empty(count, dtype=np.int64)
         for k in range(count):
-            chosen[k] = found[_first(ranking, ranked, sizes, count - k)]
+            chosen[k] = found[_pop(ranking, ranked, sizes, count - k)]
         bucket = np.empty(count, dtype=np.int64)
         entries = np.empty(max(count, 1))
         head = np.empty(max(count, 1), dtype=np.int64)
         member = np.empty(weight[v], dtype=np.int64)
         after = np.empty(weight[v], dtype=np.int64)
         allowed = limit if states[v] > 1 else 0.0
-        num_buckets, num_members = _mini_buckets(
+        num_buckets, num_members = partition_functions(
             f, chosen, v, states, allowed, member_of, bucket, entries, head, member, after
         )
         if count == 0:
@@ -385,7 +320,7 @@ def eliminate(start, variables, states, noise, late, given, limit, most, most_by
         bucket_start[done] = base + num_buckets
         if given.size > 0:
             continue
-        # whoever was a neighbour of v
+        # the keys of former neighbours of v change
         marks[0] += 1
         degree = 0
         for p in range(num_members):

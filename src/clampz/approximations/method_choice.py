@@ -1,11 +1,10 @@
-"""Which approximation is the nearer one, as measured."""
+"""The choice between mean field and Bethe: which is nearer to log Z, as measured."""
 
 import numpy as np
 
 from clampz.model import Model
 
-# From this pull on a variable, as `dense_and_strong` measures it, mean field is the better estimate of a mixed model of
-# two labels.
+# From this pull of neighbours on, mean field is the better estimate of a mixed model of two labels.
 STRONG_PULL = 8.0
 # With more labels Bethe was the better one on all sparse graphs: neighbours of a variable, on average, from which a
 # graph counts as dense.
@@ -15,9 +14,9 @@ DENSE_DEGREE = 6.0
 BETHE_TOL, SETTLED = 1e-4, 1e-3
 
 
-def dense_and_strong(model: Model) -> bool:
-    """Whether mean field is likely to be nearer to log Z than Bethe: on mixed binary models whose variables are tied to
-    many others, or strongly.
+def prefers_mean_field(model: Model) -> bool:
+    """Whether mean field is likely to be nearer to log Z than Bethe: on mixed models whose variables are strongly
+    coupled.
 
     What counts is the pull of its neighbours on a variable, the root of sum_j W_ij^2 (1 - 1/degree_i), on average over
     the core: weights of random sign add up like that, and one neighbour would be there on a tree as well.  Measured
@@ -28,9 +27,9 @@ def dense_and_strong(model: Model) -> bool:
     both.
 
     >>> from clampz import generators
-    >>> dense_and_strong(generators.complete(15, weights=(-12, 12), rng=0))
+    >>> prefers_mean_field(generators.complete(15, weights=(-12, 12), rng=0))
     True
-    >>> dense_and_strong(generators.grid(7, 7, rng=0))
+    >>> prefers_mean_field(generators.grid(7, 7, rng=0))
     False
     """
     core, degrees = model.topology.core, model.topology.degrees

@@ -14,7 +14,7 @@ is done again in the log domain.
 
 import numpy as np
 
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, piece_end
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED, piece_end
 from clampz._kernels.jit import kernel, part
 from clampz._kernels.simd_math import EXP_LIMIT, exp, log, lost_in_sum
 
@@ -24,7 +24,7 @@ SMALLEST_SUM = 1e-250
 
 @part
 def _send(e, i, messages, total, potentials, graph, scratch, out):
-    """log sum_xj factor cavity into out (states of head, B), less shift[e]; 0 where the head's state is ruled out."""
+    """Compute log sum_xj factor cavity into out (states of head, B), less shift[e]; 0 where the state is ruled out."""
     j = graph.tail[e]
     num_lanes = messages.shape[1]
     first_j = graph.state_start[j]
@@ -65,7 +65,7 @@ def _send(e, i, messages, total, potentials, graph, scratch, out):
 
 @part
 def _send_in_logs(e, i, b, messages, total, potentials, graph, out):
-    """The same sum for lane b in the log domain: slow, and right for any finite potentials."""
+    """Compute the sum for lane b in the log domain: slow, and right for any finite potentials."""
     j = graph.tail[e]
     first_j = graph.state_start[j]
     num_j = graph.state_start[j + 1] - first_j
@@ -121,7 +121,7 @@ def _take_up(e, i, messages, total, potentials, keep, graph, scratch, out):
 
 @part
 def _scratch(graph, num_lanes):
-    """Working memory of `_send`, and a place for what it sends."""
+    """Allocate the working memory of `_send`, and a place for what it sends."""
     most = 0
     for i in range(graph.state_start.size - 1):
         most = max(most, graph.state_start[i + 1] - graph.state_start[i])
@@ -132,7 +132,7 @@ def _scratch(graph, num_lanes):
 
 @kernel
 def sweep(ranges, num_sweeps, messages, total, potentials, keep, graph):
-    """Recompute all messages into the slots of all ranges, so many times."""
+    """Recompute all messages into the slots of all ranges, `num_sweeps` times."""
     scratch, out = _scratch(graph, messages.shape[1])
     for _ in range(num_sweeps):
         for k in range(ranges.shape[0]):
@@ -157,6 +157,7 @@ def sweep(ranges, num_sweeps, messages, total, potentials, keep, graph):
 
 @part
 def _update_lanes(first, last, messages, total, potentials, keep, graph, scratch, out):
+    """Recompute the messages into slots first..last-1, for several lanes."""
     for i in range(first, last):
         for e in range(graph.start[i], graph.start[i + 1]):
             _send(e, i, messages, total, potentials, graph, scratch, out)
@@ -165,7 +166,7 @@ def _update_lanes(first, last, messages, total, potentials, keep, graph, scratch
 
 @part
 def _update_single(first, last, messages, total, potentials, keep, graph, cavity, out):
-    """The same for a single lane, with flat arrays: the loops over states take the place of the loop over lanes."""
+    """Recompute messages of a single lane on flat arrays: loops over states replace the loop over lanes."""
     for i in range(first, last):
         first_i = graph.state_start[i]
         num_i = graph.state_start[i + 1] - first_i
@@ -220,7 +221,7 @@ def _update_single(first, last, messages, total, potentials, keep, graph, cavity
 
 @kernel
 def update_in_order(order, heads, messages, total, potentials, graph):
-    """Recompute the given messages one after another, undamped: the way along pendant trees."""
+    """Recompute the given messages one after another, undamped, as along pendant trees."""
     scratch, out = _scratch(graph, messages.shape[1])
     keep = np.ones(messages.shape[1])
     for p in range(order.size):
@@ -232,8 +233,8 @@ def update_in_order(order, heads, messages, total, potentials, graph):
 
 @kernel
 def send_all(beliefs, messages, potentials, graph):
-    """The messages that these log beliefs (S, B) would send if `messages` had come in, normalised to a largest entry of
-    0."""
+    """Compute the messages that log beliefs (S, B) would send if `messages` had come in, normalised to a largest entry
+    of 0."""
     scratch, out = _scratch(graph, messages.shape[1])
     sent = np.zeros_like(messages)
     for i in range(graph.start.size - 1):
@@ -251,7 +252,8 @@ def send_all(beliefs, messages, potentials, graph):
 
 @kernel
 def refresh_totals(first, last, theta, messages, total, potentials, inertia, graph):
-    """total_i <- (theta_i + sum rho log M + (c_i - 1) total_i) / c_i, as in `messages`."""
+    """Compute total_i <- (theta_i + sum rho log M + (c_i - 1) total_i) / c_i: Bethe's outer step, and no rounding
+    drift."""
     rho = potentials.rho
     num_lanes = messages.shape[1]
     row = np.empty(num_lanes)
@@ -272,7 +274,7 @@ def refresh_totals(first, last, theta, messages, total, potentials, inertia, gra
 
 @kernel
 def node_terms(first, last, theta, messages, total, potentials, graph, log_norm, out):
-    """log Z_i into log_norm (n, B), their sum and magnitude into out (6, B), as `messages.edge_terms` does."""
+    """Write log Z_i into log_norm (n, B), and add sum and magnitude to out (6, B), as in `binary.edge_terms`."""
     for i in range(first, last):
         begin = graph.state_start[i]
         end = graph.state_start[i + 1]
@@ -295,6 +297,7 @@ def node_terms(first, last, theta, messages, total, potentials, graph, log_norm,
 
 @part
 def _log_sum(values, begin, end, b):
+    """Compute the log-sum-exp of values[begin:end, b]."""
     top = -np.inf
     for s in range(begin, end):
         top = max(top, values[s, b])
@@ -307,7 +310,7 @@ def _log_sum(values, begin, end, b):
 
 @kernel
 def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
-    """Value, slack, drift and magnitude of the edges, as in `messages.edge_terms`.
+    """Add value, slack, drift and magnitude of the edges to `out`, as in `binary.edge_terms`.
 
     With log N_i = log sum_xj exp(theta/rho + cavity_j), the pair's marginal of i is proportional to exp(cavity_i + log
     N_i), its normaliser is Z_ij, and its ratio to T_i is exp(log N_i - log M_ji) Z_i / Z_ij.
@@ -361,7 +364,7 @@ def edge_terms(first, last, messages, total, potentials, graph, log_norm, out):
 
 @part
 def _disagreement(sent, messages, total, entry, begin, num_states, log_z, log_norm, b):
-    """Largest log ratio of a pair's marginal to the belief, and their largest difference in probability."""
+    """Compute the largest log ratio of a pair's marginal to the belief, and their largest difference in probability."""
     ratio = 0.0
     drift = 0.0
     for x in range(num_states):

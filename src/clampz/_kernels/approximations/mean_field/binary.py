@@ -14,7 +14,7 @@ Every q gives a lower bound F <= log Z, and each update can only raise it.
 
 import numpy as np
 
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED, CHUNK, piece_end
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED, CHUNK, piece_end
 from clampz._kernels.jit import inline, kernel, part
 from clampz._kernels.simd_math import log, lost_in_sum, sigmoid
 
@@ -24,7 +24,8 @@ SMALLEST = 1e-300
 
 @kernel
 def sweep(ranges, num_sweeps, centred, theta, weight, free, graph):
-    """A coordinate step in each of the slots of all ranges, so many times; `ranges` as in `messages`."""
+    """Update the slots of all ranges by coordinate ascent, `num_sweeps` times; `ranges` as in
+    `message_passing.binary`."""
     row = np.empty(max(1, CHUNK // centred.shape[1]) * centred.shape[1])
     for _ in range(num_sweeps):
         for k in range(ranges.shape[0]):
@@ -35,6 +36,7 @@ def sweep(ranges, num_sweeps, centred, theta, weight, free, graph):
 
 @part
 def _update(first, last, centred, theta, weight, free, graph, row):
+    """Update slots first..last-1, a chunk at a time."""
     num_lanes = centred.shape[1]
     per_chunk = row.size // num_lanes
     for begin in range(first, last, per_chunk):
@@ -61,14 +63,14 @@ def _update(first, last, centred, theta, weight, free, graph, row):
 
 @inline
 def entropy_term(p):
-    """-p log p, also for p = 0."""
+    """Compute -p log p, also for p = 0."""
     return -p * log(max(p, SMALLEST))
 
 
 @kernel
 def value_terms(first, last, centred, theta, weight, free, graph, out):
-    """The slots' share of F into out[0] (each edge half to either end), its magnitude into out[3], what out[0] loses to
-    rounding into out[4]; (6, B)."""
+    """Add the slots' share of F to out (6, B), each edge half to either end. The share goes to out[0], its magnitude to
+    out[3], what out[0] loses to rounding to out[4]."""
     num_lanes = centred.shape[1]
     row = np.empty(num_lanes)
     size = np.empty(num_lanes)

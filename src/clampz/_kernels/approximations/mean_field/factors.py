@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clampz._kernels.approximations.mean_field_binary import entropy_term
-from clampz._kernels.approximations.mean_field_tables import softmax
-from clampz._kernels.approximations.messages_binary import ADDITIONS_COVERED
+from clampz._kernels.approximations.mean_field.binary import entropy_term
+from clampz._kernels.approximations.mean_field.tables import softmax
+from clampz._kernels.approximations.message_passing.binary import ADDITIONS_COVERED
 from clampz._kernels.jit import kernel, part
 from clampz._kernels.simd_math import lost_in_sum
 from clampz.numerics import Integers
 
 
 class FactorGraph(NamedTuple):
-    """Scopes both ways: factor f has `variables[scope_start[f] : scope_start[f + 1]]`; variable i is in `factor[at[i] :
+    """Scopes both ways: factor f has `variables[scope_start[f] : scope_start[f + 1]]`. Variable i is in `factor[at[i] :
     at[i + 1]]`, at these places."""
 
     state_start: Integers
@@ -39,7 +39,7 @@ class FactorGraph(NamedTuple):
 
 @kernel
 def update_variables(first, last, q, theta, table, graph):
-    """A coordinate step in each of the variables first..last-1, one after another."""
+    """Update variables first..last-1 by coordinate ascent, one after another."""
     num_lanes = q.shape[1]
     weight = np.empty(num_lanes)
     for i in range(first, last):
@@ -56,8 +56,8 @@ def update_variables(first, last, q, theta, table, graph):
 
 @part
 def _add_expectations(f, place, begin, q, table, graph, weight):
-    """Add to q[begin + x] what factor f is worth on average where its variable at `place` is in state x; that
-    variable's own q is not read."""
+    """Add to q[begin + x] the expectation of factor f given that its variable at `place` is in state x. That variable's
+    own q is not read."""
     first, last = graph.scope_start[f], graph.scope_start[f + 1]
     digits = np.zeros(last - first, dtype=np.int64)
     for entry in range(graph.table_start[f], graph.table_start[f + 1]):
@@ -75,7 +75,7 @@ def _add_expectations(f, place, begin, q, table, graph, weight):
 
 @part
 def _next(digits, first, graph):
-    """The configuration after this one."""
+    """Step to the next configuration of a scope."""
     for p in range(digits.size - 1, -1, -1):
         i = graph.variables[first + p]
         digits[p] += 1
@@ -86,7 +86,7 @@ def _next(digits, first, graph):
 
 @kernel
 def variable_terms(q, theta, out):
-    """The variables' share of F into out[0], its magnitude into out[3], what out[0] loses to rounding into out[4]."""
+    """Add the variables' share of F to out[0], its magnitude to out[3], what out[0] loses to rounding to out[4]."""
     for s in range(q.shape[0]):
         for b in range(q.shape[1]):
             p = q[s, b]
@@ -99,7 +99,7 @@ def variable_terms(q, theta, out):
 
 @kernel
 def factor_terms(begin, end, q, table, graph, out):
-    """The share of the factors begin..end-1 in F, as `variable_terms`."""
+    """Add the share of factors begin..end-1 in F to `out`, laid out as in `variable_terms`."""
     num_lanes = q.shape[1]
     weight = np.empty(num_lanes)
     for f in range(begin, end):

@@ -50,7 +50,7 @@ class MessageGraph(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What the edges say, and to which lanes."""
+    """The edges' weights, counting numbers and gains, and the masks of lanes."""
 
     w: NDArray[np.float64]
     rho: NDArray[np.float64]
@@ -60,14 +60,14 @@ class Weights(NamedTuple):
 
 @inline
 def message(h, w):
-    """The update for any finite h and w."""
+    """Compute the new message for any finite h and w."""
     ratio = log_ratio(1.0 + exp(-min(abs(w + h), EXP_LIMIT)), 1.0 + exp(-min(abs(w - h), EXP_LIMIT)))
     return max(w, -h) - max(0.0, w - h) + ratio
 
 
 @inline
 def message_short(h, s, c):
-    """The update for |w| <= SHORT_FORM_LIMIT, with s = sigmoid(w) and c = sigmoid(-w): one exp, one log, one
+    """Compute the new message for |w| <= SHORT_FORM_LIMIT, with s = sigmoid(w), c = sigmoid(-w): one exp, log and
     division."""
     e = exp(-clip(h))
     return log_ratio(s + c * e, c + s * e)
@@ -75,16 +75,14 @@ def message_short(h, s, c):
 
 @inline
 def piece_end(at, last, step):
-    """Where the piece of a range that begins at a slot ends."""
+    """Return where the piece of a range that begins at a slot ends."""
     return min(at + step, last) if step > 0 else at + 1
 
 
 @kernel
 def sweep(ranges, num_sweeps, u, total, weights, keep, graph):
-    """Recompute all messages into the slots of all ranges, so many times.
-
-    One kernel for all sweeps: what calls another is compiled with all of that again.
-    """
+    """Recompute all messages into the slots of all ranges, `num_sweeps` times. One kernel for all sweeps: what calls
+    another is compiled with all of that again."""
     for _ in range(num_sweeps):
         for k in range(ranges.shape[0]):
             last, step = ranges[k, 1], ranges[k, 2]
@@ -110,6 +108,7 @@ def sweep(ranges, num_sweeps, u, total, weights, keep, graph):
 
 @part
 def _update_full_lanes(first, last, u, total, weights, keep, graph):
+    """Recompute messages into slots first..last-1, for enough lanes to fill the vector registers."""
     w, _, gain, free = weights
     start, tail, reverse, _ = graph
     num_lanes = u.shape[1]
@@ -153,7 +152,7 @@ def _update_full_lanes(first, last, u, total, weights, keep, graph):
 
 @part
 def _update_single(first, last, u, total, w, gain, free, keep, graph):
-    """The same for a single lane: the loop over messages takes the place of the loop over lanes, a chunk at a time."""
+    """Recompute messages of a single lane: the loop over a chunk of messages replaces the loop over lanes."""
     start, tail, reverse, _ = graph
     new = np.empty(CHUNK)
     i = first
@@ -175,7 +174,7 @@ def _update_single(first, last, u, total, w, gain, free, keep, graph):
 
 @part
 def _update_gathered(first, last, u, total, weights, keep, graph):
-    """The same for a few lanes: gather a chunk of messages, then one flat pass."""
+    """Recompute messages of a few lanes: gather a chunk of messages, then one flat pass."""
     w, _, gain, free = weights
     start, tail, reverse, _ = graph
     num_lanes = u.shape[1]
@@ -216,7 +215,7 @@ def _update_gathered(first, last, u, total, weights, keep, graph):
 
 @kernel
 def update_in_order(messages, heads, u, total, weights, graph):
-    """Recompute the given messages one after another, undamped: the way along pendant trees."""
+    """Recompute the given messages one after another, undamped, as along pendant trees."""
     w, _, gain, free = weights
     _, tail, reverse, _ = graph
     num_lanes = u.shape[1]
@@ -236,7 +235,8 @@ def update_in_order(messages, heads, u, total, weights, graph):
 
 @kernel
 def send_all(odds, W, graph, u):
-    """The messages that beliefs with these log-odds (n, B) would send without hearing back, edges counted once."""
+    """Compute the messages that beliefs with these log-odds (n, B) would send without hearing back, edges counted
+    once."""
     for k in range(graph.message_of_edge.shape[0]):
         w = W[k] / 2
         for way in range(2):
@@ -249,9 +249,7 @@ def send_all(odds, W, graph, u):
 @kernel
 def refresh_totals(first, last, theta, u, total, weights, inertia, graph):
     """total_i <- (theta_i + sum rho u + (c_i - 1) total_i) / c_i: rounding drift removed, and Bethe's outer step.
-
-    inertia (n,) holds c_i: 1 for TRW.
-    """
+    inertia (n,) holds c_i: 1 for TRW."""
     start, rho = graph.start, weights.rho
     num_lanes = u.shape[1]
     shared = rho.shape[1] == 1
@@ -274,7 +272,7 @@ def refresh_totals(first, last, theta, u, total, weights, inertia, graph):
 
 @kernel
 def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
-    """log Z_i = log(1 + e^total_i) into log_norm, their sum and magnitude into out (6, B), as `edge_terms` does."""
+    """Write log Z_i = log(1 + e^total_i) into log_norm, and add sum and magnitude to out (6, B), as in `edge_terms`."""
     _, rho, _, free = weights
     start = graph.start
     num_lanes = u.shape[1]
@@ -288,7 +286,7 @@ def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
             out[4, b] += lost_in_sum(out[0, b], z)
             out[0, b] += z
             out[3, b] += z + abs(theta[i, b])
-        # the total is a sum of so many terms, one after another
+        # rounding of a sum made one term after another
         additions = 1.0 + (start[i + 1] - start[i]) / ADDITIONS_COVERED
         for e in range(start[i], start[i + 1]):
             for b in range(num_lanes):
@@ -299,8 +297,7 @@ def node_terms(first, last, theta, u, total, weights, graph, log_norm, out):
 
 @kernel
 def edge_terms(first, last, u, total, weights, graph, log_norm, out):
-    """What the edges add to the value of the approximation and to its certificate (DESIGN: value, certified upper
-    bound).
+    """Add the edges' share of the approximation's value and of its certificate to `out` (6, B).
 
     out[0] += rho (log Z_ij - log Z_i - log Z_j)         the value C
     out[1] += rho log max(1, R_ij)                       the slack of the bound U = C + slack
@@ -375,38 +372,3 @@ def edge_terms(first, last, u, total, weights, graph, log_norm, out):
                 out[1, b] += slack[k + b]
                 out[2, b] = max(out[2, b], drift[k + b])
                 out[3, b] += magnitude[k + b]
-
-
-@kernel
-def mutual_information(u, total, weights, graph, out):
-    """I_ij of the pairwise beliefs T_ij, (m, B): minus the gradient of the TRW bound in rho."""
-    w, _, _, free = weights
-    _, tail, _, message_of_edge = graph
-    num_lanes = u.shape[1]
-    shared = w.shape[1] == 1
-    for edge in range(message_of_edge.shape[0]):
-        e = message_of_edge[edge, 1]
-        r = message_of_edge[edge, 0]
-        j = tail[e]
-        i = tail[r]
-        for b in range(num_lanes):
-            x = w[e, 0 if shared else b]
-            a = total[i, b] - u[e, b]
-            c = total[j, b] - u[r, b]
-            new_i = message(c, x)
-            new_j = message(a, x)
-            # T_ij factorises as (marginal of i) (j given i); the log-odds of j given x_i are c - x and c + x.
-            t_i = a + new_i
-            t_j = c + new_j
-            p1 = sigmoid(t_i)
-            p0 = sigmoid(-t_i)
-            information = _entropy(t_j) - p0 * _entropy(c - x) - p1 * _entropy(c + x)
-            if free.size > 0:
-                information *= free[i, b] * free[j, b]
-            out[edge, b] = max(0.0, information)
-
-
-@inline
-def _entropy(t):
-    """Entropy of a binary variable with log-odds t."""
-    return softplus(t) - t * sigmoid(t)

@@ -1,0 +1,4 @@
+"""Kernels of message passing, shared by Bethe and TRW: on log-odds, and on tables.
+
+May import: other kernels and numerics.
+"""
