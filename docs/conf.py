@@ -61,7 +61,6 @@ nitpick_ignore_regex = [
 ]
 
 autosummary_generate = True
-autosummary_filename_map = public_names.file_names()
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = True
 autodoc_class_signature = "mixed"
@@ -70,7 +69,7 @@ python_display_short_literal_types = True
 numpydoc_show_class_members = False
 numpydoc_attributes_as_param_list = True
 numpydoc_xref_param_type = True
-numpydoc_xref_aliases = {name: f"clampz.{name}" for name in clampz.__all__ if name[0].isupper()}
+numpydoc_xref_aliases = {name: f"clampz.{place}" for name, place in public_names.PUBLIC.items() if name[0].isupper()}
 numpydoc_xref_ignore = "all"  # of other names
 DEFAULT_LINKS.clear()  # to Python's own pages, which are elsewhere: without them `dict` is shown as python:dict
 

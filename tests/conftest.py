@@ -11,7 +11,7 @@ from numba import config, types
 from numba.np import arrayobj
 
 import clampz as cz
-from clampz.cli.jit_warmup import warm
+from clampz.cli.jit_warmup import compile_kernels
 
 settings.register_profile("clampz", deadline=None, derandomize=True)
 settings.load_profile("clampz")
@@ -39,7 +39,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     """Several processes with many tests do not compile the same kernels."""
     process = getattr(session.config, "workerinput", None)
     if process is not None and session.testscollected > MANY_TESTS:
-        warm(int(process["workerid"].removeprefix("gw")), process["workercount"])
+        compile_kernels(int(process["workerid"].removeprefix("gw")), process["workercount"])
 
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them are about.

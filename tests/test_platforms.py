@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import clampz as cz
-from clampz.cli import streams
+from clampz.cli import standard_streams
 from clampz.runtime import options
 
 PRETEND = """
@@ -113,6 +113,6 @@ def test_a_system_that_says_nothing_of_its_memory(monkeypatch):
 
 def test_windows_calls_a_pipe_that_nobody_reads_an_invalid_argument(monkeypatch):
     invalid = OSError(22, "Invalid argument")
-    assert streams.is_broken_pipe(BrokenPipeError()) and not streams.is_broken_pipe(invalid)
+    assert standard_streams.is_broken_pipe(BrokenPipeError()) and not standard_streams.is_broken_pipe(invalid)
     monkeypatch.setattr(sys, "platform", "win32")
-    assert streams.is_broken_pipe(invalid)
+    assert standard_streams.is_broken_pipe(invalid)

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from docutils import nodes
@@ -14,17 +15,31 @@ import clampz as cz
 
 # Modules that users know beside the names of the package, and the group that each is shown in.
 MODULES = {"pictures": ["plotting"]}
+# Modules whose names are public too, a group and a page each.
+NAMESPACES = ("results", "options", "errors")
+
+
+def _members(module: str) -> dict[str, str]:
+    return {name: f"{module}.{name}" for name in getattr(cz, module).__all__}
+
+
+# Every public name, as text has it, and its place in the package.
+PUBLIC = {name: name for name in cz.__all__} | {k: v for module in NAMESPACES for k, v in _members(module).items()}
+OBJECTS = {place: attrgetter(place)(cz) for place in PUBLIC.values()}
 
 
 def groups() -> Iterator[tuple[str, list[str]]]:
-    """The comments inside `__all__`, each with the names that follow it."""
+    """Yield the comments inside `__all__` with the names that follow, and modules of names with theirs."""
     text = Path(cz.__file__).read_text(encoding="utf-8").partition("__all__ = [")[2]
     for title, block in re.findall(r"^    # (.+)\n((?:    \".+\",\n)+)", text, re.MULTILINE):
-        yield title, re.findall(r'"(.+)"', block) + MODULES.get(title, [])
+        names = [name for name in re.findall(r'"(.+)"', block) if name not in NAMESPACES]
+        if names:
+            yield title, names + MODULES.get(title, [])
+    yield from ((module, list(_members(module).values())) for module in NAMESPACES)
 
 
 def write_pages(folder: Path) -> None:
-    """An index, and a page for each group, from which autosummary makes a page for every name."""
+    """Write an index, and a page for each group, from which autosummary makes a page for every name."""
     folder.mkdir(exist_ok=True)
     for path in folder.glob("clampz.*.rst"):  # names may have gone since the last time
         path.unlink()
@@ -34,7 +49,9 @@ def write_pages(folder: Path) -> None:
     for title, names in groups():
         title, page = title[0].upper() + title[1:], title.replace(" ", "-")
         listed = "   :nosignatures:\n\n" + "".join(f"   ~clampz.{name}\n" for name in names)
-        _write(folder / f"{page}.rst", f"{_heading(title, '=')}.. autosummary::\n   :toctree:\n{listed}")
+        module = page if page in NAMESPACES else ""
+        about = f".. py:module:: clampz.{module}\n\n{inspect.getdoc(getattr(cz, module))}\n\n" if module else ""
+        _write(folder / f"{page}.rst", f"{_heading(title, '=')}{about}.. autosummary::\n   :toctree:\n{listed}")
         index += f"\n:doc:`{title} <{page}>`\n\n.. autosummary::\n{listed}"
         pages.append(page)
     listed = "".join(f"   {page}\n" for page in pages)
@@ -42,7 +59,7 @@ def write_pages(folder: Path) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """A file that says the same already is left alone, so that nothing is made again for it."""
+    """Write a file, unless it has this text already: then nothing is built again for it."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 
@@ -51,27 +68,23 @@ def _heading(text: str, line: str) -> str:
     return f"{text}\n{line * len(text)}\n\n"
 
 
-def file_names() -> dict[str, str]:
-    """Names of pages that would differ from others in capitals alone, which some file systems cannot keep apart."""
-    lower = {name for name in cz.__all__ if name.islower()}
-    return {f"clampz.{name}": f"clampz.{name}-class" for name in cz.__all__ if name.lower() in lower - {name}}
-
-
 def target(name: str) -> str | None:
-    """What a name in text stands for in the reference: a public name, or a member of a public class."""
-    first, *members = name.removeprefix("clampz.").removeprefix("cz.").removesuffix("()").split(".")
-    if first not in cz.__all__ or len(members) > 1 or (first == name and first in ATTRIBUTES):
+    """Return the target of a name in text: a public name, or a member of a public class; None for other names."""
+    path = name.removeprefix("clampz.").removeprefix("cz.").removesuffix("()")
+    first, *members = re.sub(rf"^({'|'.join(NAMESPACES)})\.", "", path).split(".")
+    if first not in PUBLIC or len(members) > 1 or (first == name and first in ATTRIBUTES):
         return None
+    place = PUBLIC[first]
     if not members:
-        return f"clampz.{first}"
-    member = inspect.getattr_static(getattr(cz, first), members[0], None)
+        return f"clampz.{place}"
+    member = inspect.getattr_static(OBJECTS[place], members[0], None)
     described = inspect.isroutine(member) or isinstance(member, property) or type(member).__name__ == "cached_property"
-    return f"clampz.{first}.{members[0]}" if described and inspect.getdoc(member) else f"clampz.{first}"
+    return f"clampz.{place}.{members[0]}" if described and inspect.getdoc(member) else f"clampz.{place}"
 
 
 def _attributes() -> frozenset[str]:
-    """Lower-case words that are members of a public class: as `bound`, which an estimate has and the package too."""
-    classes = [getattr(cz, name) for name in cz.__all__ if inspect.isclass(getattr(cz, name))]
+    """Return the members of public classes: `bound` is one of an estimate, and a name of the package too."""
+    classes = [found for found in OBJECTS.values() if inspect.isclass(found)]
     return frozenset(word for each in classes for word in (*dir(each), *getattr(each, "__annotations__", ())))
 
 

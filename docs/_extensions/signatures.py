@@ -12,12 +12,12 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from docutils import nodes
+from public_names import OBJECTS
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 
-import clampz as cz
 from clampz.method import Method
 
 
@@ -145,7 +145,7 @@ def word(app: Sphinx, env: BuildEnvironment, node: pending_xref, text: nodes.Tex
 
 def _write_types_of_properties() -> None:
     """For properties autodoc looks at the type itself, and asks nobody: let it find the words."""
-    classes = {base for name in cz.__all__ for base in getattr(getattr(cz, name), "__mro__", ())}
+    classes = {base for found in OBJECTS.values() for base in getattr(found, "__mro__", ())}
     ours = [each for each in classes if each.__module__.startswith("clampz")]
     for member in (member for each in ours for member in vars(each).values()):
         getter = getattr(member, "fget", None) or getattr(member, "func", None)

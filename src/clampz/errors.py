@@ -1,4 +1,4 @@
-"""What clampz raises: a few exceptions, each also the built-in a caller would expect.
+"""Exceptions that clampz raises, each also the built-in that a caller would expect.
 
 Only input raises.  Running out of iterations or time is data (`Estimate.converged`), never an exception.
 """
@@ -9,12 +9,23 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
+__all__ = [
+    "ClampzError",
+    "EdgeError",
+    "EvidenceError",
+    "FormatError",
+    "MissingLibraryError",
+    "ModelError",
+    "OptionError",
+    "TooWideError",
+]
+
 # Names that an unknown one is compared with at most: a tenth of a second.
 MOST_COMPARED = 10_000
 
 
 class ClampzError(Exception):
-    """Base of everything clampz raises on purpose."""
+    """Base of all exceptions that clampz raises on purpose."""
 
 
 class ModelError(ClampzError, ValueError):
@@ -52,12 +63,12 @@ class MissingLibraryError(ClampzError, ImportError):
     """An optional library that is not installed; the message says how to install it."""
 
 
-# Libraries whose models become ones by `from_` and their name.
+# Libraries whose models are converted by `from_` and their name.
 LIBRARIES = ("dimod", "networkx", "pgmpy", "pyagrum")
 
 
 def library(module: str) -> Any:
-    """An optional library, or the line that says how to get it."""
+    """Import an optional library, or raise the error that says how to install it."""
     package = module.partition(".")[0]
     try:
         return import_module(module)
@@ -68,19 +79,19 @@ def library(module: str) -> Any:
 
 
 def another_library(found: object) -> str:
-    """What this is, and which call makes a model of it, if another library has made it."""
+    """Return what an object of another library is, and which call makes a model of it; "" for other objects."""
     library = type(found).__module__.partition(".")[0].lower()
     return f"{library}'s {type(found).__name__}: cz.from_{library} makes one of it" if library in LIBRARIES else ""
 
 
 def shown(value: object, longest: int = 80) -> str:
-    """What was found, as a message shows it: in one line, and not too long."""
+    """Return a value as messages show it: in one line, and not too long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 3, before: str = ": ") -> str:
-    """What a message goes on with where some names are near to one that nothing has; else nothing.
+    """Return the question after known names that are near to an unknown one; "" where none is near.
 
     >>> did_you_mean("gras", ["rain", "grass"]), did_you_mean("num", ["num_samples"]), did_you_mean("qwx", ["rain"])
     (": did you mean 'grass'?", ": did you mean 'num_samples'?", '')
@@ -91,7 +102,7 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 3, before: str = "
 
 
 def unknown_name(what: str, name: object, known: Collection[str], *, most: int = 3) -> OptionError:
-    """The error for a name that nothing has: it says which are nearest, and which there are."""
+    """Return the error for an unknown name, with the nearest names and the list of all."""
     hint = did_you_mean(str(name), known, most, before="; ") or "."
     plural = what if what.endswith("s") else f"{what.removesuffix('y')}ies" if what.endswith("y") else f"{what}s"
     return OptionError(f"unknown {what} {shown(name)}{hint} The {plural} are {', '.join(known)}")

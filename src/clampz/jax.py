@@ -1,4 +1,4 @@
-"""log Z as a function that JAX differentiates: potentials are arrays, marginals their gradients.
+"""log Z as a differentiable function of JAX arrays: its gradients are marginals.
 
 JAX is imported when a function of this module is called, and never before.
 """
@@ -23,11 +23,10 @@ def log_z(
     factors: Array | None = None,
     **options: Any,
 ) -> Array:
-    """log Z of a model with these potentials in place of its own, as an array that JAX knows the gradient of.
+    """log Z of a model with these potentials in place of its own, as an array that JAX differentiates.
 
-    It may be used under `jax.jit`, `jax.grad` and `jax.vmap`: the work is done on the host, called back from where the
-    rest is.  Gradients are marginals, what they are of is as in `clampz.torch.log_z`, and there is no second
-    derivative.
+    It works under `jax.jit`, `jax.grad` and `jax.vmap`, by a callback to the host.  Gradients are marginals of the
+    method, as `clampz.torch.log_z` describes them, and there is no second derivative.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ def log_z(
 
 
 def _differentiable(function: LogZFunction) -> Any:
-    """Of tables (B, entries), or (1, entries) of those that are shared, log Z (B,)."""
+    """Return log Z (B,) as a differentiable function of tables (B, entries), or (1, entries) where lanes share them."""
     jax = library("jax")
     jnp = jax.numpy
 
@@ -119,8 +118,10 @@ def _differentiable(function: LogZFunction) -> Any:
 
 
 def _at(function: LogZFunction, rows: tuple[Array, ...]) -> Any:
-    """log Z at tables (..., B, entries), some axes of which have one entry where the tables are shared along them; the
-    other axes, and their type."""
+    """Return log Z at tables (..., B, entries), the axes before the entries, and the type of the tables.
+
+    An axis has length one where tables are shared along it.
+    """
     tables = [np.asarray(each, dtype=np.float64) for each in rows]
     outer = np.broadcast_shapes(*(each.shape[:-1] for each in tables))
     flat = [

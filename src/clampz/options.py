@@ -1,4 +1,4 @@
-"""Options of the methods: small frozen classes, passed whole or by the names of their fields.
+"""Options of methods: frozen classes that are passed whole, or field by field as keyword arguments.
 
 >>> import clampz as cz
 >>> cz.options.TRWOptions(tol=1e-6).tol

@@ -1,4 +1,4 @@
-"""What calls return: estimates, brackets, solutions, samples and the other results, each a class of its own.
+"""Classes of results: estimates, brackets, solutions, samples and whatever else calls return.
 
 >>> import clampz as cz
 >>> isinstance(cz.bound(cz.generators.grid(3, 3, rng=0)), cz.results.Bracket)

@@ -1,4 +1,4 @@
-"""log Z as a function that PyTorch differentiates: potentials are tensors, marginals their gradients.
+"""log Z as a differentiable function of PyTorch tensors: its gradients are marginals.
 
 PyTorch is imported when a function of this module is called, and never before.
 """
@@ -25,10 +25,10 @@ def log_z(
 ) -> Tensor:
     """log Z of a model with these potentials in place of its own, as a tensor whose gradients are marginals.
 
-    With "exact" they are the derivatives of log Z.  With "trw", "regions" and "mean_field" they are those of the bound,
-    and with "bethe" those of its value, where the method has converged: there its own variables are at an optimum, and
-    only the potentials count.  Where it has not, they are the marginals at the point reached; a smaller `tol` brings
-    them nearer.  The gradient at a hard zero is 0, and nan where Z = 0.  There is no second derivative.
+    With "exact" they are the derivatives of log Z.  With "trw", "mini_buckets" and "mean_field" they are those of the
+    bound, and with "bethe" those of its value, where the method has converged: there its own variables are at an
+    optimum, and only the potentials count.  Where it has not, they are the marginals at the point reached; a smaller
+    `tol` brings them nearer.  The gradient at a hard zero is 0, and nan where Z = 0.  There is no second derivative.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _tensor(name: str, tensor: Tensor) -> Tensor:
 
 @cache
 def _autograd() -> Any:
-    """The autograd function, made when PyTorch is there."""
+    """Define the autograd function, once PyTorch is imported."""
     torch = library("torch")
 
     class LogZ(torch.autograd.Function):  # type: ignore[misc, name-defined]

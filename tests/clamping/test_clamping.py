@@ -233,7 +233,7 @@ def merit(result, criterion, step=1):
     ]
 
 
-def own_criterion(method, kind):
+def default_criterion(method, kind):
     return "trw" if method == "bethe" and kind not in ("attractive", "balanced") else method
 
 
@@ -242,7 +242,7 @@ def own_criterion(method, kind):
 def test_greedy_is_at_least_as_good_as_any_heuristic(kind, method):
     """At the first step and by its own criterion; pseudo-greedy too."""
     model = MODELS[kind]()
-    criterion = own_criterion(method, kind)
+    criterion = default_criterion(method, kind)
     names = [name for name in HEURISTICS if kind != "labels" or "Cycles" not in name]
     options = OPTIONS[criterion]
     found = {}
@@ -260,7 +260,7 @@ def test_greedy_tries_every_variable(method):
     """Its candidates are worth what clamping them directly is worth, so it finds the best of those."""
     for kind in ("mixed", "attractive", "labels"):
         model = MODELS[kind]()
-        criterion = own_criterion(method, kind)
+        criterion = default_criterion(method, kind)
         if criterion != method:
             continue
         greedy = cz.clamp(model, method, k=2, select="greedy", **OPTIONS[method])

@@ -7,7 +7,6 @@ from running import answer, run
 
 from clampz import cli
 from clampz.cli import exit_codes
-from clampz.cli.arguments import with_negative_values
 
 
 @pytest.mark.parametrize(("text", "size"), [("1", 1), ("500MB", 500_000_000), ("2GB", 2 * 10**9), ("1GiB", 2**30)])
@@ -18,27 +17,23 @@ def test_memory_is_written_one_way_everywhere(command, text, size):
 
 
 def test_negative_values_need_no_equals_sign():
-    assert with_negative_values(["--weights", "-6,6", "--size", "3", "-o", "-6"]) == [
-        "--weights=-6,6",
-        "--size",
-        "3",
-        "-o",
-        "-6",
-    ]
-    assert with_negative_values(["--weights=-6,6", "-1"]) == ["--weights=-6,6", "-1"]
-    assert with_negative_values(["--json", "--out", "-.5", "--", "-5"]) == ["--json", "--out=-.5", "--", "-5"]
+    parse = cli.make_parser().parse_args
+    found = parse(["generate", "grid", "--weights", "-6,6", "--theta", "-.5", "--size", "3", "-o", "-6"])
+    assert (found.weights, found.theta, str(found.out)) == ((-6, 6), -0.5, "-6")
+    assert parse(["generate", "grid", "--weights=-6,6", "-o", "a.uai"]).weights == (-6, 6)
+    assert str(parse(["info", "--json", "--", "-5"]).model) == "-5"
 
 
 @pytest.mark.parametrize(
     ("module", "function", "arguments"),
     [
-        ("choosing", "solve", "solve grid.uai"),
-        ("cli.modes", "mode", "solve grid.uai --task MPE"),
-        ("cli.events", "probability", "solve grid.uai --event 0=1"),
-        ("cli.bound", "bounds", "bound grid.uai"),
-        ("cli.bound", "bound_marginals", "bound grid.uai --marginals 0"),
-        ("cli.sweep", "sweep", "sweep grid.uai --beta 1"),
-        ("cli.sample", "sample", "sample grid.uai"),
+        ("solving.solve", "solve", "solve grid.uai"),
+        ("cli.commands.mode", "mode", "solve grid.uai --task MPE"),
+        ("cli.commands.event", "probability", "solve grid.uai --event 0=1"),
+        ("cli.commands.bound", "iter_bounds", "bound grid.uai"),
+        ("cli.commands.bound", "bound_marginals", "bound grid.uai --marginals 0"),
+        ("cli.commands.sweep", "sweep", "sweep grid.uai --beta 1"),
+        ("cli.commands.sample", "sample", "sample grid.uai"),
     ],
 )
 def test_a_seed_is_given_one_way_everywhere(module, function, arguments, folder, capsys, monkeypatch):

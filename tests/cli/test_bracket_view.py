@@ -9,7 +9,7 @@ from running import a_bracket
 import clampz as cz
 from clampz._kernels import jit
 from clampz.cli import bracket_view
-from clampz.cli.bracket_view import Closing
+from clampz.cli.bracket_view import LiveBracket
 
 
 def test_printed_bounds_hold():
@@ -27,7 +27,7 @@ def test_without_an_estimate_it_says_why():
     assert dict(bracket.facts)["estimate"] == "none. There was no time for Bethe."
 
 
-def shown(closing: Closing, width: int = 60) -> str:
+def shown(closing: LiveBracket, width: int = 60) -> str:
     from io import StringIO
 
     from rich.console import Console
@@ -41,7 +41,7 @@ def test_compiling_is_mentioned_and_takes_no_time(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(bracket_view.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(jit, "perf_counter", lambda: now[0])
-    closing = Closing(cz.options.BoundOptions(time=60))
+    closing = LiveBracket(cz.options.BoundOptions(time=60))
     with event.trigger_event("numba:compiler_lock"), event.trigger_event("numba:compile"):
         now[0] += 100.0
         assert shown(closing) == "compiling kernels, once after installation\nseconds  0 of 60, Ctrl-C stops"
@@ -52,7 +52,7 @@ def test_compiling_is_mentioned_and_takes_no_time(monkeypatch):
 
 def test_the_live_display():
     some = cz.bound(cz.generators.complete(8, weights=(-8, 8), rng=0), exact=False, leaves=2, max_table=4)
-    closing = Closing(cz.options.BoundOptions(gap=0.01, time=60))
+    closing = LiveBracket(cz.options.BoundOptions(gap=0.01, time=60))
     closing._began -= 3
     texts = []
     for bracket in (None, some):
@@ -69,7 +69,7 @@ def test_the_live_display():
 
 def test_the_live_display_fits_narrow_and_wide_terminals():
     why = "Bethe's value 603.646 is far outside the bracket [305.645, 426.164]."
-    closing = Closing(cz.options.BoundOptions(gap=0.01, time=60))
+    closing = LiveBracket(cz.options.BoundOptions(gap=0.01, time=60))
     closing._began -= 3
     for found in (
         replace(a_bracket(305.64458, 1426.16412), estimate=None, why_no_estimate=why),

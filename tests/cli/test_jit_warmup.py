@@ -55,16 +55,16 @@ def test_only_the_first_command_is_the_first(tmp_path, monkeypatch):
     folder = tmp_path / "kernels-0"
     monkeypatch.setattr(jit_warmup, "CACHE_FOLDER", str(folder))
     (folder / "sources").mkdir(parents=True)
-    assert jit_warmup.is_first()
+    assert jit_warmup.nothing_is_compiled()
     (folder / "sources" / "graph.py.nbi").touch()
-    assert not jit_warmup.is_first()
+    assert not jit_warmup.nothing_is_compiled()
     monkeypatch.setattr(jit_warmup, "CACHE_FOLDER", str(tmp_path / "for-this-process"))  # nobody would find them
-    assert not jit_warmup.is_first()
+    assert not jit_warmup.nothing_is_compiled()
 
 
 @pytest.mark.parametrize(("first", "code"), [(3, 3), (None, 0)])
 def test_what_it_has_not_done_is_begun_anew(folder, capsys, monkeypatch, first, code):
-    monkeypatch.setattr(jit_warmup, "is_first", lambda: True)
+    monkeypatch.setattr(jit_warmup, "nothing_is_compiled", lambda: True)
     monkeypatch.setattr(jit_warmup, "run_first", lambda arguments: first)
     monkeypatch.setattr(sys, "argv", ["clampz", "bound", "grid.uai"])
     assert cli.main() == code
@@ -72,7 +72,7 @@ def test_what_it_has_not_done_is_begun_anew(folder, capsys, monkeypatch, first, 
 
 
 def test_a_model_from_standard_input_is_read_once(folder, capsys, monkeypatch):
-    monkeypatch.setattr(jit_warmup, "is_first", lambda: True)
+    monkeypatch.setattr(jit_warmup, "nothing_is_compiled", lambda: True)
     monkeypatch.setattr(jit_warmup, "run_first", lambda arguments: pytest.fail("read twice"))
     monkeypatch.setattr(sys, "argv", ["clampz", "info", "-"])
     cli.main()

@@ -10,13 +10,13 @@ from running import a_bracket, press_ctrl_c
 import clampz as cz
 from clampz._kernels import jit
 from clampz.cli import live_progress
-from clampz.cli.exit_codes import GivenUpError
-from clampz.cli.live_progress import Listener, watched
+from clampz.cli.exit_codes import AbandonedError
+from clampz.cli.live_progress import ProgressListener, run_interruptibly
 from clampz.runtime.progress import in_lines
 
 
 def test_ctrl_c_ends_work_with_what_it_has():
-    listener = Listener()
+    listener = ProgressListener()
 
     def work() -> int:
         progress = cz.results.Progress(
@@ -31,7 +31,7 @@ def test_ctrl_c_ends_work_with_what_it_has():
         return -1
 
     press_ctrl_c(0.3)
-    steps, interrupted = watched(work, "working", listener)
+    steps, interrupted = run_interruptibly(work, "working", listener)
     assert interrupted
     assert 0 < steps < 1000
 
@@ -45,8 +45,8 @@ def test_work_that_does_not_stop_is_given_up(monkeypatch):
         release.wait()
         ended.set()
 
-    with pytest.raises(GivenUpError):
-        watched(endless, "waiting")
+    with pytest.raises(AbandonedError):
+        run_interruptibly(endless, "waiting")
     assert not ended.is_set()
     release.set()
 
@@ -56,11 +56,11 @@ def test_errors_of_work_are_raised():
         raise cz.errors.ModelError("no good")
 
     with pytest.raises(cz.errors.ModelError, match="no good"):
-        watched(broken, "working")
+        run_interruptibly(broken, "working")
 
 
 def test_progress_is_a_line_of_words():
-    listener = Listener()
+    listener = ProgressListener()
     assert listener.text("solving", 3.2) == "solving · 3 s, Ctrl-C stops"
     listener(
         cz.results.Progress(
@@ -84,15 +84,15 @@ def test_kernels_that_are_compiled_for_long_are_mentioned_and_those_on_disk_are_
     for kind in ("numba:compiler_lock", "numba:compile"):
         with event.trigger_event(kind):
             now[0] += 0.5
-            said.append(Listener().text("solving", 1.2))
+            said.append(ProgressListener().text("solving", 1.2))
             now[0] += 2.0
-            said.append(Listener().text("solving", 3.2))
-        said.append(Listener().text("solving", 3.3))
+            said.append(ProgressListener().text("solving", 3.2))
+        said.append(ProgressListener().text("solving", 3.3))
     assert ["compiling kernels, once after installation" in text for text in said] == [False] * 4 + [True, False]
 
 
 def test_progress_of_a_bracket_is_a_line_of_words():
-    listener = Listener()
+    listener = ProgressListener()
     listener(replace(a_bracket(1.0001, 3.5), num_leaves=1200))
     assert (
         listener.text("solving", 3.2)

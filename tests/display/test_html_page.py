@@ -13,7 +13,7 @@ def test_texts_are_escaped_and_in_print():
 
 
 def test_pictures_are_inside():
-    assert html_page.as_source(b"\x89PNG and so on").startswith("data:image/png;base64,")
-    assert html_page.as_source(b"<?xml version='1.0'?>").startswith("data:image/svg+xml;base64,")
+    assert html_page.data_url(b"\x89PNG and so on").startswith("data:image/png;base64,")
+    assert html_page.data_url(b"<?xml version='1.0'?>").startswith("data:image/svg+xml;base64,")
     with pytest.raises(StopIteration):
-        html_page.as_source(b"GIF89a")
+        html_page.data_url(b"GIF89a")

@@ -102,9 +102,9 @@ def test_an_end_that_is_not_there_yet_is_hatched(bracket):
 
 def test_a_bracket_without_a_finite_point_says_so(bracket):
     nothing = replace(bracket, trace=(), lower=-math.inf, upper=math.inf, estimate=None, seconds=0.002)
-    assert words(plotting.plot_closing(nothing)) == "no finite bound after 2 ms"
+    assert words(plotting.plot_bracket_trace(nothing)) == "no finite bound after 2 ms"
     impossible = over(bracket, (0.002, -math.inf, -math.inf))
-    assert words(plotting.plot_closing(impossible)) == "Z = 0 no configuration is possible"
+    assert words(plotting.plot_bracket_trace(impossible)) == "Z = 0 no configuration is possible"
 
 
 @pytest.mark.parametrize(

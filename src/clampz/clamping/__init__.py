@@ -1,4 +1,4 @@
-"""Clamping: branches, selectors that say where, and the sum over branches.
+"""Clamping: fix variables to each of their states, solve the branches, and sum their partition functions.
 
 May import: approximations and everything below them.
 """

@@ -1,4 +1,4 @@
-"""Branches: variables fixed to each of their states, and the sums over them.
+"""Branches of a model, with variables fixed to each joint state, and `Clamped`, the result of summing over them.
 
     log Z = log sum over branches of exp(log Z of the branch),
 
@@ -34,11 +34,11 @@ from clampz.runtime.options import Options, memory_allowed
 
 
 def branches(model: Model, variables: Sequence[Variable]) -> Batch:
-    """Fix `variables` to each joint state: one lane per state, the last variable's changing fastest, all on one
-    topology.
+    """Fix `variables` to each joint state: one lane per state, all on one topology.
 
-    log Z(model) = logsumexp over lanes, exactly; with TRW sub-estimates the sum can only fall (Theorem 2 of [WD16]),
-    with mean field only rise (Theorem 4), so each stays a bound and tightens.
+    The state of the last variable changes fastest.  log Z(model) = logsumexp over lanes, exactly; with TRW
+    sub-estimates the sum can only fall (Theorem 2 of [WD16]), with mean field only rise (Theorem 4), so each stays a
+    bound and tightens.
 
     Parameters
     ----------
@@ -73,8 +73,7 @@ def branches(model: Model, variables: Sequence[Variable]) -> Batch:
 
 
 def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
-    """Clamp lane b at `variables[b]` (-1: leave it) to each of its states that are left; also returns the lane that
-    each new one comes from.
+    """Clamp lane b at `variables[b]` (-1: none) to each possible state; return the new lanes, and the parent of each.
 
     The lanes of one parent follow each other, in the order of its states.
     """
@@ -91,7 +90,7 @@ def split(batch: Batch, variables: Integers) -> tuple[Batch, Integers]:
 
 
 def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
-    """Indices of variables to clamp: known, and each only once."""
+    """Return the indices of variables to clamp, refused where one is unknown or there twice."""
     check_model(model)
     chosen = model.variable_indices(variables)
     seen: set[int] = set()
@@ -103,15 +102,14 @@ def checked_variables(model: Model, variables: Sequence[Variable]) -> list[int]:
 
 
 def clamps_that_fit(model: Model, most: int, *, tries: int = 1, limit: int | str | None = None) -> int:
-    """How many variables, `most` at the most, can be clamped in memory, whichever they are; -1 if not even the model
-    itself can be solved in it."""
+    """Return how many variables can be clamped in memory, whichever they are; -1 if the model itself does not fit."""
     room = lanes_that_fit(model, memory_allowed(limit)) // tries
     branches = np.cumprod(np.append(1.0, np.sort(model.num_states)[::-1][:most]))
     return int(np.count_nonzero(branches <= room)) - 1
 
 
 def check_memory(model: Model, num_lanes: int, what: str, limit: int | str | None = None) -> None:
-    """Refuse more lanes than fit in memory, before any work is done; `what` says where they come from."""
+    """Refuse more lanes than fit in memory, before any work; `what` says where they come from."""
     needed, allowed = bytes_of_lanes(model, num_lanes), memory_allowed(limit)
     if needed > allowed:
         raise OptionError(
@@ -122,7 +120,7 @@ def check_memory(model: Model, num_lanes: int, what: str, limit: int | str | Non
 
 @dataclass(frozen=True, kw_only=True)
 class ClampStep:
-    """One step of a clamping: what was clamped, why, and what it brought.
+    """One step of clamping: the variable, the selector that chose it, and the sum over the branches after it.
 
     Attributes
     ----------
@@ -133,7 +131,7 @@ class ClampStep:
     log_z, lower, upper
         Of the sum over the branches.  A bound in `log_z` is never looser than before.
     raw_log_z
-        The sum over the branches as it is, of the bounds of mean field, TRW and regions and of the values of Bethe.
+        The sum over the branches as it is, of bounds of mean field, TRW and mini-buckets and of values of Bethe.
     num_branches, converged, seconds
         How many branches there are, whether all of them converged, and what the step took, choice included.
     agree
@@ -157,8 +155,9 @@ class ClampStep:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Clamped(HasMarginals, Drawable, HasHtml):
-    """What clamping some variables gives: like an `Estimate`, with the way to it; `plot()` draws log Z against the
-    number of clamps, as `plot_clamped` does for several.
+    """The sum over the branches of clamped variables: an estimate of log Z, with the steps that led to it.
+
+    `plot()` draws log Z against the number of clamps, as `plot_clamped` does for several results.
 
     Attributes
     ----------
@@ -176,8 +175,7 @@ class Clamped(HasMarginals, Drawable, HasHtml):
     select, options
         The selector asked for ("given" for the caller's variables), and the method's options.
     stopped_by
-        "tol" if as many variables are clamped as were asked for; else what stopped it, in the midst of a step that was
-        not made.
+        "tol" if all variables that were asked for are clamped; else what stopped the next step, which was not made.
     """
 
     method: str
@@ -210,7 +208,7 @@ class Clamped(HasMarginals, Drawable, HasHtml):
 
     @property
     def solved(self) -> Model:
-        """The model that all of this is about: its evidence is in it."""
+        """The model that was clamped, with its evidence in it."""
         return self.model
 
     @cached_property
@@ -228,12 +226,12 @@ class Clamped(HasMarginals, Drawable, HasHtml):
 
     @cached_property
     def pairwise_marginals(self) -> PairTables:
-        """`pairwise_marginals[i, j][a, b]`, mixed in the same way: computed when first asked for."""
+        """`pairwise_marginals[i, j][a, b]`: the branches' mixed with their weights, computed when first asked for."""
         return self.model.pairwise.with_flat(self._mixed(self.branches.state.pairwise))
 
     @cached_property
     def factor_marginals(self) -> FactorTables:
-        """`factor_marginals[f].table`, as in `model.factors`, mixed in the same way: computed when first asked for."""
+        """`factor_marginals[f].table`: the branches' tables mixed with their weights, computed when first asked for."""
         return self.model.factors.with_flat(self._mixed(self.branches.state.factors))
 
     def _card(self) -> HtmlCard:
@@ -262,8 +260,7 @@ class Clamped(HasMarginals, Drawable, HasHtml):
         )
 
     def to_frame(self, of: str = "steps") -> Any:
-        """A pandas DataFrame: of the "steps", a row for 0, 1, ... clamps; or of marginals, as `Estimate.to_frame` has
-        them, "variables" or "edges"."""
+        """A pandas DataFrame of the "steps", a row for 0, 1, ... clamps, or of marginals, of "variables" or "edges"."""
         if of != "steps":
             return super().to_frame(of)
         frame = records_frame([each.name for each in fields(ClampStep) if each.name != "variables"], self.steps)
@@ -271,7 +268,7 @@ class Clamped(HasMarginals, Drawable, HasHtml):
         return frame.rename_axis("clamps")
 
     def _mixed(self, of_branch: Callable[[int], Floats]) -> Floats:
-        """The branches' tables mixed with their weights."""
+        """Return the tables of the branches mixed with their weights."""
         some = np.flatnonzero(self.weights > 0).tolist()
         mixed: Floats = self.weights[some[0]] * of_branch(some[0])
         for b in some[1:]:
@@ -292,7 +289,7 @@ class Clamped(HasMarginals, Drawable, HasHtml):
 
 
 def branch_weights(estimates: Estimates) -> Floats:
-    """(B,) each branch's share of the sum; even shares if Z = 0."""
+    """Return (B,) the share of each branch in the sum over branches; even shares if Z = 0."""
     possible = estimates.log_z > -np.inf
     if not possible.any():
         return np.full(len(estimates), 1 / len(estimates))

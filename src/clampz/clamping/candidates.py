@@ -1,4 +1,4 @@
-"""Candidates: what may be clamped next, laid out as one batch, and the criteria by which the best of them is kept."""
+"""Candidate variables to clamp, their branches as one batch, and the criteria by which the best is kept."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +12,11 @@ from clampz.model.batch import Batch
 from clampz.model.results import Estimates
 from clampz.numerics import Floats, Integers, log_sum_exp
 
-Set = tuple[int, ...]  # variables clamped together
+VariableSet = tuple[int, ...]  # variables clamped together
 
 
 class Criterion(NamedTuple):
-    """The methods that judge, and what is best by the sums of theirs over the branches: higher is better."""
+    """Methods that judge candidates, and the merit of their sums over the branches: higher is better."""
 
     needed: tuple[str, ...]
     merit: Callable[..., float]
@@ -31,9 +31,11 @@ CRITERIA = {
 }
 
 
-def own_criterion(model: Model, method: str) -> str:
-    """The criterion of greedy selectors that fits a method: for Bethe, where higher is better only on attractive and
-    balanced models, TRW's on the others."""
+def default_criterion(model: Model, method: str) -> str:
+    """Return the criterion of greedy selectors that fits a method.
+
+    For Bethe higher is better on attractive and balanced models alone; on others the criterion is TRW's.
+    """
     if method == "mean_field":
         return "mf"
     if method == "mini_buckets":
@@ -43,24 +45,24 @@ def own_criterion(model: Model, method: str) -> str:
     return "trw"
 
 
-def end_of(estimates: Estimates) -> Floats:
-    """(B,) what a criterion looks at: the bound of mean field, TRW and regions, the value of others."""
+def criterion_values(estimates: Estimates) -> Floats:
+    """Return (B,) what a criterion sums: the bounds of mean field, TRW and mini-buckets, the values of Bethe."""
     ends = {"trw": estimates.upper, "mini_buckets": estimates.upper, "mean_field": estimates.lower}
     return ends.get(estimates.method, estimates.value)
 
 
 class Candidate(NamedTuple):
-    """Variables that may be clamped in one group of branches, and why."""
+    """Variables that may be clamped in a group of branches, with the selector and its score."""
 
-    variables: Set
+    variables: VariableSet
     selector: str
     score: float = math.nan
     note: str = ""
     agree: tuple[str, ...] = ()
 
 
-class Pieces(NamedTuple):
-    """Branches laid out as one batch, piece by piece.
+class CandidateBatch(NamedTuple):
+    """The branches of several candidates as one batch; the lanes of a candidate follow each other as a piece.
 
     origin      (B,) the branch of the step before that each lane comes from
     piece       (B,) the piece of each lane
@@ -70,11 +72,11 @@ class Pieces(NamedTuple):
     batch: Batch
     origin: Integers
     piece: Integers
-    sets: Sequence[Set]
+    sets: Sequence[VariableSet]
 
     @classmethod
-    def laid_out(cls, base: Batch, groups: Sequence[Integers], sets: Sequence[Set]) -> "Pieces":
-        """For each group of lanes of a batch, a piece in which these variables are clamped in all of them."""
+    def stack(cls, base: Batch, groups: Sequence[Integers], sets: Sequence[VariableSet]) -> "CandidateBatch":
+        """Return a piece for each group of lanes of a batch, with a set of variables clamped in all of its lanes."""
         origin = np.concatenate(groups)
         piece = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
         batch = base.take(origin)
@@ -84,16 +86,16 @@ class Pieces(NamedTuple):
             origin, piece = origin[parent], piece[parent]
         return cls(batch, origin, piece, sets)
 
-    def take(self, pieces: Integers) -> tuple["Pieces", Integers]:
-        """Some of the pieces, in increasing order, and the lanes they have here."""
+    def take(self, pieces: Integers) -> tuple["CandidateBatch", Integers]:
+        """Return some of the pieces, in increasing order, and the lanes that they have in this batch."""
         lanes = np.flatnonzero(np.isin(self.piece, pieces))
         batch = self.batch.take(lanes) if len(lanes) < self.batch.num_lanes else self.batch
         piece = np.searchsorted(pieces, self.piece[lanes])
-        return Pieces(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
+        return CandidateBatch(batch, self.origin[lanes], piece, [self.sets[p] for p in pieces]), lanes
 
     def merits(self, criterion: str, tried: Mapping[str, Estimates]) -> Floats:
-        """(pieces,) how good each piece is, by what the judging methods say of the lanes."""
+        """Return (pieces,) the merit of each piece by a criterion, from the estimates of the methods that judge."""
         needed, merit = CRITERIA[criterion]
-        ends = [end_of(tried[name]) for name in needed]
+        ends = [criterion_values(tried[name]) for name in needed]
         lanes = [self.piece == p for p in range(len(self.sets))]
         return np.array([merit(*(log_sum_exp(end[mine]) for end in ends)) for mine in lanes])

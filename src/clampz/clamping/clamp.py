@@ -1,4 +1,4 @@
-"""`clamp`: what is asked for, checked, and a growth that is driven to it."""
+"""`clamp`: check the arguments, and clamp variables step by step."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ import numpy as np
 
 from clampz.approximations.registry import METHODS, method_named
 from clampz.clamping.branches import Clamped, check_memory, checked_variables
-from clampz.clamping.candidates import CRITERIA, own_criterion
+from clampz.clamping.candidates import CRITERIA, default_criterion
 from clampz.clamping.clamping import Clamping
 from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import selectors
-from clampz.clamping.selectors.registry import check_defined
+from clampz.clamping.selectors.scoring import check_defined
 from clampz.errors import OptionError, shown
 from clampz.generators import Seed
 from clampz.model import Evidence, Model, Variable
@@ -29,7 +29,7 @@ META_SELECTORS = {
     "pseudo-greedy": "the choices of all heuristics are tried, and the best one kept",
     "optimal": "every set of variables is tried, and the best one kept: for study",
 }
-# Options of TRW that differ from those of a model by itself.  On the four reference models ten steps from the parent's
+# Options of TRW that differ from its defaults.  On the four reference models ten steps from the parent's
 # weights end below libDAI's bound after every clamp, which two, three and five do not; thirty gain 0.1 nats more and
 # take twice as long.
 TRW_DEFAULTS = {"edge_weights": "optimized", "num_steps": 10}
@@ -63,7 +63,7 @@ def clamp(
     model
         What to clamp.
     method
-        "trw", "bethe", "mf", "regions" or "exact".
+        "trw", "bethe", "mf", "mini_buckets" or "exact".
     evidence
         `{variable: state}`, as `Model.condition` takes it: then Z is that of the evidence.
     variables
@@ -74,8 +74,8 @@ def clamp(
         Let every branch choose its own next variable, in place of one sequence for all (the paper's).
     criterion
         What greedy selectors make best: "trw" (its bound as low as can be), "mf" (its bound as high), "bethe" (its
-        value as high), "regions" (its bound as low) or "gap" (between the first two).  By default the method's own; for
-        Bethe on mixed models, where higher is not better, TRW's.
+        value as high), "mini_buckets" (its bound as low) or "gap" (between the first two).  By default the method's
+        own; for Bethe on mixed models, where higher is not better, TRW's.
     reweight
         True: choose TRW's edge weights anew in every branch, in place of restricting the parent's.  "optimized" ones go
         on from the parent's and are never looser than them; others may be.  By default "optimized" ones do, once a
@@ -89,8 +89,8 @@ def clamp(
         False, with cold starts only: solve the method after the last clamp alone, which is all that heuristics need.
         Steps before it have a `log_z` of nan and are not converged, unless a selector needed the method there.
     memo
-        What was solved before: clampings of one model with cold starts that share one solve a set of variables that
-        several of them come to once per method.
+        Solved sets of clamped variables, shared by calls on one model with cold starts: each set is solved once per
+        method.
     executor
         Where to solve blocks of branches: any concurrent.futures.Executor, of threads, processes or a cluster.  By
         default threads of this process; the result does not depend on it.
@@ -116,7 +116,7 @@ def clamp(
     EvidenceError
         Where evidence names a variable or a state that the model does not have, or contradicts itself.
     TooWideError
-        With "exact" and "regions", where a branch does not fit into memory.
+        With "exact" and "mini_buckets", where a branch does not fit into memory.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def clamp(
         options = memo.options(approximation.name)
     changes = approximation.with_rng(changes, rng)
     if options is None and warm_starts:
-        changes = _own_defaults(approximation.name) | changes
+        changes = _defaults_of(approximation.name) | changes
     chosen = approximation.options(options, changes)
     budget = Budget(chosen.time)
     with as_callback(progress, "clamping") as listener, budget.interruptible():
@@ -148,11 +148,11 @@ def clamp(
         check_option(known, "criterion", f"one of {', '.join(CRITERIA)}", criterion)
         if not warm_starts and not per_branch and memo is None:
             memo = Memo(model)
-        growth = Clamping(
+        clamping = Clamping(
             model=model,
             method=approximation,
             options=chosen,
-            criterion=criterion or own_criterion(model, approximation.name),
+            criterion=criterion or default_criterion(model, approximation.name),
             budget=budget,
             reweight=reweight,
             executor=executor,
@@ -161,7 +161,7 @@ def clamp(
             every_step=every_step,
             memo=memo,
         )
-        return _driven(growth, fixed, num_clamps, select if variables is None else "given", per_branch)
+        return _driven(clamping, fixed, num_clamps, select if variables is None else "given", per_branch)
 
 
 def clamp_on(
@@ -173,52 +173,54 @@ def clamp_on(
     within: Budget | None = None,
     **own: Any,
 ) -> Clamped:
-    """`clamp` on from an estimate by the same method that was made *without evidence*: the model itself starts there,
-    as a branch would, and TRW has its edge weights, optimized further if the options say so.  It may be a part of
-    another run, which it stops with.
+    """Clamp variables, starting from an estimate of the model *without evidence* by the same method.
 
-    Not for everyone: edge weights of an estimate with evidence are those of a smaller graph, and would prove nothing.
+    The model itself starts at the estimate, as a branch would, and TRW takes its edge weights, optimized further if the
+    options say so.  With `within` it is a part of another run, and stops with it.  Edge weights of an estimate with
+    evidence are those of a smaller graph, and would prove nothing.
     """
     method = METHODS[found.method]
     progress, own = own.pop("progress", None), method.with_rng(own, own.pop("rng", None))
-    options = method.options(None, _own_defaults(method.name) | own)
+    options = method.options(None, _defaults_of(method.name) | own)
     budget = Budget(options.time, within=within)
     with budget.interruptible():
         fixed, num_clamps = _checked_choice(found.model, variables, k, select, options.memory)
-        growth = Clamping(
+        clamping = Clamping(
             model=found.model,
             method=method,
             options=options,
-            criterion=own_criterion(found.model, method.name),
+            criterion=default_criterion(found.model, method.name),
             budget=budget,
             progress=progress,
             start=found,
         )
-        return _driven(growth, fixed, num_clamps, select if variables is None else "given")
+        return _driven(clamping, fixed, num_clamps, select if variables is None else "given")
 
 
-def _own_defaults(method: str) -> dict[str, Any]:
-    """Options of a method that clampings set otherwise, where they are not given."""
+def _defaults_of(method: str) -> dict[str, Any]:
+    """Return the options of a method whose defaults are others when it is clamped."""
     return dict(TRW_DEFAULTS) if method == "trw" else {}
 
 
-def _driven(growth: Clamping, fixed: list[int], num_clamps: int, select: str, per_branch: bool = False) -> Clamped:
-    """Clamp so many variables, those that are fixed or as the selector chooses."""
+def _driven(clamping: Clamping, fixed: list[int], num_clamps: int, select: str, per_branch: bool = False) -> Clamped:
+    """Clamp variables step by step, those that are fixed or as the selector chooses, and return the result."""
     for step in range(num_clamps):
-        if growth.stopped():
+        if clamping.stopped():
             break
         if select == "optimal":
-            growth.clamp_best_set(step + 1)
+            clamping.clamp_best_set(step + 1)
         else:
-            growth.clamp_next(select, fixed[step] if fixed else None, per_branch)
-    return growth.result(select)
+            clamping.clamp_next(select, fixed[step] if fixed else None, per_branch)
+    return clamping.result(select)
 
 
 def _checked_choice(
     model: Model, variables: Sequence[Variable] | None, k: int | None, select: str, memory: int | str | None
 ) -> tuple[list[int], int]:
-    """The variables given, or none, and how many to clamp; refused with a selector that is unknown or not defined for
-    the model, and where memory does not allow it."""
+    """Return the variables given, or none, and how many to clamp.
+
+    A selector that is unknown or not defined for the model is refused, and more branches than fit in memory.
+    """
     if (variables is None) == (k is None):
         raise OptionError("expected either variables= or k=: what to clamp, or how many to choose")
     if variables is not None:
@@ -245,7 +247,7 @@ def _checked_choice(
 
 
 def _check_starts(model: Model, warm_starts: bool, every_step: bool, memo: Memo | None, per_branch: bool) -> None:
-    """Refuse what goes with warm or with cold starts only, and a memo of something else."""
+    """Refuse options that contradict warm or cold starts, and a memo of another model."""
     if warm_starts and not every_step:
         raise OptionError("every_step=False: expected warm_starts=False, as warm starts need every step's solution")
     if memo is None:

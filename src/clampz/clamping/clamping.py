@@ -1,5 +1,4 @@
-"""Growth: variables fixed to each of their states, step by step, every sub-model approximated, the sub-partition
-functions summed.
+"""`Clamping`: clamp variables step by step, approximate every branch, and sum their partition functions.
 
 A step chooses a variable for every *group* of branches: for all of them together (one shared sequence, the paper's way)
 or for each on its own.  Selectors that try candidates solve those of all groups as one batch, and the winners' branches
@@ -19,10 +18,10 @@ import numpy as np
 from clampz.approximations.registry import METHODS
 from clampz.approximations.trw import TRWOptions
 from clampz.clamping.branches import Clamped, ClampStep
-from clampz.clamping.candidates import CRITERIA, Candidate, Pieces, Set, end_of
+from clampz.clamping.candidates import CRITERIA, Candidate, CandidateBatch, VariableSet, criterion_values
 from clampz.clamping.memo import STOPPED, Memo
 from clampz.clamping.selectors import choose, scores_of_all, selectors, singleton_entropies
-from clampz.clamping.selectors.registry import TRE
+from clampz.clamping.selectors.scoring import TRE
 from clampz.method import ForestWeights, Method
 from clampz.model import Model
 from clampz.model.batch import Batch
@@ -38,14 +37,11 @@ BLOCK = 16
 
 @dataclass(kw_only=True, eq=False)
 class Clamping:
-    """A clamping under way: what was asked for, as `clamp` describes it; the branches so far, what each method says of
-    them, and the steps that led there.
+    """The state of a clamping: the branches so far, each method's estimates of them, and the steps that led there.
 
-    All of it runs on one watch.  A step that is stopped in the midst is not made: what there is then is what the last
-    whole step has led to.
-
-    With a memo, branches are laid out in the order of their variables, so that a set has the same ones whoever comes to
-    it.
+    The fields are arguments of `clamp`.  All steps share one budget; a step that is cancelled is undone, so that the
+    state is that of the last whole step.  With a memo, branches are in the order of their variables, so that a set has
+    the same branches in whatever order it was clamped.
     """
 
     model: Model
@@ -62,13 +58,13 @@ class Clamping:
     start: InitVar[Estimate | None] = None
 
     def __post_init__(self, start: Estimate | None) -> None:
-        self.began = 0.0  # on the watch: when the step began
+        self.began = 0.0  # seconds of the budget at which the step began
         self.stopped_by: StoppedBy | None = None
         self.steps: list[ClampStep] = []
         one = np.zeros(1, dtype=np.int64)
-        self.root = self.at = Pieces(Batch.of(self.model), one, one, [()])
+        self.root = self.at = CandidateBatch(Batch.of(self.model), one, one, [()])
         self.solved: dict[str, Estimates] = {}
-        self.behind: dict[str, Estimates] = {}  # of guides, the estimates of the branches' parents
+        self.parents: dict[str, Estimates] = {}  # estimates of the branches' parents by methods that guide the choice
         own = self.method.name
         if start is not None:
             weights = None
@@ -78,7 +74,7 @@ class Clamping:
             options = self._options(own).in_branches()
             self.solved[own] = self._run(self.method, self.at.batch, options, start, weights)
         elif self.every_step:
-            self._guide(own)
+            self._estimates(own)
         self.solved_root = self.solved
         self._record(Candidate((), ""))
 
@@ -86,7 +82,7 @@ class Clamping:
         """Clamp one more variable in every group of branches."""
         with self._step():
             # guides of the step before, which may be asked for again
-            self.solved |= {name: self._solve(name, self.at, parents) for name, parents in self.behind.items()}
+            self.solved |= {name: self._solve(name, self.at, parents) for name, parents in self.parents.items()}
             every = np.arange(self.at.batch.num_lanes)
             groups = np.split(every, len(every)) if per_branch else [every]
             choices = [
@@ -106,25 +102,25 @@ class Clamping:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """A step, whole or not at all."""
+        """Make a step, or restore the state before it where it is cancelled."""
         self.began = self.budget.seconds
-        before = self.at, self.solved, self.behind
+        before = self.at, self.solved, self.parents
         try:
             yield
         except Cancelled:
-            self.at, self.solved, self.behind = before
+            self.at, self.solved, self.parents = before
             self.stopped()
 
     def stopped(self) -> bool:
-        """Whether a limit, the caller or Ctrl-C has ended the run: then no further variable is clamped."""
+        """Return whether a limit, the caller or Ctrl-C has ended the run: then no further variable is clamped."""
         if self.stopped_by is None and self.budget.must_stop():
             self.stopped_by = self.budget.stopped_by
         return self.stopped_by is not None
 
     def result(self, select: str) -> Clamped:
-        """What has been reached; if the method has not been asked about it yet, it is now."""
+        """Return the result; the method is run on the last branches if it has not been yet."""
         if self.method.name not in self.solved:
-            self._guide(self.method.name)
+            self._estimates(self.method.name)
             self._record(*self.chosen, again=True)
         estimates = self.solved[self.method.name]
         return Clamped(
@@ -143,7 +139,7 @@ class Clamping:
     # -- choosing ------------------------------------------------------------------------------------------------------
 
     def _choices(self, select: str, group: Integers) -> list[Candidate]:
-        """What a selector offers for a group of branches: one choice, or several to try."""
+        """Return the candidates of a selector for a group of branches: one, or several to try."""
         free = (self.at.batch.num_possible[:, group] > 1).any(axis=1)
         if not free.any():
             return []
@@ -155,7 +151,7 @@ class Clamping:
         clamped = np.flatnonzero(~free).tolist()
         # TRW's entropies, averaged over the branches with TRW's weights, whichever method is being clamped
         needed = any(name.endswith(TRE) for name in names)
-        entropies = singleton_entropies(self._guide("trw").take(group)) if needed else None
+        entropies = singleton_entropies(self._estimates("trw").take(group)) if needed else None
         found: dict[int, Candidate] = {}
         values_of = scores_of_all(self.model, names, clamped=clamped, entropy=entropies, budget=self.budget)
         for name, values in values_of.items():
@@ -169,10 +165,10 @@ class Clamping:
     # -- branching -----------------------------------------------------------------------------------------------------
 
     def _branch(self, groups: list[Integers], choices: list[list[Candidate]]) -> None:
-        """Split every group at the best of its choices.
+        """Split every group of branches at its best candidate.
 
-        All choices of all groups are laid out as one batch, each a stretch of lanes; where there is a choice, that
-        batch is solved and the best stretches stay.
+        The branches of all candidates of all groups are one batch, a piece each.  Where a group has several candidates
+        the batch is solved, and the best pieces stay.
         """
         pieces = [
             (group, choice)
@@ -180,12 +176,12 @@ class Clamping:
             for choice in (some or [Candidate((), "")])
         ]
         owner = np.repeat(np.arange(len(groups)), [max(1, len(some)) for some in choices])
-        laid = self._laid_out([group for group, _ in pieces], [choice.variables for _, choice in pieces])
+        laid = self._stack([group for group, _ in pieces], [choice.variables for _, choice in pieces])
         tried: dict[str, Estimates] = {}
         winners = np.arange(len(pieces))
         if len(pieces) > len(groups):
             for name in CRITERIA[self.criterion].needed:
-                parents = self._guide(name).take(laid.origin) if self.warm_starts else None
+                parents = self._estimates(name).take(laid.origin) if self.warm_starts else None
                 tried[name] = self._solve(name, laid, parents, self._reweights(name, trying=True))
             merits = laid.merits(self.criterion, tried)
             winners = np.array([np.flatnonzero(owner == g)[np.argmax(merits[owner == g])] for g in range(len(groups))])
@@ -200,41 +196,48 @@ class Clamping:
             parents = before[own].take(self.at.origin) if self.warm_starts else None
             self.solved[own] = self._solve(own, self.at, parents, self._reweights(own))
         if self.warm_starts:
-            self.behind = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
+            self.parents = {name: before[name].take(self.at.origin) for name in before.keys() - self.solved.keys()}
         self._record(*(pieces[w][1] for w in winners))
 
-    def _laid_out(self, groups: list[Integers], clamped: list[Set]) -> Pieces:
-        """A piece for each group of the branches so far with these variables clamped; with a memo it is the whole model
-        that has them and all before them clamped."""
+    def _stack(self, groups: list[Integers], clamped: list[VariableSet]) -> CandidateBatch:
+        """Return a piece for each group of branches with more variables clamped.
+
+        With a memo, each piece is the whole model with these and all earlier variables clamped.
+        """
         if self.memo is None:
-            return Pieces.laid_out(self.at.batch, groups, clamped)
+            return CandidateBatch.stack(self.at.batch, groups, clamped)
         sets = [tuple(sorted({*self.at.sets[0], *variables})) for variables in clamped]
-        return Pieces.laid_out(self.root.batch, [np.zeros(1, dtype=np.int64)] * len(sets), sets)
+        return CandidateBatch.stack(self.root.batch, [np.zeros(1, dtype=np.int64)] * len(sets), sets)
 
     # -- solving -------------------------------------------------------------------------------------------------------
 
-    def _guide(self, name: str) -> Estimates:
-        """What a method says of the branches so far."""
+    def _estimates(self, name: str) -> Estimates:
+        """Return a method's estimates of the branches so far, solved once."""
         if name not in self.solved:
             self.solved[name] = self._solve(name, self.at, None)
         return self.solved[name]
 
     def _reweights(self, name: str, *, trying: bool = False) -> bool:
-        """Whether a method chooses its edge weights anew in branches, also in those that are only being tried; by
-        default optimized ones go on in branches that stay, where that takes no tables of their own."""
+        """Return whether a method chooses its edge weights anew in branches, or in those that are being tried.
+
+        By default optimized weights are optimized further in branches that stay, where that takes no tables of their
+        own.
+        """
         if name != self.method.name or not isinstance(self.options, TRWOptions):
             return False
         if self.reweight is not None:
             return self.reweight
         return self.options.is_optimized and self.model.pair_form is not None and not trying
 
-    def _solve(self, name: str, laid: Pieces, parents: Estimates | None, reweight: bool = False) -> Estimates:
-        """A method's estimates of branches, started from those of the parents (one per lane) if there are any, and
-        under their edge weights unless these are to be chosen anew."""
+    def _solve(self, name: str, laid: CandidateBatch, parents: Estimates | None, reweight: bool = False) -> Estimates:
+        """Return a method's estimates of branches, warm-started from those of their parents (one per lane), if any.
+
+        Branches have their parents' edge weights unless these are to be chosen anew.
+        """
         method = METHODS[name]
         options = self._options(name)
         if self.memo is not None:
-            self.memo.settle(name, options)
+            self.memo.set_options(name, options)
             return self.memo.estimates(
                 name, laid.sets, laid.piece, lambda lanes: self._run(method, laid.batch.take(lanes), options)
             )
@@ -247,7 +250,7 @@ class Clamping:
         return self._run(method, laid.batch, options, parents, weights)
 
     def _options(self, name: str) -> Options:
-        """Of the method, or of one that guides it, for the time that is left."""
+        """Return the options of the method, or of one that guides the choice, for the time that is left."""
         options = self.options
         if name != self.method.name:
             known = self.memo.options(name) if self.memo is not None else None
@@ -262,11 +265,10 @@ class Clamping:
         parents: Estimate | Estimates | None = None,
         weights: ForestWeights | None = None,
     ) -> Estimates:
-        """Solve a batch here, or in blocks wherever the executor has its workers.  Raises Overdue where that is stopped
-        in the midst of a step."""
+        """Solve a batch in this process, or in blocks by the executor; raise Cancelled if it stops during a step."""
         found = None
         if self.executor is not None and not isinstance(parents, Estimate):
-            found = self._run_elsewhere(method, batch, options, parents, weights)
+            found = self._run_by_executor(method, batch, options, parents, weights)
         if found is None:
             progress = self.progress if method is self.method else None
             found = method.solve(batch, options, parents, progress, weights=weights, within=self.budget)
@@ -275,7 +277,7 @@ class Clamping:
             raise Cancelled
         return found
 
-    def _run_elsewhere(
+    def _run_by_executor(
         self,
         method: Method[Any],
         batch: Batch,
@@ -283,7 +285,7 @@ class Clamping:
         parents: Estimates | None,
         weights: ForestWeights | None,
     ) -> Estimates | None:
-        """Solve a batch in blocks; None if the run is over before they come back."""
+        """Solve a batch in blocks by the executor; None if the run is over before they come back."""
         alone = options.with_changes({"threads": 1})
         with Crew(self.executor, options.num_threads) as crew:
             jobs = []
@@ -303,7 +305,7 @@ class Clamping:
         return first.join(others)
 
     def _record(self, *choices: Candidate, again: bool = False) -> None:
-        """Add a step, or put it in the place of the last one: the sums over the branches, never looser than before."""
+        """Add or replace the last step: sums over the branches, whose bounds are never looser than before."""
         if again:
             self.steps.pop()
         self.chosen = choices
@@ -311,7 +313,8 @@ class Clamping:
         lower, upper, log_z, raw = -math.inf, math.inf, math.nan, math.nan
         if estimates is not None:
             lower, upper, log_z, raw = (
-                log_sum_exp(values) for values in (estimates.lower, estimates.upper, estimates.log_z, end_of(estimates))
+                log_sum_exp(values)
+                for values in (estimates.lower, estimates.upper, estimates.log_z, criterion_values(estimates))
             )
             size = sum(abs(each) for each in (lower, upper, log_z) if math.isfinite(each))
             rounding = 4 * EPS * (len(estimates) + size)
@@ -353,5 +356,5 @@ def _solve_block(
     weights: ForestWeights | None,
     within: Budget | None = None,
 ) -> Estimates:
-    """What an executor is given to do."""
+    """Solve a block of branches, in a worker of the executor."""
     return METHODS[name].solve(batch, options, parents, weights=weights, within=within)

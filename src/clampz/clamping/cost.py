@@ -1,4 +1,4 @@
-"""What clamps cost: how many of them there is time and memory for."""
+"""How many variables there is time and memory to clamp."""
 
 import math
 
@@ -8,15 +8,17 @@ from clampz.approximations.cost import BRANCH_SWEEPS, TYPICAL_SWEEPS, seconds_pe
 from clampz.clamping.branches import clamps_that_fit
 from clampz.model.results import Estimate
 
-# The most clamps that are made unasked.
+# Clamps that are made unasked, at most.
 MAX_CLAMPS = 8
 
 
 def affordable(
     found: Estimate, seconds: float, memory: int | str | None = None, *, tries: int = 1, given: bool = False
 ) -> int:
-    """How many variables can be clamped in this time and memory, going by the sweeps that the whole model took;
-    with so many `tries` for each, or `given` which ones."""
+    """Return how many variables can be clamped in this time and memory, by the sweeps that the whole model took.
+
+    `tries` candidates are solved for each; with `given` variables no selector is run.
+    """
     model = found.model
     most = clamps_that_fit(model, MAX_CLAMPS, tries=tries, limit=memory)
     if most <= 0:  # what a sweep takes is asked of an equivalent that there may be no memory for

@@ -1,4 +1,4 @@
-"""Memo: what cold clampings of one model have solved, so that a set of clamped variables is solved once per method.
+"""`Memo`: estimates of sets of clamped variables, so that each set is solved once per method.
 
 The sum over the joint states of a set does not depend on the order in which its variables were clamped, nor, with cold
 starts, on the way to it.
@@ -10,7 +10,7 @@ from dataclasses import fields
 import numpy as np
 
 from clampz.approximations.registry import METHODS
-from clampz.clamping.candidates import Set
+from clampz.clamping.candidates import VariableSet
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.model_checks import check_model
@@ -24,7 +24,7 @@ STOPPED = {"time", "interrupt", "callback"}
 
 
 class Memo:
-    """What clampings with `warm_starts=False` have solved of one model; pass it to each of them.
+    """Estimates of clamped sets of one model, shared by calls of `clamp` with `warm_starts=False`.
 
     Every set that was solved is kept with the estimates of its branches, 2^k of them for k binary variables.  Results
     are those without a memo but for rounding: kernels round differently where a batch has fewer than eight lanes.
@@ -52,14 +52,14 @@ class Memo:
         check_model(model)
         self.model = model
         self._options: dict[str, Options] = {}
-        self._found: dict[tuple[str, Set], Estimates] = {}
+        self._found: dict[tuple[str, VariableSet], Estimates] = {}
         for given in options:
             names = [name for name, method in METHODS.items() if type(given) is method.options_type]
             check_option(bool(names), "options of a memo", "options of a method", given)
-            self.settle(names[0], given)
+            self.set_options(names[0], given)
 
     def __len__(self) -> int:
-        """How many sets have been solved, counted once for every method."""
+        """The number of sets that have been solved, counted once for every method."""
         return len(self._found)
 
     def __bool__(self) -> bool:
@@ -69,11 +69,11 @@ class Memo:
         return f"Memo({len(self)} sets of clamped variables solved of {self.model!r})"
 
     def options(self, method: str) -> Options | None:
-        """Those that a method has here."""
+        """Return the options of a method, None where none are known."""
         return self._options.get(method)
 
-    def settle(self, method: str, options: Options) -> None:
-        """Take these to be the options of a method; refused if it has others."""
+    def set_options(self, method: str, options: Options) -> None:
+        """Set the options of a method; refused if it has others."""
         known = self._options.setdefault(method, options)
         differing = [
             field.name
@@ -89,12 +89,11 @@ class Memo:
             )
 
     def estimates(
-        self, method: str, sets: Sequence[Set], piece: Integers, solve: Callable[[Integers], Estimates]
+        self, method: str, sets: Sequence[VariableSet], piece: Integers, solve: Callable[[Integers], Estimates]
     ) -> Estimates:
-        """A method's estimates of lanes that are laid out piece by piece, a set each; `solve` is asked, once, for those
-        lanes whose sets are new."""
+        """Return a method's estimates of lanes, piece by piece with a set each; `solve` is called for new sets."""
         new = np.array([(method, clamped) not in self._found for clamped in sets])
-        found: dict[Set, Estimates] = {}
+        found: dict[VariableSet, Estimates] = {}
         if new.any():
             lanes = np.flatnonzero(new[piece])
             solved = solve(lanes)

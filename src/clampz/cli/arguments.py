@@ -1,7 +1,8 @@
-"""The parser, and the arguments that several commands take."""
+"""The argument parser, and the arguments that several commands take."""
 
 import argparse
 import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +13,10 @@ import clampz
 from clampz import io
 from clampz.clamping.clamp import META_SELECTORS
 from clampz.clamping.selectors import selectors
+from clampz.cli.assignments import parse_evidence
 from clampz.cli.exit_codes import BAD_INPUT, CommandError
-from clampz.cli.live_progress import completed
-from clampz.cli.outputs import STANDARD, STDIN, called
-from clampz.cli.states import one_state_each
+from clampz.cli.live_progress import run_to_the_end
+from clampz.cli.outputs import STANDARD_STREAM, STDIN, display_name
 from clampz.io import evidence as evidence_files
 from clampz.model import Model
 from clampz.runtime.options import as_bytes
@@ -25,9 +26,8 @@ T = TypeVar("T")
 SELECTORS = (*selectors(), *META_SELECTORS)
 
 
-class Help(argparse.HelpFormatter):
-    """Help as wide as the terminal, in which names with hyphens stay whole; paragraphs with lines that are indented, as
-    examples are, keep their lines."""
+class HelpFormatter(argparse.HelpFormatter):
+    """Help as wide as the terminal that never breaks at hyphens; paragraphs with indented lines keep their lines."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = text.split("\n\n")
@@ -38,17 +38,18 @@ class Help(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and to which -6,6 is a value and no option."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **settings})
+        super().__init__(**{"formatter_class": HelpFormatter, "allow_abbrev": False, **settings})
+        self._negative_number_matcher = re.compile(r"-[\d.]")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help; argparse would pass over a file that cannot be written."""
         print(message, end="", file=file or sys.stderr, flush=True)
 
     def parse_args(self, words: Sequence[str]) -> argparse.Namespace:  # type: ignore[override]
-        """The arguments of a command, which says itself what it does not know."""
+        """Parse all arguments; a command itself reports those that it does not know."""
         args, unknown = self.parse_known_args(words)
         if unknown:
             args.of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -61,64 +62,48 @@ class Parser(argparse.ArgumentParser):
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
 ) -> Parser:
-    """Declare a command."""
+    """Declare a command and return its parser."""
     parser: Parser = commands.add_parser(name, help=summary, description=description, epilog=f"examples:\n{examples}")
     parser.set_defaults(run=run, of_command=parser)
     return parser
-
-
-def with_negative_values(argv: Sequence[str]) -> list[str]:
-    """Arguments in which `--weights -6,6` is `--weights=-6,6`: argparse would take -6,6 for an option."""
-    joined: list[str] = []
-    for word in argv:
-        is_value = len(word) > 1 and word[0] == "-" and (word[1].isdigit() or word[1] == ".")
-        if is_value and joined and joined[-1].startswith("--") and len(joined[-1]) > 2 and "=" not in joined[-1]:
-            joined[-1] += f"={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 # -- what several commands take ---------------------------------------------------------------------------------------
 
 
 def add_model(parser: Parser) -> None:
-    """The model that a command reads."""
-    parser.add_argument(
-        "model",
-        type=Path,
-        metavar="MODEL",
-        help="a file: .uai, libDAI's .fg, or clampz's own .json and .npz, also compressed (.gz); - for standard input, "
-        "in any of these formats",
+    """Add the file of a model, and evidence."""
+    help_text = (
+        "a file: .uai, libDAI's .fg, or clampz's own .json and .npz, also compressed (.gz); - for standard input, in "
+        "any of these formats"
     )
-    parser.add_argument(
-        "--evidence",
-        type=Path,
-        metavar="FILE",
-        help="what is known of some variables: a file in the UAI competitions' format (- for standard input), or "
-        "states, as in 3=1,7=0",
+    parser.add_argument("model", type=Path, metavar="MODEL", help=help_text)
+    help_text = (
+        "what is known of some variables: a file in the UAI competitions' format (- for standard input), or states, as "
+        "in 3=1,7=0"
     )
+    parser.add_argument("--evidence", type=Path, metavar="FILE", help=help_text)
 
 
 def read_model(args: argparse.Namespace) -> Model:
-    """The model that a command was given, with its evidence, from a file or as it is said."""
-    said: Path | None = args.evidence
-    if said == args.model == STANDARD:
+    """Read the model that a command was given, and condition it on the evidence, a file or `variable=state`."""
+    known: Path | None = args.evidence
+    if known == args.model == STANDARD_STREAM:
         raise CommandError("--evidence -: expected a file, found standard input, which the model is read from")
 
     def read() -> Model:
-        model = io.parse(STDIN, standard_input()) if args.model == STANDARD else clampz.read(args.model)
-        if said == STANDARD:
-            return evidence_files.under(model, STDIN, standard_input())
-        if said is None or "=" not in said.name or said.exists():
-            return model if said is None else evidence_files.under(model, said)
-        return model.condition(one_state_each(model, str(said), "--evidence"))
+        model = io.parse(STDIN, read_stdin()) if args.model == STANDARD_STREAM else clampz.read(args.model)
+        if known == STANDARD_STREAM:
+            return evidence_files.under(model, STDIN, read_stdin())
+        if known is None or "=" not in known.name or known.exists():
+            return model if known is None else evidence_files.under(model, known)
+        return model.condition(parse_evidence(model, str(known), "--evidence"))
 
-    return completed(read, f"reading {called(args.model)}")
+    return run_to_the_end(read, f"reading {display_name(args.model)}")
 
 
-def standard_input() -> bytes:
-    """All of it."""
+def read_stdin() -> bytes:
+    """Read standard input to its end."""
     if sys.stdin is None:
         raise CommandError("-: expected standard input, found it closed")
     return sys.stdin.buffer.read()
@@ -142,8 +127,12 @@ def add_json(parser: Parser, what: str = "") -> None:
     parser.add_argument("--json", action="store_true", help=f"print JSON{what}")
 
 
+def add_plot(parser: Parser, what: str) -> None:
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=f"{what}: .png, .svg or .pdf")
+
+
 def add_out(parser: Parser, text: str, *flags: str, forms: Sequence[str] = (), **settings: Any) -> None:
-    """The file that a command writes, and which of several forms it has."""
+    """Add the file that a command writes, and the choice of its form."""
     parser.add_argument(*flags, "--out", type=Path, metavar="FILE", help=text, **settings)
     if forms:
         add_format(parser, forms)
@@ -154,11 +143,11 @@ def add_format(parser: Parser, forms: Sequence[str]) -> None:
     parser.add_argument("--format", choices=tuple(forms), metavar="FORMAT", help=help_text)
 
 
-# -- what they may be -------------------------------------------------------------------------------------------------
+# -- types of arguments -----------------------------------------------------------------------------------------------
 
 
 def checked(read: Callable[[str], T], expected: str, holds: Callable[[T], bool]) -> Callable[[str], T]:
-    """A type of argument: what `read` makes of a text, if that holds."""
+    """Return a type of argument: what `read` makes of a text, refused unless `holds` is true of it."""
 
     def convert(text: str) -> T:
         try:
@@ -174,7 +163,7 @@ def checked(read: Callable[[str], T], expected: str, holds: Callable[[T], bool])
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """A whole number, `least` or more."""
+    """Return the type of whole numbers that are `least` or more."""
     return checked(int, f"a whole number >= {least}", lambda number: number >= least)
 
 
@@ -189,6 +178,6 @@ one_or_two_numbers = checked(
 
 
 def number_range(text: str) -> float | tuple[float, ...]:
-    """A number, or two with a comma between them."""
+    """Parse a number, or two with a comma between them."""
     numbers = one_or_two_numbers(text)
     return numbers if len(numbers) == 2 else numbers[0]

@@ -1,4 +1,4 @@
-"""A bracket for people: as a table, and on a terminal while it closes."""
+"""A bracket as a table, as data of JSON, and live on the terminal while it closes."""
 
 import math
 import time
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from clampz._kernels.jit import compiling
 from clampz.bounding.bracket import Bracket
 from clampz.bounding.options import BoundOptions
-from clampz.cli.live_progress import Listener
+from clampz.cli.live_progress import ProgressListener
 from clampz.cli.outputs import as_number
 from clampz.cli.tables import facts, model_fact, show
-from clampz.runtime.progress import Show, compiling_in_words, somebody_looks_on
+from clampz.runtime.progress import Show, compiling_in_words, is_interactive
 from clampz.solving.solution import Solution
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ REASONS = {
 
 
 def print_bracket(bracket: Bracket, path: Path) -> None:
-    """The bracket as a table."""
+    """Print the bracket as a table."""
     rows = [
         model_fact(path, bracket.model),
         *bracket.facts,
@@ -48,15 +48,22 @@ def print_bracket(bracket: Bracket, path: Path) -> None:
 
 
 def statistical_data(found: Bracket | Solution) -> dict[str, Any]:
-    """The same as JSON can hold it."""
-    if found.standard_error is None:
-        return {"standard_error": None, "statistical_interval_95": None}
-    ends = [as_number(end) for end in found.interval()]
-    return {"standard_error": as_number(found.standard_error), "statistical_interval_95": ends}
+    """Return the standard error and the 95% interval of an estimate by sampling, null where there is none."""
+    interval = None if found.standard_error is None else [as_number(end) for end in found.interval()]
+    return {"standard_error": as_number(found.standard_error), "statistical_interval_95": interval}
 
 
-class Closing(Listener):
-    """The bracket as it closes, for a terminal: rich asks for it again and again."""
+def ending_data(found: Any) -> dict[str, Any]:
+    """Return how long a run took and why it ended, as JSON has them."""
+    return {
+        "seconds": round(found.seconds, 6),
+        "stopped_by": found.stopped_by,
+        "interrupted": found.stopped_by == "interrupt",
+    }
+
+
+class LiveBracket(ProgressListener):
+    """The latest bracket of a run, which rich draws on the terminal again and again."""
 
     def __init__(self, options: BoundOptions) -> None:
         super().__init__()
@@ -87,7 +94,7 @@ class Closing(Listener):
         yield table
 
     def share_closed(self, bracket: Bracket) -> float:
-        """How far the gap has come from the first one to the one asked for, on a log scale."""
+        """Return how far the gap has come from the first one to the one asked for, on a log scale."""
         gaps = (point.upper - point.lower for point in bracket.trace)
         widest = next(filter(math.isfinite, gaps), math.inf)
         target = max(self._options.gap, CLOSED)
@@ -97,21 +104,15 @@ class Closing(Listener):
 
 
 @contextmanager
-def live(closing: Closing) -> Iterator[Show]:
-    """The bracket on the terminal while it closes, and gone in the end."""
-    if not somebody_looks_on():
+def live_on_terminal(bracket: LiveBracket) -> Iterator[Show]:
+    """Show the bracket on the terminal while it closes, and remove it in the end."""
+    if not is_interactive():
         yield lambda text: None
         return
     from rich.console import Console
     from rich.live import Live
 
+    settings: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
     console = Console(stderr=True, highlight=False)
-    with Live(
-        get_renderable=lambda: closing,
-        console=console,
-        transient=True,
-        refresh_per_second=REFRESH,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    ):
+    with Live(get_renderable=lambda: bracket, console=console, refresh_per_second=REFRESH, **settings):
         yield lambda text: None

@@ -1,4 +1,4 @@
-"""How commands end: exit codes, errors of one line, and extras that are not there."""
+"""Exit codes of commands, errors that end them with one line, and a check for optional libraries."""
 
 import re
 from importlib import import_module
@@ -18,19 +18,19 @@ class CommandError(Exception):
     """Bad input to a command; the message is all the user sees."""
 
 
-class GivenUpError(KeyboardInterrupt):
-    """Ctrl-C, and the work goes on in a thread that cannot be stopped."""
+class AbandonedError(KeyboardInterrupt):
+    """Ctrl-C, while the work goes on in a thread that cannot be stopped."""
 
 
-def in_options(text: object) -> str:
-    """What the library says of its arguments, `memory=` or `method="auto"`, in options of the command line."""
-    named = re.sub(r'\bmethod="(\w+)"', r"--method \1", str(text))
-    named = re.sub(r"\bnum_best=(?!\w)", "--num-best", named)
-    return re.sub(r"\b(time|memory|limit|threads|gap)=(?![\w\"'])", r"--\1", named)
+def as_flags(message: object) -> str:
+    """Return a message of the library with its arguments, `memory=` or `method="auto"`, as command-line flags."""
+    named = re.sub(r'\bmethod="(\w+)"', r"--method \1", str(message))
+    flag = r"\b(time|memory|max_table|num_best|threads|gap)=(?![\w\"'])"
+    return re.sub(flag, lambda found: f"--{found[1].replace('_', '-')}", named)
 
 
-def need(*modules: str) -> None:
-    """Refuse to go on without the extras of the command line."""
+def require(*modules: str) -> None:
+    """Refuse to go on where an optional library of the command line is missing."""
     for module in modules:
         try:
             import_module(module)

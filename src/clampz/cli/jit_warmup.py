@@ -1,4 +1,4 @@
-"""The first command after an installation, when no kernel is compiled yet, which takes minutes for all of them.
+"""Answer the first command after an installation while kernels are compiled, which takes minutes for all of them.
 
 Kernels are Python: on small models they give their answer before the first of them would be compiled.  So the command
 is first run without compiling, for a few seconds, while processes beside it compile what is likely to be needed; if it
@@ -20,6 +20,7 @@ from typing import NoReturn
 import numpy as np
 
 import clampz
+from clampz import generators
 from clampz._kernels.jit import CACHE_FOLDER, COMPILES, compiling, compiling_anew
 from clampz.planar.sums import planar_sum
 from clampz.presolve.simplify import simplify
@@ -27,7 +28,7 @@ from clampz.runtime.budget import on_ctrl_c
 
 # Seconds that a command has without compiled kernels, and then to leave the terminal as it was.
 PATIENCE, LEAVING = 10.0, 1.0
-# The exit code of one that gave up.
+# The exit code of a run without compiled kernels that gave up.
 GAVE_UP = 75
 # Processes that compile beside the command, at most, and how far they step back for others.
 MOST_PROCESSES, NICENESS = 3, 10
@@ -36,15 +37,13 @@ MOST_PROCESSES, NICENESS = 3, 10
 # -- what is compiled --------------------------------------------------------------------------------------------------
 
 
-def with_pairs() -> None:
-    approximated(clampz.generators.grid(3, 3, rng=0))
+def _approximate(model: clampz.Model) -> None:
+    for method in (clampz.trw, clampz.bethe, clampz.mean_field):
+        method(model, max_iter=2).pairwise_marginals  # noqa: B018 (computed when asked for)
 
 
-def bounding() -> None:
-    clampz.bound(clampz.generators.complete(9, rng=0), exact=False, time=0.3)
-
-
-def simplifying() -> None:
+def _presolve() -> None:
+    """Run the rules of the presolve, with pairwise marginals and for maxima."""
     rng = np.random.default_rng(0)
     triples = [((i, i + 1, i + 2), rng.normal(size=(2, 2, 2))) for i in range(3)]
     found = simplify(clampz.Model(np.zeros((6, 2)), {(4, 5): np.eye(2)}, factors=triples), pairwise=True)
@@ -53,59 +52,41 @@ def simplifying() -> None:
     simplify(rest, operation="max").states(np.zeros((1, 0), dtype=np.int64), rng=0)
 
 
-def eliminating() -> None:
+def _sum_exactly(side: int) -> None:
     for weights in ((-2, 2), (-900, 900)):  # as numbers and as logarithms
-        clampz.exact(clampz.generators.grid(3, 3, weights=weights, rng=0), engine="elimination")
+        clampz.exact(generators.grid(side, side, weights=weights, rng=0), engine="elimination")
 
 
-def contracting() -> None:
-    for weights in ((-2, 2), (-900, 900)):
-        clampz.exact(clampz.generators.grid(9, 9, weights=weights, rng=0), engine="elimination")
-
-
-def with_labels() -> None:
-    approximated(clampz.generators.cycle(5, labels=3, potentials="table", rng=0))
-
-
-def planar() -> None:
-    planar_sum(clampz.generators.grid(4, 4, theta=(0, 0), toroidal=False, rng=0), marginals=True)
-
-
-def approximated(model: clampz.Model) -> None:
-    for method in (clampz.trw, clampz.bethe, clampz.mean_field):
-        method(model, max_iter=2).pairwise_marginals  # noqa: B018 (computed when asked for)
-
-
-# What is likely to be needed first comes first.
-SHARES: tuple[Callable[[], None], ...] = (
-    with_pairs,
-    eliminating,
-    bounding,
-    simplifying,
-    contracting,
-    planar,
-    with_labels,
+# What is likely to be needed first comes first; narrow grids are summed by elimination, and wide ones by contractions.
+TASKS: tuple[Callable[[], object], ...] = (
+    lambda: _approximate(generators.grid(3, 3, rng=0)),
+    lambda: _sum_exactly(3),
+    lambda: clampz.bound(generators.complete(9, rng=0), exact=False, time=0.3),
+    _presolve,
+    lambda: _sum_exactly(9),
+    lambda: planar_sum(generators.grid(4, 4, theta=(0, 0), toroidal=False, rng=0), marginals=True),
+    lambda: _approximate(generators.cycle(5, labels=3, potentials="table", rng=0)),
 )
 
 
-def warm(process: int, num_processes: int) -> None:
-    """Compile the share of one of several processes."""
-    for share in SHARES[process::num_processes]:
-        with suppress(Exception):  # whoever needs it will say what is wrong
-            share()
+def compile_kernels(process: int, num_processes: int) -> None:
+    """Compile the share of the kernels that one of several processes has."""
+    for task in TASKS[process::num_processes]:
+        with suppress(Exception):  # a call that needs the kernel will say what is wrong
+            task()
 
 
 # -- the first command -------------------------------------------------------------------------------------------------
 
 
-def is_first() -> bool:
-    """Whether kernels are to be compiled, are kept, and none is."""
+def nothing_is_compiled() -> bool:
+    """Return whether kernels are to be compiled and kept, and none is there yet."""
     folder = Path(CACHE_FOLDER)
     return COMPILES and folder.name.startswith("kernels-") and next(folder.rglob("*.nbi"), None) is None
 
 
 def run_first(arguments: Sequence[str]) -> int | None:
-    """The exit code of the command without compiled kernels; None if it has not come to an end in time."""
+    """Run a command without compiled kernels, and return its exit code; None if it has not ended in time."""
     start_compiling()
     with on_ctrl_c(lambda: None):  # (the other hears it too)
         first = subprocess.Popen(
@@ -123,7 +104,7 @@ def run_first(arguments: Sequence[str]) -> int | None:
 
 
 def start_compiling() -> None:
-    """Processes that compile all kernels, whatever becomes of this one."""
+    """Start processes that compile all kernels, and that outlive this one."""
     num_processes = min(max(1, (os.cpu_count() or 1) - 1), MOST_PROCESSES)
     nothing = subprocess.DEVNULL
     for process in range(num_processes):
@@ -136,15 +117,15 @@ def _command(function: str, *arguments: str) -> list[str]:
 
 
 def compile_beside() -> None:
-    """A process that compiles its share."""
+    """Be the process that compiles its share, at low priority."""
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     process, num_processes = map(int, sys.argv[1:])
-    warm(process, num_processes)
+    compile_kernels(process, num_processes)
 
 
 def run_without_compiling() -> NoReturn:
-    """A process that is the command without compiled kernels.  It ends at once when it is told to."""
+    """Be the process that runs the command without compiled kernels, and that ends at once when it is told to."""
     from clampz.cli import main
 
     for clock in (compiling, compiling_anew):  # no time limit is kept by kernels that are a hundred times as slow

@@ -1,25 +1,25 @@
-"""Work that can be watched and stopped."""
+"""Run work in a thread, show its progress on the terminal, and stop it at Ctrl-C."""
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager
+from threading import Thread
 from typing import TypeVar
 
 from clampz.bounding.bracket import Bracket
-from clampz.cli.exit_codes import GivenUpError
+from clampz.cli.exit_codes import AbandonedError
 from clampz.map_inference.results import ModeTrace
 from clampz.runtime.budget import Budget, Progress, on_ctrl_c
 from clampz.runtime.progress import Show, in_a_line, terminal_line
 
 T = TypeVar("T")
 
-# Seconds before progress is shown, between looks, and after Ctrl-C until work that does not stop is given up.
+# Seconds before progress is shown, between looks, and after Ctrl-C until work that does not stop is abandoned.
 PATIENCE, LOOK, GRACE = 1.0, 0.1, 2.0
 
 
-class Listener:
-    """What a method tells its progress to; it may be asked to stop.  The last bracket is kept: it holds whatever
-    becomes of the work."""
+class ProgressListener:
+    """A progress callback that keeps the latest report and the last bracket, and stops the run when asked to."""
 
     def __init__(self) -> None:
         self.latest: Progress | Bracket | ModeTrace | None = None
@@ -35,60 +35,53 @@ class Listener:
 
     @property
     def stop(self) -> bool:
-        """Whether it has been asked to stop."""
+        """Whether the run has been asked to stop."""
         return self.grace is not None
 
     def ask_to_stop(self) -> None:
-        """Let the work stop with what it has; who asks twice does not want that either."""
+        """Let the run stop with what it has; a second call abandons it."""
         if self.stop:
-            raise GivenUpError
+            raise AbandonedError
         self.grace = Budget(GRACE)
 
     def text(self, what: str, taken: float) -> str:
-        """How far it has come, in a line."""
+        """Return the progress of the run as one line."""
         return in_a_line(what, self.latest, "stopping" if self.stop else f"{taken:.0f} s, Ctrl-C stops")
 
 
-def watched(
+def run_interruptibly(
     work: Callable[[], T],
     what: str,
-    listener: Listener | None = None,
+    listener: ProgressListener | None = None,
     display: Callable[[], AbstractContextManager[Show]] = terminal_line,
 ) -> tuple[T, bool]:
-    """Do some work, show how far it has come if that takes over a second and somebody looks on, and say whether Ctrl-C
-    stopped it.
+    """Run work with progress shown after a second; return its result, and whether Ctrl-C stopped it.
 
-    The work is in a thread of its own, so that Ctrl-C is heard at once.  The first one asks the listener to stop the
-    work with what it has; work that goes on all the same, as one exact sum does, is given up after two seconds or at
-    the second Ctrl-C.
+    The work has a thread of its own, so that Ctrl-C is heard at once.  The first one asks the listener to stop the work
+    with what it has.  Work that cannot stop, such as one exact sum, is abandoned two seconds later or at the second
+    Ctrl-C.
     """
-    listener, done = listener or Listener(), threading.Event()
-    results: list[T] = []
-    errors: list[BaseException] = []
+    listener, future, budget = listener or ProgressListener(), Future[T](), Budget()
 
-    def do() -> None:
+    def run() -> None:
         try:
-            results.append(work())
-        except BaseException as error:  # raised again below, where somebody is to catch it
-            errors.append(error)
-        done.set()
+            future.set_result(work())
+        except BaseException as error:  # raised again below, where it is caught
+            future.set_exception(error)
 
-    budget = Budget()
-    threading.Thread(target=do, daemon=True).start()
+    Thread(target=run, daemon=True).start()
     with display() as show, on_ctrl_c(listener.ask_to_stop):
-        while not done.wait(LOOK):
+        while not wait([future], LOOK).done:
             if budget.seconds > PATIENCE:
                 show(listener.text(what, budget.seconds))
             if listener.grace is not None and listener.grace.must_stop():
-                raise GivenUpError
-    if errors:
-        raise errors[0]
-    return results[0], listener.stop
+                raise AbandonedError
+    return future.result(), listener.stop
 
 
-def completed(work: Callable[[], T], what: str, listener: Listener | None = None) -> T:
-    """The same for work that is worth nothing unless it is done."""
-    result, stopped = watched(work, what, listener)
+def run_to_the_end(work: Callable[[], T], what: str, listener: ProgressListener | None = None) -> T:
+    """Run work that is worth nothing unless it is finished: Ctrl-C raises KeyboardInterrupt."""
+    result, stopped = run_interruptibly(work, what, listener)
     if stopped:
         raise KeyboardInterrupt
     return result

@@ -1,6 +1,6 @@
-"""What commands give to programs and leave in files: JSON, CSV, models and pictures, whole or not at all.
+"""Files, JSON, CSV and pictures that commands write, each whole or not at all.
 
-A result has forms, such as "json" and "csv".  Which one is asked for, `--format` says, or the name of the file; `-` is
+A result has forms, such as "json" and "csv".  `--format` or the name of the file says which is asked for; `-` is
 standard output.
 """
 
@@ -10,7 +10,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -19,16 +19,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from clampz.cli.exit_codes import CommandError
+from clampz.cli.exit_codes import CommandError, require
 from clampz.display.atomic_write import written_whole
 from clampz.display.formatting import name_of
 from clampz.io import FORMATS, files
 from clampz.model import Model
-from clampz.plotting.canvas import let_go
+from clampz.plotting.figures import close_figure
 
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 # Standard input or output, in place of a file.
-STANDARD = Path("-")
+STANDARD_STREAM = Path("-")
 # What people read in place of its name.
 STDIN = "standard input"
 # Forms that no terminal can show.
@@ -36,28 +36,28 @@ BINARY = ("npz",)
 MODEL_FORMS = tuple(suffix[1:] for suffix in FORMATS)
 
 
-def called(path: Path) -> str:
-    """A file that is read, as people know it."""
-    return STDIN if path == STANDARD else str(path)
+def display_name(path: Path) -> str:
+    """Return the name of an input file for people: "standard input" for `-`."""
+    return STDIN if path == STANDARD_STREAM else str(path)
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where a command leaves its result, and in which form; without a path, nowhere."""
+    """Where a command writes its result, and in which form; without a path, nowhere."""
 
     path: Path | None
     form: str
 
     @property
     def is_standard(self) -> bool:
-        """Whether it takes the place of what would be printed."""
-        return self.path == STANDARD
+        """Whether the result goes to standard output, in place of what would be printed."""
+        return self.path == STANDARD_STREAM
 
-    def give(self, made: Mapping[str, Callable[[], bytes]]) -> None:
-        """Leave the result, in the form that is asked for."""
+    def write(self, encoders: Mapping[str, Callable[[], bytes]]) -> None:
+        """Encode the result in the form that is asked for, and write it."""
         if self.path is None:
             return
-        data = made[self.form]()
+        data = encoders[self.form]()
         if not self.is_standard:
             files.replace(self.path, data)
             return
@@ -65,17 +65,28 @@ class Output:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
-    def show(self, as_json: bool, data: dict[str, Any], print_tables: Callable[[], None]) -> None:
-        """Print tables, or JSON if that is asked for and not left already; nothing where the result itself is there."""
-        if self.is_standard or (as_json and self.form == "json"):
-            return
-        if as_json:
-            give_json(data)
-        else:
+    def deliver(
+        self,
+        args: argparse.Namespace,
+        data: dict[str, Any],
+        print_tables: Callable[[], None],
+        result: Any = None,
+        **encoders: Callable[[], bytes],
+    ) -> None:
+        """Write the result to the file, print it as tables or as JSON, and draw it where `--plot` asks for that.
+
+        Nothing is printed where the result itself goes to standard output, nor JSON that is in the file already.
+        """
+        self.write({"json": lambda: as_json(data)} | encoders)
+        if args.json and self.form != "json" and not self.is_standard:
+            print_json(data)
+        elif not args.json and not self.is_standard:
             print_tables()
+        if result is not None and args.plot is not None:
+            save_picture(result.plot().figure, args.plot)
 
 
-def asked_for(
+def requested_output(
     args: argparse.Namespace,
     forms: Sequence[str],
     *,
@@ -83,18 +94,33 @@ def asked_for(
     option: str = "--out",
     with_what: str = "",
 ) -> Output:
-    """The output that arguments `out` and `format` ask for, refused before anything is computed where it could not be
-    written.  `endings` are the forms by how the name of a file may end: without them, each form is its own ending."""
+    """Return the output that `--out` and `--format` ask for.
+
+    Before anything is computed, files and pictures that could not be written are refused, and missing libraries.
+    `endings` are the forms by how the name of a file may end; without them, each form is its own ending.
+    """
+    output = _requested_form(args, forms, endings or {f".{form}": form for form in forms}, option, with_what)
+    if getattr(args, "plot", None) is not None:
+        check_file(args.plot, "--plot", PICTURE_SUFFIXES)
+        require("matplotlib")
+    if not getattr(args, "json", True) and not output.is_standard:
+        require("rich")
+    return output
+
+
+def _requested_form(
+    args: argparse.Namespace, forms: Sequence[str], endings: Mapping[str, str], option: str, with_what: str
+) -> Output:
+    """Return the output for the form that `--format`, or the ending of the file, says."""
     path: Path | None = args.out
     if args.format is not None and args.format not in forms:
         raise CommandError(f"--format {args.format}: expected {', '.join(forms)}{with_what and f' with {with_what}'}")
     if path is None:
-        return Output(STANDARD if args.format else None, args.format or "")
-    known = {f".{form}": form for form in forms} if endings is None else endings
+        return Output(STANDARD_STREAM if args.format else None, args.format or "")
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    form = args.format or next((form for ending, form in known.items() if ending.lower() == suffix), "")
-    if path != STANDARD:
-        check_file(path, option, () if form else [*known])
+    form = args.format or next((form for ending, form in endings.items() if ending.lower() == suffix), "")
+    if path != STANDARD_STREAM:
+        check_file(path, option, () if form else [*endings])
     elif not form:
         raise CommandError(f"{option} -: expected --format {', '.join(forms)}, as - has no name to say it, found none")
     elif form in BINARY and sys.stdout.isatty():
@@ -102,23 +128,23 @@ def asked_for(
     return Output(path, form)
 
 
-def model_forms(model: Model) -> dict[str, Callable[[], bytes]]:
-    """A model in every format that it can be written in."""
+def model_encoders(model: Model) -> dict[str, Callable[[], bytes]]:
+    """Return an encoder for every format that a model can be written in."""
     return {form: partial(FORMATS[f".{form}"].encode, model) for form in MODEL_FORMS}
 
 
-def give_json(data: dict[str, Any]) -> None:
-    """JSON to stdout."""
+def print_json(data: dict[str, Any]) -> None:
+    """Print JSON on standard output."""
     print(json.dumps(data, allow_nan=False))
 
 
 def as_json(data: dict[str, Any]) -> bytes:
-    """JSON in a file."""
+    """Encode JSON for a file."""
     return f"{json.dumps(data, allow_nan=False)}\n".encode()
 
 
 def as_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
-    """A line for each row under one of names, with all digits; what is not known is left empty."""
+    """Encode rows under a line of names, with all digits of numbers; unknown values (nan) are left empty."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -127,7 +153,7 @@ def as_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
 
 
 def states_as_csv(model: Model, states: NDArray[Any], **more: Sequence[float]) -> bytes:
-    """A line for each configuration (N, n), states by name where they have names, and more columns."""
+    """Encode configurations (N, n) as rows, states by name where they have names, with further columns."""
     names = [name_of(model.names, i) for i in range(model.num_variables)]
     rows = states.tolist()
     if model.state_names is not None:
@@ -137,8 +163,15 @@ def states_as_csv(model: Model, states: NDArray[Any], **more: Sequence[float]) -
 
 
 def record_as_csv(data: Mapping[str, Any]) -> bytes:
-    """What JSON has, in one row; of a list, blanks between its parts."""
+    """Encode the data of JSON as one row; entries of lists have blanks between them."""
     return as_csv(data, [[" ".join(map(str, each)) if isinstance(each, list) else each for each in data.values()]])
+
+
+def state_rows(model: Model, variables: Iterable[int]) -> Iterator[list[object]]:
+    """Yield a variable and a state, by name where there are names, for each state of some variables."""
+    for i in variables:
+        for state in model.state_names[i] if model.state_names else range(model.num_states[i]):
+            yield [name_of(model.names, i), state]
 
 
 def _in_full(value: object) -> object:
@@ -147,13 +180,18 @@ def _in_full(value: object) -> object:
     return value
 
 
-def as_number(value: float) -> float | str | None:
-    """A number as JSON can hold it: for an infinity its name."""
-    return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+def as_number(value: float | None) -> float | str | None:
+    """Return a number as JSON can hold it: an infinity is its name, nan is null."""
+    return None if value is None or math.isnan(value) else value if math.isfinite(value) else str(value)
+
+
+def numbers_of(found: Any, *names: str) -> dict[str, float | str | None]:
+    """Return attributes of a result as JSON can hold them."""
+    return {name: as_number(getattr(found, name)) for name in names}
 
 
 def check_file(path: Path, option: str = "--out", suffixes: Sequence[str] = ()) -> None:
-    """Refuse, before anything is computed, a file that could not be written, or whose name ends in none of these."""
+    """Refuse a file that could not be written, or whose name ends in none of the suffixes."""
     if path.is_dir():
         raise CommandError(f"{option} {path}: expected a file, found a directory")
     if suffixes and path.suffix.lower() not in suffixes:
@@ -165,17 +203,12 @@ def check_file(path: Path, option: str = "--out", suffixes: Sequence[str] = ()) 
         raise CommandError(f"{option} {path}: no permission to write there")
 
 
-def check_picture_path(path: Path, option: str = "--out") -> None:
-    """Refuse, before anything is computed, a picture that could not be written."""
-    check_file(path, option, PICTURE_SUFFIXES)
-
-
 def save_picture(figure: Any, path: Path) -> None:
-    """Write a figure over what is there; nobody is to see it but in the file."""
+    """Write a figure over what is there, and close it."""
     try:
         with written_whole(path) as beside:
             figure.savefig(beside)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
     finally:
-        let_go(figure)
+        close_figure(figure)

@@ -1,4 +1,4 @@
-"""Tables and texts on stdout."""
+"""Tables and texts on standard output, drawn by rich."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from clampz.cli.outputs import called
+from clampz.cli.outputs import display_name
 from clampz.model import Model
 
 if TYPE_CHECKING:
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 # Columns of what goes to a pipe or a file: more than any line has.
 PIPE_WIDTH = 10_000
+CTRL_C = "stopped by Ctrl-C: this is what there was"
 
 
 def show(*what: Any) -> None:
-    """Print tables and texts: in colours on a terminal, without the columns that it has no place for; plain and without
-    line breaks or blanks at the end of lines elsewhere."""
+    """Print tables and texts.
+
+    On a terminal they have colours, and tables lose the columns that do not fit.  Elsewhere they are plain, without
+    line breaks, nor blanks at the end of lines.
+    """
     from rich.console import Console
 
     if sys.stdout.isatty():
@@ -45,12 +49,17 @@ def _drop_columns(table: Any, console: "Console") -> None:
 
 
 def terminal_width() -> int:
-    """Columns that a line may have."""
+    """Return how many columns a line may have."""
     return get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
 
 
+def num_shown(model: Model, most: int) -> int:
+    """Return how many variables to list: on a terminal at most this many, elsewhere all."""
+    return min(model.num_variables, most) if sys.stdout.isatty() else model.num_variables
+
+
 def new_table(*columns: str, left: Sequence[str] = (), wrapped: Sequence[str] = ()) -> "Table":
-    """A table with a line under its head, numbers to the right."""
+    """Return an empty table with a line under its head, numbers aligned to the right."""
     from rich import box
     from rich.table import Table
 
@@ -62,7 +71,7 @@ def new_table(*columns: str, left: Sequence[str] = (), wrapped: Sequence[str] = 
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> "Table":
-    """A table of names and what they are."""
+    """Return a table of names and values."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -75,5 +84,5 @@ def facts(rows: Sequence[tuple[str, str]]) -> "Table":
 
 
 def model_fact(path: Path, model: Model) -> tuple[str, str]:
-    """The row that says which model, and how large it is."""
-    return "model", f"{called(path)}: {model.size_in_words}"
+    """Return the row that names the model and its size."""
+    return "model", f"{display_name(path)}: {model.size_in_words}"

@@ -1,4 +1,4 @@
-"""How numbers, names, notebooks and pages look; the hooks by which results find their pictures.
+"""Formatting of numbers and names, HTML of notebooks and pages, and hooks from results to their pictures.
 
 May import: numerics and errors.
 """

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: what is there stays until what replaces it is complete."""
+"""Atomic writes: a file is replaced whole or not at all."""
 
 import errno
 import os
@@ -10,9 +10,9 @@ from pathlib import Path
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A new path beside `path` to write to, with its suffix; moved over it once that has succeeded, gone if it has not.
+    """Yield a new path beside `path`, with its suffix, that replaces it on success and is removed on failure.
 
-    Readers see the old file or the new one, and never a part.  Of a link, what it points to is replaced.
+    Readers see the old file or the new one, and never a part.  Where `path` is a link, its target is replaced.
     """
     target = path.resolve()
     if target.is_symlink():  # links in a circle: an error of `resolve` before Python 3.13

@@ -1,6 +1,6 @@
-"""Pages that need nothing but themselves: pictures and style are inside, there is no script, and nothing is fetched.
+"""Self-contained HTML pages and their elements: style and pictures are inside, without scripts or requests.
 
-Texts are escaped by `text`; what takes HTML says so.
+Texts are escaped by `text`; other arguments are HTML where a docstring says so.
 """
 
 import base64
@@ -10,13 +10,15 @@ from html import escape
 from importlib import resources
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-# Kinds of picture, by how their bytes begin.
+# Kinds of pictures, by their first bytes.
 KINDS = {b"\x89PNG": "png", b"<?xml": "svg+xml"}
 
 
 def page(title: str, intro: str, sections: Mapping[str, str], main: str, footer: str, style: str = "") -> str:
-    """All of a page: `title` is text, and the others are HTML; `sections` are titles by the names of their sections,
-    and `style` comes after what all pages have."""
+    """Return a page: `title` is text, the others are HTML, and `sections` are titles by the names of sections.
+
+    `style` comes after the style of all pages.
+    """
     shared = (resources.files("clampz") / "pages.css").read_text(encoding="utf-8")
     links = "\n".join(f'<li><a href="#{name}">{short}</a></li>' for name, short in sections.items())
     return f"""<!DOCTYPE html>
@@ -48,22 +50,22 @@ def page(title: str, intro: str, sections: Mapping[str, str], main: str, footer:
 
 
 def text(value: object) -> str:
-    """Escaped, with the apostrophes of print."""
+    """Escape a text for HTML, with typographic apostrophes."""
     return escape(re.sub(r"(?<=[A-Za-z])'(?=s\b| )", "’", str(value)))
 
 
 def with_minus(value: str) -> str:
-    """With the minus of print before numbers; not within ranges such as [-6,6]."""
+    """Put a typographic minus before numbers, but not within ranges such as [-6,6]."""
     return re.sub(r"(?<![\w\[,(])-(?=\d)", "−", value)
 
 
 def sentence(value: str) -> str:
-    """With a capital letter."""
+    """Return a text with a capital letter."""
     return value[:1].upper() + value[1:]
 
 
 def section(name: str, title: str, body: str) -> str:
-    """Of HTML."""
+    """Return a section of a page from HTML."""
     return f"""<section id="{name}" aria-labelledby="{name}-title">
 <h2 id="{name}-title">{title}</h2>
 {body}
@@ -71,13 +73,13 @@ def section(name: str, title: str, body: str) -> str:
 
 
 def facts(values: Mapping[str, object]) -> str:
-    """Boxes with a name and a value each."""
+    """Return boxes with a name and a value each, both texts."""
     boxes = "\n".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in values.items())
     return f'<dl class="facts">\n{boxes}\n</dl>'
 
 
 def table(caption: str, label: str, head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
-    """A table of HTML that can be scrolled; a row begins with its name."""
+    """Return a table that can be scrolled, from cells of HTML; a row begins with its name."""
     columns = "".join(f'<th scope="col">{name}</th>' for name in head)
     body = "\n".join(
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>' for name, *cells in rows
@@ -91,11 +93,11 @@ def table(caption: str, label: str, head: Sequence[str], rows: Iterable[Sequence
 
 
 def details(summary: str, body: str) -> str:
-    """HTML that is folded away."""
+    """Return HTML that is folded away under a summary."""
     return f"<details><summary>{summary}</summary>\n{body}</details>"
 
 
-def as_source(picture: bytes) -> str:
-    """A picture as the source of an image."""
+def data_url(picture: bytes) -> str:
+    """Return the bytes of a picture as the source of an image."""
     kind = next(kind for begin, kind in KINDS.items() if picture.startswith(begin))
     return f"data:image/{kind};base64,{base64.b64encode(picture).decode('ascii')}"

@@ -1,7 +1,7 @@
-"""How notebooks show results: facts, a small picture and the first rows of a table, as HTML.
+"""HTML of results in notebooks: facts, a small picture and the first rows of a table, as a card.
 
-A result says what its card has, and that costs it no more than a look at what it already knows; here is how a card
-looks.  All text is escaped, and colours are those of the notebook's theme, but for one that can be seen on any.
+A result says what its card has, from what it already knows: nothing is computed for it.  All text is escaped, and
+colours are those of the notebook's theme, but for one that can be seen on any.
 """
 
 import itertools
@@ -33,7 +33,7 @@ class Html(str):
 
 @dataclass(frozen=True, kw_only=True)
 class HtmlCard:
-    """What a notebook shows of a result.
+    """The contents of the card that a notebook shows of a result.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class HasHtml:
 
 
 def as_html(card: HtmlCard) -> str:
-    """The card, and nothing of it but what it says.
+    """Return a card as HTML.
 
     >>> "<td class='l m'>a &lt; b</td>" in as_html(HtmlCard(title="one", facts=[("a < b", "no")]))
     True
@@ -86,7 +86,7 @@ def as_html(card: HtmlCard) -> str:
 
 
 def and_more(total: int, shown: int, one: str, several: str | None = None) -> str:
-    """What is left out of so many.
+    """Return a note on how many of `total` things are not shown.
 
     >>> and_more(10_000, 8, "variable"), and_more(8, 8, "variable")
     ('… and 9,992 more variables', '')
@@ -105,8 +105,10 @@ def between(
     words: str = "",
     width: int = 220,
 ) -> Html:
-    """A picture of an interval inside another one, and a mark for what is taken to be the value, with what they are in
-    words; nothing where an end is infinite, or there is no outer one."""
+    """Draw an interval inside another one, with a mark for the estimate; nothing where an end is infinite.
+
+    `words` describe the picture; there is none without an outer interval.
+    """
     low, high = outer
     ends = [low, high, *inner, *([] if mark is None else [mark])]
     if not all(map(math.isfinite, ends)) or not low < high:
@@ -125,7 +127,7 @@ def between(
 
 
 def shares(parts: Sequence[float], width: int = 90) -> Html:
-    """A picture of parts of a whole, one after another, paler and paler; nothing where one is not known."""
+    """Draw parts of a whole, one after another, paler and paler; nothing where one is not known."""
     if not all(map(math.isfinite, parts)):
         return Html("")
     drawn, begin = "", 0.0

@@ -1,5 +1,7 @@
-"""How results find their pictures and reports without importing them: `clampz.plotting` says what draws what and
-`clampz.reporting` what writes about what, and `result.plot()` and `result.report()` ask here."""
+"""Hooks by which `result.plot()` and `result.report()` find their functions without importing them.
+
+`clampz.plotting` and `clampz.reporting` register the functions by the class of results.
+"""
 
 from collections.abc import Callable
 from os import PathLike
@@ -11,12 +13,12 @@ _REPORTED_BY: dict[type, Callable[..., Path]] = {}
 
 
 def draws(kind: type, function: Callable[..., Any]) -> None:
-    """Let `function` draw results of this kind."""
+    """Register the function that draws results of a class."""
     _DRAWN_BY[kind] = function
 
 
 def reports(kind: type, function: Callable[..., Path]) -> None:
-    """Let `function` write about results of this kind."""
+    """Register the function that writes the report of results of a class."""
     _REPORTED_BY[kind] = function
 
 
@@ -24,7 +26,7 @@ class Drawable:
     """A result that has a picture."""
 
     def plot(self, *args: Any, **options: Any) -> Any:
-        """Draw it, on the axes `ax` or on a figure of its own; returns the axes."""
+        """Draw the result on the axes `ax`, or on a new figure, and return the axes."""
         return _DRAWN_BY[type(self)](self, *args, **options)
 
 
@@ -32,6 +34,5 @@ class Reportable:
     """A result that has a report."""
 
     def report(self, path: str | PathLike[str], title: str = "") -> Path:
-        """Write a page about it for a browser, with pictures and tables inside, over what is there; returns its
-        path."""
+        """Write a page about the result for a browser, pictures and tables inside, and return its path."""
         return _REPORTED_BY[type(self)](self, Path(path), title)

@@ -1,4 +1,4 @@
-"""Data as rows of states: arrays, tables with named columns, or evidence sets; -1 where a value is missing.
+"""Read data as rows of states, from arrays, frames or evidence sets; -1 where a value is missing.
 
 States that are named by numbers (spins: "-1" and "1") are given by these, as in evidence: there -1 is a state.
 """
@@ -19,7 +19,7 @@ Rows = NDArray[np.int32]
 
 
 def as_rows(model: Model, data: Any) -> Rows:
-    """(N, n) states by index, MISSING where there is none, from
+    """Return (N, n) states by index, MISSING where there is none, from
 
     - an (N, n) array: states by index or name; nan and None are missing, and -1 where no state is named so;
     - a pandas DataFrame, a column per variable by name (or index); variables without a column are missing throughout;
@@ -40,6 +40,7 @@ def as_rows(model: Model, data: Any) -> Rows:
 
 
 def _of_array(model: Model, data: Any) -> Rows:
+    """Return states by index from an array (N, n) of indices or names."""
     n = model.num_variables
     try:
         array = np.asarray(data)
@@ -61,6 +62,7 @@ def _of_array(model: Model, data: Any) -> Rows:
 
 
 def _of_frame(model: Model, frame: Any) -> Rows:
+    """Return states by index from a DataFrame, whose columns are variables."""
     rows = np.full((len(frame), model.num_variables), MISSING, dtype=np.int32)
     column_of: dict[int, Any] = {}
     for k, label in enumerate(frame.columns):
@@ -72,16 +74,15 @@ def _of_frame(model: Model, frame: Any) -> Rows:
             raise EvidenceError(f"data: columns {column_of[i]!r} and {label!r} are both variable {i}")
         column_of[i] = label
         values = frame.iloc[:, k].to_numpy()
-        numeric = values.dtype.kind in "iuf"
-        rows[:, i] = (
-            _numbers(model, np.array([i]), values[:, None])[:, 0]
-            if numeric
-            else _named(model, i, values.astype(object))
-        )
+        if values.dtype.kind in "iuf":
+            rows[:, i] = _numbers(model, np.array([i]), values[:, None])[:, 0]
+        else:
+            rows[:, i] = _named(model, i, values.astype(object))
     return rows
 
 
 def _of_evidence(model: Model, sets: Sequence[Mapping[Any, Any]]) -> Rows:
+    """Return states by index from a list of evidence sets."""
     rows = np.full((len(sets), model.num_variables), MISSING, dtype=np.int32)
     for r, row in enumerate(sets):
         try:
@@ -94,7 +95,7 @@ def _of_evidence(model: Model, sets: Sequence[Mapping[Any, Any]]) -> Rows:
 
 
 def _numbers(model: Model, variables: Integers, values: NDArray[Any]) -> Rows:
-    """States of some variables, a column each, given by index, or by the numbers that they are named by."""
+    """Return states of some variables, a column each, that are given by index, or by numbers that are their names."""
     known = np.where(np.isnan(values), MISSING, values) if values.dtype.kind == "f" else values
     if model.state_names is not None:
         known = known.astype(np.result_type(known, np.int8))
@@ -117,7 +118,7 @@ def _numbers(model: Model, variables: Integers, values: NDArray[Any]) -> Rows:
 
 
 def _named_by_number(model: Model, i: int, numbers: list[int], values: NDArray[Any]) -> Rows:
-    """States of one variable, given by the numbers that they are named by."""
+    """Return states of one variable that are given by numbers, which are their names."""
     order = np.argsort(numbers)
     place = np.minimum(np.searchsorted(numbers, values, sorter=order), len(numbers) - 1)
     found = order[place].astype(np.int32)
@@ -133,7 +134,7 @@ def _named_by_number(model: Model, i: int, numbers: list[int], values: NDArray[A
 
 
 def _named(model: Model, i: int, values: NDArray[Any]) -> Rows:
-    """States of one variable, given one by one by index or name."""
+    """Return states of one variable that are given by index or name, one by one."""
     out = np.empty(len(values), dtype=np.int32)
     for r, value in enumerate(values):
         if model.is_missing(i, value):

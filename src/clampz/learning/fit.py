@@ -1,4 +1,4 @@
-"""fit: potentials that make data as likely as they can, by L-BFGS on the mean log-likelihood."""
+"""`fit`: maximise the mean log-likelihood of data over potentials, by L-BFGS."""
 
 import math
 from collections.abc import Callable
@@ -17,12 +17,14 @@ from clampz.errors import OptionError, TooWideError, shown
 from clampz.generators import Seed, as_generator
 from clampz.learning.data_rows import as_rows
 from clampz.learning.likelihood import (
+    UNKNOWN,
     Cases,
     Inputs,
     Objective,
     ObjectiveValue,
     checked,
     likelihood_of,
+    without_constant,
     without_marginals,
 )
 from clampz.learning.parameters import Features, tables_of
@@ -48,14 +50,13 @@ from clampz.runtime.options import (
 )
 from clampz.runtime.progress import Listener, as_callback
 
-# Of the parameters at the start, where a variable is never seen: at zero its states are all alike, and stay so.
+# Noise of the parameters at the start, where a variable is never seen: at zero its states are alike, and stay so.
 NOISE = 0.1
 # Nats to which TRW converges at every step: its usual tolerance is more than steps gain.
 TRW_TOL = 1e-6
-# Steps that L-BFGS remembers, if there is room for twice as many vectors; and at least.
-NUM_REMEMBERED, LEAST_REMEMBERED = 20, 3
-# Vectors as long as the parameters, and as the tables, that there are beside these.
-NUM_VECTORS = 16
+# Steps that L-BFGS remembers, if there is room for twice as many vectors, and at least; and further vectors as long as
+# the parameters and the tables.
+NUM_REMEMBERED, LEAST_REMEMBERED, NUM_VECTORS = 20, 3, 16
 NOTHING = "stopped before the likelihood was computed once"
 STUCK = "the method's own accuracy left L-BFGS no better point; a smaller tol in its options may"
 
@@ -122,7 +123,7 @@ class Fit(Likelihood):
         return self.features.learned(self.base, self.parameters)
 
     def batch(self, inputs: ArrayLike) -> Batch:
-        """A lane for each row of inputs: the model conditioned on them, for any method."""
+        """Return a batch with a lane for each row of inputs: the model conditioned on them, for any method."""
         found = Inputs(self.model, inputs, len(np.atleast_1d(np.asarray(inputs))))
         self._check_weights(found)
         added = found.potentials(np.arange(len(found.values)), self.input_weights)
@@ -139,34 +140,31 @@ class Fit(Likelihood):
         memory: int | str | None = None,
         threads: int | None = None,
     ) -> Likelihood:
-        """The mean log-likelihood of other rows, such as were held out, with its certified bracket.
+        """Return the mean log-likelihood of other rows, such as were held out, with a certified bracket.
 
         Parameters are as in `fit`; the method, and its options, are by default those of the fit.
         """
         approximation = method_named(self.method if method is None else method)
         same = method is None and options is None
         chosen = _options(approximation, self.options if same else options, memory, threads)
-        budget = _watch(time)
+        budget = Budget(Options(time=math.inf if time is None else time).time)
         with budget.interruptible():
-            model = _without_constant(self.model)
+            model = without_constant(self.model)
             rows = as_rows(model, data)
             found = None if inputs is None else Inputs(model, inputs, len(rows))
             self._check_weights(found)
-            objective = Objective(
-                model, Cases(model, rows, found, budget), approximation, without_marginals(chosen), budget
-            )
+            cases = Cases(model, rows, found, budget)
+            objective = Objective(model, cases, approximation, without_marginals(chosen), budget)
             try:
                 point = objective.at(model, self.input_weights, gradient=False, both=True)
             except Cancelled:
-                point = _unknown()
+                point = UNKNOWN
             return Likelihood(**likelihood_of(objective, point))
 
     def _check_weights(self, inputs: Inputs | None) -> None:
         weights = self.input_weights
-        has_weights = inputs is not None and inputs.has_weights
-        if has_weights != (weights is not None) or (
-            inputs is not None and weights is not None and inputs.shape != weights.shape
-        ):
+        found = inputs.shape if inputs is not None and inputs.has_weights else None
+        if found != (None if weights is None else weights.shape):
             wanted = "no covariates" if weights is None else f"{len(weights)} covariates per variable"
             raise OptionError(f"inputs: expected {wanted}, as in the fit")
 
@@ -190,11 +188,11 @@ def fit(
     rng: Seed = None,
     progress: Listener[FitStep] = None,
 ) -> Fit:
-    """The potentials under which data is likeliest, on the graph of a model, with the likelihood and bounds on it.
+    """Learn the potentials under which data is likeliest, on the graph of a model, with bounds on the likelihood.
 
-    With "exact" this is maximum likelihood.  With "trw" or "regions" log Z is an upper bound, so that what is maximised
-    is a certified lower bound on the likelihood.  Rows with missing or hidden values count with the probability of what
-    they have: a second log Z given the row, exact, or mean field's lower bound beside these two.
+    With "exact" this is maximum likelihood.  With "trw" or "mini_buckets" log Z is an upper bound, so that what is
+    maximised is a certified lower bound on the likelihood.  Rows with missing or hidden values count with the
+    probability of what they have: a second log Z given the row, exact, or mean field's lower bound beside these two.
 
     Parameters
     ----------
@@ -254,36 +252,36 @@ def fit(
     check_option(is_number(l2) and 0 <= l2 < math.inf, "l2", "a number >= 0", l2)
     check_option(is_number(tol) and tol >= 0, "tol", "a number >= 0", tol)
     check_whole("max_iter", max_iter, 1)
-    budget = _watch(time)
+    budget = Budget(Options(time=math.inf if time is None else time).time)
     with as_callback(progress, "learning") as listener, budget.interruptible():
         features = Features(model, parameters)
-        remembered, left = _room(features.num_parameters + sum(map(len, tables_of(model))), memory)
+        remembered, left = _steps_in_memory(features.num_parameters + sum(map(len, tables_of(model))), memory)
         chosen = _options(approximation, options, left, threads)
         rows = as_rows(model, data)
-        bare = _without_constant(model)
+        bare = without_constant(model)
         cases = Cases(bare, rows, None if inputs is None else Inputs(model, inputs, len(rows)), budget)
         objective = Objective(bare, cases, approximation, chosen, budget)
-        ascent = _Ascent(objective, features, float(l2), tol, listener)
-        note = ascent.run(_start(start, ascent, cases.never_seen, rng), max_iter, remembered)
-        point = ascent.ends()
+        optimizer = _Optimizer(objective, features, float(l2), tol, listener)
+        note = optimizer.run(_start(start, optimizer, cases.never_seen, rng), max_iter, remembered)
+        point = optimizer.best_value()
         return Fit(
             **likelihood_of(objective, point),
             base=model,
             features=features,
-            parameters=read_only(ascent.split(ascent.best)[0]),
-            input_weights=ascent.split(ascent.best)[1],
-            converged=ascent.residual <= tol,
-            num_iter=len(ascent.trace),
-            residual=ascent.residual,
-            stopped_by=budget.stopped_by or ("max_iter" if len(ascent.trace) >= max_iter else "tol"),
-            trace=tuple(ascent.trace),
+            parameters=read_only(optimizer.split(optimizer.best)[0]),
+            input_weights=optimizer.split(optimizer.best)[1],
+            converged=optimizer.residual <= tol,
+            num_iter=len(optimizer.trace),
+            residual=optimizer.residual,
+            stopped_by=budget.stopped_by or ("max_iter" if len(optimizer.trace) >= max_iter else "tol"),
+            trace=tuple(optimizer.trace),
             options=chosen,
             note=note,
         )
 
 
-class _Ascent:
-    """L-BFGS on the penalised mean log-likelihood: parameters of the tables, then weights of inputs."""
+class _Optimizer:
+    """L-BFGS on the penalised mean log-likelihood, over parameters of the tables and weights of inputs."""
 
     def __init__(
         self,
@@ -300,17 +298,17 @@ class _Ascent:
         self.num_parameters = self.num_tables + (math.prod(self.shape) if self.shape else 0)
         self.trace: list[FitStep] = []
         self.best = np.zeros(self.num_parameters)
-        self.point, self.cost, self.residual = _unknown(), math.inf, math.inf
+        self.point, self.cost, self.residual = UNKNOWN, math.inf, math.inf
 
     def split(self, x: Floats) -> tuple[Floats, Floats | None]:
-        """Parameters of the tables, and weights of inputs."""
+        """Split a point into parameters of the tables and weights of inputs."""
         return x[: self.num_tables], x[self.num_tables :].reshape(self.shape) if self.shape else None
 
     def model_at(self, x: Floats) -> Model:
         return checked(self.features.learned(self.objective.model, self.split(x)[0]))
 
     def cost_and_gradient(self, x: Floats) -> tuple[float, Floats]:
-        """What L-BFGS makes small; the best point so far is kept."""
+        """Return the cost that L-BFGS minimises, and its gradient; the best point so far is kept."""
         self.objective.budget.check_stop()
         point = self.objective.at(self.model_at(x), self.split(x)[1])
         by_inputs = [] if point.by_inputs is None else [point.by_inputs.ravel()]
@@ -322,7 +320,7 @@ class _Ascent:
         return cost, gradient
 
     def run(self, start: Floats, max_iter: int, remembered: int) -> str:
-        """Until the gradient is small enough, or the watch says stop; a note on how it ended."""
+        """Minimise until the gradient is small enough or the budget is over; return a note on how it ended."""
         from scipy.optimize import minimize  # slow to import, and few who solve models also learn them
 
         self.best = start
@@ -338,13 +336,9 @@ class _Ascent:
         return "" if self.residual <= self.tol or len(self.trace) >= max_iter else STUCK
 
     def _step(self, x: Floats) -> None:
-        budget = self.objective.budget
-        step = FitStep(
-            num_iter=len(self.trace) + 1,
-            log_likelihood=self.point.log_likelihood,
-            residual=self.residual,
-            seconds=budget.seconds,
-        )
+        """Record a step of L-BFGS, and report it to the callback."""
+        budget, point = self.objective.budget, {"log_likelihood": self.point.log_likelihood, "residual": self.residual}
+        step = FitStep(num_iter=len(self.trace) + 1, seconds=budget.seconds, **point)
         self.trace.append(step)
         if self.progress is not None:
             try:
@@ -353,8 +347,8 @@ class _Ascent:
                 budget.stop("callback")
         budget.check_stop()
 
-    def ends(self) -> ObjectiveValue:
-        """The best point, with the bounds that the method itself does not give, if there is time."""
+    def best_value(self) -> ObjectiveValue:
+        """Return the value at the best point, with bounds that the method itself does not give, if there is time."""
         if self.objective.bound == "exact" or math.isinf(self.cost):
             return self.point
         try:
@@ -367,21 +361,18 @@ class _Ascent:
 def _options(
     approximation: Method[Any], options: Options | None, memory: int | str | None, threads: int | None
 ) -> Options:
-    """The method's options for every step: the clock is that of the whole run."""
+    """Return the method's options for every step, without a time of their own: the budget is the run's."""
     if options is None and approximation.name == "trw":
         options = TRWOptions(tol=TRW_TOL)
-    changes: dict[str, Any] = {"time": math.inf}
-    if threads is not None:
-        changes["threads"] = threads
+    changes: dict[str, Any] = {"time": math.inf} | ({} if threads is None else {"threads": threads})
     if memory is not None and hasattr(approximation.options_type, "memory"):
         changes["memory"] = memory
     chosen: Options = approximation.options(options, changes)
     return chosen
 
 
-def _room(size: int, memory: int | str | None) -> tuple[int, int | None]:
-    """Steps that L-BFGS may remember, in half of the memory; and bytes that are left for the method, if there is a
-    limit."""
+def _steps_in_memory(size: int, memory: int | str | None) -> tuple[int, int | None]:
+    """Return how many steps L-BFGS may remember, in half of the memory, and the bytes left for the method."""
     least = 8 * size * (2 * LEAST_REMEMBERED + NUM_VECTORS)
     if not fits_into(memory, 2 * least):
         raise TooWideError(
@@ -395,12 +386,9 @@ def _room(size: int, memory: int | str | None) -> tuple[int, int | None]:
     return remembered, None if memory is None else as_bytes(memory) - 8 * size * (2 * remembered + NUM_VECTORS)
 
 
-def _watch(time: float | None) -> Budget:
-    return Budget(Options(time=math.inf if time is None else time).time)
-
-
-def _start(start: ArrayLike | None, ascent: _Ascent, noisy: bool, rng: Seed) -> Floats:
-    generator, size = as_generator(0 if rng is None else rng), ascent.num_parameters
+def _start(start: ArrayLike | None, optimizer: _Optimizer, noisy: bool, rng: Seed) -> Floats:
+    """Return a caller's parameters to start at, checked; else zeros, or noise."""
+    generator, size = as_generator(0 if rng is None else rng), optimizer.num_parameters
     if start is None:
         return NOISE * generator.normal(size=size) if noisy else np.zeros(size)
     try:
@@ -410,12 +398,3 @@ def _start(start: ArrayLike | None, ascent: _Ascent, noisy: bool, rng: Seed) -> 
     if found.shape != (size,) or not np.isfinite(found).all():
         raise OptionError(f"start: expected {size} finite numbers, one per parameter, found shape {found.shape}")
     return found
-
-
-def _without_constant(model: Model) -> Model:
-    return Model.from_contents(model.contents._replace(constant=0.0))
-
-
-def _unknown() -> ObjectiveValue:
-    """Where the run ended before there was a value; no probability is above 1."""
-    return ObjectiveValue(math.nan, -math.inf, 0.0, np.zeros(0), None)

@@ -6,6 +6,7 @@ where the first term of a row without missing values is its score.  Both terms a
 inputs of a row are added to its unary potentials.  The gradient is marginals given the row minus marginals.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -35,7 +36,7 @@ LANE_ENTRIES, KEPT_ENTRIES = 2**21, 2**24
 
 
 class LaneSums(NamedTuple):
-    """LaneSums of log Z over lanes, of its lower and upper ends, and of the absolute values."""
+    """Sums over lanes of log Z, of its lower and upper ends, and of absolute values, which bound the rounding."""
 
     log_z: float = 0.0
     lower: float = 0.0
@@ -44,8 +45,7 @@ class LaneSums(NamedTuple):
 
 
 class ObjectiveValue(NamedTuple):
-    """What the objective is for some parameters: means over rows, before any penalty; and derivatives, by the tables
-    end to end and by the weights of inputs."""
+    """The mean log-likelihood with its bounds, before any penalty, and its derivatives by tables and input weights."""
 
     log_likelihood: float
     lower: float
@@ -54,9 +54,12 @@ class ObjectiveValue(NamedTuple):
     by_inputs: Floats | None
 
 
+# The value of a run that ended before there was one: no probability is above 1.
+UNKNOWN = ObjectiveValue(math.nan, -math.inf, 0.0, np.zeros(0), None)
+
+
 class Inputs:
-    """What is known of each row beside its states: unary potentials (N, S) to be added, or covariates (N, n, D) whose
-    weights (D, L) all variables share."""
+    """Inputs of each row: unary potentials (N, S) to add, or covariates (N, n, D) with shared weights (D, L)."""
 
     def __init__(self, model: Model, values: ArrayLike, num_rows: int) -> None:
         try:
@@ -77,19 +80,19 @@ class Inputs:
         self.shape = (shape[2], int(model.num_states[0])) if self.has_weights and n else (0, 0)
 
     def potentials(self, rows: Integers, weights: Floats | None) -> Floats:
-        """(rows, S) what is added to the unary potentials of these rows."""
+        """Return (rows, S) what inputs add to the unary potentials of some rows."""
         values = self.values[rows]
         return values if weights is None else (values @ weights).reshape(len(rows), -1)
 
     def by_weights(self, rows: Integers, marginals: Floats) -> Floats:
-        """(D, L) the derivative by the weights, from marginals (S, rows)."""
+        """Return (D, L) the derivative by the weights, from marginals (S, rows)."""
         per_variable = marginals.T.reshape(len(rows), self.values.shape[1], self.shape[1])
         derivative: Floats = np.einsum("rid,ria->da", self.values[rows], per_variable)
         return derivative
 
 
 class Cases:
-    """Rows of data: the same ones together where nothing else is known of them.
+    """Distinct rows of data with their counts; rows with inputs stay apart.
 
     Attributes
     ----------
@@ -119,7 +122,7 @@ class Cases:
 
     @cached_property
     def counts(self) -> Floats:
-        """Rows of probability zero are refused; Overdue where the watch says stop before all are counted."""
+        """How often rows choose each table entry; rows of probability zero are refused."""
         counts = [np.zeros(len(flat)) for flat in tables_of(self.model)]
         impossible = []
         num_tables = self.model.num_variables + self.model.num_edges + len(self.model.factors.variables)
@@ -141,14 +144,14 @@ class Cases:
         )
 
     def allowed(self, cases: Integers) -> NDArray[np.bool_]:
-        """(S, cases) the states that rows leave possible."""
+        """Return (S, cases) the states that rows leave possible."""
         states = self.rows[cases][:, self.of_entry]
         possible: NDArray[np.bool_] = (states == MISSING) | (states == self.state_of_entry)
         return possible.T
 
 
 def add_chosen_entries(model: Model, rows: Rows, weight: Floats, counts: list[Floats]) -> None:
-    """Add how often each entry of the tables of each kind is chosen by configurations (N, n) that count so often."""
+    """Add to `counts` how often weighted configurations (N, n) choose each entry of the tables of each kind."""
     larger, (i, j) = model.factors, model.edges.T
     x = rows.astype(np.int64)
     places = [model.unary.start[:-1] + x, model.pairwise.start[:-1] + x[:, i] * model.num_states[j] + x[:, j]]
@@ -161,7 +164,7 @@ def add_chosen_entries(model: Model, rows: Rows, weight: Floats, counts: list[Fl
 
 
 def in_blocks(numbers: Integers, num_entries: int) -> Iterator[Integers]:
-    """Some at a time, of which each has so many entries."""
+    """Yield blocks of numbers, each of `num_entries` table entries, that are solved together."""
     step = max(1, LANE_ENTRIES // max(1, num_entries))
     yield from (numbers[begin : begin + step] for begin in range(0, len(numbers), step))
 
@@ -186,7 +189,7 @@ class Objective:
 
     @property
     def bound(self) -> Bound | None:
-        """What the value is."""
+        """What the value is: "lower", "upper", "exact" or None."""
         if self.method.name == "exact":
             return "exact"
         if is_upper(self.method):
@@ -194,8 +197,11 @@ class Objective:
         return "upper" if self.method.name == "mean_field" and not len(self.cases.partial) else None
 
     def at(self, model: Model, weights: Floats | None, *, gradient: bool = True, both: bool = False) -> ObjectiveValue:
-        """The value for a model's tables and weights of inputs; with `both`, bounds that the method does not give are
-        asked of others.  Raises Overdue where the watch says stop before it is there."""
+        """Return the value for a model's tables and weights of inputs.
+
+        With `both`, bounds that the method does not give are those of mean field and TRW.  Raises Cancelled where the
+        budget is over before that.
+        """
         cases, inputs = self.cases, self.cases.inputs
         by_tables = cases.counts.copy()
         by_inputs = np.zeros(inputs.shape) if inputs is not None and inputs.has_weights else None
@@ -217,7 +223,7 @@ class Objective:
         )
 
     def _scores(self, model: Model, weights: Floats | None, by_inputs: Floats | None) -> LaneSums:
-        """Of rows without missing values."""
+        """Return the sum of the scores of rows without missing values, and add their derivatives by inputs."""
         cases, inputs = self.cases, self.cases.inputs
         terms = cases.counts[cases.chosen] * np.concatenate(tables_of(model))[cases.chosen]
         total, size = float(terms.sum()), float(np.abs(terms).sum())
@@ -232,8 +238,7 @@ class Objective:
         return LaneSums(total, total, total, size)
 
     def _lanes(self, what: str, model: Model, weights: Floats | None) -> Iterator[tuple[Integers, Floats, Batch]]:
-        """Lanes of log Z given rows with missing values, or of log Z itself: their cases, how often they count, and a
-        batch."""
+        """Yield cases, their weights and a batch, for log Z "given" rows with missing values, or "all" of log Z."""
         cases, inputs = self.cases, self.cases.inputs
         if what == "all" and inputs is None:
             yield np.zeros(0, dtype=np.int64), np.array([float(cases.num_rows)]), Batch.of(model)
@@ -254,7 +259,7 @@ class Objective:
         gradients: tuple[Floats, Floats | None] | None,
         both: bool,
     ) -> LaneSums:
-        """LaneSums over lanes, whose marginals are added to the derivatives, or taken from them."""
+        """Return sums of log Z over lanes, and add or subtract their marginals in the derivatives."""
         method, options = (self.below, self.below_options) if what == "given" else (self.method, self.options)
         sums, sign = LaneSums(), 1.0 if what == "given" else -1.0
         for b, (block, weight, batch) in enumerate(self._lanes(what, model, weights)):
@@ -271,6 +276,7 @@ class Objective:
     def _solved(
         self, method: Method[Any], options: Options, batch: Batch, key: tuple[str, int], keep: bool
     ) -> Estimates:
+        """Solve lanes by a method, from those of the evaluation before; raise Cancelled where they are not finished."""
         self.budget.check_stop()
         found = method.solve(batch, options, self.starts.get(key), within=self.budget)
         # (what a bound is worth shows at once; an estimate that has not converged may seem better than it is)
@@ -282,7 +288,7 @@ class Objective:
         return found
 
     def _ends(self, found: Estimates, batch: Batch, both: bool) -> tuple[Floats, Floats]:
-        """Certified ends of each lane, those that are missing from mean field and TRW if there is time."""
+        """Return certified ends of each lane; mean field and TRW give those that are missing, if there is time."""
         lower, upper = found.lower, found.upper
         limits = {"threads": self.options.threads}
         if both and (lower == -np.inf).any() and not self.budget.must_stop():
@@ -296,6 +302,7 @@ class Objective:
     def _add_marginals(
         self, found: Estimates, weight: Floats, block: Integers, by_tables: Floats, by_inputs: Floats | None
     ) -> None:
+        """Add weighted marginals of lanes to the derivatives by tables and by inputs."""
         unary, pairs, factors = (len(flat) for flat in tables_of(self.model))
         by_tables[:unary] += (found.marginals_flat * weight).sum(axis=1)
         for lane, times in enumerate(weight):
@@ -308,12 +315,12 @@ class Objective:
 
 
 def is_upper(method: Method[Any]) -> bool:
-    """Whether a method's log Z is an upper bound."""
+    """Return whether a method's log Z is an upper bound."""
     return method.name in ("trw", "mini_buckets")
 
 
 def checked(model: Model) -> Model:
-    """A model whose potentials are not too large to be computed with."""
+    """Return the model, refused where its potentials are too large to compute with."""
     if not max(largest_size(flat) for flat in tables_of(model)) <= LARGEST_POTENTIAL:
         raise ModelError(
             f"parameters: potentials beyond {LARGEST_POTENTIAL:g}; features are too large, or l2 too small"
@@ -322,7 +329,7 @@ def checked(model: Model) -> Model:
 
 
 def likelihood_of(objective: Objective, point: ObjectiveValue) -> dict[str, Any]:
-    """The fields of a `Likelihood`."""
+    """Return the fields of a `Likelihood`."""
     ends = {"lower": point.lower, "upper": point.upper}
     bound = None if np.isnan(point.log_likelihood) else objective.bound
     return {
@@ -334,6 +341,11 @@ def likelihood_of(objective: Objective, point: ObjectiveValue) -> dict[str, Any]
     }
 
 
+def without_constant(model: Model) -> Model:
+    """Return a model without its constant, which counts for nothing in a likelihood."""
+    return Model.from_contents(model.contents._replace(constant=0.0))
+
+
 def without_marginals(options: Options) -> Options:
-    """The same options, where marginals are not asked for and the method can do without."""
+    """Return options without marginals, where the method can do without."""
     return replace(options, marginals=False) if hasattr(options, "marginals") else options  # type: ignore[call-arg]

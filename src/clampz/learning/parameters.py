@@ -1,4 +1,4 @@
-"""Parameters: which potentials are learned, and which of them are one.
+"""Features and tied parameters: which potentials are learned, and which of them are equal.
 
 The tables of a model end to end, unary, pairwise and larger ones, are theta (E,).  With features F (K, E) and
 parameters w (K,)
@@ -22,7 +22,7 @@ from clampz.runtime.options import knows_its_options
 
 
 def tables_of(model: Model) -> tuple[Floats, Floats, Floats]:
-    """The tables of a model: of variables, of edges, of larger factors."""
+    """Return the entries of a model's tables: of variables, of edges, of larger factors."""
     return model.unary.flat, model.pairwise.flat, model.factors.flat
 
 
@@ -50,7 +50,7 @@ class Features:
         self.num_parameters = int(self.matrix.shape[0])
 
     def learned(self, model: Model, parameters: Floats) -> Model:
-        """The model with what was learned added to its tables."""
+        """Return the model with the learned potentials added to its tables."""
         added = parameters if self.matrix is None else self.matrix.T @ parameters
         unary, pairwise, factors = tables_of(model)
         ends = [len(unary), len(unary) + len(pairwise)]
@@ -58,7 +58,7 @@ class Features:
         return model.with_tables(unary + more[0], pairwise + more[1], factors + more[2])
 
     def by_parameters(self, by_tables: Floats) -> Floats:
-        """Derivatives by the parameters, from those by the tables end to end."""
+        """Return derivatives by the parameters, from those by the tables end to end."""
         found: Floats = by_tables if self.matrix is None else self.matrix @ by_tables
         return found
 
@@ -71,7 +71,7 @@ def tied_parameters(
     edges: str | ArrayLike = "all",
     factors: str | ArrayLike = "all",
 ) -> Any:
-    """Features for `fit` under which tables share their parameters: a sparse (K, E) matrix of ones.
+    """Return features for `fit` under which tables share their parameters: a sparse (K, E) matrix of ones.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def tied_parameters(
 def _first_parameters(
     kind: str, groups: str | ArrayLike, shapes: list[tuple[int, ...]], sizes: Integers
 ) -> tuple[Integers, int]:
-    """Where the parameters of each table begin, below zero where it is not learned; and how many there are."""
+    """Return where the parameters of each table begin (-1: not learned), and how many there are."""
     number_of: dict[tuple[int, ...], int] = {}
     if isinstance(groups, str):
         if groups not in ("each", "all", "none"):

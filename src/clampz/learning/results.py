@@ -1,4 +1,4 @@
-"""Likelihood: what is known of the likelihood of data.  FitStep: how far a fit has come."""
+"""Results of learning: `Likelihood`, a bracket on the likelihood of data, and `FitStep`, the progress of a fit."""
 
 from dataclasses import dataclass
 
@@ -47,7 +47,7 @@ class Likelihood(HasHtml):
 
 @dataclass(frozen=True, kw_only=True)
 class FitStep:
-    """How far a fit has come: what its progress callback is given.
+    """The progress of a fit, which its callback is given after each step.
 
     Attributes
     ----------
@@ -68,6 +68,6 @@ class FitStep:
 
     @property
     def progress_words(self) -> list[str]:
-        """In words."""
+        """The progress in a few words each."""
         likelihood = f"log-likelihood {self.log_likelihood:.6g} per row"
         return [counted(self.num_iter, "step"), likelihood, f"gradient {self.residual:.2g}"]

@@ -1,24 +1,24 @@
-"""Pictures of models and of what methods found; results have theirs under `plot`.
+"""Pictures of models and of results; each result draws its own by `plot`.
 
-They need matplotlib (`pip install 'clampz[cli]'`), which is imported when something is drawn.  Attractive edges are
-solid and blue, repulsive ones dashed and red, as in the paper; nothing is said by colour alone, so the pictures also
-read in greyscale.  Every function draws on the axes it is given, `ax`, or on a figure of its own, and returns the axes:
+Matplotlib (`pip install 'clampz[cli]'`) is imported when something is drawn.  Attractive edges are
+solid and blue, repulsive ones dashed and red, as in the paper.  Nothing is said by colour alone, so the pictures also
+read in greyscale.  Every function draws on the axes `ax`, or on a new figure, and returns the axes:
 `plot_model(model).figure.savefig("model.png")`.
 
-May import: everything but the command line, reports and the paper; pyplot where somebody works with it (`canvas`).
+May import: everything but the command line, reports and the paper; pyplot where somebody works with it (`figures`).
 """
 
 from clampz.bounding.bracket import Bracket
 from clampz.clamping.branches import Clamped
 from clampz.display.plot_hooks import draws
 from clampz.map_inference.results import Mode
-from clampz.plotting.bracket_trace import plot_closing
-from clampz.plotting.brackets import plot_bracket
+from clampz.plotting.bracket_trace import plot_bracket_trace
 from clampz.plotting.clamping_trace import plot_clamped
+from clampz.plotting.graph_elements import FADED
+from clampz.plotting.graph_layout import Layout, layout
 from clampz.plotting.graphs import plot_model
+from clampz.plotting.method_comparison import plot_estimates
 from clampz.plotting.modes import plot_mode
-from clampz.plotting.nodes import FADED
-from clampz.plotting.positions import Layout, layout
 from clampz.plotting.samples import plot_samples
 from clampz.plotting.solutions import plot_solution
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, PALE, REPULSIVE, SOFT
@@ -40,9 +40,9 @@ __all__ = [
     "SOFT",
     "Layout",
     "layout",
-    "plot_bracket",
+    "plot_bracket_trace",
     "plot_clamped",
-    "plot_closing",
+    "plot_estimates",
     "plot_marginals",
     "plot_mode",
     "plot_model",
@@ -54,7 +54,7 @@ __all__ = [
 
 for kind, plot in (
     (Clamped, plot_clamped),
-    (Bracket, plot_closing),
+    (Bracket, plot_bracket_trace),
     (Mode, plot_mode),
     (Samples, plot_samples),
     (Solution, plot_solution),

@@ -1,4 +1,4 @@
-"""The picture of a bracket that closes: on log Z, or on the largest score."""
+"""The picture of both bounds over time, on log Z or on the largest score, and of the gap between them."""
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,13 +9,26 @@ from clampz.bounding.bracket import ROUNDING, Bracket
 from clampz.display.formatting import as_interval, counted, round_outward, rounded_up, with_error
 from clampz.map_inference.results import Mode
 from clampz.numerics import Floats
-from clampz.plotting.canvas import new_axes
-from clampz.plotting.style import ATTRACTIVE, FAINT, FILL, INK, LOWER_DASHES, PALE, SOFT, apart, num_digits
+from clampz.plotting.figures import new_axes
+from clampz.plotting.style import (
+    ATTRACTIVE,
+    FAINT,
+    FILL,
+    INK,
+    LOWER_DASHES,
+    PALE,
+    SOFT,
+    num_digits,
+    second_panel,
+    spread_apart,
+    style_axes,
+    write_inside,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of one value and of bounds over time, in inches.
+# Sizes in inches of one value, and of bounds over time.
 VALUE_SIZE, SIZE = (5.6, 1.5), (6.6, 4.2)
 # Times as late as the first bracket from which on time is on a log axis.
 LONG = 40.0
@@ -35,12 +48,12 @@ LEAST_GAP = 1e-12
 # In points: from the axes to the labels beside them, and the height of a line of these.
 BESIDE, LINE = 12.0, 10.5
 
-# Where something is written beside the axes, what, and in which colour.
+# A label beside the axes: the value it belongs to, its text, and its colour.
 Label = tuple[float, str, str]
 
 
 class BracketTrace(NamedTuple):
-    """A bracket over time, ready to be drawn: steps, the last of them to the end; and what time is counted in."""
+    """Both bounds as steps over time, the last of them to the end, and the unit of time."""
 
     moments: Floats
     lower: Floats
@@ -49,7 +62,7 @@ class BracketTrace(NamedTuple):
 
     @classmethod
     def of(cls, bracket: Bracket | Mode) -> "BracketTrace":
-        """From where there is a bound at all."""
+        """Return the steps from the first finite bound on, in the unit of time that suits the whole run."""
         points = [point for point in bracket.trace if math.isfinite(point.lower) or math.isfinite(point.upper)]
         if not points:
             return cls(np.empty(0), np.empty(0), np.empty(0), "seconds")
@@ -64,19 +77,19 @@ class BracketTrace(NamedTuple):
         return self.upper - self.lower
 
 
-def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
+def plot_bracket_trace(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     """Draw both bounds over time, the estimate between them if there is one, and under it the gap on a log axis.
 
-    Of an estimate by sampling the interval is a bar: it is statistical, not proven.  A bracket that was closed at once
-    is a number, and said to be exact.  On axes that are given, the bounds alone.
+    The statistical interval of an estimate by sampling is a bar.  A bracket that was closed at once is written as an
+    exact number.  On axes that are given, the gap is left out.
     """
-    course = BracketTrace.of(bracket)
-    if not len(course.moments):
+    trace = BracketTrace.of(bracket)
+    if not len(trace.moments):
         nothing = "Z = 0" if bracket.upper == -math.inf else "no finite bound"
         why = "no configuration is possible" if bracket.upper == -math.inf else f"after {duration(bracket.seconds)}"
         return write_value(new_axes(ax, VALUE_SIZE), nothing, why)
     exact = bracket.gap <= ROUNDING
-    if exact and (course.gaps <= ROUNDING).all():
+    if exact and (trace.gaps <= ROUNDING).all():
         value = f"log Z = {exact_value(bracket.lower, bracket.upper)}"
         after = f"exact, but for rounding, after {duration(bracket.seconds)}"
         return write_value(new_axes(ax, VALUE_SIZE), value, after)
@@ -84,60 +97,54 @@ def plot_closing(bracket: Bracket, ax: "Axes | None" = None) -> "Axes":
     gap = f"gap {rounded_up(bracket.gap)} nats" if bracket.gap < math.inf else "one end alone"
     what = "exact" if exact else f"certified bracket, {gap}"
     title = f"{what} after {duration(bracket.seconds)}, {leaves}"
-    return draw_course(ax, course, "log Z", title, _labels(bracket, exact), None if exact else bracket)
+    return draw_trace(ax, trace, "log Z", title, _labels(bracket, exact), None if exact else bracket)
 
 
-def draw_course(
+def draw_trace(
     ax: "Axes | None",
-    course: BracketTrace,
+    trace: BracketTrace,
     value: str,
     title: str,
     labels: list[Label],
     estimated: Bracket | None = None,
 ) -> "Axes":
-    """Both bounds on a value over time, what is written beside them, and the estimate of a bracket; on a figure of its
-    own the gap under them."""
+    """Draw both bounds on a value over time, with labels beside them, an estimate, and on a new figure the gap."""
     alone, ax = ax is not None, new_axes(ax, SIZE)
     lowest = ax
     if not alone:
-        grid = ax.figure.add_gridspec(2, 1, height_ratios=(3, 1))
-        ax.set_subplotspec(grid[0])
-        lowest = ax.figure.add_subplot(grid[1], sharex=ax)
-        _draw_gaps(lowest, course)
+        lowest = second_panel(ax, 2, 1, share_x=True, height_ratios=(3, 1))
+        _draw_gaps(lowest, trace)
         ax.tick_params(labelbottom=False)
-    _draw_bounds(ax, course, value)
+    _draw_bounds(ax, trace, value)
     if estimated is not None:
-        _draw_estimate(ax, course, estimated)
+        _draw_estimate(ax, trace, estimated)
     if not alone:
         style: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK, "handlelength": 1.6}
         ax.figure.legend(loc="outside lower left", ncols=4, **style)
-    _set_time(ax, course)
+    _set_time(ax, trace)
     _write_labels(ax, labels, (2.0 if alone else 2.4) * 72)
-    lowest.set_xlabel(course.unit)
+    lowest.set_xlabel(trace.unit)
     ax.set_ylabel(value)
     ax.ticklabel_format(axis="y", useOffset=False)
     ax.set_title(title, loc="left", fontsize=9, color=INK)
-    for panel in {ax, lowest}:
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.spines[["left", "bottom"]].set_color(PALE)
-        panel.tick_params(colors=SOFT, labelsize=8, which="both")
+    style_axes(ax, lowest)
     return ax
 
 
 def duration(seconds: float) -> str:
-    """In the unit that it is read best in."""
+    """Return a duration in milliseconds or seconds, in few digits."""
     return f"{1e3 * seconds:.2g} ms" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
 def exact_value(lower: float, upper: float) -> str:
-    """log Z between such ends, with the decimals that both agree on, nine at most."""
+    """Return log Z between two ends, with the decimals that both agree on, nine at most."""
     gap = 0.0 if lower == upper else upper - lower
     digits = 9 if gap <= 0 else max(2, min(9, -math.ceil(math.log10(gap))))
     return f"{lower + gap / 2:.{digits}f}"
 
 
 def write_value(ax: "Axes", value: str, what: str) -> "Axes":
-    """A number, and what it is, in place of a picture."""
+    """Write a number, and what it is, in place of a picture."""
     ax.set_axis_off()
     centred: dict[str, Any] = {"ha": "center", "transform": ax.transAxes}
     ax.text(0.5, 0.52, value, va="bottom", fontsize=17, color=INK, **centred)
@@ -148,36 +155,38 @@ def write_value(ax: "Axes", value: str, what: str) -> "Axes":
 # -- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def _draw_bounds(ax: "Axes", course: BracketTrace, value: str) -> None:
-    """The band between both bounds, down or up to the edge where one of them is not there yet."""
-    low, high = _limits(ax, course)
+def _draw_bounds(ax: "Axes", trace: BracketTrace, value: str) -> None:
+    """Draw the band between both bounds, which reaches to the edge where one of them is not there yet."""
+    low, high = _limits(ax, trace)
     ax.set_ylim(low, high)
-    lower, upper = np.maximum(course.lower, low), np.minimum(course.upper, high)
+    lower, upper = np.maximum(trace.lower, low), np.minimum(trace.upper, high)
     band: dict[str, Any] = {"step": "post", "linewidth": 0, "zorder": 1}
-    known = np.isfinite(course.gaps)
+    known = np.isfinite(trace.gaps)
     if known.any():
         label = f"certified: {value} is in here"
-        ax.fill_between(course.moments, lower, upper, where=known, color=FILL, label=label, **band)
+        ax.fill_between(trace.moments, lower, upper, where=known, color=FILL, label=label, **band)
     if not known.all():
         until = ~known | np.append(False, ~known[:-1])  # steps reach to the next moment
-        missing = "lower" if math.isinf(course.lower[0]) else "upper"
+        missing = "lower" if math.isinf(trace.lower[0]) else "upper"
         hatched: dict[str, Any] = {"facecolor": "none", "edgecolor": PALE, "hatch": "////", "where": until}
-        ax.fill_between(course.moments, lower, upper, label=f"no {missing} bound yet", **hatched, **band)
-    for values, dashes in ((course.upper, "solid"), (course.lower, LOWER_DASHES)):
+        ax.fill_between(trace.moments, lower, upper, label=f"no {missing} bound yet", **hatched, **band)
+    for values, dashes in ((trace.upper, "solid"), (trace.lower, LOWER_DASHES)):
         finite = np.where(np.isfinite(values), values, np.nan)
-        ax.step(course.moments, finite, where="post", color=INK, linewidth=1.4, linestyle=dashes, zorder=3)
+        ax.step(trace.moments, finite, where="post", color=INK, linewidth=1.4, linestyle=dashes, zorder=3)
 
 
-def _limits(ax: "Axes", course: BracketTrace) -> tuple[float, float]:
-    """What the axis shows: all of it, unless the first bounds are so far out that nothing else could be seen: then it
-    says where they began."""
-    ends = np.concatenate([course.lower, course.upper])
+def _limits(ax: "Axes", trace: BracketTrace) -> tuple[float, float]:
+    """Return the limits of the axis: all bounds, unless the first are so far out that nothing else could be seen.
+
+    Then a note on the axes says where the bounds began.
+    """
+    ends = np.concatenate([trace.lower, trace.upper])
     ends = ends[np.isfinite(ends)]
     low, high = float(ends.min()), float(ends.max())
-    gaps = course.gaps[np.isfinite(course.gaps)]
+    gaps = trace.gaps[np.isfinite(trace.gaps)]
     matters = max(float(gaps[-1]), float(np.median(gaps))) if gaps.size else math.inf
     room = ROOM / 2 * matters if high - low > FAR * matters > 0 else math.inf
-    last = [float(end[-1]) for end in (course.lower, course.upper) if math.isfinite(end[-1])]
+    last = [float(end[-1]) for end in (trace.lower, trace.upper) if math.isfinite(end[-1])]
     bottom, top = max(low, min(last) - room), min(high, max(last) + room)
     began: dict[str, Any] = {"transform": ax.transAxes, "fontsize": 8, "color": SOFT, "backgroundcolor": "white"}
     if top < high:
@@ -188,8 +197,8 @@ def _limits(ax: "Axes", course: BracketTrace) -> tuple[float, float]:
     return bottom - margin, top + margin
 
 
-def _draw_estimate(ax: "Axes", course: BracketTrace, bracket: Bracket) -> None:
-    """A hollow point at the end, with a bar for what is statistical."""
+def _draw_estimate(ax: "Axes", trace: BracketTrace, bracket: Bracket) -> None:
+    """Draw the estimate as a hollow point at the end, with a bar for its statistical interval."""
     if bracket.estimate is None or not math.isfinite(bracket.estimate):
         return
     point: dict[str, Any] = {"marker": "o", "markersize": 5, "markerfacecolor": "white", "clip_on": False, "zorder": 5}
@@ -197,16 +206,17 @@ def _draw_estimate(ax: "Axes", course: BracketTrace, bracket: Bracket) -> None:
     if bracket.standard_error is not None:
         colour, ends = ATTRACTIVE, bracket.interval()
         bar: dict[str, Any] = {"linewidth": 3.0, "zorder": 4, "clip_on": False, "label": "95% interval (statistical)"}
-        ax.vlines(course.moments[-1:], *ends, colors=ATTRACTIVE, **bar)
-    ax.plot(course.moments[-1:], [bracket.estimate], color=colour, linestyle="none", label="estimate", **point)
+        ax.vlines(trace.moments[-1:], *ends, colors=ATTRACTIVE, **bar)
+    ax.plot(trace.moments[-1:], [bracket.estimate], color=colour, linestyle="none", label="estimate", **point)
 
 
-def _draw_gaps(ax: "Axes", course: BracketTrace) -> None:
-    gaps = np.where(np.isfinite(course.gaps), np.maximum(course.gaps, LEAST_GAP), np.nan)
-    ax.step(course.moments, gaps, where="post", color=INK, linewidth=1.2)
+def _draw_gaps(ax: "Axes", trace: BracketTrace) -> None:
+    """Draw the gap over time on a log axis; on a linear one where it covers less than a decade."""
+    gaps = np.where(np.isfinite(trace.gaps), np.maximum(trace.gaps, LEAST_GAP), np.nan)
+    ax.step(trace.moments, gaps, where="post", color=INK, linewidth=1.2)
     ax.set_yscale("log")
     if np.isnan(gaps).all():
-        ax.text(0.5, 0.5, "no gap yet", ha="center", va="center", transform=ax.transAxes, fontsize=8, color=SOFT)
+        write_inside(ax, "no gap yet", fontsize=8)
         ax.set_yticks([])
     elif np.nanmax(gaps) < 10 * np.nanmin(gaps):  # less than a decade: no tick might be labelled
         ax.set_yscale("linear")
@@ -222,9 +232,9 @@ def _draw_gaps(ax: "Axes", course: BracketTrace) -> None:
     ax.grid(axis="y", color=FAINT, linewidth=0.6)
 
 
-def _set_time(ax: "Axes", course: BracketTrace) -> None:
-    """An axis from nothing, or from the first bracket on if that is early; several ticks with plain numbers."""
-    first, end = float(course.moments[0]), float(course.moments[-1])
+def _set_time(ax: "Axes", trace: BracketTrace) -> None:
+    """Set a time axis from 0 on, or a log axis from the first bracket on if that is early; ticks are plain numbers."""
+    first, end = float(trace.moments[0]), float(trace.moments[-1])
     if not 0 < LONG * first < end:
         ax.set_xlim(0.0, end or 1.0)
         ax.locator_params(axis="x", nbins=6)
@@ -244,7 +254,7 @@ def _set_time(ax: "Axes", course: BracketTrace) -> None:
 
 
 def _labels(bracket: Bracket, exact: bool) -> list[Label]:
-    """From above to below."""
+    """Return the labels of the bounds and the estimate, from above to below."""
     if exact:
         return [(bracket.upper, f"log Z = {exact_value(bracket.lower, bracket.upper)}\nexact", INK)]
     digits = num_digits(bracket.gap) if bracket.gap < math.inf else 2
@@ -264,11 +274,11 @@ def _labels(bracket: Bracket, exact: bool) -> list[Label]:
 
 
 def _write_labels(ax: "Axes", labels: list[Label], height: float) -> None:
-    """Right of axes of about this height in points, each where its line ends or as near as leaves them apart."""
+    """Write labels right of axes of about this height in points, each near the end of its line, without overlap."""
     low, high = ax.get_ylim()
     ends = np.clip([(value - low) / (high - low) for value, _, _ in labels[::-1]], 0.0, 1.0)
     halves = np.array([LINE * (1 + text.count("\n")) / 2 + 1 for _, text, _ in labels[::-1]])
-    places = apart(ends * height, halves) / height
+    places = spread_apart(ends * height, halves) / height
     where: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
     line = {"arrowstyle": "-", "color": PALE, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
     for (_, text, colour), end, place in zip(labels[::-1], ends, places, strict=True):

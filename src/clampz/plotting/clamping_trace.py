@@ -1,4 +1,4 @@
-"""The picture of a clamping: log Z against the number of clamps."""
+"""The picture of clamping: log Z against the number of clamps."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -10,8 +10,8 @@ from clampz.clamping.branches import Clamped, ClampStep
 from clampz.display.formatting import KINDS, Bound, name_of, round_outward, title
 from clampz.errors import OptionError
 from clampz.model.results import Estimate
-from clampz.plotting.canvas import new_axes, size_of
-from clampz.plotting.style import FAINT, INK, PALE, SOFT, apart, finite, num_digits, true_value
+from clampz.plotting.figures import new_axes, size_of
+from clampz.plotting.style import FAINT, INK, PALE, SOFT, finite, num_digits, spread_apart, true_value
 from clampz.runtime.options import check_option
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def plot_clamped(
 
 
 def _labelled_clampings(results: Clampings) -> dict[str, Clamped]:
-    """Results by label: their method, with the selector where a method occurs twice, numbered where that does."""
+    """Return results by label: the method, with the selector where methods repeat, and a number where both do."""
     given: Any = results.values() if isinstance(results, Mapping) else results
     every: list[Clamped] = list(given) if isinstance(given, Iterable) else [given]
     are_clamped = all(isinstance(each, Clamped) for each in every)
@@ -139,8 +139,10 @@ def _selector_of(result: Clamped) -> str:
 
 
 def _steps_table(rows: Mapping[str, Clamped]) -> list[tuple[str, list[str]]]:
-    """What is written under a plot of steps: their numbers, and the variables of every result, or once if all have the
-    same."""
+    """Return the rows of the table under the plot: numbers of clamps, and the clamped variables of each result.
+
+    Results with equal variables and selectors share one row.
+    """
     k = max(len(result.steps) - 1 for result in rows.values())
     numbers = ("clamps", [str(number) for number in range(k + 1)])
     lines = {
@@ -154,7 +156,7 @@ def _steps_table(rows: Mapping[str, Clamped]) -> list[tuple[str, list[str]]]:
 
 
 def _step_text(result: Clamped, number: int) -> str:
-    """The variable of a step, or the new ones if it has several, and its selector where they differ."""
+    """Return the variables that a step clamps, and its selector where selectors differ between steps."""
     step, names = result.steps[number], result.model.names
     if number == 0:
         return ""
@@ -173,14 +175,14 @@ def _cell_width(table: list[tuple[str, list[str]]]) -> float:
 
 
 def _row_height(cells: list[str], room: float) -> float:
-    """In points, of a row of the table: upright if a cell does not fit in the room of a step."""
+    """Return the height of a row in points; cells are upright if one does not fit in the room of a step."""
     if _cell_width([("", cells)]) <= room:
         return TABLE_LINE * max(cell.count("\n") + 1 for cell in cells) + 3
     return 4.8 * max(len(cell) for cell in cells) + 8
 
 
 def _write_table(ax: "Axes", table: list[tuple[str, list[str]]], room: float) -> None:
-    """Rows of texts under the axes, a column for each step; what is too crowded even upright is left out in between."""
+    """Write rows under the axes, a column for each step; where upright cells are too crowded, some are left out."""
     offset = 6.0
     for label, cells in table:
         fits = _cell_width([("", cells)]) <= room
@@ -196,14 +198,14 @@ def _write_table(ax: "Axes", table: list[tuple[str, list[str]]], room: float) ->
 
 
 def _digits(rows: Mapping[str, Clamped], truth: float | None) -> int:
-    """Decimals that tell the last values of results apart."""
+    """Return the decimals that tell the last values of results apart."""
     values = finite(*(result.log_z for result in rows.values()), truth) or [0.0]
     spread = max(values) - min(values)
     return 2 if spread < 1e-6 * (1 + abs(max(values))) else num_digits(spread)
 
 
 def _end_text(result: Clamped, truth: float | None, digits: int) -> tuple[str, str]:
-    """What is written at the end of a result's line: its value, and what it is."""
+    """Return the label at the end of a result's line: its value, and its kind."""
     shown = round_outward(result.log_z, result.bound, digits)
     if truth is not None and math.isfinite(result.log_z) and abs(result.log_z - truth) >= 0.5 * 10**-digits:
         shown += f" ({result.log_z - truth:+.{digits}f})"
@@ -212,12 +214,12 @@ def _end_text(result: Clamped, truth: float | None, digits: int) -> tuple[str, s
 
 
 def _hollow(result: Clamped) -> list[int]:
-    """The steps that were solved, and have not converged."""
+    """Return the steps that were solved without converging."""
     return [k for k, step in enumerate(result.steps) if not step.converged and not math.isnan(step.log_z)]
 
 
 def _draw_steps(ax: "Axes", result: Clamped, style: Mapping[str, Any]) -> None:
-    """A result as a line with a marker for each step, hollow where not all branches have converged."""
+    """Draw a result as a line with a marker for each step, hollow where a branch has not converged."""
     values = np.array([step.log_z if math.isfinite(step.log_z) else math.nan for step in result.steps])
     ax.plot(range(len(values)), values, **style)
     hollow = _hollow(result)
@@ -225,7 +227,7 @@ def _draw_steps(ax: "Axes", result: Clamped, style: Mapping[str, Any]) -> None:
 
 
 def _line_styles(rows: Mapping[str, Clamped]) -> dict[str, dict[str, Any]]:
-    """For every result a line that no other has, by its marker and dashes as well as by its colour."""
+    """Return a style for every result that differs by marker and dashes as well as by colour."""
     styles: dict[str, dict[str, Any]] = {}
     kinds = [result.bound for result in rows.values()]
     for number, (label, kind) in enumerate(zip(rows, kinds, strict=True)):
@@ -249,8 +251,7 @@ def _write_ends(
     styles: Mapping[str, Mapping[str, Any]],
     size: tuple[float, float],
 ) -> None:
-    """The labels of lines right of axes of this size in points: each at the height of the line's end (x, y), or as near
-    as leaves them apart."""
+    """Write the labels of lines right of axes of this size in points, near the ends of lines and without overlap."""
     from matplotlib.lines import Line2D
     from matplotlib.offsetbox import AnnotationBbox, DrawingArea
 
@@ -262,7 +263,7 @@ def _write_ends(
     beside: dict[str, Any] = where | {"textcoords": "offset points", "color": INK}
     box: dict[str, Any] = where | {"boxcoords": "offset points", "box_alignment": (0, 0.5), "pad": 0, "frameon": False}
     leader: dict[str, Any] = {"transform": ax.transAxes, "color": PALE, "linewidth": 0.7, "clip_on": False}
-    for label, at, y in zip(order, wanted / height, apart(wanted, halves) / height, strict=True):
+    for label, at, y in zip(order, wanted / height, spread_apart(wanted, halves) / height, strict=True):
         value, kind = ends[label]
         if math.isfinite(places[label][1]):
             x = (places[label][0] - left) / (right - left)

@@ -1,4 +1,4 @@
-"""What the shade of a variable means: a marginal, a score, or a state."""
+"""Colour scales of variables, shaded by a marginal, a score, or a state."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ LONGEST_STATES = 40
 
 
 class ColorScale(NamedTuple):
-    """A number for each variable, nan where none is known; the ends of the scale, its colours, and what it says."""
+    """A number for each variable (nan: unknown), the ends of the scale, its colours, and its label."""
 
     values: Floats
     limits: tuple[float, float]
@@ -38,7 +38,7 @@ class ColorScale(NamedTuple):
         configuration: Evidence | ArrayLike | None,
         clamped: list[int],
     ) -> "ColorScale | None":
-        """As a caller asks for it, checked; None where nothing is asked for."""
+        """Return the scale that the arguments of `plot_model` ask for, checked; None where they ask for none."""
         if sum(asked is not None for asked in (marginals, scores, configuration)) > 1:
             raise OptionError("expected one of marginals=, scores= and configuration=: variables have one shade")
         if configuration is not None:
@@ -52,7 +52,7 @@ class ColorScale(NamedTuple):
 
     @classmethod
     def of_states(cls, model: Model, states: NDArray[np.integer[Any]]) -> "ColorScale":
-        """A state of each variable, in as many steps as there are states."""
+        """Return a scale for a state of each variable, with as many steps as there are states."""
         num_states = int(model.num_states.max(initial=2))
         names = {known for known in model.state_names or () if len(known) == num_states}
         said = ", ".join(f"{a} {name}" for a, name in enumerate(names.pop())) if len(names) == 1 else ""
@@ -61,13 +61,14 @@ class ColorScale(NamedTuple):
 
 
 def shade_map() -> "Colormap":
+    """Return the colours of marginals and states: white to ink."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("ink", ["white", INK]).with_extremes(bad=FAINT)
 
 
 def score_map() -> "Colormap":
-    """From white to dark, in a hue that no edge has."""
+    """Return the colours of scores: white to dark, in a hue that no edge has."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = ["white", "#f3c065", "#ad6b1c", "#3d1f06"]
@@ -75,6 +76,7 @@ def score_map() -> "Colormap":
 
 
 def _marginals(model: Model, marginals: Found | Solution, state: int) -> Floats:
+    """Return (n,) the marginal of a state, 0 for variables that do not have it."""
     if len(marginals.marginals) != model.num_variables:
         raise OptionError(
             f"marginals: expected an estimate of this model of {model.num_variables} variables, "
@@ -84,22 +86,21 @@ def _marginals(model: Model, marginals: Found | Solution, state: int) -> Floats:
 
 
 def _state(model: Model, state: int) -> str:
-    """The name of a state, if all variables that have it call it so, and else its number."""
+    """Return the name of a state, if all variables that have it call it so, and else its number."""
     names = {known[state] for known in model.state_names or () if state < len(known)}
     return names.pop() if len(names) == 1 else str(state)
 
 
 def _scores(model: Model, scores: ArrayLike | str, clamped: list[int]) -> Floats:
-    """(n,) the caller's scores, checked, or a selector's, which looks at what the clamps leave."""
+    """Return (n,) the caller's scores, checked, or those of a selector on the graph that the clamps leave."""
     if isinstance(scores, str):
         entropy = trw_entropies(model, clamped) if scores.endswith("+TRE") else None
         return selector_scores(model, scores, clamped=clamped, entropy=entropy)
     try:
         array = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
-        raise OptionError(
-            f"scores: expected a number for each variable or the name of a selector, found {scores!r:.80}"
-        ) from None
+        expected = "a number for each variable or the name of a selector"
+        raise OptionError(f"scores: expected {expected}, found {scores!r:.80}") from None
     if array.shape != (model.num_variables,) or not np.isfinite(array).all():
         raise OptionError(
             f"scores: expected {model.num_variables} finite numbers, one for each variable, found {array!r:.80}"
@@ -108,6 +109,6 @@ def _scores(model: Model, scores: ArrayLike | str, clamped: list[int]) -> Floats
 
 
 def _limits(values: Floats) -> tuple[float, float]:
-    """Of a scale for values: from 0, or from the lowest if that is less."""
+    """Return the ends of a scale for values: from 0, or from the lowest if that is less."""
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     return low, high if high > low else low + 1.0

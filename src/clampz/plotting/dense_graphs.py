@@ -1,5 +1,4 @@
-"""The picture of a model with more variables than could be told apart: an image of a grid, and of any other graph a
-density."""
+"""The picture of a graph too large to draw node by node: a grid as an image, any other graph as a density."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +8,8 @@ from clampz.model import Model
 from clampz.model.couplings import HARD_STRENGTH
 from clampz.numerics import Floats, Integers
 from clampz.plotting.colors import ColorScale, score_map, shade_map
-from clampz.plotting.nodes import factor_positions
-from clampz.plotting.positions import Layout
+from clampz.plotting.graph_elements import factor_positions
+from clampz.plotting.graph_layout import Layout
 from clampz.plotting.style import ATTRACTIVE, REPULSIVE
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 CELLS, MOST_POINTS = 320, 3_000_000
 
 
-def draw_crowd(ax: "Axes", model: Model, place: Layout, shade: ColorScale | None) -> "tuple[ScalarMappable, str]":
-    """Draw it, and return what its shades mean."""
+def draw_dense_graph(ax: "Axes", model: Model, place: Layout, shade: ColorScale | None) -> "tuple[ScalarMappable, str]":
+    """Draw the graph as an image or as a density, and return its colours and what they mean."""
     if place.shape is not None:
         shade = shade or _strengths(model)
         image = shade.values.reshape(place.shape)
@@ -40,7 +39,7 @@ def _extent(place: Layout) -> tuple[float, float, float, float]:
 
 
 def _strengths(model: Model) -> ColorScale:
-    """Of each variable the mean W of its edges, or their mean strength where they have no sign."""
+    """Return a scale of the mean W of each variable's edges, or of their mean strength where they have no sign."""
     from matplotlib.colors import LinearSegmentedColormap
 
     signed = model.pair_form is not None
@@ -55,30 +54,28 @@ def _strengths(model: Model) -> ColorScale:
 
 
 def _density(ax: "Axes", points: Floats, shade: ColorScale | None) -> Any:
-    """How many points are in each cell of the page, on a log scale; or the mean shade of those that are."""
+    """Draw the number of points in each cell of the page on a log scale, or their mean shade."""
     from matplotlib.colors import LogNorm
 
     low, high = points.min(axis=0), points.max(axis=0)
     side = max(float((high - low).max()), 1e-9) / CELLS
-    num = np.ceil((high - low) / side).astype(np.int64) + 1
-    column, row = np.floor((points - low) / side).astype(np.int64).T
-    cell = row * num[0] + column
-    counts = np.bincount(cell, minlength=int(num.prod())).astype(np.float64)
-    right, top = low + num * side
-    where: dict[str, Any] = {"extent": (float(low[0]), float(right), float(low[1]), float(top)), "origin": "lower"}
+    (x, y), numbers = points.T, np.ceil((high - low) / side) + 2
+    cells = [start + side * np.arange(num) for start, num in zip(low, numbers, strict=True)]
+    counts = np.histogram2d(x, y, cells)[0].T
+    where: dict[str, Any] = {"extent": [end for edges in cells for end in edges[[0, -1]]], "origin": "lower"}
     where |= {"interpolation": "auto", "aspect": "equal"}
     if shade is None:
-        image = np.where(counts > 0, counts, np.nan).reshape(num[::-1])
+        image = np.where(counts > 0, counts, np.nan)
         colours = shade_map().with_extremes(bad="white")
         return ax.imshow(image, cmap=colours, norm=LogNorm(0.5, max(float(counts.max()), 2.0)), **where)
     with np.errstate(invalid="ignore"):
-        image = (np.bincount(cell, shade.values, minlength=int(num.prod())) / counts).reshape(num[::-1])
+        image = np.histogram2d(x, y, cells, weights=shade.values)[0].T / counts
     colours = _from_pale(shade)
     return ax.imshow(image, cmap=colours, vmin=shade.limits[0], vmax=shade.limits[1], **where)
 
 
 def _from_pale(shade: ColorScale) -> Any:
-    """The same colours without white, which is where nothing is."""
+    """Return the colours of a scale without white, which marks cells without points."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = shade.colours(np.linspace(0.12, 1.0, 64))
@@ -86,8 +83,8 @@ def _from_pale(shade: ColorScale) -> Any:
 
 
 def _along_edges(model: Model, place: Layout) -> Floats:
-    """Points on all lines of the picture, a cell apart, or as many of them as are followed at most; the variables where
-    there are no lines."""
+    """Return points along all lines of the picture, a cell apart where they are not too many; without lines, the
+    variables."""
     begin, end = _lines(model, place)
     if not len(begin):
         return place.positions
@@ -103,7 +100,7 @@ def _along_edges(model: Model, place: Layout) -> Floats:
 
 
 def _lines(model: Model, place: Layout) -> tuple[Floats, Floats]:
-    """Where edges and the lines of factors begin and end."""
+    """Return where edges, and the lines from factors to variables, begin and end."""
     begin, end = place.positions[model.edges[:, 0]], place.positions[model.edges[:, 1]]
     if not model.factors:
         return begin, end

@@ -1,4 +1,4 @@
-"""The picture of a model: its graph, with what is known of its variables."""
+"""The picture of a model's graph, with marginals, scores, states or clamps of its variables."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,12 +11,10 @@ from clampz.errors import OptionError, library
 from clampz.model import Evidence, Model, Variable
 from clampz.model.model_checks import check_model
 from clampz.numerics import Floats
-from clampz.plotting.canvas import new_axes, size_of
 from clampz.plotting.colors import ColorScale
-from clampz.plotting.dense_graphs import draw_crowd
-from clampz.plotting.labels import room_for, write_names
-from clampz.plotting.legends import BAR_HEIGHT, KEYS_HEIGHT, KEYS_WIDTH, add_bar, add_legend, add_title
-from clampz.plotting.nodes import (
+from clampz.plotting.dense_graphs import draw_dense_graph
+from clampz.plotting.figures import new_axes, size_of
+from clampz.plotting.graph_elements import (
     Core,
     draw_clamped,
     draw_edges,
@@ -25,7 +23,9 @@ from clampz.plotting.nodes import (
     factor_positions,
     radius_of,
 )
-from clampz.plotting.positions import Layout, layout
+from clampz.plotting.graph_layout import Layout, layout
+from clampz.plotting.legends import BAR_HEIGHT, KEYS_HEIGHT, KEYS_WIDTH, add_color_bar, add_legend, add_title
+from clampz.plotting.node_names import width_for_names, write_names
 from clampz.runtime.options import check_option, check_whole, knows_its_options
 from clampz.solving.solution import Found, Solution
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 # Variables up to which names are written on the nodes.
 MAX_NAMES = 40
 # Variables and larger factors beyond which they are not drawn one by one.
-CROWD = 2500
-# Inches of the longer side of a graph: of few variables, and of many or of those with long names; and the least of the
-# shorter one.
+DENSE = 2500
+# Inches of the longer side of a graph: with few variables, with many or with long names; and of the shorter one at
+# least.
 SIDE, LONGEST_SIDE, LEAST_SIDE = 4.5, 8.0, 1.8
 # Variables from which on the page grows with them.
 MANY = 100
@@ -60,10 +60,10 @@ def plot_model(
     names: bool | None = None,
     legend: bool | None = None,
 ) -> "Axes":
-    """Draw the model's graph: edges by sign and strength, factors of three and more variables as squares, variables
-    shaded by their marginal or score, the clamped ones numbered, all but the core faded.
+    """Draw the model's graph: edges by sign and strength, variables shaded, clamps numbered, all but the core faded.
 
-    Beyond some thousands of variables a grid is an image with a point for each, and any other graph a density.
+    Factors of three and more variables are squares.  Beyond some thousands of variables a grid is an image with a point
+    for each, and any other graph a density.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ def plot_model(
     place = layout(model) if positions is None else Layout(_as_positions(positions, n))
     chosen = _clamped_variables(model, clamped)
     shade = ColorScale.of(model, marginals, state, scores, configuration, chosen)
-    is_crowd = n + len(model.factors) > CROWD
-    written = not is_crowd and ((model.names is not None and n <= MAX_NAMES) if names is None else names)
+    is_dense = n + len(model.factors) > DENSE
+    written = not is_dense and ((model.names is not None and n <= MAX_NAMES) if names is None else names)
     radius = radius_of(place.positions) * (1.25 if written else 1.0)
     span = float(np.ptp(place.positions, axis=0).max(initial=0.0)) if n else 0.0
     side = _side(model, radius / (span + 4 * radius), written) if ax is None else min(size_of(ax)) / 72
@@ -129,14 +129,14 @@ def plot_model(
     if ax is None:
         width, height = np.clip(side * (high - low) / (high - low).max(), LEAST_SIDE, None)
         width = max(width, KEYS_WIDTH if explained else 0.0)
-        keys = (KEYS_HEIGHT if explained else 0.0) + (0.0 if shade is None and not is_crowd else BAR_HEIGHT)
+        keys = (KEYS_HEIGHT if explained else 0.0) + (0.0 if shade is None and not is_dense else BAR_HEIGHT)
         ax, room = new_axes(None, (width, height + keys)), 72 * float(width)
     else:
         room = size_of(ax)[0]
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    member = Core.of(model, chosen, all_of_it=is_crowd or not core)
-    if is_crowd:
-        shades, meaning = draw_crowd(ax, model, place, shade)
+    member = Core.of(model, chosen, whole=is_dense or not core)
+    if is_dense:
+        shades, meaning = draw_dense_graph(ax, model, place, shade)
     else:
         draw_edges(ax, model, place, member.edges)
         draw_factors(ax, model, place, radius, member.factors)
@@ -150,16 +150,16 @@ def plot_model(
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
     ax.set_axis_off()
     if meaning and n and (explained or scores is not None):
-        add_bar(ax, shades, meaning, room, whole=configuration is not None)
+        add_color_bar(ax, shades, meaning, room, whole=configuration is not None)
     if explained:
         add_title(ax, model.size_in_words, room, of_figure=own)
-        if not is_crowd:
+        if not is_dense:
             add_legend(ax, model, member, chosen, width=room, below=own)
     return ax
 
 
 def _as_positions(positions: ArrayLike, n: int) -> Floats:
-    """(n, 2), finite."""
+    """Return positions (n, 2) of a caller, refused where they are not finite."""
     try:
         found = np.asarray(positions, dtype=np.float64)
     except (TypeError, ValueError):
@@ -170,7 +170,7 @@ def _as_positions(positions: ArrayLike, n: int) -> Floats:
 
 
 def _corners(place: Layout, margin: float) -> tuple[Floats, Floats]:
-    """Of what is shown: all variables and factors with a margin, and the stubs of a torus."""
+    """Return the corners of the page: all variables and factors with a margin, and the stubs of a torus."""
     nodes = np.concatenate([place.positions, np.zeros((0, 2)) if place.factors is None else place.factors])
     if len(nodes) < 2:
         return nodes.sum(axis=0) - 1.0, nodes.sum(axis=0) + 1.0
@@ -179,10 +179,10 @@ def _corners(place: Layout, margin: float) -> tuple[Floats, Floats]:
 
 
 def _side(model: Model, radius: float, written: bool) -> float:
-    """Inches of the longer side, for a radius that is this share of it: more for many variables and for long names."""
+    """Return the inches of the longer side, of which a variable's radius is this share: more for long names."""
     side = SIDE * max(1.0, np.sqrt(model.num_variables / MANY))
     if written:
-        side = max(side, room_for(model, radius) / 72)
+        side = max(side, width_for_names(model, radius) / 72)
     return float(min(side, LONGEST_SIDE))
 
 

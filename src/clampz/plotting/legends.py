@@ -1,4 +1,4 @@
-"""What a picture of a model says of itself: its title, what its lines and marks are, and what its shades mean."""
+"""The title, the legend of lines and marks, and the colour bar of a picture of a graph."""
 
 import textwrap
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clampz.model import Model
-from clampz.plotting.nodes import EDGE_WIDTHS, EDGES, FADED, Core, num_drawn
+from clampz.plotting.graph_elements import EDGE_WIDTHS, EDGES, FADED, Core, num_drawn
 from clampz.plotting.style import INK, SOFT
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 # In points: the letters of titles and keys, and the width of one of theirs.
 LETTERS, CHARACTER = 8.0, 4.7
-# Of an entry of a legend, beside its text, in sizes of the letters.
+# Width of an entry of a legend beside its text, in sizes of the letters.
 ENTRY = 4.5
-# In inches: what a bar of shades takes, and a title and a legend, and how wide these are at least.
+# In inches: the height of a colour bar, of a title and a legend, and the least width of these.
 BAR_HEIGHT, KEYS_HEIGHT, KEYS_WIDTH = 0.55, 0.6, 3.6
 
 
 def add_title(ax: "Axes", text: str, width: float, *, of_figure: bool) -> None:
-    """Over the axes or all of the figure, in lines of at most this width in points."""
+    """Write a title over the axes or the whole figure, in lines of at most this width in points."""
     lines = "\n".join(textwrap.wrap(text, max(20, int(width / CHARACTER))))
     if of_figure:
         ax.figure.suptitle(lines, x=0.01, ha="left", fontsize=LETTERS + 0.5, color=INK)
@@ -32,8 +32,8 @@ def add_title(ax: "Axes", text: str, width: float, *, of_figure: bool) -> None:
         ax.set_title(lines, loc="left", fontsize=LETTERS + 0.5, color=INK)
 
 
-def add_bar(ax: "Axes", shades: "ScalarMappable", label: str, width: float, *, whole: bool = False) -> None:
-    """The shades and what they mean, whole numbers or any, under axes of this width in points."""
+def add_color_bar(ax: "Axes", shades: "ScalarMappable", label: str, width: float, *, whole: bool = False) -> None:
+    """Draw a colour bar under axes of this width in points; with `whole`, its ticks are whole numbers."""
     bar = ax.figure.colorbar(shades, ax=ax, location="bottom", shrink=0.45, fraction=0.07, aspect=18, pad=0.02)
     lines = textwrap.wrap(label, max(20, int(width / CHARACTER)))
     bar.set_label("\n".join(lines), fontsize=LETTERS, color=INK)
@@ -48,7 +48,7 @@ def add_bar(ax: "Axes", shades: "ScalarMappable", label: str, width: float, *, w
 
 
 def add_legend(ax: "Axes", model: Model, core: Core, clamped: Sequence[int], *, width: float, below: bool) -> None:
-    """What the lines and marks are: below all that is in the figure, of this width in points, or inside the axes."""
+    """Draw the legend of lines and marks: below a figure of this width in points, or inside the axes."""
     handles = _handles(ax, model, core, clamped)
     if not handles:
         return
@@ -62,7 +62,7 @@ def add_legend(ax: "Axes", model: Model, core: Core, clamped: Sequence[int], *, 
 
 
 def _num_columns(labels: list[str], room: float) -> int:
-    """How many columns of entries, filled one after another, fit beside each other."""
+    """Return how many columns of entries, filled one after another, fit beside each other."""
     from matplotlib.textpath import TextPath
 
     widths = [TextPath((0, 0), label, size=LETTERS).get_extents().width + ENTRY * LETTERS for label in labels]
@@ -73,7 +73,7 @@ def _num_columns(labels: list[str], room: float) -> int:
 
 
 def _handles(ax: "Axes", model: Model, core: Core, clamped: Sequence[int]) -> "list[Artist]":
-    """Of what is there."""
+    """Return handles for the kinds of lines and marks that are in the picture."""
     from matplotlib.lines import Line2D
 
     drawn = {collection.get_label(): collection for collection in ax.collections}

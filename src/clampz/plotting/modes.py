@@ -1,12 +1,12 @@
-"""The picture of the best configuration found."""
+"""The picture of the best configuration that was found, or of bounds on its score."""
 
 import math
 from typing import TYPE_CHECKING
 
 from clampz.display.formatting import DIGITS, round_outward, rounded_up
 from clampz.map_inference.results import Mode
-from clampz.plotting.bracket_trace import VALUE_SIZE, BracketTrace, Label, draw_course, duration, write_value
-from clampz.plotting.canvas import new_axes
+from clampz.plotting.bracket_trace import VALUE_SIZE, BracketTrace, Label, draw_trace, duration, write_value
+from clampz.plotting.figures import new_axes
 from clampz.plotting.graphs import plot_model
 from clampz.plotting.legends import add_title
 from clampz.plotting.style import INK, num_digits
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def plot_mode(mode: Mode, ax: "Axes | None" = None) -> "Axes":
-    """Draw the best configuration on the graph of its model, variables shaded by their states, where nothing is better;
-    else how the two ends of the largest score closed, and under it the gap on a log axis.
+    """Draw a proven best configuration on the graph, variables shaded by their states; else how the bounds closed.
 
-    On axes that are given, the graph or the ends alone.
+    Where the best score is not proven, both bounds on it are drawn over time, and under them the gap on a log axis.  On
+    axes that are given, the gap is left out.
     """
     after = f"after {duration(mode.seconds)}"
     if mode.is_optimal and mode.best:
@@ -30,14 +30,15 @@ def plot_mode(mode: Mode, ax: "Axes | None" = None) -> "Axes":
         return ax
     if mode.upper == -math.inf:
         return write_value(new_axes(ax, VALUE_SIZE), "Z = 0", "no configuration is possible")
-    course = BracketTrace.of(mode)
-    if not len(course.moments):
+    trace = BracketTrace.of(mode)
+    if not len(trace.moments):
         return write_value(new_axes(ax, VALUE_SIZE), "nothing found, no finite bound", after)
     gap = f"gap {rounded_up(mode.gap)} nats" if mode.gap < math.inf else "one end alone"
-    return draw_course(ax, course, "largest score", f"certified bracket, {gap} {after}", _labels(mode))
+    return draw_trace(ax, trace, "largest score", f"certified bracket, {gap} {after}", _labels(mode))
 
 
 def _labels(mode: Mode) -> list[Label]:
+    """Return the labels of the upper bound and of the best score found."""
     digits = num_digits(mode.gap) if mode.gap < math.inf else 2
     labels: list[Label] = []
     if mode.upper < math.inf:

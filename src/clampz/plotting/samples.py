@@ -1,12 +1,12 @@
-"""The picture of samples: what they say of the variables that are least certain, and how their scores spread."""
+"""The picture of samples: marginals of the least certain variables, and a histogram of scores."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clampz.display.formatting import name_of
-from clampz.plotting.canvas import new_axes
-from clampz.plotting.style import FAINT, FILL, INK, SOFT, shortened
+from clampz.plotting.figures import new_axes
+from clampz.plotting.style import FAINT, FILL, INK, second_panel, shortened, write_inside
 from clampz.sampling.samples import KINDS, Samples
 
 if TYPE_CHECKING:
@@ -17,19 +17,16 @@ MOST_SHOWN, MOST_CHARACTERS = 20, 14
 
 
 def plot_samples(samples: Samples, ax: "Axes | None" = None) -> "Axes":
-    """Draw the share of each variable's likeliest state, with two standard errors to both sides, least certain
-    variables first; and beside it a histogram of the scores.
+    """Draw the marginals of the least certain variables, with two standard errors, and a histogram of the scores.
 
-    On axes that are given, the variables alone.
+    Each variable is shown by the share of its likeliest state.  On axes that are given, the marginals alone are drawn.
     """
     alone, ax = ax is not None, new_axes(ax, (7.0, 3.6))
     if not len(samples):
-        ax.text(0.5, 0.5, "no samples", ha="center", va="center", transform=ax.transAxes, color=SOFT)
+        write_inside(ax, "no samples")
         return ax
     if not alone:
-        grid = ax.figure.add_gridspec(1, 2, width_ratios=(1.5, 1.0))
-        ax.set_subplotspec(grid[0])
-        _draw_scores(samples, ax.figure.add_subplot(grid[1]))
+        _draw_scores(samples, second_panel(ax, 1, 2, width_ratios=(1.5, 1.0)))
     means, errors = samples.marginals, samples.standard_errors
     likeliest = [int(np.argmax(table)) for table in means]
     share = np.array([means[i][a] for i, a in enumerate(likeliest)])
@@ -57,6 +54,7 @@ def plot_samples(samples: Samples, ax: "Axes | None" = None) -> "Axes":
 
 
 def _draw_scores(samples: Samples, ax: "Axes") -> None:
+    """Draw a histogram of the scores of samples, by their weights."""
     scores, (low, high) = samples.scores, (float(samples.scores.min()), float(samples.scores.max()))
     low, high = (low, high) if high - low > 1e-9 * max(1.0, abs(low), abs(high)) else (low - 0.5, high + 0.5)
     ax.hist(scores, bins=30, range=(low, high), weights=samples.weights, color=FILL, edgecolor=INK, linewidth=0.6)

@@ -1,6 +1,7 @@
-"""What pictures share: inks, dashes, and how many decimals tell values apart."""
+"""Colours and dashes of all pictures, decimals that tell values apart, and axes of one look."""
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,15 +9,18 @@ from clampz.clamping.branches import Clamped
 from clampz.model.results import Estimate
 from clampz.numerics import Floats
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 INK, SOFT, PALE, FAINT = "#1f2a37", "#6b7684", "#aab2bc", "#dfe3e8"
 ATTRACTIVE, REPULSIVE, UNSIGNED = "#2f6db3", "#c8402f", SOFT
 DASHES = (0, (2.0, 1.1))
-# Of certified intervals: what is inside, and the line of the lower end.
+# The inside of a certified interval, and the line of its lower end.
 FILL, LOWER_DASHES = "#cfd8e6", (0, (4, 1.5))
 
 
 def shortened(text: str, most: int) -> str:
-    """A name of so many characters at most: what is in its middle goes, as ends tell names apart.
+    """Shorten a name to at most `most` characters by leaving out its middle: ends tell names apart.
 
     >>> shortened("temperature_17", 9), shortened("rain", 9)
     ('temp…e_17', 'rain')
@@ -28,26 +32,45 @@ def shortened(text: str, most: int) -> str:
 
 
 def finite(*values: float | None) -> list[float]:
-    """Those that can be drawn."""
+    """Return the values that are finite."""
     return [float(value) for value in values if value is not None and math.isfinite(value)]
 
 
 def true_value(exact: Estimate | Clamped | float | None) -> float | None:
-    """The true log Z that a caller gave, if it can be drawn."""
+    """Return the true log Z that a caller gave, None where it is not finite."""
     return next(iter(finite(exact.log_z if isinstance(exact, Estimate | Clamped) else exact)), None)
 
 
 def num_digits(spread: float) -> int:
-    """Decimals that tell apart values so far from each other, two at least."""
+    """Return the decimals that tell values apart which differ by `spread`, two at least."""
     return max(2, 2 - math.floor(math.log10(spread)))
 
 
-def apart(wanted: Floats, halves: Floats) -> Floats:
-    """Places in order that are near the wanted ones (in order too), and as far from each other as their half heights
-    need."""
+def spread_apart(wanted: Floats, halves: Floats) -> Floats:
+    """Return sorted places near the wanted ones, so far apart that labels of these half heights do not overlap."""
     gaps = np.concatenate([[0.0], np.cumsum(halves[1:] + halves[:-1])])
     free = wanted - gaps
     up: Floats = np.maximum.accumulate(free)
     down: Floats = np.minimum.accumulate(free[::-1])[::-1]
     placed: Floats = (up + down) / 2 + gaps
     return placed
+
+
+def second_panel(ax: "Axes", rows: int, columns: int, share_x: bool = False, **ratios: tuple[float, float]) -> "Axes":
+    """Return axes in the second half of a figure, below or beside these axes, which keep the first half."""
+    grid = ax.figure.add_gridspec(rows, columns, **ratios)
+    ax.set_subplotspec(grid[0])
+    return ax.figure.add_subplot(grid[1], sharex=ax if share_x else None)
+
+
+def style_axes(*panels: "Axes") -> None:
+    """Draw axes without a frame: pale lines to the left and below alone, with soft ticks."""
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.spines[["left", "bottom"]].set_color(PALE)
+        panel.tick_params(colors=SOFT, labelsize=8, which="both")
+
+
+def write_inside(ax: "Axes", text: str, **style: Any) -> None:
+    """Write a text in the middle of axes, where there is nothing to draw."""
+    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes, color=SOFT, **style)

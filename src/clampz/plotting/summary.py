@@ -1,4 +1,4 @@
-"""A model and what every method says of it, in one figure; marginals against the exact ones."""
+"""One figure of a model and the estimates of every method, with marginals against the exact ones."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,10 +8,10 @@ import numpy as np
 from clampz.model import Model
 from clampz.model.results import Estimate
 from clampz.numerics import Floats
-from clampz.plotting.brackets import Estimated, labelled, plot_bracket
-from clampz.plotting.canvas import new_axes, new_figure
 from clampz.plotting.colors import shade_map
+from clampz.plotting.figures import new_axes, new_figure
 from clampz.plotting.graphs import plot_model
+from clampz.plotting.method_comparison import Estimated, labelled, plot_estimates
 from clampz.plotting.style import ATTRACTIVE, DASHES, FAINT, INK, REPULSIVE, SOFT
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 def plot_marginals(estimate: Estimate, exact: Estimate, ax: "Axes | None" = None) -> "Axes":
-    """Draw a method's marginals against the exact ones, a point per variable and state (of two states only the second):
-    on the diagonal they agree."""
+    """Draw a method's marginals against the exact ones, a point per variable and state: they agree on the diagonal.
+
+    Of two states only the second is drawn.
+    """
     ax = new_axes(ax, (2.5, 2.5))
     ours, true = _free_marginals(estimate), _free_marginals(exact)
     ax.plot([0, 1], [0, 1], color=FAINT, linewidth=1.2, zorder=0)
@@ -38,8 +40,7 @@ def plot_marginals(estimate: Estimate, exact: Estimate, ax: "Axes | None" = None
 def plot_summary(
     model: Model, exact: Estimate, estimates: Estimated, marginals_of: Sequence[str] | None = None
 ) -> "Figure":
-    """One figure of a model and of what every method says of it: the graph, the bracket, and the marginals against the
-    exact ones.
+    """Draw a model's graph, the bracket of all methods, and their marginals against the exact ones, in one figure.
 
     `marginals_of` names up to three of the estimates by label; the first three if None.
     """
@@ -56,7 +57,7 @@ def plot_summary(
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (0.006, 0.06), "ncols": 2}
     figure.legend(handles=edges, frameon=False, fontsize=8, **place, **style)
     _shade_key(figure, (0.34, 0.046, 0.06, 0.028))
-    plot_bracket(rows, exact, figure.add_axes((0.56, 0.475, 0.43, 0.43)))
+    plot_estimates(rows, exact, figure.add_axes((0.56, 0.475, 0.43, 0.43)))
     chosen = list(rows if marginals_of is None else marginals_of)[:3]
     for k, label in enumerate(chosen):
         ax = plot_marginals(rows[label], exact, figure.add_axes((0.56 + 0.15 * k, 0.075, 0.13, 0.249)))
@@ -73,6 +74,7 @@ def plot_summary(
 
 
 def _shade_key(figure: "Figure", box: tuple[float, float, float, float]) -> None:
+    """Draw the colour bar of marginals into a box (left, bottom, width, height) of the figure."""
     key = figure.add_axes(box)
     key.imshow(np.linspace(0, 1, 64)[None], cmap=shade_map(), aspect="auto")
     key.set(xticks=[], yticks=[])

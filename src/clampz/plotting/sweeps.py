@@ -6,8 +6,8 @@ import numpy as np
 
 from clampz.display.formatting import counted
 from clampz.numerics import Floats
-from clampz.plotting.canvas import new_axes
-from clampz.plotting.style import FAINT, FILL, INK, LOWER_DASHES, PALE, SOFT
+from clampz.plotting.figures import new_axes
+from clampz.plotting.style import FAINT, FILL, INK, LOWER_DASHES, second_panel, style_axes, write_inside
 from clampz.temperature_sweep.result import Sweep
 
 if TYPE_CHECKING:
@@ -40,16 +40,12 @@ def plot_sweep(sweep: Sweep, ax: "Axes | None" = None) -> "Axes":
     ax.set_title(title, loc="left", fontsize=9, color=INK)
     lowest = ax
     if not alone:
-        grid = ax.figure.add_gridspec(2, 1, height_ratios=(3, 2))
-        ax.set_subplotspec(grid[0])
-        lowest = ax.figure.add_subplot(grid[1])
+        lowest = second_panel(ax, 2, 1, height_ratios=(3, 2))
         _draw_heat(lowest, beta, heat)
         lowest.set_xlim(ax.get_xlim())
     lowest.set_xlabel("inverse temperature beta")
+    style_axes(ax, lowest)
     for panel in {ax, lowest}:
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.spines[["left", "bottom"]].set_color(PALE)
-        panel.tick_params(colors=SOFT, labelsize=8)
         panel.grid(axis="y", color=FAINT, linewidth=0.6)
         panel.set_axisbelow(True)
     return ax
@@ -58,5 +54,5 @@ def plot_sweep(sweep: Sweep, ax: "Axes | None" = None) -> "Axes":
 def _draw_heat(ax: "Axes", beta: Floats, heat: Floats) -> None:
     ax.plot(beta, heat, color=INK, linewidth=1.1, markerfacecolor=INK, **POINT)
     if np.isnan(heat).all():
-        ax.text(0.5, 0.5, "not known", ha="center", va="center", transform=ax.transAxes, color=SOFT)
+        write_inside(ax, "not known")
     ax.set_ylabel("heat capacity per variable")

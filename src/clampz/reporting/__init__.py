@@ -1,10 +1,10 @@
-"""Reports: what a model is, what was done about it and why, and what was found, on one page for a browser.
+"""Reports of solved models: description, method, result and marginals on one page for a browser.
 
 May import: everything but the command line and the paper; matplotlib only when a report is written.
 """
 
 from clampz.display.plot_hooks import reports
-from clampz.reporting.page import make_page, write_report
+from clampz.reporting.report import make_page, write_report
 from clampz.solving.solution import Solution
 
 __all__ = ["make_page", "write_report"]

@@ -1,4 +1,4 @@
-"""Marginals on a page: a table, the least certain variables first."""
+"""The section of a report on marginals: a table, the least certain variables first."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ from clampz.solving.solution import Solution
 
 # Variables that are seen at once and that are listed, and states of each beside the likeliest.
 MOST_ROWS, MOST_LISTED, MOST_OTHERS = 25, 200, 3
-# What is as likely is called nearly certain.
+# Probability from which a state is called nearly certain.
 NEARLY_CERTAIN = 0.99
 
 
 def marginals_section(solution: Solution) -> str:
-    """What they are, and the table."""
+    """Return how marginals were found, and a table of them."""
     words = f"<p>{text(sentence(solution.marginals_are))}.</p>"
     if not solution.marginals_by or not solution.model.num_variables:
         return words
@@ -36,7 +36,7 @@ def _table(solution: Solution, caption: str, variables: list[int]) -> str:
 
 
 def least_certain_first(solution: Solution) -> Integers:
-    """(n,) variables by the entropy of their marginals."""
+    """Return (n,) the variables, by falling entropy of their marginals."""
     return np.argsort([-_entropy(row) for row in solution.marginals], kind="stable")
 
 
@@ -46,6 +46,7 @@ def _entropy(row: Floats) -> float:
 
 
 def _row(solution: Solution, i: int) -> list[str]:
+    """Return a row of the table: a variable, its likeliest state with probability and error, and other states."""
     row, model, errors = solution.marginals[i], solution.model, solution.marginal_errors
     order = np.argsort(-row, kind="stable").tolist()
     best, others = order[0], order[1 : 1 + MOST_OTHERS]

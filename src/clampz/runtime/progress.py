@@ -1,4 +1,4 @@
-"""How far a run has come: told to the caller's own function, or with `progress=True` to people, as a live line.
+"""Show the progress of a run: to the caller's function, or with `progress=True` as a live line.
 
 In a notebook the line is an output of the cell, which every front end can change (rich and tqdm need widgets for that);
 on a terminal rich draws it, if it is there, and it is gone in the end; in a log there is a line now and then.  All of
@@ -20,7 +20,7 @@ from clampz._kernels.jit import compiling_anew
 from clampz.errors import library
 from clampz.runtime.options import check_option
 
-# Between two things that are said, and columns of what turns before them.
+# Separator of parts of a line, and columns of the spinner before it.
 BETWEEN, SPINNER = " · ", 3
 # Seconds before a line is shown, between looks, and between the lines of a log.
 PATIENCE, LOOK, BETWEEN_LINES = 0.5, 0.1, 10.0
@@ -29,11 +29,11 @@ LONG_COMPILING = 1.0
 
 
 class ProgressText(Protocol):
-    """What a run tells of itself."""
+    """A progress report of a run, which has words for people."""
 
     @property
     def progress_words(self) -> list[str]:
-        """How far it has come, in a few words each."""
+        """The progress in a few words each."""
 
 
 ToldT = TypeVar("ToldT", bound=ProgressText)
@@ -45,7 +45,7 @@ Show = Callable[[str], None]
 
 @contextmanager
 def as_callback(progress: Listener[ToldT], what: str) -> Iterator[Callable[[ToldT], object] | None]:
-    """Who is to be told of a run: the caller's function, nobody, or a line that says what is done and how far it is."""
+    """Yield the progress callback of a run: the caller's function, a live line for True, or None."""
     if progress is None or progress is False:
         yield None
     elif progress is not True:
@@ -63,7 +63,7 @@ def as_callback(progress: Listener[ToldT], what: str) -> Iterator[Callable[[Told
 
 
 class _Live:
-    """Keeps what was told last, and shows it until the run is done."""
+    """A progress callback that keeps the last report, and shows it until the run is done."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -87,23 +87,23 @@ class _Live:
 
 
 def in_a_line(what: str, latest: ProgressText | None, ending: str) -> str:
-    """What is done, how far it is, and that kernels are compiled which are not on disk yet, if that takes long."""
+    """Return the line on a run: what is done, its progress, and a note while kernels are compiled for long."""
     return BETWEEN.join([what, *([] if latest is None else latest.progress_words), *compiling_in_words(), ending])
 
 
 def compiling_in_words() -> list[str]:
-    """What to say while kernels are compiled that are not on disk yet, if that takes over a second."""
+    """Return a note while kernels that are not on disk yet are compiled for over a second, else nothing."""
     new = compiling_anew.now and compiling_anew.seconds > LONG_COMPILING
     return ["compiling kernels, once after installation"] if new else []
 
 
-def somebody_looks_on() -> bool:
-    """Whether stderr is a terminal, and rich is there to draw on it."""
+def is_interactive() -> bool:
+    """Return whether stderr is a terminal, and rich is installed to draw on it."""
     return sys.stderr.isatty() and find_spec("rich") is not None
 
 
 def in_lines(text: str, width: int) -> str:
-    """What is said of some work, in lines as wide as a terminal: broken between two things that are said, if they fit.
+    """Break a progress line into lines of this width, between its parts where these fit.
 
     >>> in_lines("solving · gap 3.1 nats · 4 leaves · 12 s", 24)
     'solving · gap 3.1 nats\\n4 leaves · 12 s'
@@ -118,16 +118,16 @@ def in_lines(text: str, width: int) -> str:
 
 
 def _line() -> AbstractContextManager[Show]:
-    """A line wherever this runs."""
+    """Return what shows a line in a notebook, on a terminal or in a log."""
     if _in_notebook():
         return _notebook_line()
-    if somebody_looks_on():
+    if is_interactive():
         return terminal_line()
     return _plain_line() if sys.stderr.isatty() else _log_lines()
 
 
 def _in_notebook() -> bool:
-    """Whether this is a kernel of Jupyter."""
+    """Return whether this is a kernel of Jupyter."""
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
@@ -135,7 +135,7 @@ def _in_notebook() -> bool:
 
 @contextmanager
 def _notebook_line() -> Iterator[Show]:
-    """An output of the cell that can be changed, and stays."""
+    """Show a line as an output of the notebook cell, which stays."""
     display = library("IPython.display").display
     handle: Any = None
 
@@ -152,8 +152,8 @@ def _notebook_line() -> Iterator[Show]:
 
 @contextmanager
 def terminal_line() -> Iterator[Show]:
-    """A line on the terminal that can be changed, and is gone in the end; nothing where nobody looks on."""
-    if not somebody_looks_on():
+    """Show a line on the terminal by rich, and remove it in the end; nothing where `is_interactive` is false."""
+    if not is_interactive():
         yield lambda text: None
         return
     from rich.console import Console
@@ -174,7 +174,7 @@ def terminal_line() -> Iterator[Show]:
 
 @contextmanager
 def _plain_line() -> Iterator[Show]:
-    """The same without rich."""
+    """Show a line on the terminal without rich, and remove it in the end."""
 
     def show(text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
@@ -188,7 +188,7 @@ def _plain_line() -> Iterator[Show]:
 
 @contextmanager
 def _log_lines() -> Iterator[Show]:
-    """A line now and then."""
+    """Print a line to stderr every few seconds."""
     last = perf_counter() - BETWEEN_LINES
 
     def show(text: str) -> None:

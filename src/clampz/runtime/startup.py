@@ -1,7 +1,7 @@
-"""Ctrl-C while the command line is still being imported ends it, without a traceback.
+"""End the command without a traceback where Ctrl-C comes while it is still being imported.
 
-Imported before everything else of the package, as importing the rest takes most of a second.  Programs that import
-clampz are left alone: this is for the commands `clampz` and `python -m clampz`.
+This module is imported before everything else of the package, as importing the rest takes most of a second.  Only the
+commands `clampz` and `python -m clampz` have this handler; programs that import clampz are left alone.
 """
 
 import os
@@ -11,12 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
-# As shells have it for a program that Ctrl-C ended.
+# The exit code that shells give a program that Ctrl-C ended.
 INTERRUPTED = 130
 
 
 def is_command() -> bool:
-    """Whether this process is the command, and not one of its workers."""
+    """Return whether this process is the command, and not one of its workers."""
     asked, script = sys.orig_argv, sys.argv[0] if sys.argv else ""
     return ("-m", "clampz") in pairwise(asked) or (script in asked and Path(script).stem == "clampz")
 
@@ -25,8 +25,8 @@ def _end(signum: int, frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
 
 
-def imported() -> None:
-    """All is there: from now on Ctrl-C is heard as everywhere."""
+def end_startup() -> None:
+    """Give Ctrl-C its usual handler back, once everything is imported."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -4,6 +4,7 @@ import itertools
 import os
 import pickle
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,6 +173,15 @@ def test_other_versions_are_refused_by_name(base, tmp_path):
     path.write_bytes(base[1].replace(LINE, TITLE + b"99.0\x1b[2J\n"))
     with pytest.raises(cz.errors.OptionError, match=r"expected one of version .*, found '99.0\\x1b\[2J'; give another"):
         cz.bound(frustrated(9), checkpoint=path)
+
+
+def test_a_file_of_version_0_2_0_is_refused_in_words():
+    """Left by `bound(generators.grid(3, 3, rng=0), exact=False, leaves=2, limit=4)` of that version."""
+    path = Path(__file__).parents[2] / "data" / "checkpoints" / "version_0.2.0.bounds"
+    assert path.read_bytes().startswith(b"clampz checkpoint 4, version 0.2.0\n")
+    expected = r"expected one of version .*, found '4, version 0\.2\.0'; give another file, or delete this one"
+    with pytest.raises(cz.errors.OptionError, match=expected):
+        cz.bound(cz.generators.grid(3, 3, rng=0), exact=False, checkpoint=path)
 
 
 def test_what_is_no_file_is_refused(tmp_path):

@@ -13,7 +13,7 @@ from running import EXACT, PNG, answer, extras_imported_by, press_ctrl_c, run, t
 import clampz as cz
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.cli import live_progress
-from clampz.cli.commands.bound import named
+from clampz.cli.commands.bound import parse_variables
 
 # A run that ends at once with a bracket that is open, and one that would go on for long.
 OPEN = ("--no-exact", "--leaves", "6", "--gap", "1e-9", "--max-table", "4")
@@ -150,9 +150,9 @@ def test_intervals_for_marginals(options, folder, capsys):
 
 def test_variables_by_number_name_or_all():
     model = cz.Model([[0.0, 0.0]] * 3, {}, names=["a", "b", "2"])
-    assert named(model, "a, b") == [0, 1]
-    assert named(model, "2,1,a,a") == [2, 1, 0]
-    assert named(model, "all") == [0, 1, 2]
+    assert parse_variables(model, "a, b") == [0, 1]
+    assert parse_variables(model, "2,1,a,a") == [2, 1, 0]
+    assert parse_variables(model, "all") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from running import EXACT, answer, run, table
 
 import clampz as cz
+from clampz.cli.assignments import parse_assignments, parse_evidence
 from clampz.cli.exit_codes import CommandError
-from clampz.cli.states import one_state_each, states_in
 
 NAMED = cz.Model([[0.0, 1.0], [0.0, 0.5, 1.0]], names=["a", "b"], state_names=[["no", "yes"], ["1", "2", "3"]])
 
@@ -51,10 +51,10 @@ def test_evidence_in_words_is_that_of_a_file(capsys):
 
 
 def test_names_come_before_numbers():
-    assert states_in(NAMED, "a=yes, 1=2|3", "--event") == {0: ["yes"], 1: ["2", "3"]}
-    assert one_state_each(NAMED, "b=3", "--evidence") == {1: "3"}
-    assert one_state_each(NAMED, "a=1", "--evidence") == {0: 1}  # its states have names, which are no numbers
-    assert states_in(NAMED, "", "--event") == {}
+    assert parse_assignments(NAMED, "a=yes, 1=2|3", "--event") == {0: ["yes"], 1: ["2", "3"]}
+    assert parse_evidence(NAMED, "b=3", "--evidence") == {1: "3"}
+    assert parse_evidence(NAMED, "a=1", "--evidence") == {0: 1}  # its states have names, which are no numbers
+    assert parse_assignments(NAMED, "", "--event") == {}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_names_come_before_numbers():
 )
 def test_what_is_no_event_is_refused(text, message):
     with pytest.raises(CommandError, match=message):
-        states_in(NAMED, text, "--event")
+        parse_assignments(NAMED, text, "--event")
 
 
 def test_what_does_not_go_together_is_refused(capsys):

@@ -9,7 +9,7 @@ import pytest
 from running import PNG, answer, extras_imported_by, run
 
 import clampz as cz
-from clampz.cli.exit_codes import in_options
+from clampz.cli.exit_codes import as_flags
 
 
 def test_sample_prints_what_the_samples_are(folder, capsys):
@@ -75,4 +75,4 @@ def test_remedies_are_options_of_the_command(folder, capsys):
     assert run("solve", "grid.uai", "--task", "MPE", "--num-best", str(10**12), "--memory", "1MB") == 3
     assert "lower --num-best, or allow more with --memory" in capsys.readouterr().err
     said = 'raise max_table=, allow more memory=, or take method="weighted"; {"time=5"} stays'
-    assert in_options(said) == 'raise --max-table, allow more --memory, or take --method weighted; {"time=5"} stays'
+    assert as_flags(said) == 'raise --max-table, allow more --memory, or take --method weighted; {"time=5"} stays'

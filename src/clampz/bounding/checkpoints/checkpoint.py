@@ -19,7 +19,8 @@ from clampz.errors import ModelError, OptionError
 from clampz.model import Model
 
 # The first line of a file; the number changes with the schema.
-TITLE = b"clampz checkpoint 4, version "
+MARK = b"clampz checkpoint "
+TITLE = MARK + b"5, version "
 LINE = TITLE + __version__.encode() + b"\n"
 # The longest first line that is looked at, and how pickles begin, which earlier versions left.
 LONGEST_LINE, PICKLE = 200, b"\x80"
@@ -59,8 +60,8 @@ def _read(path: Path, most_bytes: int) -> SavedSearch:
 
 
 def _check_line(line: bytes) -> None:
-    if line.startswith(TITLE) and line != LINE:
-        found = line.removeprefix(TITLE).strip().decode("ascii", "replace")
+    if line.startswith(MARK) and line != LINE:
+        found = line.removeprefix(TITLE).removeprefix(MARK).strip().decode("ascii", "replace")
         raise CorruptFileError(f"expected one of version {__version__}, found {found!r:.40}")
     if line.startswith(PICKLE):
         raise CorruptFileError(

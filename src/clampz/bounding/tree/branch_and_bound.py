@@ -37,7 +37,7 @@ from clampz.bounding.strategies.trivial_bounds import trivial_bounds
 from clampz.bounding.tree.branching import choose_branching
 from clampz.bounding.tree.frontier import Expand, Frontier, Refine, check_room
 from clampz.bounding.tree.jobs import DRAWS, SETS, Asked, Jobs
-from clampz.clamping.selectors.registry import check_defined
+from clampz.clamping.selectors.scoring import check_defined
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.model_counting.choice import worth_counting

@@ -12,9 +12,9 @@ from clampz.bounding.options import CUTS, BoundOptions
 from clampz.bounding.tree.frontier import Expand, Frontier, Refine, work_on
 from clampz.bounding.tree.nodes import Node, groups
 from clampz.clamping.selectors import scores
+from clampz.clamping.selectors.edge_strength import sum_over_edges
 from clampz.clamping.selectors.entropy import entropies
-from clampz.clamping.selectors.registry import TRE
-from clampz.clamping.selectors.strength import at_variables
+from clampz.clamping.selectors.scoring import TRE
 from clampz.elimination.plans import least_bytes
 from clampz.model import Model
 from clampz.model.components import num_components
@@ -143,7 +143,7 @@ def _choose(node: Node, select: str) -> int | None:
     beliefs = node.state.beliefs if node.state is not None and known else np.where(possible, 0.5, 0.0)
     entropy = entropies(model, beliefs[:, None])[:, 0] + LITTLE_ENTROPY
     open_edges = (left[model.edges] > 1).all(axis=1)
-    total = at_variables(model.num_variables, model.edges, np.tanh(model.strength / 4) * open_edges)
+    total = sum_over_edges(model.num_variables, model.edges, np.tanh(model.strength / 4) * open_edges)
     total = total + np.bincount(model.factors.variables, minlength=model.num_variables)
     if select == CUTS:
         weight = total

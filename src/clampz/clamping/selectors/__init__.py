@@ -1,11 +1,12 @@
-"""Which variable to clamp next: the paper's heuristics, by name.  A selector scores what is left of a model's graph;
-`choose` takes the highest, and says so where the scores did not decide.
+"""Selectors: heuristics of the paper, by name, that score which variable to clamp next.
+
+A selector scores the graph of the variables that are left; `choose` takes the highest score.
 
 May import: approximations and everything below them, and the weights of branches.
 """
 
 from clampz.clamping.selectors.entropy import singleton_entropies
-from clampz.clamping.selectors.registry import Choice, Selector, choose, scores, scores_of_all, selectors
-from clampz.clamping.selectors.scores import Scores
+from clampz.clamping.selectors.score_table import Scores
+from clampz.clamping.selectors.scoring import Choice, Selector, choose, scores, scores_of_all, selectors
 
 __all__ = ["Choice", "Scores", "Selector", "choose", "scores", "scores_of_all", "selectors", "singleton_entropies"]

@@ -4,7 +4,7 @@ import numpy as np
 
 from clampz._kernels import graph as graphs
 from clampz._kernels.clamping import cycles as kernels
-from clampz.clamping.selectors.strength import Remaining
+from clampz.clamping.selectors.edge_strength import Remaining
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import NEVER
 
@@ -19,18 +19,20 @@ UNDERFLOW = 1e-290
 
 
 def frust_cycles(graph: Remaining) -> Floats:
-    """(k,) |sum of cycScore| over the frustrated ones of the cycles through each variable."""
+    """Return (k,) |sum of cycScore| over the frustrated cycles through each variable."""
     return _cycle_scores(graph, frustrated_only=True)
 
 
 def strong_cycles(graph: Remaining) -> Floats:
-    """(k,) |sum of cycScore| over the cycles through each variable; balanced ones (at most log 2) and frustrated ones
-    (negative) have opposite signs."""
+    """Return (k,) |sum of cycScore| over all cycles through each variable.
+
+    Balanced cycles (at most log 2) and frustrated ones (negative) have opposite signs.
+    """
     return _cycle_scores(graph, frustrated_only=False)
 
 
 def _cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
-    """Each edge outside the tree closes a cycle with it, and every variable of the cycle gets
+    """Score the cycle that each edge outside the tree closes; every variable of the cycle gets
 
     cycScore = log(1 + prod tanh(W / 4)) = log(1 +- e^-t),   t = sum -log tanh|W / 4|,   - if the cycle is frustrated.
     """
@@ -64,8 +66,7 @@ def _cycle_scores(graph: Remaining, *, frustrated_only: bool) -> Floats:
 
 
 def _ranking(strength: Floats) -> Integers:
-    """Edges from the strongest to the weakest (|W| ranks as tanh|W/4| does, without saturating), equal ones in
-    order."""
+    """Return the edges from the strongest to the weakest; |W| ranks as tanh|W/4| does, without saturating."""
     order = np.argsort(-strength, kind="stable")
     sorted_strength = strength[order]
     group = np.cumsum(np.diff(sorted_strength, prepend=np.inf) < -TIE * sorted_strength)
@@ -73,15 +74,14 @@ def _ranking(strength: Floats) -> Integers:
 
 
 def _cost(strength: Floats) -> Floats:
-    """-log tanh(w / 4) = log(1 + 2 q / (1 - q)), q = e^{-w/2}: to the last bits for weak edges (log 4/w) and strong
-    ones (2 q)."""
+    """Return -log tanh(w / 4) = log(1 + 2 q / (1 - q)), q = e^{-w/2}, to the last bits for weak and strong edges."""
     with np.errstate(over="ignore", divide="ignore"):  # inf for subnormal weights
         cost: Floats = np.log1p(2 * np.exp(-strength / 2) / -np.expm1(-strength / 2))
     return cost
 
 
 def _log_one_minus(t: Floats) -> Floats:
-    """log(1 - e^-t) for t >= 0: by expm1 where e^-t is near 1, by log1p where it is small."""
+    """Return log(1 - e^-t) for t >= 0: by expm1 where e^-t is near 1, by log1p where it is small."""
     near = t < np.log(2.0)
     out = np.empty_like(t)
     out[near] = np.log(np.maximum(-np.expm1(-t[near]), UNDERFLOW))

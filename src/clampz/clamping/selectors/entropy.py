@@ -1,4 +1,4 @@
-"""Singleton entropies under TRW: what the +TRE selectors multiply by.
+"""Singleton entropies under TRW, by which the +TRE selectors multiply their scores.
 
 A variable of low entropy is all but fixed already, by its own potentials or by clamps made before, and there is little
 to gain from clamping it.
@@ -24,8 +24,7 @@ MAX_SWEEPS = 1000
 
 
 def singleton_entropies(found: Estimate | Estimates) -> Floats:
-    """(n,) entropy of each variable's marginal; over the lanes of a batch, the branches of a clamping, averaged with
-    weights e^log_z.
+    """Return (n,) the entropy of each variable's marginal, averaged over lanes (branches) with weights e^log_z.
 
     >>> from clampz import generators, trw
     >>> branches = trw(generators.cycle(4, theta=0, weights=40.0), evidence=[{0: 0}, {0: 1}])
@@ -40,7 +39,7 @@ def singleton_entropies(found: Estimate | Estimates) -> Floats:
 
 
 def entropies(model: Model, marginals: Floats) -> Floats:
-    """(n, B) from marginals (S, B)."""
+    """Return (n, B) the entropy of each variable, from marginals (S, B)."""
     if model.num_variables == 0:
         return np.zeros((0, marginals.shape[1]))
     terms = -marginals * np.log(np.where(marginals > 0, marginals, 1.0))
@@ -48,7 +47,7 @@ def entropies(model: Model, marginals: Floats) -> Floats:
 
 
 def trw_entropies(model: Model, clamped: Sequence[Variable] = (), **limits: Any) -> Floats:
-    """(n,) by a run of TRW on the model, or on the branches that some clamps make, under these limits."""
+    """Return (n,) entropies by a run of TRW on the model, or on the branches of some clamps, under these limits."""
     if clamped:
         return singleton_entropies(trw(branches(model, clamped), **limits))
     if model.num_variables == 0:
@@ -58,7 +57,7 @@ def trw_entropies(model: Model, clamped: Sequence[Variable] = (), **limits: Any)
 
 
 def as_entropies(entropy: ArrayLike, model: Model) -> Floats:
-    """The caller's entropies, checked."""
+    """Return a caller's entropies as an array (n,), checked."""
     try:
         array = np.asarray(entropy, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""One module a command: `add` declares its arguments, `run` returns its exit code.
+"""The commands, a module each: `add` declares the arguments, and `run` returns the exit code.
 
 May import: everything.
 """

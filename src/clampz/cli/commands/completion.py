@@ -1,17 +1,17 @@
-"""`clampz completion`: what makes a shell complete clampz's commands, options and file names, made from the parser
-itself."""
+"""`clampz completion`: a script for a shell that completes commands, options and file names of clampz."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
 from clampz.cli.arguments import add_command
-from clampz.cli.exit_codes import OK, need
+from clampz.cli.exit_codes import OK, require
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def add(commands: Any) -> None:
+    """Declare the command and its arguments."""
     parser = add_command(
         commands,
         "completion",
@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    need("shtab")
+    require("shtab")
     import shtab
 
     complete_files(args.parser, shtab.FILE)
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def complete_files(parser: argparse.ArgumentParser, how: object) -> None:
-    """Let the arguments that are paths be completed so, in every command."""
+    """Let the shell complete the arguments that are paths, in every command."""
     for action in parser._actions:
         if action.type is Path:
             action.complete = how  # type: ignore[attr-defined]

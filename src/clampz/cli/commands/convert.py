@@ -4,14 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from clampz.cli.arguments import add_command, add_format, add_model, read_model
+from clampz.cli import arguments
 from clampz.cli.exit_codes import OK
-from clampz.cli.outputs import MODEL_FORMS, asked_for, model_forms
+from clampz.cli.outputs import MODEL_FORMS, model_encoders, requested_output
 from clampz.runtime.budget import end_at_once, on_ctrl_c
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "convert",
         run,
@@ -24,15 +25,15 @@ def add(commands: Any) -> None:
         "  zcat model.uai.gz | clampz convert - - --format json | less\n"
         "  clampz convert model.uai known.uai --evidence model.uai.evid",
     )
-    add_model(parser)
+    arguments.add_model(parser)
     parser.add_argument("out", type=Path, metavar="OUT", help="the file to write; - for standard output")
-    add_format(parser, MODEL_FORMS)
+    arguments.add_format(parser, MODEL_FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read and write."""
-    out = asked_for(args, MODEL_FORMS, option="writing")
-    model = read_model(args)
+    """Read the model and write it in the other format."""
+    out = requested_output(args, MODEL_FORMS, option="writing")
+    model = arguments.read_model(args)
     with on_ctrl_c(end_at_once):
-        out.give(model_forms(model))
+        out.write(model_encoders(model))
     return OK

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import clampz
 from clampz._kernels.jit import COMPILES
-from clampz.cli.arguments import add_command, add_out
-from clampz.cli.exit_codes import OK, need
-from clampz.cli.outputs import check_picture_path, save_picture
+from clampz.cli import arguments
+from clampz.cli.exit_codes import OK, require
+from clampz.cli.outputs import PICTURE_SUFFIXES, check_file, save_picture
 from clampz.cli.tables import new_table, show
 from clampz.display.formatting import KINDS, round_outward
 from clampz.model import Model
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 # Made by `clampz.write(clampz.generators.grid(7, 7, toroidal=False, rng=0), "spin_glass_7x7.uai")`: a spin glass at the
 # paper's strengths, theta in [-2, 2] and W in [-6, 6], small enough to be solved exactly.
-# tests/cli/test_cli_demo.py makes it again and compares.
+# tests/cli/commands/test_demo.py makes it again and compares.
 DEMO_MODEL = "spin_glass_7x7.uai"
 
 
 class TimedRun(NamedTuple):
-    """One row of the demo."""
+    """The estimate of one method, and how long it took."""
 
     label: str
     estimate: Estimate
@@ -36,7 +36,8 @@ class TimedRun(NamedTuple):
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "demo",
         run,
@@ -45,13 +46,14 @@ def add(commands: Any) -> None:
         "print what they say of log Z, and write a picture.",
         examples="  clampz demo\n  clampz demo --out demo.pdf",
     )
-    add_out(parser, "the picture: .png, .svg or .pdf (default: %(default)s)", default=Path("clampz-demo.png"))
+    text = "the picture: .png, .svg or .pdf (default: %(default)s)"
+    arguments.add_out(parser, text, default=Path("clampz-demo.png"))
 
 
 def run(args: argparse.Namespace) -> int:
     """Run every method on the bundled model, print a table, and write a picture."""
-    check_picture_path(args.out)
-    need("rich", "matplotlib")
+    check_file(args.out, suffixes=PICTURE_SUFFIXES)
+    require("rich", "matplotlib")
     from rich.console import Console
 
     from clampz import plotting
@@ -77,14 +79,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def demo_model() -> Model:
-    """The model that comes with clampz."""
+    """Read the model that comes with clampz."""
     with resources.as_file(resources.files("clampz") / "data" / DEMO_MODEL) as path:
         return clampz.read(path)
 
 
 def run_methods(model: Model, tell: Callable[[str], object]) -> list[TimedRun]:
-    """Every method on the model, the exact one first; each is called twice and timed the second time, as the first call
-    may compile its kernels; once, where they are not compiled at all."""
+    """Run every method on the model, the exact one first.
+
+    Each is called twice and timed the second time, as the first call may compile its kernels; once, where kernels are
+    not compiled at all.
+    """
     methods: list[tuple[str, Callable[[], Estimate]]] = [
         ("exact", lambda: clampz.exact(model)),
         ("mean field", lambda: clampz.mean_field(model)),
@@ -104,7 +109,7 @@ def run_methods(model: Model, tell: Callable[[str], object]) -> list[TimedRun]:
 
 
 def table_of(runs: Sequence[TimedRun]) -> "Table":
-    """The runs as a table, the exact one first."""
+    """Return the runs as a table, with errors against the first run, the exact one."""
     truth = runs[0].estimate.log_z
     times = ["ms"] if COMPILES else []  # of Python they would say nothing
     table = new_table("method", "log Z", "is", "error", "sweeps", "converged", *times, left=("is",))

@@ -9,19 +9,19 @@ import math
 from pathlib import Path
 from typing import Any
 
-from clampz.cli.bracket_view import REASONS
-from clampz.cli.exit_codes import INTERRUPTED, OK, CommandError, GivenUpError
-from clampz.cli.outputs import Output, as_json, as_number, record_as_csv
-from clampz.cli.states import states_in
+from clampz.cli.assignments import parse_assignments
+from clampz.cli.bracket_view import REASONS, ending_data
+from clampz.cli.exit_codes import INTERRUPTED, OK, AbandonedError, CommandError
+from clampz.cli.outputs import Output, numbers_of, record_as_csv
 from clampz.cli.tables import facts, model_fact, show
-from clampz.display.formatting import name_of, round_outward
+from clampz.display.formatting import DIGITS, interval_outward, name_of
 from clampz.model import Model
 from clampz.queries.probability import Probability, probability
 from clampz.runtime.progress import terminal_line
 from clampz.solving.run import DEFAULT_TIME
 
-# Width of an interval that is narrow enough, and decimals.
-GAP, DIGITS = 1e-4, 6
+# Width of an interval that is narrow enough.
+GAP = 1e-4
 FORMS = ("json", "csv")
 
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
         value = getattr(args, option)
         if value != default:
             raise CommandError(f"--{option.replace('_', '-')}: expected none with --event, found {value}")
-    event = states_in(model, args.event, "--event")
+    event = parse_assignments(model, args.event, "--event")
     if not event:
         raise CommandError("--event: expected states of at least one variable, as in 3=1,7=0|2, found none")
     seconds = DEFAULT_TIME if args.time is None else args.time
@@ -42,39 +42,37 @@ def run(args: argparse.Namespace, model: Model, out: Output) -> int:
             limits = {"time": seconds, "memory": args.memory, "threads": args.threads}
             found = probability(model, event, gap=GAP, rng=args.seed, **limits)
     except KeyboardInterrupt:
-        raise GivenUpError from None
+        raise AbandonedError from None
     data = event_data(found, args.model)
-    out.give({"json": lambda: as_json(data), "csv": lambda: record_as_csv(data | {"event": args.event})})
-    out.show(args.json, data, lambda: print_event(found, args.model, args.event))
+    out.deliver(
+        args,
+        data,
+        lambda: print_event(found, args.model, args.event),
+        csv=lambda: record_as_csv(data | {"event": args.event}),
+    )
     return INTERRUPTED if found.stopped_by == "interrupt" else OK
 
 
 def event_data(found: Probability, path: Path) -> dict[str, Any]:
-    """The interval as JSON can hold it."""
+    """Return the interval as JSON can hold it."""
     return {
         "model": str(path),
         "event": {name_of(found.model.names, i): list(states) for i, states in found.event.items()},
-        "lower": found.lower,
-        "upper": found.upper,
-        "estimate": found.estimate,
-        "log_lower": as_number(found.log_lower),
-        "log_upper": as_number(found.log_upper),
-        "seconds": round(found.seconds, 6),
-        "stopped_by": found.stopped_by,
-        "interrupted": found.stopped_by == "interrupt",
+        **numbers_of(found, "lower", "upper", "estimate", "log_lower", "log_upper"),
+        **ending_data(found),
     }
 
 
 def print_event(found: Probability, path: Path, text: str) -> None:
-    """The interval as a table."""
-    lower, upper = round_outward(found.lower, "lower", DIGITS), round_outward(found.upper, "upper", DIGITS)
-    ends = [round_outward(found.log_lower, "lower", DIGITS), round_outward(found.log_upper, "upper", DIGITS)]
+    """Print the interval as a table."""
+    low, high = interval_outward(found.lower, found.upper, DIGITS)
+    log_low, log_high = interval_outward(found.log_lower, found.log_upper, DIGITS)
     rows = [
         model_fact(path, found.model),
         ("event", text),
-        ("proven", f"{lower} <= P <= {upper}"),
+        ("proven", f"{low} <= P <= {high}"),
         ("estimate", f"{found.estimate:.{DIGITS}g}"),
-        *([("log P", f"{ends[0]} <= log P <= {ends[1]}")] if found.log_upper > -math.inf else []),
+        *([("log P", f"{log_low} <= log P <= {log_high}")] if found.log_upper > -math.inf else []),
         ("seconds", f"{found.seconds:.2f}"),
         ("stopped by", REASONS[found.stopped_by]),
     ]

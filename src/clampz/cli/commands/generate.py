@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from clampz import generators, io
-from clampz.cli.arguments import add_command, add_out, number_range, whole_number
+from clampz.cli import arguments
 from clampz.cli.exit_codes import OK, CommandError
-from clampz.cli.outputs import MODEL_FORMS, asked_for, model_forms
+from clampz.cli.outputs import MODEL_FORMS, model_encoders, requested_output
 from clampz.generators import THETA, WEIGHTS
 from clampz.model import Model
 from clampz.runtime.budget import end_at_once, on_ctrl_c
@@ -26,7 +26,8 @@ TAKES = {
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "generate",
         run,
@@ -48,32 +49,22 @@ def add(commands: Any) -> None:
     for name, what, default in (("--weights", "W", WEIGHTS), ("--theta", "theta", THETA)):
         shown = "{:g},{:g}".format(*default)  # type: ignore[misc]
         text = f"range of {what}, or one number (default: {shown})"
-        parser.add_argument(name, type=number_range, metavar="LOW,HIGH", help=text)
-    parser.add_argument(
-        "--degree", type=float, metavar="D", help="neighbours of each variable; for er on average (default: 4)"
-    )
-    parser.add_argument("--labels", type=whole_number(2), metavar="L", help="states of each variable (default: 2)")
-    parser.add_argument(
-        "--potentials",
-        choices=("potts", "table"),
-        help="with more labels: W/2 [x_i = x_j], or every table entry at random (default: potts)",
-    )
+        parser.add_argument(name, type=arguments.number_range, metavar="LOW,HIGH", help=text)
+    text, count = "neighbours of each variable; for er on average (default: 4)", arguments.whole_number
+    parser.add_argument("--degree", type=float, metavar="D", help=text)
+    parser.add_argument("--labels", type=count(2), metavar="L", help="states of each variable (default: 2)")
+    text = "with more labels: W/2 [x_i = x_j], or every table entry at random (default: potts)"
+    parser.add_argument("--potentials", choices=("potts", "table"), help=text)
     parser.add_argument("--planar", action="store_const", const=True, help="a grid that is not wrapped around")
-    parser.add_argument(
-        "--seed", type=whole_number(0), metavar="N", help="whole number (default: a new model each time)"
-    )
-    add_out(
-        parser,
-        f"the file: {', '.join(io.FORMATS)}, also .gz; - for standard output",
-        "-o",
-        required=True,
-        forms=MODEL_FORMS,
-    )
+    text = "whole number (default: a new model each time)"
+    parser.add_argument("--seed", type=count(0), metavar="N", help=text)
+    text = f"the file: {', '.join(io.FORMATS)}, also .gz; - for standard output"
+    arguments.add_out(parser, text, "-o", required=True, forms=MODEL_FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw a model and write it."""
-    out = asked_for(args, MODEL_FORMS)
+    """Draw a random model and write it."""
+    out = requested_output(args, MODEL_FORMS)
     takes = TAKES[args.graph]
     for option in ("size", "degree", "planar", *DRAWING):
         if getattr(args, option) is not None and option not in takes:
@@ -82,12 +73,12 @@ def run(args: argparse.Namespace) -> int:
     if "size" in takes and args.size is None:
         raise CommandError(f"--size: expected how large the {args.graph} is to be, as in --size 9")
     with on_ctrl_c(end_at_once):
-        out.give(model_forms(random_model(args)))
+        out.write(model_encoders(random_model(args)))
     return OK
 
 
 def random_model(args: argparse.Namespace) -> Model:
-    """The model that the arguments ask for."""
+    """Return the random model that the arguments ask for."""
     drawing: dict[str, Any] = {"rng": args.seed}
     drawing |= {name: getattr(args, name) for name in ("theta", *DRAWING) if getattr(args, name) is not None}
     if args.graph == "lamp":
@@ -99,7 +90,7 @@ def random_model(args: argparse.Namespace) -> Model:
                 f"--weights: barbell has one weight, as in --weights 6, found {weight[0]:g},{weight[1]:g}"
             )
         return generators.barbell(**drawing) if weight is None else generators.barbell(weight, **drawing)
-    rows, columns = as_size(args.size, args.graph)
+    rows, columns = parse_size(args.size, args.graph)
     if args.graph == "grid":
         return generators.grid(rows, columns, toroidal=not args.planar, **drawing)
     if args.degree is not None:
@@ -113,8 +104,8 @@ def random_model(args: argparse.Namespace) -> Model:
     return kinds[args.graph](rows, **drawing)
 
 
-def as_size(text: str, graph: str) -> tuple[int, int]:
-    """Rows and columns of a grid, or the number of variables twice."""
+def parse_size(text: str, graph: str) -> tuple[int, int]:
+    """Parse the rows and columns of a grid, or the number of variables, which is returned twice."""
     parts = text.lower().split("x") if graph == "grid" else [text]
     if len(parts) > 2 or not all(part.isdecimal() and int(part) >= 1 for part in parts):
         expected = "a whole number >= 1 or two, as in 9 or 4x20" if graph == "grid" else "a whole number >= 1"

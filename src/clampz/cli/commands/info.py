@@ -6,10 +6,10 @@ from typing import Any
 
 from clampz.approximations.cost import STARTS, TYPICAL_SWEEPS, seconds_per_sweep
 from clampz.approximations.method_choice import prefers_mean_field
-from clampz.cli.arguments import add_command, add_json, add_memory, add_model, read_model
-from clampz.cli.exit_codes import OK, need
-from clampz.cli.live_progress import completed
-from clampz.cli.outputs import called, give_json
+from clampz.cli import arguments
+from clampz.cli.exit_codes import OK, require
+from clampz.cli.live_progress import run_to_the_end
+from clampz.cli.outputs import display_name, print_json
 from clampz.cli.tables import facts, new_table, show
 from clampz.display.formatting import counted, title
 from clampz.model import Model
@@ -18,22 +18,12 @@ from clampz.presolve.simplify import simplify
 from clampz.runtime.options import bytes_in_words, memory_allowed
 from clampz.summing.costs import ExactCost, exact_cost
 
-ROWS = (
-    "variables",
-    "labels",
-    "factors",
-    "zeros",
-    "simplified",
-    "components",
-    "core",
-    "width",
-    "kind",
-    "strength",
-)
+ROWS = ("variables", "labels", "factors", "zeros", "simplified", "components", "core", "width", "kind", "strength")
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "info",
         run,
@@ -42,26 +32,26 @@ def add(commands: Any) -> None:
         "cost on it.  Nothing is solved.",
         examples="  clampz info model.uai\n  clampz info model.uai --evidence model.uai.evid --json",
     )
-    add_model(parser)
-    add_memory(parser, "what exact inference may use")
-    add_json(parser)
+    arguments.add_model(parser)
+    arguments.add_memory(parser, "what exact inference may use")
+    arguments.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what there is to know."""
+    """Print the description of a model and the costs of methods."""
     if not args.json:
-        need("rich")
-    model = read_model(args)
-    data = completed(lambda: described(model, args.memory), "looking for an elimination order")
+        require("rich")
+    model = arguments.read_model(args)
+    data = run_to_the_end(lambda: model_data(model, args.memory), "looking for an elimination order")
     if args.json:
-        give_json({"model": str(args.model), **data})
+        print_json({"model": str(args.model), **data})
     else:
         print_description(args.model, data)
     return OK
 
 
-def described(model: Model, memory: int | None) -> dict[str, Any]:
-    """What a model is like; costs in bytes and seconds, estimated."""
+def model_data(model: Model, memory: int | None) -> dict[str, Any]:
+    """Return the description of a model, with estimated costs in bytes and seconds, as JSON can hold it."""
     cost, simplified = exact_cost(model), simplify(model, marginals=False)
     return describe(model) | {
         "simplified": {
@@ -78,7 +68,7 @@ def described(model: Model, memory: int | None) -> dict[str, Any]:
 
 
 def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[str, Any]]:
-    """Of each method: bytes and table entries, or sweeps, and seconds; about that for one lane."""
+    """Return the cost of each method on one lane: bytes and table entries, or sweeps, and seconds."""
     exact = {
         "bytes": cost.num_bytes,
         "table_entries": cost.num_bytes // 16,
@@ -98,18 +88,15 @@ def costs(model: Model, cost: ExactCost, memory: int | None) -> dict[str, dict[s
 
 
 def print_description(path: Path, data: dict[str, Any]) -> None:
-    """The description as tables."""
+    """Print the description as tables."""
     words = in_words(data)
-    strong = "; dense and strong: Bethe is far off" if data["prefers_mean_field"] else ""
-    words["strength"] += strong
+    words["strength"] += "; dense and strong: Bethe is far off" if data["prefers_mean_field"] else ""
     words["simplified"] = simplified_in_words(data["simplified"])
-    words["width"] = (
-        f"{'at least ' if data['width_at_least'] else ''}{data['width']}, of the best elimination order found"
-    )
-    show(facts([("model", called(path)), *((name, words[name]) for name in ROWS)]))
-    table = new_table(
-        "method", "gives", "takes about", "seconds", left=("gives", "takes about"), wrapped=("takes about",)
-    )
+    at_least = "at least " if data["width_at_least"] else ""
+    words["width"] = f"{at_least}{data['width']}, of the best elimination order found"
+    show(facts([("model", display_name(path)), *((name, words[name]) for name in ROWS)]))
+    columns = ("method", "gives", "takes about", "seconds")
+    table = new_table(*columns, left=columns[1:3], wrapped=columns[2:3])
     exact = data["cost"]["exact"]
     too_much = "" if exact["fits"] else ", more than there is memory for"
     text = f"{bytes_in_words(exact['bytes'])}, {exact['table_entries']:,.3g} table entries{too_much}"
@@ -124,7 +111,7 @@ def print_description(path: Path, data: dict[str, Any]) -> None:
 
 
 def simplified_in_words(simplified: dict[str, Any]) -> str:
-    """What simplifying does to the model."""
+    """Return what the presolve does to the model, in words."""
     if simplified["infeasibility"]:
         return f"Z = 0: {simplified['infeasibility']}"
     if not simplified["done"]:
@@ -134,6 +121,7 @@ def simplified_in_words(simplified: dict[str, Any]) -> str:
 
 
 def as_seconds(value: float) -> str:
+    """Return an estimated duration, in few digits."""
     if value >= 1e6:
         return "years" if value > 1e8 else "weeks"
     return "< 0.01" if value < 0.01 else f"{value:.2g}" if value < 10 else f"{value:,.0f}"

@@ -7,17 +7,16 @@ each.  Where no configuration was found, these are null.
 
 import argparse
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clampz.cli.exit_codes import INTERRUPTED, OK, CommandError
-from clampz.cli.live_progress import Listener, watched
-from clampz.cli.outputs import Output, as_json, as_number, save_picture, states_as_csv
-from clampz.cli.tables import facts, model_fact, new_table, show
-from clampz.display.formatting import counted, name_of, round_outward
+from clampz.cli.live_progress import ProgressListener, run_interruptibly
+from clampz.cli.outputs import Output, numbers_of, states_as_csv
+from clampz.cli.tables import CTRL_C, facts, model_fact, new_table, num_shown, show
+from clampz.display.formatting import DIGITS, counted, name_of, round_outward
 from clampz.errors import EvidenceError
 from clampz.io import results
 from clampz.map_inference.mode import mode
@@ -28,69 +27,64 @@ from clampz.model import Model
 TASKS = ("MPE", "MAP")
 # Variables up to which a configuration is printed on a terminal.
 MAX_ROWS = 60
-DIGITS = 6
 
 
 def run(args: argparse.Namespace, model: Model, out: Output) -> int:
-    """Find the best configuration and print or write it."""
+    """Find the best configurations, and print, write and draw them."""
     for option, value, usual in (("--method", args.method, "auto"), ("--clamp", args.clamp, None)):
         if value != usual:
             raise CommandError(f"{option} {value}: a choice of tasks PR and MAR, and {args.task} has none")
     found, interrupted = best(model, args.time, args.memory, args.threads, args.num_best, args.seed)
-    data = mode_data(found, args.model, args.task, args.num_best)
-    out.give(
-        {
-            "json": lambda: as_json(data),
-            "csv": lambda: configurations_as_csv(found),
-            "uai": lambda: result_file(found, args.task),
-        }
+    out.deliver(
+        args,
+        mode_data(found, args.model, args.task, args.num_best),
+        lambda: print_mode(found, args.model),
+        found,
+        csv=lambda: configurations_as_csv(found),
+        uai=lambda: result_file(found, args.task),
     )
-    out.show(args.json, data, lambda: print_mode(found, args.model))
-    if args.plot is not None:
-        save_picture(found.plot().figure, args.plot)
     return INTERRUPTED if interrupted else OK
 
 
 def best(
     model: Model, time: float | None, memory: int | None, threads: int | None = None, num_best: int = 1, seed: int = 0
 ) -> tuple[Mode, bool]:
-    """The best configurations, and whether Ctrl-C ended the search for them."""
-    listener = Listener()
+    """Return the best configurations, and whether Ctrl-C ended the search for them."""
+    listener = ProgressListener()
 
     def work() -> Mode:
         return mode(model, num_best=num_best, time=time, memory=memory, threads=threads, rng=seed, progress=listener)
 
-    return watched(work, "maximising", listener)
+    return run_interruptibly(work, "maximising", listener)
 
 
 def result_file(found: Mode, task: str) -> bytes:
-    """A result file as the UAI competitions have them."""
+    """Encode a result file of the UAI competitions."""
     if found.states is None:
         raise EvidenceError(why_none(found))
     return results.encode_mpe(found.states, task)
 
 
 def configurations_as_csv(found: Mode) -> bytes:
-    """A line for each configuration, the best one first, and its score last."""
+    """Encode a line for each configuration, the best one first, and its score last."""
     states = np.array([each.states for each in found.best], dtype=np.int64).reshape(-1, found.model.num_variables)
     return states_as_csv(found.model, states, score=[each.score for each in found.best])
 
 
 def why_none(found: Mode) -> str:
+    """Return why no configuration was found."""
     if found.upper == -math.inf:
         return "Z = 0: every configuration has probability zero, so there is no best one"
     return "no possible configuration was found: more time may help (--time)"
 
 
 def mode_data(found: Mode, path: Path, task: str, num_best: int) -> dict[str, Any]:
-    """The result as JSON can hold it."""
+    """Return the best configurations as JSON can hold them."""
     configuration = found.configuration
     data: dict[str, Any] = {
         "model": str(path),
         "task": task,
-        "score": as_number(found.score),
-        "lower": as_number(found.lower),
-        "upper": as_number(found.upper),
+        **numbers_of(found, "score", "lower", "upper"),
         "optimal": found.is_optimal,
         "stopped_by": found.stopped_by,
         "seconds": round(found.seconds, 6),
@@ -103,17 +97,16 @@ def mode_data(found: Mode, path: Path, task: str, num_best: int) -> dict[str, An
 
 
 def print_mode(found: Mode, path: Path) -> None:
-    """The result as a table, and the configuration."""
+    """Print the score with its proof, and the configurations."""
     upper = round_outward(found.upper, "upper", DIGITS)
     proven = "nothing is better" if found.is_optimal else f"nothing is better than {upper}, {found.gap:.3g} nats more"
-    stopped = {"interrupt": "; stopped by Ctrl-C: this is what there was"}
-    stopped["callback"] = stopped["interrupt"]
+    stopped = f"; {CTRL_C}" if found.stopped_by in ("interrupt", "callback") else ""
     rows = [
         model_fact(path, found.model),
         ("best score", f"{found.score:.{DIGITS}f}" if found.best else why_none(found)),
         *([("proven", proven)] if found.best or math.isfinite(found.upper) else []),
         *([("found", counted(len(found.best), "configuration"))] if len(found.best) > 1 else []),
-        ("seconds", f"{found.seconds:.2f}{stopped.get(found.stopped_by, '')}"),
+        ("seconds", f"{found.seconds:.2f}{stopped}"),
     ]
     show(facts(rows))
     if found.best:
@@ -121,9 +114,9 @@ def print_mode(found: Mode, path: Path) -> None:
 
 
 def print_configurations(found: Mode) -> None:
-    """A row for each variable, a column for each configuration."""
+    """Print a row for each variable, a column for each configuration."""
     model = found.model
-    shown = model.num_variables if not sys.stdout.isatty() else min(model.num_variables, MAX_ROWS)
+    shown = num_shown(model, MAX_ROWS)
     scores = [f"{each.score:.{DIGITS}f}" for each in found.best] if len(found.best) > 1 else ["state"]
     table = new_table("variable", *scores)
     for i in range(shown):

@@ -5,10 +5,10 @@ from typing import Any
 
 from clampz.clamping.clamp import clamp
 from clampz.clamping.selectors import selectors
-from clampz.cli.arguments import SELECTORS, add_command, add_model, add_out, read_model, whole_number
-from clampz.cli.exit_codes import OK, need
-from clampz.cli.live_progress import Listener, completed
-from clampz.cli.outputs import check_picture_path, save_picture
+from clampz.cli import arguments
+from clampz.cli.exit_codes import OK, require
+from clampz.cli.live_progress import ProgressListener, run_to_the_end
+from clampz.cli.outputs import PICTURE_SUFFIXES, check_file, save_picture
 from clampz.model import Model
 from clampz.plotting import plot_model
 from clampz.solving.clamps import QUICK
@@ -18,7 +18,8 @@ SHADES = ("none", "marginals", *selectors())
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "plot",
         run,
@@ -31,39 +32,28 @@ def add(commands: Any) -> None:
         "  clampz plot model.uai -o model.pdf --clamp 5 --select maxW+TRE\n"
         "  clampz plot model.uai -o model.svg --shade marginals",
     )
-    add_model(parser)
-    add_out(parser, "the picture: .png, .svg or .pdf", "-o", required=True)
-    parser.add_argument(
-        "--clamp", type=whole_number(0), default=0, metavar="K", help="mark the first K variables to clamp (for TRW)"
-    )
-    parser.add_argument(
-        "--select",
-        choices=SELECTORS,
-        default=QUICK,
-        metavar="NAME",
-        help="how to choose them, as for solve (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--shade",
-        choices=SHADES,
-        default="none",
-        metavar="WHAT",
-        help="shade variables by their marginals or by a selector's score",
-    )
+    arguments.add_model(parser)
+    arguments.add_out(parser, "the picture: .png, .svg or .pdf", "-o", required=True)
+    text, count = "mark the first K variables to clamp (for TRW)", arguments.whole_number(0)
+    parser.add_argument("--clamp", type=count, default=0, metavar="K", help=text)
+    text = "how to choose them, as for solve (default: %(default)s)"
+    parser.add_argument("--select", choices=arguments.SELECTORS, default=QUICK, metavar="NAME", help=text)
+    text = "shade variables by their marginals or by a selector's score"
+    parser.add_argument("--shade", choices=SHADES, default="none", metavar="WHAT", help=text)
     parser.add_argument("--names", action="store_true", help="write names or numbers on the variables")
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw the model and write the picture."""
-    check_picture_path(args.out)
-    need("matplotlib")
-    model, listener = read_model(args), Listener()
-    save_picture(completed(lambda: draw(model, args, listener), "drawing", listener), args.out)
+    check_file(args.out, suffixes=PICTURE_SUFFIXES)
+    require("matplotlib")
+    model, listener = arguments.read_model(args), ProgressListener()
+    save_picture(run_to_the_end(lambda: draw(model, args, listener), "drawing", listener), args.out)
     return OK
 
 
-def draw(model: Model, args: argparse.Namespace, listener: Listener) -> Any:
-    """The figure."""
+def draw(model: Model, args: argparse.Namespace, listener: ProgressListener) -> Any:
+    """Return the figure, with the clamped variables and the shades that are asked for."""
     clamped = clamp(model, "trw", k=args.clamp, select=args.select, progress=listener).variables if args.clamp else ()
     marginals = solve(model, k=0, progress=listener) if args.shade == "marginals" else None
     scores = args.shade if args.shade in selectors() else None

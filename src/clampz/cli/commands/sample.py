@@ -6,35 +6,16 @@ the arrays states and log_weights.
 """
 
 import argparse
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clampz.cli.arguments import (
-    add_command,
-    add_json,
-    add_memory,
-    add_model,
-    add_out,
-    add_seed,
-    add_threads,
-    positive,
-    read_model,
-    whole_number,
-)
-from clampz.cli.exit_codes import INTERRUPTED, OK, in_options, need
-from clampz.cli.live_progress import Listener, watched
-from clampz.cli.outputs import (
-    as_json,
-    as_number,
-    asked_for,
-    check_picture_path,
-    save_picture,
-    states_as_csv,
-)
+from clampz.cli import arguments
+from clampz.cli.exit_codes import INTERRUPTED, OK, as_flags
+from clampz.cli.live_progress import ProgressListener, run_interruptibly
+from clampz.cli.outputs import as_json, as_number, requested_output, states_as_csv
 from clampz.cli.tables import facts, model_fact, new_table, show
 from clampz.display.formatting import counted, name_of
 from clampz.sampling.request import METHODS
@@ -47,7 +28,8 @@ MOST_PRINTED = 10
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "sample",
         run,
@@ -61,70 +43,55 @@ def add(commands: Any) -> None:
         "JSON: kind, reason, num_samples, num_drawn, effective_size, log_z, interrupted, names, marginals, "
         "standard_errors; in a file the states and log_weights too",
     )
-    add_model(parser)
-    parser.add_argument(
-        "--num", type=whole_number(1), default=1000, metavar="N", help="how many (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--method",
-        choices=METHODS,
-        default="auto",
-        help="auto takes the best that is possible; others are forced; gibbs is never exact (default: %(default)s)",
-    )
-    parser.add_argument("--max-table", type=whole_number(2), metavar="N", help="table entries of a clique at most")
-    parser.add_argument("--time", type=positive, metavar="SECONDS", help="time at most (default: as long as it takes)")
-    add_memory(parser, "memory at most")
-    add_threads(parser)
-    add_seed(parser)
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw marginals and scores: .png, .svg or .pdf")
-    add_json(parser, ": what the samples are, and their marginals")
-    add_out(parser, "write the samples to a file: .csv, .json or .npz; - for standard output", forms=FORMS)
+    arguments.add_model(parser)
+    text, count = "how many (default: %(default)s)", arguments.whole_number
+    parser.add_argument("--num", type=count(1), default=1000, metavar="N", help=text)
+    text = "auto takes the best that is possible; others are forced; gibbs is never exact (default: %(default)s)"
+    parser.add_argument("--method", choices=METHODS, default="auto", help=text)
+    parser.add_argument("--max-table", type=count(2), metavar="N", help="table entries of a clique at most")
+    text = "time at most (default: as long as it takes)"
+    parser.add_argument("--time", type=arguments.positive, metavar="SECONDS", help=text)
+    arguments.add_memory(parser, "memory at most")
+    arguments.add_threads(parser)
+    arguments.add_seed(parser)
+    arguments.add_plot(parser, "draw marginals and scores")
+    arguments.add_json(parser, ": what the samples are, and their marginals")
+    text = "write the samples to a file: .csv, .json or .npz; - for standard output"
+    arguments.add_out(parser, text, forms=FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw, and print, write and draw what came of it."""
-    out = asked_for(args, FORMS)
-    if args.plot is not None:
-        check_picture_path(args.plot, "--plot")
-        need("matplotlib")
-    if not args.json and not out.is_standard:
-        need("rich")
-    model, listener = read_model(args), Listener()
+    """Draw samples, and print, write and draw them."""
+    out = requested_output(args, FORMS)
+    model, listener = arguments.read_model(args), ProgressListener()
 
     def work() -> Samples:
         limits = {"max_table": args.max_table, "time": args.time, "memory": args.memory, "threads": args.threads}
         return sample(model, args.num, method=args.method, rng=args.seed, progress=listener, **limits)
 
-    samples, stopped = watched(work, "sampling", listener)
-    out.give(sample_forms(samples, args.model))
-    out.show(args.json, sample_data(samples, args.model), lambda: print_samples(samples, args.model))
-    if args.plot is not None:
-        save_picture(samples.plot().figure, args.plot)
-    return INTERRUPTED if stopped else OK
+    samples, stopped = run_interruptibly(work, "sampling", listener)
+    data, states, log_weights = sample_data(samples, args.model), samples.states, samples.log_weights
+    weights = {"log_weight": log_weights.tolist()} if samples.kind == "weighted" else {}
 
-
-def sample_forms(samples: Samples, path: Path) -> dict[str, Callable[[], bytes]]:
-    """The samples in every form of a file."""
-    states, log_weights = samples.states, samples.log_weights
-
-    def as_npz() -> bytes:
+    def npz() -> bytes:
         out = BytesIO()
         np.savez_compressed(out, states=states, log_weights=log_weights)
         return out.getvalue()
 
-    def all_of_it() -> dict[str, Any]:
-        return sample_data(samples, path) | {"states": states.tolist(), "log_weights": log_weights.tolist()}
-
-    weights = {"log_weight": log_weights.tolist()} if samples.kind == "weighted" else {}
-    return {
-        "csv": lambda: states_as_csv(samples.model, states, **weights),
-        "json": lambda: as_json(all_of_it()),
-        "npz": as_npz,
-    }
+    out.deliver(
+        args,
+        data,
+        lambda: print_samples(samples, args.model),
+        samples,
+        csv=lambda: states_as_csv(model, states, **weights),
+        json=lambda: as_json(data | {"states": states.tolist(), "log_weights": log_weights.tolist()}),
+        npz=npz,
+    )
+    return INTERRUPTED if stopped else OK
 
 
 def sample_data(samples: Samples, path: Path) -> dict[str, Any]:
-    """What they are, as JSON can hold it."""
+    """Return what the samples are, as JSON can hold it."""
     model = samples.model
     return {
         "model": str(path),
@@ -142,12 +109,12 @@ def sample_data(samples: Samples, path: Path) -> dict[str, Any]:
 
 
 def print_samples(samples: Samples, path: Path) -> None:
-    """What they are, and the variables that are least certain."""
+    """Print what the samples are, and the variables that are least certain."""
     model = samples.model
     rows = [
         model_fact(path, model),
         ("samples", f"{len(samples):,}, {KINDS[samples.kind]}"),
-        ("how", in_options(samples.reason)),
+        ("how", as_flags(samples.reason)),
     ]
     if not samples.is_exact:
         rows.append(("worth", f"{samples.effective_size:,.1f} independent samples, about"))

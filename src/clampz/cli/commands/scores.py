@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from clampz.clamping.selectors import Scores, scores, selectors
-from clampz.cli.arguments import add_command, add_json, add_model, add_out, read_model, whole_number
-from clampz.cli.exit_codes import OK, need
-from clampz.cli.live_progress import completed
-from clampz.cli.outputs import as_csv, as_json, asked_for
+from clampz.cli import arguments
+from clampz.cli.exit_codes import OK
+from clampz.cli.live_progress import run_to_the_end
+from clampz.cli.outputs import as_csv, requested_output
 from clampz.cli.tables import new_table, show
 from clampz.display.formatting import name_of
 from clampz.numerics import Floats
@@ -18,7 +18,8 @@ FORMS = ("csv", "json")
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "scores",
         run,
@@ -27,42 +28,37 @@ def add(commands: Any) -> None:
         "what is gained most by clamping.",
         examples="  clampz scores model.uai\n  clampz scores model.uai --select frustCycles --top 20",
     )
-    add_model(parser)
-    parser.add_argument(
-        "--select", choices=tuple(selectors()), metavar="NAME", help=f"only this selector: {', '.join(selectors())}"
-    )
-    parser.add_argument(
-        "--top", type=whole_number(1), default=5, metavar="N", help="how many variables to print (default: %(default)s)"
-    )
-    add_json(parser, ": for each selector all variables with their scores, best first")
-    add_out(parser, "write all scores to a file: .csv (a row for each variable) or .json; - for stdout", forms=FORMS)
+    arguments.add_model(parser)
+    text, names = f"only this selector: {', '.join(selectors())}", tuple(selectors())
+    parser.add_argument("--select", choices=names, metavar="NAME", help=text)
+    text = "how many variables to print (default: %(default)s)"
+    parser.add_argument("--top", type=arguments.whole_number(1), default=5, metavar="N", help=text)
+    arguments.add_json(parser, ": for each selector all variables with their scores, best first")
+    text = "write all scores to a file: .csv (a row for each variable) or .json; - for stdout"
+    arguments.add_out(parser, text, forms=FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the best variables."""
-    out = asked_for(args, FORMS)
-    if not args.json and not out.is_standard:
-        need("rich")
-    model = read_model(args)
-    found = completed(lambda: scores(model, [args.select] if args.select else None), "scoring")
+    """Score the variables, and print and write the scores."""
+    out = requested_output(args, FORMS)
+    model = arguments.read_model(args)
+    found = run_to_the_end(lambda: scores(model, [args.select] if args.select else None), "scoring")
     names = [name_of(model.names, i) for i in range(model.num_variables)]
     ranked = {name: [[names[i], float(values[i])] for i in best(values)] for name, values in found.items()}
     data = {"model": str(args.model), "scores": ranked}
     rows = zip(names, *(values.tolist() for values in found.values()), strict=True)
-    out.give({"csv": lambda: as_csv(["variable", *found], rows), "json": lambda: as_json(data)})
-    out.show(args.json, data, lambda: print_table(found, args.top))
+    out.deliver(args, data, lambda: print_scores(found, args.top), csv=lambda: as_csv(["variable", *found], rows))
     return OK
 
 
 def best(values: Floats) -> list[int]:
-    """The variables, highest score first."""
+    """Return the variables, highest score first."""
     order: list[int] = np.argsort(-values, kind="stable").tolist()
     return order
 
 
-def print_table(found: Scores, top: int) -> None:
-    """A row for each selector, its best variables with their scores in a column each; a single selector has a row for
-    each variable."""
+def print_scores(found: Scores, top: int) -> None:
+    """Print a row for each selector, with its best variables; for a single selector, a row for each variable."""
     names, top = found.model.names, min(top, found.model.num_variables)
     (name, values), *others = found.items()
     if not others:

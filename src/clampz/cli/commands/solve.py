@@ -1,17 +1,16 @@
-"""`clampz solve`: log Z, bounds and marginals of a model in a file, as a table or as JSON.
+"""`clampz solve`: log Z, bounds and marginals of a model in a file, as tables, JSON, CSV or a report.
 
 The JSON has log_z, lower and upper (natural logarithms), bound, standard_error and statistical_interval_95 (where log_z
 is an estimate by sampling, else null), method, reason, converged, interrupted, seconds, clamped, select, leaves (of the
 bracket's tree, null where there is none), and with MAR the marginals, marginals_by ("exact", "sampling", or the method
-that estimates them), marginals_are (the same in words) and marginal_errors (standard errors; null where there are
-none).  With --event it is what `cli/events` says.  What JSON has no numbers for are strings that float()
-understands: "-inf", "inf"; marginals where Z = 0 are null.  The CSV has the same in one row, of MAR a row for each
-state of each variable, and of MPE a row for each configuration.
+that estimates them), marginals_are (in words) and marginal_errors (standard errors; null where there are none).  With
+--event it is what `commands/event` says.  What JSON has no numbers for are strings that float() understands: "-inf",
+"inf"; marginals where Z = 0 are null.  The CSV has the same in one row, of MAR a row for each state of each variable,
+and of MPE a row for each configuration.
 """
 
 import argparse
 import math
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,36 +19,13 @@ from typing import Any
 import numpy as np
 
 from clampz.bounding.bracket import Bracket, statistical
-from clampz.cli.arguments import (
-    SELECTORS,
-    add_command,
-    add_json,
-    add_memory,
-    add_model,
-    add_out,
-    add_seed,
-    add_threads,
-    positive,
-    read_model,
-    whole_number,
-)
+from clampz.cli import arguments
 from clampz.cli.bracket_view import statistical_data
 from clampz.cli.commands import event, mode
-from clampz.cli.exit_codes import INTERRUPTED, OK, CommandError, GivenUpError, need
-from clampz.cli.live_progress import Listener, completed, watched
-from clampz.cli.outputs import (
-    as_csv,
-    as_json,
-    as_number,
-    asked_for,
-    called,
-    check_file,
-    check_picture_path,
-    record_as_csv,
-    save_picture,
-)
-from clampz.cli.states import state_rows
-from clampz.cli.tables import facts, model_fact, new_table, show, terminal_width
+from clampz.cli.exit_codes import INTERRUPTED, OK, AbandonedError, CommandError, require
+from clampz.cli.live_progress import ProgressListener, run_interruptibly, run_to_the_end
+from clampz.cli.outputs import as_csv, check_file, display_name, numbers_of, record_as_csv, requested_output, state_rows
+from clampz.cli.tables import CTRL_C, facts, model_fact, new_table, num_shown, show, terminal_width
 from clampz.display.formatting import DIGITS, counted, name_of, title
 from clampz.errors import EvidenceError
 from clampz.io import results
@@ -70,7 +46,8 @@ LAST_MOMENT = 2.0
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "solve",
         run,
@@ -91,92 +68,54 @@ def add(commands: Any) -> None:
         "MPE: score, lower, upper, optimal, stopped_by, seconds, configuration, states and best (--num-best); "
         'infinities are "inf", "-inf"',
     )
-    add_model(parser)
-    parser.add_argument(
-        "--task",
-        choices=TASKS,
-        default="PR",
-        help="PR: log Z alone; MAR: the marginals too; MPE, or MAP: the best configuration of all variables "
-        "(default: %(default)s)",
+    arguments.add_model(parser)
+    text = "PR: log Z alone; MAR: the marginals too; MPE, or MAP: the best configuration of all variables"
+    parser.add_argument("--task", choices=TASKS, default="PR", help=f"{text} (default: %(default)s)")
+    text, count = "with MPE: the best K configurations (default: %(default)s)", arguments.whole_number(1)
+    parser.add_argument("--num-best", type=count, default=1, metavar="K", help=text)
+    text = "instead of log Z, the probability that variables are in some states, by number or name, as in 3=1,7=0|2"
+    parser.add_argument("--event", metavar="STATES", help=text)
+    text = "auto chooses, and says why; others are run alone (default: %(default)s)"
+    parser.add_argument("--method", choices=METHODS, default="auto", help=text)
+    text = (
+        "clamp K variables, the same in all branches; TRW then optimizes its edge weights, on from the parent's "
+        "in every branch (default: with auto best first, as many as time allows, otherwise none)"
     )
-    parser.add_argument(
-        "--num-best",
-        type=whole_number(1),
-        default=1,
-        metavar="K",
-        help="with MPE: the best K configurations (default: %(default)s)",
+    parser.add_argument("--clamp", type=arguments.whole_number(0), metavar="K", help=text)
+    text = f"how to choose them: {', '.join(arguments.SELECTORS).replace('%', '%%')}"
+    parser.add_argument("--select", choices=arguments.SELECTORS, metavar="NAME", help=text)
+    text = (
+        "time at most; the bracket has most of it (default: with auto 10, 4 of them for the bracket, or 60 if it "
+        "can be solved exactly in that)"
     )
-    parser.add_argument(
-        "--event",
-        metavar="STATES",
-        help="instead of log Z, the probability that variables are in some states, by number or name, as in 3=1,7=0|2",
+    parser.add_argument("--time", type=arguments.positive, metavar="SECONDS", help=text)
+    text = "draw how the bracket closed, or what there is in its place; with MPE the best configuration, or how its "
+    arguments.add_plot(parser, f"{text}bounds closed")
+    text = (
+        "write a page for a browser, .html: what the model is, what was done and why, the bracket over time, the "
+        "marginals and the graph"
     )
-    parser.add_argument(
-        "--method",
-        choices=METHODS,
-        default="auto",
-        help="auto chooses, and says why; others are run alone (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--clamp",
-        type=whole_number(0),
-        metavar="K",
-        help="clamp K variables, the same in all branches; TRW then optimizes its edge weights, on from the parent's "
-        "in every branch (default: with auto best first, as many as time allows, otherwise none)",
-    )
-    parser.add_argument(
-        "--select",
-        choices=SELECTORS,
-        metavar="NAME",
-        help=f"how to choose them: {', '.join(SELECTORS).replace('%', '%%')}",
-    )
-    parser.add_argument(
-        "--time",
-        type=positive,
-        metavar="SECONDS",
-        help="time at most; the bracket has most of it (default: with auto 10, 4 of them for the bracket, or 60 if it "
-        "can be solved exactly in that)",
-    )
-    parser.add_argument(
-        "--plot",
-        type=Path,
-        metavar="FILE",
-        help="draw how the bracket closed, or what there is in its place; with MPE the best configuration, or how its "
-        "bounds closed: .png, .svg or .pdf",
-    )
-    parser.add_argument(
-        "--report",
-        type=Path,
-        metavar="FILE",
-        help="write a page for a browser, .html: what the model is, what was done and why, the bracket over time, the "
-        "marginals and the graph",
-    )
-    add_memory(parser, "memory that it may use beyond the model")
-    add_threads(parser)
-    add_seed(parser)
-    add_json(parser)
-    add_out(
-        parser,
+    parser.add_argument("--report", type=Path, metavar="FILE", help=text)
+    arguments.add_memory(parser, "memory that it may use beyond the model")
+    arguments.add_threads(parser)
+    arguments.add_seed(parser)
+    arguments.add_json(parser)
+    text = (
         "write the result to a file: .json, .csv, or a result file of the UAI competitions, whose name ends in the "
-        "task, as in model.uai.PR; - for standard output",
-        forms=FORMS,
+        "task, as in model.uai.PR; - for standard output"
     )
+    arguments.add_out(parser, text, forms=FORMS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Solve the model and print or write the result."""
+    """Solve the model, and print, write and draw the result."""
     if args.event is None:
-        out = asked_for(args, FORMS, endings=ENDINGS)
+        out = requested_output(args, FORMS, endings=ENDINGS)
     else:
-        out = asked_for(args, event.FORMS, with_what="--event")
+        out = requested_output(args, event.FORMS, with_what="--event")
     if args.report is not None:
         check_report(args)
-    if args.plot is not None:
-        check_picture_path(args.plot, "--plot")
-        need("matplotlib")
-    if not args.json and not out.is_standard:
-        need("rich")
-    model = read_model(args)
+    model = arguments.read_model(args)
     if args.event is not None:
         return event.run(args, model, out)
     if args.task in mode.TASKS:
@@ -185,9 +124,25 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"--num-best {args.num_best}: a choice of task MPE, and {args.task} has none")
     if args.clamp is not None and args.clamp > model.num_variables:
         raise CommandError(f"--clamp {args.clamp}: expected at most {model.num_variables}, the number of variables")
+    solution, interrupted = solution_of(args, model)
+    data = solution_data(solution, args.model, args.task)
+    out.deliver(
+        args,
+        data,
+        lambda: print_solution(solution, args.model, args.task),
+        solution,
+        csv=lambda: as_csv(*marginal_rows(solution)) if args.task == "MAR" else record_as_csv(data),
+        uai=lambda: result_file(solution, args.task),
+    )
+    if args.report is not None:  # drawing large models takes a while
+        heading = f"log Z of {display_name(Path(args.model.name))}"
+        run_to_the_end(lambda: solution.report(args.report, heading), "writing the report")
+    return INTERRUPTED if interrupted else OK
 
-    began = time.perf_counter()
-    listener = Listener()
+
+def solution_of(args: argparse.Namespace, model: Model) -> tuple[Solution, bool]:
+    """Return what `solve` finds, and whether Ctrl-C stopped it: then there are bounds and an estimate all the same."""
+    began, listener = time.perf_counter(), ProgressListener()
 
     def work() -> Solution:
         return solving.solve(
@@ -204,46 +159,28 @@ def run(args: argparse.Namespace) -> int:
         )
 
     try:
-        solution, interrupted = watched(work, "solving", listener)
-    except GivenUpError:
+        return run_interruptibly(work, "solving", listener)
+    except AbandonedError:
         if args.method != "auto":
             raise
-        solution = in_a_moment(model, listener.bracket, args.memory, args.seed)
-        solution = replace(solution, seconds=time.perf_counter() - began)
-        interrupted = True
-    data = solution_data(solution, args.model, args.task)
-    out.give(
-        {
-            "json": lambda: as_json(data),
-            "csv": lambda: as_csv(*marginal_rows(solution)) if args.task == "MAR" else record_as_csv(data),
-            "uai": lambda: result_file(solution, args.task),
-        }
-    )
-    out.show(args.json, data, lambda: print_solution(solution, args.model, args.task))
-    if args.plot is not None:
-        save_picture(solution.plot().figure, args.plot)
-    if args.report is not None:
-        save_report(solution, args.report, f"log Z of {called(Path(args.model.name))}")
-    return INTERRUPTED if interrupted else OK
+        solution = solve_in_a_moment(model, listener.bracket, args.memory, args.seed)
+        return replace(solution, seconds=time.perf_counter() - began), True
 
 
 def check_report(args: argparse.Namespace) -> None:
-    """Refuse, before anything is computed, a report that could not be written, or that there is none of."""
+    """Refuse, before anything is computed, a report that could not be written, or on a task without one."""
     check_file(args.report, "--report", (".html", ".htm"))
     what = "--event" if args.event is not None else f"--task {args.task}" if args.task in mode.TASKS else ""
     if what:
         raise CommandError(f"--report {args.report}: it is about log Z and marginals, and there is none with {what}")
-    need("matplotlib")
+    require("matplotlib")
 
 
-def save_report(solution: Solution, path: Path, title: str) -> None:
-    """Write the report; drawing large models takes a while."""
-    completed(lambda: solution.report(path, title), "writing the report")
+def solve_in_a_moment(model: Model, bracket: Bracket | None, memory: int | None, seed: int) -> Solution:
+    """Return bounds and an estimate after Ctrl-C in the middle of what cannot be stopped, such as one exact sum.
 
-
-def in_a_moment(model: Model, bracket: Bracket | None, memory: int | None, seed: int) -> Solution:
-    """Bounds and an estimate after Ctrl-C in the middle of what cannot be stopped, as one exact sum; the bracket that
-    there was still holds."""
+    A bracket that was found before still holds, and is intersected with the new bounds.
+    """
     found = solving.solve_in_a_moment(model, LAST_MOMENT, memory, seed)
     estimate = title(found.method)
     if bracket is None:
@@ -261,8 +198,10 @@ def in_a_moment(model: Model, bracket: Bracket | None, memory: int | None, seed:
 
 
 def result_file(solution: Solution, task: str) -> bytes:
-    """A result file as the UAI competitions have them: log10 Z, or the marginals, and where there was no time for some,
-    even odds: a file has a number for every state."""
+    """Encode a result file of the UAI competitions: log10 Z, or the marginals.
+
+    Marginals that there was no time for are even odds, as such a file has a number for every state.
+    """
     if task == "PR":
         return results.encode_pr(solution.log_z)
     if solution.log_z == -math.inf:
@@ -274,7 +213,7 @@ def result_file(solution: Solution, task: str) -> bytes:
 
 
 def marginal_rows(solution: Solution) -> tuple[list[str], list[list[object]]]:
-    """The marginals with a row for each state of each variable, and their standard errors if they have any."""
+    """Return columns and rows of the marginals, a row for each state, with standard errors where there are any."""
     errors = solution.marginal_errors
     flat = [solution.marginals.flat] + ([] if errors is None else [errors.flat])
     states = state_rows(solution.model, range(solution.model.num_variables))
@@ -283,14 +222,12 @@ def marginal_rows(solution: Solution) -> tuple[list[str], list[list[object]]]:
 
 
 def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
-    """The result as JSON can hold it."""
+    """Return the solution as JSON can hold it."""
     model = solution.model
     data: dict[str, Any] = {
         "model": str(path),
         "task": task,
-        "log_z": as_number(solution.log_z),
-        "lower": as_number(solution.lower),
-        "upper": as_number(solution.upper),
+        **numbers_of(solution, "log_z", "lower", "upper"),
         "bound": solution.bound,
         **statistical_data(solution),
         "method": solution.method,
@@ -314,9 +251,9 @@ def solution_data(solution: Solution, path: Path, task: str) -> dict[str, Any]:
 
 
 def print_solution(solution: Solution, path: Path, task: str) -> None:
-    """The result as a table, and the marginals if they were asked for."""
+    """Print the solution as a table, and the marginals if they were asked for."""
     log_z, kind = solution.log_z_in_words(DIGITS)
-    stopped = "; stopped by Ctrl-C: this is what there was" if solution.interrupted else ""
+    stopped = f"; {CTRL_C}" if solution.interrupted else ""
     rows = [
         model_fact(path, solution.model),
         ("log Z", f"{log_z}  ({kind}; log10 Z = {solution.log_z / math.log(10):.{DIGITS}f})"),
@@ -333,9 +270,9 @@ def print_solution(solution: Solution, path: Path, task: str) -> None:
 
 
 def print_marginals(solution: Solution) -> None:
-    """A row for each variable."""
+    """Print a row for each variable."""
     model = solution.model
-    shown = model.num_variables if not sys.stdout.isatty() else min(model.num_variables, MAX_ROWS)
+    shown = num_shown(model, MAX_ROWS)
     most = int(model.num_states[:shown].max(initial=0))
     longest = max([len("variable"), *(len(name_of(model.names, i)) for i in range(shown))])
     room = terminal_width() - longest - 2

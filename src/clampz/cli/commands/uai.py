@@ -14,12 +14,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from clampz.cli.arguments import add_command, add_memory
+from clampz.cli import arguments
 from clampz.cli.commands import mode
 from clampz.cli.commands.solve import TASKS, result_file
 from clampz.cli.exit_codes import INTERRUPTED, OK, CommandError
-from clampz.cli.live_progress import Listener, watched
-from clampz.cli.outputs import STANDARD, check_file
+from clampz.cli.live_progress import ProgressListener, run_interruptibly
+from clampz.cli.outputs import STANDARD_STREAM, check_file
 from clampz.display.formatting import title
 from clampz.io import evidence, files, uai
 from clampz.model import Model
@@ -31,7 +31,8 @@ TIME_SHARE, TIME_BEFORE = 0.9, 2.0
 
 
 def add(commands: Any) -> None:
-    parser = add_command(
+    """Declare the command and its arguments."""
+    parser = arguments.add_command(
         commands,
         "uai",
         run,
@@ -47,19 +48,20 @@ def add(commands: Any) -> None:
     parser.add_argument("evidence", type=Path, metavar="EVIDENCE", help="a file, or - for none")
     parser.add_argument("query", type=Path, metavar="QUERY", help="a file, or -: not looked at, as no task has a query")
     parser.add_argument("task", metavar="TASK", choices=TASKS, help="PR, MAR or MPE; MAP is MPE")
-    add_memory(parser, "memory that it may use beyond the model, whatever INF_MEMORY says")
+    arguments.add_memory(parser, "memory that it may use beyond the model, whatever INF_MEMORY says")
 
 
 def run(args: argparse.Namespace) -> int:
     """Solve the model and write the result file."""
-    if args.model == STANDARD:
+    if args.model == STANDARD_STREAM:
         raise CommandError("MODEL -: expected a file, whose name the result has, found standard input")
     out = Path(f"{args.model.name}.{args.task}")
     check_file(out, "result")
-    time, gigabytes, memory = limit("INF_TIME", "seconds"), limit("INF_MEMORY", "gigabytes"), args.memory
+    time, memory = environment_limit("INF_TIME", "seconds"), args.memory
+    gigabytes = environment_limit("INF_MEMORY", "gigabytes")
     if memory is None and gigabytes is not None:
         memory = int(gigabytes * TIME_SHARE * 2**30)
-    model, listener = read(args.model, str(args.evidence)), Listener()
+    model, listener = read(args.model, str(args.evidence)), ProgressListener()
 
     seconds = None if time is None else max(TIME_SHARE * time - TIME_BEFORE, 0.1)
     if args.task in mode.TASKS:
@@ -69,15 +71,9 @@ def run(args: argparse.Namespace) -> int:
         return INTERRUPTED if interrupted else OK
 
     def work() -> Solution:
-        return solving.solve(
-            model,
-            time=seconds,
-            memory=memory,
-            marginals=args.task == "MAR",
-            progress=listener,
-        )
+        return solving.solve(model, time=seconds, memory=memory, marginals=args.task == "MAR", progress=listener)
 
-    solution, interrupted = watched(work, "solving", listener)
+    solution, interrupted = run_interruptibly(work, "solving", listener)
     files.replace(out, result_file(solution, args.task))
     proven = f"[{solution.lower:.6f}, {solution.upper:.6f}]"
     marginals = f"; marginals: {solution.marginals_are}" if args.task == "MAR" else ""
@@ -86,13 +82,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(path: Path, known: str) -> Model:
-    """The model, whatever its file is called, with its evidence."""
+    """Read a model in the UAI format, whatever its file is called, and condition it on its evidence."""
     model = uai.read(path)
     return model if known == "-" else evidence.under(model, known)
 
 
-def limit(name: str, unit: str) -> float | None:
-    """A limit from the environment."""
+def environment_limit(name: str, unit: str) -> float | None:
+    """Return the number that an environment variable holds, None where it is not set."""
     text = os.environ.get(name, "")
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Names in the picture of a graph: on the variables where they fit, and beside them where there is room."""
+"""Write the names of variables in the picture of a graph: on them where they fit, else beside them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from clampz.display.formatting import name_of
 from clampz.model import Model
 from clampz.numerics import Floats
-from clampz.plotting.nodes import RADIUS
+from clampz.plotting.graph_elements import RADIUS
 from clampz.plotting.style import INK, SOFT, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import EllipseCollection
 
-# In points, on variables: at most and at least; and beside them.
+# Sizes of letters in points: on variables at most and at least, and beside them.
 LETTERS, LEAST_LETTERS, BESIDE_LETTERS = 8.0, 5.0, 6.5
 # A character's width and a line's height, in sizes of the letters.
 CHARACTER, HEIGHT = 0.64, 1.15
@@ -25,8 +25,8 @@ FEWEST_CHARACTERS, MOST_CHARACTERS = 8, 14
 SIDES = np.array([(0, -1), (0, 1), (1, 0), (-1, 0)])
 
 
-def room_for(model: Model, radius: float) -> float:
-    """Points that a page should be wide so that the names fit, of whose width the radius is this share."""
+def width_for_names(model: Model, radius: float) -> float:
+    """Return the width of a page in points on which the names fit, where a radius is this share of the width."""
     longest = min(max(map(len, model.names or ["0"])), MOST_CHARACTERS)
     return longest * CHARACTER * BESIDE_LETTERS * RADIUS / radius
 
@@ -34,7 +34,7 @@ def room_for(model: Model, radius: float) -> float:
 def write_names(
     ax: "Axes", model: Model, circles: "EllipseCollection", radius: float, strong: NDArray[np.bool_], point: float
 ) -> None:
-    """On circles of this radius; `strong` variables in ink, the others pale; a point is so much of the page."""
+    """Write names on circles of this radius, `strong` ones in ink; `point` is the size of a point on the page."""
     positions: Floats = np.asarray(circles.get_offsets())
     texts = [name_of(model.names, i) for i in range(model.num_variables)]
     longest = max((len(text) for text in texts), default=0) or 1
@@ -56,7 +56,7 @@ def write_names(
 
 
 def _dark(circles: "EllipseCollection") -> NDArray[np.bool_]:
-    """(n,) what white letters are read on."""
+    """Return (n,) whether a circle is dark, so that white letters are read on it."""
     shades = circles.get_array()
     num = len(np.asarray(circles.get_offsets()))
     if shades is None:
@@ -66,8 +66,10 @@ def _dark(circles: "EllipseCollection") -> NDArray[np.bool_]:
 
 
 def _beside(positions: Floats, radius: float, sizes: Floats) -> Floats:
-    """(n, 2) the middles of names of these sizes: one after another on the side of its variable where it covers least
-    of the circles and of the names before it."""
+    """Return the middles (n, 2) of names of these sizes, each on the side of its variable where it covers least.
+
+    What it may cover are the circles, and the names that were placed before it.
+    """
     n = len(positions)
     there = np.concatenate([positions, np.empty((n, 2))])
     extent = np.concatenate([np.full((n, 2), 2 * radius), sizes])
@@ -80,6 +82,6 @@ def _beside(positions: Floats, radius: float, sizes: Floats) -> Floats:
 
 
 def _overlap(middle: Floats, size: Floats, others: Floats, their_sizes: Floats) -> float:
-    """The area that boxes share with others."""
+    """Return the area that a box shares with others."""
     shared = (size + their_sizes) / 2 - np.abs(middle - others)
     return float(np.minimum(np.maximum(shared, 0.0), size).prod(axis=1).sum())

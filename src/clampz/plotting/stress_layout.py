@@ -1,9 +1,9 @@
-"""Stress: where the nodes of a connected graph go so that distances on the page are near those in the graph,
+"""Lay out connected graphs by stress majorisation: distances on the page are near those in the graph,
 
     stress(x) = sum_ij (|x_i - x_j| / d_ij - 1)^2,
 
-by majorisation: each step solves for the least of a quadratic function that is never below the stress and meets it
-where the step began, so the stress only falls.  Large graphs are laid out by their distances to some of the nodes, the
+is lowered step by step: each step minimises a quadratic function that is never below the stress and meets it where the
+step began, so the stress only falls.  Large graphs are laid out by their distances to some of the nodes, the
 *pivots*, and to their neighbours.
 """
 
@@ -20,12 +20,12 @@ MOST_PAIRS, STEPS, WORTH_A_STEP = 600**2, 60, 2e-3
 LOOK = 5
 # Steps in which the axes are found that a layout starts from.
 LOOKS_FOR_AXES = 20
-# Pivots, and visits of nodes by all of them, a second's worth; and the steps that follow.
+# Pivots, and nodes visited by all of them, a second's worth; and the steps that follow.
 MOST_PIVOTS, FEWEST_PIVOTS, MOST_VISITS, PIVOT_STEPS = 30, 4, 2e6, 12
 
 
 def place_connected(graph: Any) -> Floats:
-    """(n, 2) positions of a connected graph, given as a sparse matrix of the lengths of its edges, by all pairs."""
+    """Return positions (n, 2) of a connected graph, a sparse matrix of the lengths of its edges, by all pairs."""
     from scipy.sparse.csgraph import shortest_path
 
     n = graph.shape[0]
@@ -38,15 +38,14 @@ def place_connected(graph: Any) -> Floats:
 
 
 def on_a_circle(n: int) -> Floats:
-    """(n, 2) neighbours a unit apart, the first on top."""
+    """Return positions (n, 2) on a circle, neighbours a unit apart, the first on top."""
     angle = np.pi / 2 - np.linspace(0, 2 * np.pi, n, endpoint=False)
     circle: Floats = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (0.5 / np.sin(np.pi / n) if n > 2 else 0.5)
     return circle
 
 
 class _Stress:
-    """Of all pairs, with weights 1 / d^2: the quadratic function's matrix is the same in every step, and inverted
-    once."""
+    """The stress of all pairs, with weights 1 / d^2; the matrix of the quadratic function is inverted once."""
 
     def __init__(self, distance: Floats) -> None:
         n = len(distance)
@@ -58,7 +57,7 @@ class _Stress:
         self._laplacian, self._num_pairs = laplacian, n * (n - 1) / 2
 
     def lowered(self, position: Floats, steps: int) -> tuple[Floats, float]:
-        """After so many steps, or fewer where they gain little; and the stress before the last of them."""
+        """Return positions after some steps, fewer where they gain little, and the stress before the last of them."""
         stress = np.inf
         for _ in range(steps):
             squared = (position**2).sum(axis=1)
@@ -74,8 +73,7 @@ class _Stress:
 
 
 def _principal_axes(distance: Floats) -> Floats:
-    """Classical scaling: the two leading eigenvectors of the doubly centred squared distances, near enough to start
-    from."""
+    """Return positions by classical scaling: the two leading eigenvectors of the centred squared distances, about."""
     products = _centred(distance**2)
     vectors = np.random.default_rng(0).normal(size=(len(distance), 2))
     for _ in range(LOOKS_FOR_AXES):
@@ -86,14 +84,17 @@ def _principal_axes(distance: Floats) -> Floats:
 
 
 def _centred(squared: Floats) -> Floats:
-    """Squared distances, rows to columns, as products of vectors from the middle."""
+    """Turn squared distances, rows to columns, into products of vectors from the middle (double centring)."""
     middle: Floats = squared.mean(axis=0) + squared.mean(axis=1)[:, None] - squared - squared.mean()
     return middle / 2
 
 
 def place_by_pivots(graph: Any) -> Floats:
-    """The same for many nodes: classical scaling by the distances to the pivots, far from each other; then steps that
-    lower the stress of pivots and edges alone, each node by itself.  No more than one node per unit of area."""
+    """Return positions (n, 2) of a large connected graph, by distances to pivots that are far from each other.
+
+    Classical scaling comes first, then steps that lower the stress of pivots and edges alone, each node by itself.
+    There is no more than one node per unit of area.
+    """
     n = graph.shape[0]
     num = int(np.clip(MOST_VISITS / (n + graph.nnz), FEWEST_PIVOTS, MOST_PIVOTS))
     both_ways = (graph + graph.T).tocsr()
@@ -109,7 +110,7 @@ def place_by_pivots(graph: Any) -> Floats:
 
 
 def _far_apart(graph: Any, num: int) -> tuple[Floats, Integers]:
-    """(pivots, n) distances to the pivots, and which they are: each the farthest from those before it."""
+    """Return distances (pivots, n) to the pivots, and the pivots: each is the farthest from those before it."""
     from scipy.sparse.csgraph import dijkstra
 
     pivots = [0]
@@ -121,9 +122,9 @@ def _far_apart(graph: Any, num: int) -> tuple[Floats, Integers]:
 
 
 def _relaxed(position: Floats, edges: tuple[Integers, Integers, Floats], pivots: tuple[Integers, Floats]) -> Floats:
-    """After steps that each move every node to where its neighbours and the pivots want it, in the mean."""
+    """Return positions after steps that move every node to the mean of where its neighbours and the pivots want it."""
     (i, j, length), (pivot, distance), n = edges, pivots, len(position)
-    share = n / len(pivot)  # a pivot stands for so many
+    share = n / len(pivot)  # nodes that a pivot stands for
     weight = np.where(distance > 0, share / np.maximum(distance, 1e-9) ** 2, 0.0)
     near = 1.0 / length**2
     total = weight.sum(axis=0) + np.bincount(i, near, n)

@@ -14,8 +14,8 @@ from selector_models import WEIGHTS, random_model
 from clampz import generators
 from clampz.approximations.trw import trw
 from clampz.clamping.clamp import clamp
-from clampz.clamping.selectors import choose, registry, scores, scores_of_all, selectors, singleton_entropies
-from clampz.clamping.selectors.strength import MAX_TANH, Remaining
+from clampz.clamping.selectors import choose, scores, scores_of_all, scoring, selectors, singleton_entropies
+from clampz.clamping.selectors.edge_strength import MAX_TANH, Remaining
 from clampz.errors import EvidenceError, OptionError
 from clampz.model import Model
 from clampz.model.conditioning import without_known
@@ -226,7 +226,7 @@ def test_small_models(name):
         assert (scores(model, name, clamped=range(model.num_variables)) == 0).all()
 
 
-@pytest.mark.parametrize("name", registry.SELECTORS)
+@pytest.mark.parametrize("name", scoring.SELECTORS)
 def test_every_selector_keeps_the_contract(name):
     model = generators.erdos_renyi(30, 3.0, rng=5)
     found = scores(model, name)

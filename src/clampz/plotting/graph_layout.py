@@ -1,7 +1,7 @@
-"""Layout: where the variables of a model go on a page, and its factors of three and more.
+"""Positions of the variables of a model on a page, and of its factors of three and more variables.
 
 A grid is drawn as a grid.  Any other graph is laid out component by component so that distances on the page are near
-those in the graph (`stress`); a factor is a node there, joined to its variables.
+those in the graph (`stress_layout`); a factor is a node there, joined to its variables.
 """
 
 from typing import Any, NamedTuple
@@ -10,10 +10,10 @@ import numpy as np
 
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
-from clampz.plotting.stress import MOST_PAIRS, on_a_circle, place_by_pivots, place_connected
+from clampz.plotting.stress_layout import MOST_PAIRS, on_a_circle, place_by_pivots, place_connected
 
-# Components that are untangled at most, and that are placed by pivots; the others, which are smaller, are circles.
-MAX_UNTANGLED, MAX_BY_PIVOTS = 150, 12
+# Components at most that are laid out by all pairs, and by pivots; the others, which are smaller, are circles.
+MAX_BY_PAIRS, MAX_BY_PIVOTS = 150, 12
 # Variables up to which a circle shows as much.
 FEW = 50
 # Space between components, and from a factor to its variables, in edges.
@@ -21,8 +21,13 @@ APART, TO_FACTOR = 1.0, 0.75
 
 
 class Layout(NamedTuple):
-    """Where the variables go, (n, 2); on a torus also the (width, height) after which it repeats; and where its larger
-    factors go, (f, 2), or None for in the middle of their variables.  `shape` is that of a grid, (rows, columns)."""
+    """Positions of a graph on a page.
+
+    positions   (n, 2) of the variables
+    period      on a torus, the (width, height) after which it repeats
+    factors     (f, 2) of the larger factors; None for the middle of their variables
+    shape       of a grid, (rows, columns)
+    """
 
     positions: Floats
     period: tuple[int, int] | None = None
@@ -31,8 +36,7 @@ class Layout(NamedTuple):
 
 
 def layout(model: Model) -> Layout:
-    """A grid where the model is one, numbered row by row, toroidal or not; otherwise the layout of least stress that is
-    found.
+    """Lay out a model: as a grid where it is one, numbered row by row, toroidal or not, else with little stress.
 
     >>> from clampz import generators
     >>> layout(generators.grid(3, 4, rng=0)).period
@@ -56,7 +60,7 @@ def layout(model: Model) -> Layout:
 
 
 def _grid_edges(rows: int, cols: int, toroidal: bool) -> Integers:
-    """In lexicographic order; sides of two are not wrapped, as in `generators.grid`."""
+    """Return the edges of a grid in lexicographic order; sides of two are not wrapped, as in `generators.grid`."""
     number = np.arange(rows * cols).reshape(rows, cols)
     found = []
     for across in (number, number.T):
@@ -68,7 +72,7 @@ def _grid_edges(rows: int, cols: int, toroidal: bool) -> Integers:
 
 
 def _factor_graph(model: Model) -> tuple[Integers, Floats]:
-    """(e, 2) what is joined, factors numbered after the variables, and how long that is."""
+    """Return the edges (e, 2) of the factor graph, factors numbered after the variables, and their lengths."""
     factors = model.factors
     of_factor = np.repeat(np.arange(len(factors)), np.diff(factors.scope_start)) + model.num_variables
     links = np.stack([factors.variables, of_factor], axis=1)
@@ -77,7 +81,7 @@ def _factor_graph(model: Model) -> tuple[Integers, Floats]:
 
 
 def _packed(edges: Integers, lengths: Floats, n: int) -> Floats:
-    """Every component by itself, the largest first, in rows from left to right about as wide as the page is high."""
+    """Lay out every component, and pack them in rows, the largest first, on a page about as wide as high."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -100,7 +104,7 @@ def _packed(edges: Integers, lengths: Floats, n: int) -> Floats:
 
 
 def _placed(graph: Any, members: list[Integers]) -> list[Floats]:
-    """Positions of each component, given its members, within the work that all of them may take."""
+    """Return positions of each component, given its members, within the work that all of them may take."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     parts, pairs, by_pivots = [], MOST_PAIRS, MAX_BY_PIVOTS
@@ -109,7 +113,7 @@ def _placed(graph: Any, members: list[Integers]) -> list[Floats]:
         rank[reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True)] = np.arange(len(rank))
     for k, chosen in enumerate(members):
         size = len(chosen)
-        if size > 2 and size**2 <= pairs and k < MAX_UNTANGLED:
+        if size > 2 and size**2 <= pairs and k < MAX_BY_PAIRS:
             pairs -= size**2
             parts.append(place_connected(graph[chosen][:, chosen]))
         elif size > FEW and by_pivots:

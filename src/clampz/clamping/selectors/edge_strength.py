@@ -1,5 +1,4 @@
-"""Scores from the strength of the edges: maxW0, maxW and Mpower.  And `Remaining`, the graph that every selector
-scores."""
+"""Scores from the strength of edges, maxW0, maxW and Mpower, and `Remaining`, the graph that every selector scores."""
 
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ MAX_DENSE = 500
 # about its square, and up to MAX_DENSE_GRAPH variables (two seconds) the series is summed to its end as well.
 DENSE_ROW = 0.05
 MAX_DENSE_GRAPH = 2000
-# Rows of it that are done at once.
+# Rows of the matrix that are done at once.
 ROWS = 128
 # Steps that walks of 5 and 6 edges may take, some seconds' worth; next to variables with ten thousand neighbours they
 # take more, and are left out.
@@ -31,8 +30,7 @@ MAX_TANH = 1.0 - 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Remaining:
-    """What is left of a model's graph: the free variables, without edges of strength 0, stripped to the core if asked
-    to; renumbered from 0.
+    """The graph of the free variables of a model, without edges of strength 0, or its core; renumbered from 0.
 
     Attributes
     ----------
@@ -42,8 +40,8 @@ class Remaining:
         (l, 2) by their new numbers, in the model's order.
     edge_numbers
         (l,) the model's numbers of the edges (of its couplings, where it has larger factors).
-    watch
-        What scoring is a part of: where it takes too long, Overdue is raised.
+    budget
+        Of the run that scoring is a part of: where it is over, Cancelled is raised.
     """
 
     model: Model
@@ -54,7 +52,7 @@ class Remaining:
 
     @classmethod
     def of(cls, model: Model, free: NDArray[np.bool_], *, core: bool, budget: Budget = UNLIMITED) -> "Remaining":
-        """From a mask (n,) of the variables not yet clamped, in time linear in variables and edges."""
+        """Return the graph of a mask (n,) of variables, in time linear in variables and edges."""
         member = free.copy()
         edges, strength = model.couplings
         i, j = edges.T
@@ -72,23 +70,22 @@ class Remaining:
 
     @property
     def strength(self) -> Floats:
-        """(l,) |W|, or what stands for it: see `Model.couplings`."""
+        """(l,) |W|, or the strength of tables in its place: see `Model.couplings`."""
         return self.model.couplings[1][self.edge_numbers]
 
 
 def max_w(graph: Remaining) -> Floats:
-    """(k,) s(i) = sum_j |W_ij|."""
-    return at_variables(graph.num_variables, graph.edges, graph.strength)
+    """Return (k,) s(i) = sum_j |W_ij|."""
+    return sum_over_edges(graph.num_variables, graph.edges, graph.strength)
 
 
-def at_variables(n: int, edges: NDArray[np.int32], weight: Floats) -> Floats:
-    """(n,) the sum over the edges (l, 2) of each variable of their weights (l,)."""
+def sum_over_edges(n: int, edges: NDArray[np.int32], weight: Floats) -> Floats:
+    """Return (n,) the sum of the weights (l,) of the edges (l, 2) of each variable."""
     return (np.bincount(edges[:, 0], weight, n) + np.bincount(edges[:, 1], weight, n)).astype(np.float64)
 
 
 def m_power(graph: Remaining) -> Floats:
-    """(k,) closed walks through each variable, weighted by M_ij = tanh|W_ij / 4| / (n - 1), n the variables of the
-    graph.
+    """Return (k,) the weight of closed walks through each variable, with M_ij = tanh|W_ij / 4| / (n - 1) for an edge.
 
     The definition, diag((I - M)^-1 - I)_i - s_i / (1 - s_i) with s_i = [M^2]_ii, subtracts nearly all it has on large
     graphs.  Expanded in walks from i to i, those of 2 edges cancel, and of the others what s_i / (1 - s_i) takes away
@@ -105,12 +102,13 @@ def m_power(graph: Remaining) -> Floats:
     if n < 3:  # no cycle; and the definition divides by n - 1
         return np.zeros(n)
     weight = np.minimum(np.tanh(graph.strength / 4), MAX_TANH) / (n - 1)
-    if n <= MAX_DENSE or (n <= MAX_DENSE_GRAPH and at_variables(n, graph.edges, weight).max() > DENSE_ROW):
+    if n <= MAX_DENSE or (n <= MAX_DENSE_GRAPH and sum_over_edges(n, graph.edges, weight).max() > DENSE_ROW):
         return _all_walks(n, graph.edges, weight, graph.budget)
     return _short_walks(n, graph.edges, weight, graph.budget)
 
 
 def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget = UNLIMITED) -> Floats:
+    """Return (k,) the scores of Mpower by a dense inverse, with walks of any length."""
     i, j = edges.T
     M = np.zeros((n, n))
     M[i, j] = M[j, i] = weight
@@ -129,6 +127,7 @@ def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget 
 
 
 def _short_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget = UNLIMITED) -> Floats:
+    """Return (k,) the scores of Mpower from closed walks of 3 to 6 edges, or 3 and 4 on dense neighbourhoods."""
     start, neighbour, edge_of = graphs.neighbour_lists(n, edges.copy())
     degree = np.diff(start).astype(np.float64)
     i, j = edges.T

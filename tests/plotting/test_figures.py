@@ -8,7 +8,7 @@ import pytest
 
 import clampz as cz
 from clampz import plotting
-from clampz.plotting import canvas
+from clampz.plotting import figures
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -16,7 +16,7 @@ MODEL = cz.generators.cycle(4, rng=0)
 DRAWN = {
     "model": lambda ax=None: plotting.plot_model(MODEL, ax=ax),
     "marginals": lambda ax=None: plotting.plot_marginals(cz.bethe(MODEL), cz.exact(MODEL), ax=ax),
-    "bracket": lambda ax=None: plotting.plot_bracket([cz.bethe(MODEL)], ax=ax),
+    "bracket": lambda ax=None: plotting.plot_estimates([cz.bethe(MODEL)], ax=ax),
     "clamped": lambda ax=None: cz.clamp(MODEL, "bethe", k=1).plot(ax=ax),
     "closing": lambda ax=None: cz.bound(MODEL).plot(ax=ax),
     "samples": lambda ax=None: cz.sample(MODEL, 50, rng=0).plot(ax=ax),
@@ -69,16 +69,16 @@ def test_under_a_backend_for_files_pyplot_knows_the_last_one_alone(tmp_path):
 
 def test_what_is_let_go_pyplot_forgets(shown):
     figure = cz.plot_model(MODEL).figure
-    canvas.let_go(figure)
+    figures.close_figure(figure)
     assert not plt.get_fignums()
 
 
 def test_nothing_imports_pyplot_in_a_program_that_does_not(tmp_path):
     code = f"""import sys, clampz as cz
-from clampz.plotting import canvas
+from clampz.plotting import figures
 figure = cz.plot_model(cz.generators.cycle(3, rng=0)).figure
 figure.savefig({str(tmp_path / "a.png")!r})
-canvas.let_go(figure)
+figures.close_figure(figure)
 assert "matplotlib.pyplot" not in sys.modules
 sys.ps1 = ">>> "  # an interactive session
 cz.plot_model(cz.generators.cycle(3, rng=0))

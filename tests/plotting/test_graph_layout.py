@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clampz import Model, generators
-from clampz.plotting.positions import layout
+from clampz.plotting.graph_layout import layout
 
 GENERAL = {
     "lamp": generators.lamp(rng=0),

@@ -13,7 +13,7 @@ from reading_pages import Page
 
 import clampz as cz
 from clampz.bounding.bracket import Point
-from clampz.reporting import make_page, pictures
+from clampz.reporting import embedded_figures, make_page
 
 pytest.importorskip("matplotlib")
 
@@ -130,7 +130,7 @@ def test_everything_is_escaped():
 
 
 def test_of_many_things_the_picture_is_made_of_points(monkeypatch):
-    monkeypatch.setattr(pictures, "MOST_DRAWN", 10)
+    monkeypatch.setattr(embedded_figures, "MOST_DRAWN", 10)
     (image,) = Page(make_page(cz.solve(MODEL))).images
     assert base64.b64decode(image["src"].removeprefix("data:image/png;base64,")).startswith(b"\x89PNG")
 

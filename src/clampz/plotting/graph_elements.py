@@ -1,4 +1,4 @@
-"""What the picture of a graph is made of: edges, factors, variables with their names, and clamps."""
+"""Draw the elements of a graph: edges, factors, variables and clamps; `Core` says which are faded."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from clampz.model.conditioning import states_left
 from clampz.model.couplings import HARD_STRENGTH
 from clampz.numerics import Floats, Integers
 from clampz.plotting.colors import ColorScale
-from clampz.plotting.positions import Layout
+from clampz.plotting.graph_layout import Layout
 from clampz.plotting.style import ATTRACTIVE, DASHES, INK, PALE, REPULSIVE, SOFT, UNSIGNED
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ GLASSY = 1000
 # Radius of a variable as a share of the distance to its nearest neighbour, and at least of the side of its share of
 # the page.
 RADIUS, LEAST_RADIUS = 0.21, 0.1
-# Variables that say what is typical, of more.
+# Variables beyond which a sample of them says what is typical.
 TYPICAL = 10_000
 # How much of an edge outside the core is left.
 FADED = 0.28
 # Half the side of the square around a clamped variable, and of that of a factor, in radii.
 FRAME, FACTOR = 1.32, 0.75
 
-# What edges are, by their sign, and how they are drawn.
+# Kinds of edges, by their sign, and how they are drawn.
 EDGES: dict[str, dict[str, Any]] = {
     "edge": {"color": UNSIGNED, "linestyle": "solid"},
     "attractive": {"color": ATTRACTIVE, "linestyle": "solid"},
@@ -48,19 +48,19 @@ EDGES: dict[str, dict[str, Any]] = {
 
 
 class Core(NamedTuple):
-    """Masks of the variables, edges and factors that are in the core."""
+    """Masks of the variables, edges and factors in the core of the graph."""
 
     variables: NDArray[np.bool_]
     edges: NDArray[np.bool_]
     factors: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, model: Model, clamped: list[int], *, all_of_it: bool) -> "Core":
-        """What the clamps leave of the core; all if asked to, or where there was none."""
+    def of(cls, model: Model, clamped: list[int], *, whole: bool) -> "Core":
+        """Return the core that the clamps leave; the whole graph if asked to, or where it has no core."""
         everything = cls(
             *(np.ones(num, dtype=np.bool_) for num in (model.num_variables, model.num_edges, len(model.factors)))
         )
-        if all_of_it:
+        if whole:
             return everything
         free = states_left(model.unary.flat > -np.inf, model.unary.start) > 1
         if not _stripped(model, free).any():
@@ -72,7 +72,7 @@ class Core(NamedTuple):
 
 
 def _stripped(model: Model, free: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(n,) the core of what is free, where all variables of a factor are neighbours."""
+    """Return (n,) the core of the graph of free variables, where all variables of a factor are neighbours."""
     member = free.copy()
     pairs = np.concatenate([model.edges[model.strength > 0], *_pairs_of_factors(model)])
     pairs = np.unique(pairs[free[pairs].all(axis=1)], axis=0).astype(np.int32)
@@ -92,7 +92,7 @@ def _pairs_of_factors(model: Model) -> Iterator[Integers]:
 
 
 def draw_edges(ax: "Axes", model: Model, place: Layout, member: NDArray[np.bool_]) -> None:
-    """Edges by sign, the stronger the wider; those that are no members pale; of many the strongest."""
+    """Draw edges by sign, the stronger the wider, outside the core pale; of too many only the strongest."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
 
@@ -101,7 +101,7 @@ def draw_edges(ax: "Axes", model: Model, place: Layout, member: NDArray[np.bool_
         shown = np.zeros(model.num_edges, dtype=np.bool_)
         shown[np.argsort(-model.strength, kind="stable")[: num_drawn(model)]] = True
         segments, edge_of_segment = segments[shown[edge_of_segment]], edge_of_segment[shown[edge_of_segment]]
-    shrink = _thinner(model) * min(1.0, math.sqrt(OF_EACH * model.num_variables / max(num_drawn(model), 1)))
+    shrink = _line_scale(model) * min(1.0, math.sqrt(OF_EACH * model.num_variables / max(num_drawn(model), 1)))
     hard = model.strength >= HARD_STRENGTH
     most = model.strength[~hard].max(initial=0.0) or 1.0
     widths = np.interp(model.strength, [0.0, most], EDGE_WIDTHS)[edge_of_segment] * shrink
@@ -116,18 +116,18 @@ def draw_edges(ax: "Axes", model: Model, place: Layout, member: NDArray[np.bool_
         ax.add_collection(LineCollection(list(segments[some]), zorder=1, label=name, **style))
 
 
-def _thinner(model: Model) -> float:
-    """What lines are as wide as, of those in a picture of few variables."""
+def _line_scale(model: Model) -> float:
+    """Return the width of lines as a share of their width in a picture of few variables."""
     return min(1.0, math.sqrt(MANY / max(model.num_variables, 1)))
 
 
 def num_drawn(model: Model) -> int:
-    """Edges that are drawn: all, or the strongest of too many."""
+    """Return how many edges are drawn: all, or the strongest of too many."""
     return min(model.num_edges, max(MOST_EDGES, MOST_OF_EACH * model.num_variables))
 
 
 def _segments(model: Model, place: Layout) -> tuple[Floats, Integers]:
-    """(s, 2, 2) the lines that show the edges, and which edge each belongs to: an edge around a torus is two stubs."""
+    """Return the lines (s, 2, 2) of the edges, and the edge of each line: an edge around a torus is two stubs."""
     begin, end = place.positions[model.edges[:, 0]], place.positions[model.edges[:, 1]]
     number = np.arange(model.num_edges)
     if place.period is None:
@@ -148,7 +148,7 @@ def _segments(model: Model, place: Layout) -> tuple[Floats, Integers]:
 
 
 def draw_factors(ax: "Axes", model: Model, place: Layout, radius: float, member: NDArray[np.bool_]) -> None:
-    """Factors of three and more variables: squares, with a line to each of these."""
+    """Draw factors of three and more variables as squares, with a line to each variable."""
     if not model.factors:
         return
     from matplotlib.collections import LineCollection, PolyCollection
@@ -160,7 +160,7 @@ def draw_factors(ax: "Axes", model: Model, place: Layout, radius: float, member:
     opacity = np.where(member, 1.0, FADED)
     colours = np.tile(to_rgba(SOFT), (len(arity), 1))
     colours[:, 3] = opacity
-    width = LINK_WIDTH * max(_thinner(model), 0.4)
+    width = LINK_WIDTH * max(_line_scale(model), 0.4)
     links: dict[str, Any] = {"colors": np.repeat(colours, arity, axis=0), "linewidths": width}
     ax.add_collection(LineCollection(list(ends), zorder=0.9, label="of factors", **links))
     corners = FACTOR * radius * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
@@ -173,7 +173,7 @@ def draw_factors(ax: "Axes", model: Model, place: Layout, radius: float, member:
 
 
 def factor_positions(model: Model, place: Layout, radius: float) -> Floats:
-    """(f, 2) as laid out; else in the middle of their variables, or beside what is there already."""
+    """Return positions (f, 2) of factors: as laid out, else in the middle of their variables, or beside another."""
     if place.factors is not None:
         return place.factors
     from scipy.spatial import KDTree
@@ -191,7 +191,7 @@ def factor_positions(model: Model, place: Layout, radius: float) -> Floats:
 
 
 def radius_of(positions: Floats) -> float:
-    """Of a variable: so that the edge between typical neighbours on the page stays longer than the two of them."""
+    """Return the radius of a variable: edges between typical neighbours on the page stay longer than two radii."""
     from scipy.spatial import KDTree  # slow to import, and few who solve models also draw them
 
     if len(positions) < 2:
@@ -205,8 +205,8 @@ def radius_of(positions: Floats) -> float:
 def draw_variables(
     ax: "Axes", positions: Floats, radius: float, shade: ColorScale | None, member: NDArray[np.bool_]
 ) -> "EllipseCollection":
-    """Variables as circles, in the units of the page so that they keep their share of an edge; those that are no
-    members have a thin outline."""
+    """Draw variables as circles in units of the page, so that they scale with edges; outside the core outlines are
+    thin."""
     from matplotlib.collections import EllipseCollection
 
     sizes = np.full(len(positions), 2 * radius)
@@ -224,7 +224,7 @@ def draw_variables(
 
 
 def draw_clamped(ax: "Axes", model: Model, positions: Floats, radius: float, clamped: Sequence[int]) -> None:
-    """A square around each clamped variable, and its number at the corner that is furthest from an edge."""
+    """Draw a square around each clamped variable, and its number at the corner furthest from an edge."""
     from matplotlib.patches import Rectangle
 
     corners = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])

@@ -7,7 +7,7 @@ from selector_models import random_model
 
 from clampz import generators
 from clampz.clamping.selectors import scores
-from clampz.clamping.selectors.strength import Remaining, _all_walks, _short_walks, m_power
+from clampz.clamping.selectors.edge_strength import Remaining, _all_walks, _short_walks, m_power
 
 
 @pytest.mark.nojit
@@ -48,7 +48,7 @@ def test_short_walks_are_the_first_powers(model):
 def test_long_walks_are_left_out_where_they_take_too_long(monkeypatch):
     model = generators.grid(25, 25, rng=0)
     before = scores(model, "Mpower")
-    monkeypatch.setattr("clampz.clamping.selectors.strength.MAX_STEPS", 1.0)
+    monkeypatch.setattr("clampz.clamping.selectors.edge_strength.MAX_STEPS", 1.0)
     after = scores(model, "Mpower")
     assert (after < before).all()
     np.testing.assert_allclose(after, before, rtol=1e-3)

@@ -6,7 +6,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from clampz import generators
-from clampz.plotting.stress import on_a_circle, place_by_pivots, place_connected
+from clampz.plotting.stress_layout import on_a_circle, place_by_pivots, place_connected
 
 pytest.importorskip("matplotlib")
 

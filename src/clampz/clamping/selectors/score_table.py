@@ -1,4 +1,4 @@
-"""Scores: what several selectors give every variable."""
+"""`Scores`: the scores of several selectors, as a mapping, a frame and a table in notebooks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from clampz.model import Model
 from clampz.model.frames import variable_index
 from clampz.numerics import Floats
 
-# Variables that are shown of each selector.
+# Variables that are shown for each selector.
 MOST_BEST = 5
 
 
@@ -34,12 +34,11 @@ class Scores(Mapping[str, Floats], HasHtml):
         return len(self.by_selector)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each variable, by name where there are names, and a column for each
-        selector."""
+        """A pandas DataFrame with a row for each variable, by name if it has one, and a column for each selector."""
         return library("pandas").DataFrame(self.by_selector, index=variable_index(self.model))
 
     def _card(self) -> HtmlCard:
-        """The best variables of each."""
+        """Return a card with the best variables of each selector."""
         rows = []
         for name, values in self.items():
             best = np.argsort(-values, kind="stable")[:MOST_BEST].tolist()

@@ -1,4 +1,7 @@
-"""The selectors by name: a new one is a function of the remaining graph in a file of its own, and one line here."""
+"""Selectors by name, the scores that they give every variable, and the choice of the highest.
+
+A new selector is a function of the remaining graph in a file of its own, and one line in this file.
+"""
 
 import math
 from collections.abc import Callable, Collection, Sequence
@@ -9,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from clampz.approximations.trw import trw
 from clampz.clamping.selectors.cycles import frust_cycles, strong_cycles
+from clampz.clamping.selectors.edge_strength import Remaining, m_power, max_w
 from clampz.clamping.selectors.entropy import as_entropies, trw_entropies
-from clampz.clamping.selectors.scores import Scores
-from clampz.clamping.selectors.strength import Remaining, m_power, max_w
+from clampz.clamping.selectors.score_table import Scores
 from clampz.errors import ModelError, OptionError
 from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
@@ -129,8 +132,7 @@ def scores(
     rng: Seed = None,
     progress: Listener[Progress] = None,
 ) -> Floats | Scores:
-    """(n,) a score for every variable, by one of the heuristics of appendix A of [WD16]; higher is better to clamp.
-    By several of them, `Scores`: an array for each.
+    """Score every variable by heuristics of appendix A of [WD16]; higher is better to clamp.
 
     Scored is the graph of the variables not yet clamped without edges of W = 0, stripped to its core (except by
     maxW0).  Variables outside it score 0, and so do clamped ones and those with a single possible state.
@@ -201,7 +203,7 @@ def scores(
 
 
 def _defined(model: Model, clamped: Collection[Variable], entropy: ArrayLike | None) -> list[str]:
-    """The selectors that are defined for a model, with variables clamped and entropies or without."""
+    """Return the selectors that are defined for a model, with or without clamped variables and entropies."""
     has_entropy, has_signs = entropy is not None or not clamped, model.pair_form is not None
     return [
         name
@@ -227,9 +229,9 @@ def scores_of_all(
     entropy: ArrayLike | None = None,
     budget: Budget = UNLIMITED,
 ) -> dict[str, Floats]:
-    """`scores` by several selectors, by name; the graph they score is built once, and once more without its core.
+    """Return (n,) scores by the name of each selector; the graph is built once, and once more without its core.
 
-    Raises Overdue where that takes too long.
+    Raises Cancelled where the budget is over.
     """
     chosen = [_selector(name) for name in names]
     for name in names:
@@ -262,7 +264,7 @@ def scores_of_all(
 def choose(
     model: Model, values: ArrayLike, *, clamped: Collection[Variable] = (), entropy: ArrayLike | None = None
 ) -> Choice:
-    """The variable with the highest of some scores; of equal ones (to a share of 1e-12) the first.
+    """Choose the variable with the highest score; of equal ones (to a share of 1e-12) the first.
 
     Where no variable scores above zero, as on trees, the choice falls back, and `note` says so: on maxW0 (times
     `entropy`, if given), and where that is zero too on the variable with the most possible states, of those on the
@@ -327,5 +329,5 @@ def _unclamped(model: Model, clamped: Collection[Variable]) -> NDArray[np.bool_]
 
 
 def _free(model: Model, clamped: Collection[Variable]) -> NDArray[np.bool_]:
-    """Not clamped, and with a choice of states: one state left is a clamp already."""
+    """Return (n,) whether a variable is not clamped and has a choice of states: one state left is a clamp already."""
     return _unclamped(model, clamped) & (_possible_states(model) > 1)

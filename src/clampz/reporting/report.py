@@ -1,4 +1,4 @@
-"""The report of a solved model: what it is, what was done and why, what was found, and how the bracket closed."""
+"""The report of a solved model, as an HTML page: result, method, bounds over time, model and marginals."""
 
 from datetime import UTC, datetime
 from importlib import resources
@@ -10,13 +10,13 @@ from clampz._version import __version__
 from clampz.bounding.bracket import Bracket
 from clampz.clamping.branches import Clamped
 from clampz.display import html_page
-from clampz.display.formatting import as_interval, counted, round_outward, rounded_up
+from clampz.display.formatting import as_interval, counted, interval_outward, rounded_up
 from clampz.display.html_page import details, section, sentence, text, with_minus
 from clampz.io import files
 from clampz.model.description import describe, in_words
 from clampz.plotting import plot_model
+from clampz.reporting.embedded_figures import embedded
 from clampz.reporting.marginals import marginals_section
-from clampz.reporting.pictures import inside
 from clampz.solving.solution import Solution
 
 SECTIONS = {
@@ -26,20 +26,20 @@ SECTIONS = {
     "model": "The model",
     "marginals": "Marginals",
 }
-# Moments of a bracket that are listed, and decimals of its ends.
+# Moments of a bracket that are listed, and decimals of bounds.
 MOST_MOMENTS, DIGITS = 40, 6
-# What a page calls what a description has short names for.
+# Names on the page for the short ones of a description.
 NAMES = {"labels": "states", "core": "core of the graph", "kind": "kind of model"}
 
 
 def write_report(solution: Solution, path: Path, title: str = "") -> Path:
-    """Write the page about a solution, whole or not at all."""
+    """Write the report of a solution, whole or not at all, and return its path."""
     files.replace(path, make_page(solution, title).encode())
     return path
 
 
 def make_page(solution: Solution, title: str = "") -> str:
-    """All of the page."""
+    """Return the page of the report."""
     style = (resources.files("clampz.reporting") / "report.css").read_text(encoding="utf-8")
     bodies = {
         "result": _result(solution),
@@ -61,13 +61,13 @@ def make_page(solution: Solution, title: str = "") -> str:
 
 
 def _result(solution: Solution) -> str:
-    """The number, what it is, and what is proven of it."""
+    """Return the section on log Z, its kind and its bounds."""
     value, kind = solution.log_z_in_words(DIGITS)
     facts: dict[str, object] = {f"log Z, {kind}": with_minus(value)}
     ends = (solution.lower, solution.upper)
     if np.isfinite(ends).all() and solution.bound != "exact":
-        facts["lower bound, proven"] = with_minus(round_outward(ends[0], "lower", DIGITS))
-        facts["upper bound, proven"] = with_minus(round_outward(ends[1], "upper", DIGITS))
+        low, high = interval_outward(*ends, DIGITS)
+        facts |= {"lower bound, proven": with_minus(low), "upper bound, proven": with_minus(high)}
         facts["gap between them, nats"] = rounded_up(ends[1] - ends[0])
     if solution.standard_error is not None:
         interval = as_interval(solution.interval(), solution.standard_error)
@@ -84,7 +84,7 @@ def _proven(solution: Solution) -> str:
 
 
 def _done(solution: Solution) -> str:
-    """How it was found, and why so."""
+    """Return the section on the method, and why it was chosen."""
     rows = [("why", text(solution.reason))]
     if solution.standard_error is None or solution.marginals_by != "sampling":  # else nothing here is the method's
         rows.append(("method", text(sentence(solution.method_in_words))))
@@ -99,24 +99,24 @@ def _done(solution: Solution) -> str:
 
 
 def _course(solution: Solution) -> str:
-    """How bounds closed over time, or over the number of clamps; nothing where there is nothing to be seen."""
+    """Return the section on bounds over time or over clamps; "" where there are none."""
     found = solution.bracket if solution.bracket is not None else solution.estimate
     if isinstance(found, Bracket) and found.trace:
         seen = f"Both bounds on log Z over time, and under them the gap, {rounded_up(found.gap)} nats in the end."
-        return inside(found.plot(), 0, seen) + "\n" + details("The same in numbers", _moments(found))
+        return embedded(found.plot(), 0, seen) + "\n" + details("The same in numbers", _moments(found))
     if isinstance(found, Clamped) and found.variables:
-        return inside(found.plot(), 0, f"log Z against the number of clamps, {len(found.variables)} in the end.")
+        return embedded(found.plot(), 0, f"log Z against the number of clamps, {len(found.variables)} in the end.")
     return ""
 
 
 def _moments(bracket: Bracket) -> str:
+    """Return a table of some of the moments of a bracket over time."""
     trace = bracket.trace
     chosen = np.unique(np.linspace(0, len(trace) - 1, min(len(trace), MOST_MOMENTS)).astype(np.int64)).tolist()
     rows = [
         [
             f"{trace[k].seconds:.3f}",
-            with_minus(round_outward(trace[k].lower, "lower", DIGITS)),
-            with_minus(round_outward(trace[k].upper, "upper", DIGITS)),
+            *map(with_minus, interval_outward(trace[k].lower, trace[k].upper, DIGITS)),
             rounded_up(trace[k].upper - trace[k].lower),
             f"{trace[k].num_leaves:,}",
         ]
@@ -127,7 +127,7 @@ def _moments(bracket: Bracket) -> str:
 
 
 def _model(solution: Solution) -> str:
-    """What it is like, and its graph."""
+    """Return the section on the model, with its graph."""
     model = solution.model
     words = in_words(describe(model))
     rows = [(sentence(NAMES.get(name, name)), text(words[name])) for name in words]
@@ -137,4 +137,4 @@ def _model(solution: Solution) -> str:
     shaded = solution if solution.marginals_by else None
     num_drawn = model.num_variables + model.num_edges + len(model.factors.variables)
     seen = f"The graph of the model: {model.size_in_words}."
-    return f"{listed}\n{inside(plot_model(model, marginals=shaded), num_drawn, seen)}"
+    return f"{listed}\n{embedded(plot_model(model, marginals=shaded), num_drawn, seen)}"

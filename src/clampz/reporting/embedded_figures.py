@@ -1,23 +1,25 @@
-"""Pictures inside a page."""
+"""Figures of matplotlib inside an HTML page, as SVG or PNG."""
 
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from clampz.display.html_page import as_source, text
-from clampz.plotting.canvas import let_go
+from clampz.display.html_page import data_url, text
+from clampz.plotting.figures import close_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# What a picture may consist of that is drawn by the browser: more is sent as points.
+# Elements of a figure up to which it is SVG, drawn by the browser; beyond, it is PNG.
 MOST_DRAWN = 2500
-# Points of a picture per inch, and of a page.
+# Pixels per inch of a PNG, and of a page.
 DPI, PAGE_DPI = 200, 96
 
 
-def inside(ax: "Axes", num_drawn: int, seen: str) -> str:
-    """The figure of these axes as HTML, without a background of its own; `seen` is what those know of it who do not see
-    it, and `num_drawn` about how much it consists of."""
+def embedded(ax: "Axes", num_drawn: int, seen: str) -> str:
+    """Return the figure of these axes as HTML with a transparent background, and close it.
+
+    `seen` is the text for those who do not see the figure, `num_drawn` about how many elements it has.
+    """
     from matplotlib import rc_context
 
     figure, data = ax.figure, BytesIO()
@@ -28,6 +30,6 @@ def inside(ax: "Axes", num_drawn: int, seen: str) -> str:
             metadata = {"Date": None} if kind == "svg" else None
             figure.savefig(data, format=kind, dpi=DPI, transparent=True, metadata=metadata)  # type: ignore[union-attr]
     finally:
-        let_go(figure)  # type: ignore[arg-type]
-    image = f'<img src="{as_source(data.getvalue())}" width="{width}" height="{height}" alt="{text(seen)}">'
+        close_figure(figure)  # type: ignore[arg-type]
+    image = f'<img src="{data_url(data.getvalue())}" width="{width}" height="{height}" alt="{text(seen)}">'
     return f'<figure class="picture">{image}</figure>'

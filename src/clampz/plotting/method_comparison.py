@@ -1,4 +1,4 @@
-"""The picture of what methods say of log Z."""
+"""The picture of the estimates of several methods, and of the interval that their bounds prove."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from clampz.display.formatting import KINDS, Bound, round_outward, title
 from clampz.model.results import Estimate
-from clampz.plotting.canvas import new_axes, size_of
+from clampz.plotting.figures import new_axes, size_of
 from clampz.plotting.style import FAINT, INK, SOFT, finite, num_digits, true_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# What log_z is: its marker points to where log Z must be.
+# Markers by the kind of a value: a bound's points to where log Z must be.
 MARKERS: dict[Bound | None, str] = {"lower": ">", "upper": "<", "exact": "D", None: "o"}
-# In points: from a marker to the text beside it, and what a character of that text takes.
+# In points: from a marker to the text beside it, and the width of a character of that text.
 BESIDE, CHARACTER = 8.0, 5.4
 
 Estimated = Mapping[str, Estimate] | Iterable[Estimate]
 
 
-def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw what methods say of log Z, a row each, and under them the interval that their bounds prove it to be in.
+def plot_estimates(estimates: Estimated, exact: Estimate | float | None = None, ax: "Axes | None" = None) -> "Axes":
+    """Draw the log Z of each method in a row, and under them the interval that their bounds prove.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax
             shown = round_outward(value, end, digits)
             _write_beside(ax, value, bottom, shown, left=end == "lower", weight="bold")
             texts.append((value, f"{shown} ", end == "lower"))  # bold is wider
-    ax.set(ylim=(bottom + 0.6, -1.15), xlim=_room_for(ax, texts, low, high), yticks=[])
+    ax.set(ylim=(bottom + 0.6, -1.15), xlim=_limits_with_room(ax, texts, low, high), yticks=[])
     ax.spines[["left", "right", "top"]].set_visible(False)
     ax.spines["bottom"].set_color(FAINT)
     ax.tick_params(axis="x", colors=SOFT, labelsize=7.5, length=3)
@@ -87,7 +87,7 @@ def plot_bracket(estimates: Estimated, exact: Estimate | float | None = None, ax
 
 
 def labelled(estimates: Estimated) -> dict[str, Estimate]:
-    """Estimates by label; those without one are called by their method, numbered where it occurs twice."""
+    """Return estimates by label; without labels they are called by their method, numbered where it occurs twice."""
     if isinstance(estimates, Mapping):
         return dict(estimates)
     found: dict[str, Estimate] = {}
@@ -104,9 +104,10 @@ def _write_beside(ax: "Axes", value: float, row: float, text: str, *, left: bool
     ax.annotate(text.replace("-", "\N{MINUS SIGN}"), (value, row), (where, 0), ha=side, fontweight=weight, **style)
 
 
-def _room_for(ax: "Axes", texts: Sequence[tuple[float, str, bool]], low: float, high: float) -> tuple[float, float]:
-    """Limits of the x axis, from low to high and wider, that leave room for the texts (value, text, whether left of
-    it)."""
+def _limits_with_room(
+    ax: "Axes", texts: Sequence[tuple[float, str, bool]], low: float, high: float
+) -> tuple[float, float]:
+    """Return limits of the x axis, around low and high, that leave room for texts (value, text, is left of it)."""
     width, _ = size_of(ax)
     needed = [
         max((BESIDE + CHARACTER * len(text) for _, text, left in texts if left is side), default=BESIDE)

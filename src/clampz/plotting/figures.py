@@ -1,8 +1,7 @@
-"""New figures, where people look for them.
+"""New figures and axes, known to pyplot where a notebook, a window or `plt.savefig` looks for them.
 
-A notebook and a window show the figures that pyplot knows, and `plt.savefig` writes the last of them.  So a figure is
-made through pyplot where somebody works with that: it is imported already, or the session is interactive.  Anywhere
-else, as on the command line, nobody would ever close it, and pyplot is not imported.
+A figure is made through pyplot where that is imported already, or the session is interactive.  Anywhere else, as on the
+command line, nobody would ever close it, and pyplot is not imported.
 """
 
 import sys
@@ -15,16 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Backends that show nothing: of figures made under them pyplot knows the last alone, so that none pile up.
+# Backends that show nothing: pyplot knows only the last figure made under them, so that none pile up.
 FILE_BACKENDS = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
 _last_unshown: "list[Figure]" = []
 
 
 def new_figure(size: tuple[float, float], **settings: Any) -> "Figure":
-    """A figure of this size in inches.
-
-    Of those that no backend shows pyplot knows the last one alone; the others stay as they are for who holds them.
-    """
+    """Return a new figure of this size in inches; where no backend shows it, pyplot forgets the one before."""
     settings = {"figsize": size, "dpi": 150, "facecolor": "white", "layout": "constrained", **settings}
     library("matplotlib")
     if not _pyplot_is_in_use():
@@ -42,12 +38,12 @@ def new_figure(size: tuple[float, float], **settings: Any) -> "Figure":
 
 
 def new_axes(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
-    """The axes that a caller gave, or those of a new figure."""
+    """Return the axes that a caller gave, checked, or those of a new figure."""
     return new_figure(size).add_subplot() if ax is None else _checked(ax)
 
 
 def size_of(ax: "Axes") -> tuple[float, float]:
-    """Width and height in points, of axes that a caller gave, as they are now: a layout may yet change them."""
+    """Return the width and height of axes in points, as they are now: a layout may yet change them."""
     box = _checked(ax).get_window_extent()
     return float(box.width) * 72 / ax.figure.dpi, float(box.height) * 72 / ax.figure.dpi
 
@@ -57,8 +53,8 @@ def _checked(ax: "Axes") -> "Axes":
     return ax
 
 
-def let_go(figure: "Figure") -> None:
-    """Have pyplot forget a figure that is in a file: nobody is to see it twice."""
+def close_figure(figure: "Figure") -> None:
+    """Let pyplot forget a figure that has been written to a file, so that it is not shown as well."""
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(figure)
 
