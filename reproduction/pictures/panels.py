@@ -67,7 +67,7 @@ ORDER = {line.label: place for place, line in enumerate((*LINES, *OWN_LINES))}
 
 # The labels of lines and the methods that were drawn, whether Bethe's errors on mixed models are among them, and
 # whether standard errors are bars.
-DrawsEstimate = set[str]
+Drawn = set[str]
 UNSIGNED, BARS = "unsigned", "bars"
 
 
@@ -76,12 +76,12 @@ class Cell(NamedTuple):
 
     title: str
     present: bool
-    draw: Callable[["Axes"], DrawsEstimate]
+    draw: Callable[["Axes"], Drawn]
     xlabel: str = "clamps"
 
 
 # From what was drawn to the entries of the legend.
-Handles = Callable[[DrawsEstimate], "list[Artist]"]
+Handles = Callable[[Drawn], "list[Artist]"]
 
 
 def mean_over_runs(values: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -109,10 +109,10 @@ def draw_errors(
     title: str | None = None,
     zoom: bool = False,
     lines: tuple[Line, ...] = LINES,
-) -> DrawsEstimate:
+) -> Drawn:
     """Draw mean errors against the number of clamps, with bands of a standard error, of the runs that all lines have.
     Zoomed in, only Bethe has bands, and the axis goes as far as they do."""
-    drawn: DrawsEstimate = set()
+    drawn: Drawn = set()
     extent: list[Floats] = []
     most, counts = 1, (len(table.runs(family.name, settings=line.settings)) for line in lines)
     common = min(filter(None, counts), default=0)
@@ -140,10 +140,10 @@ def draw_errors(
     return drawn | _finish_family(ax, family, title, common, drawn)
 
 
-def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> DrawsEstimate:
+def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = None) -> Drawn:
     """Draw mean errors against the mean time up to them, a point per number of clamps; best and worst, which take no
     time of their own, are not here."""
-    drawn: DrawsEstimate = set()
+    drawn: Drawn = set()
     for method, line in product(COLOURS, LINES):
         which: dict[str, str] = {"settings": line.settings, "experiment": "times"}
         if line.selector in ("best", "worst"):
@@ -163,12 +163,12 @@ def draw_times(ax: "Axes", table: Table, family: Family, *, title: str | None = 
     return drawn | {BARS} | _finish_family(ax, family, title, num_runs, drawn)
 
 
-def _draw_line(ax: "Axes", method: str, line: Line, x: NDArray[Any], y: Floats) -> DrawsEstimate:
+def _draw_line(ax: "Axes", method: str, line: Line, x: NDArray[Any], y: Floats) -> Drawn:
     ax.plot(x, y, color=COLOURS[method], zorder=2 + 0.1 * ORDER[line.label], **line.style)
     return {line.label, method}
 
 
-def _finish_family(ax: "Axes", family: Family, title: str | None, num_runs: int, drawn: DrawsEstimate) -> DrawsEstimate:
+def _finish_family(ax: "Axes", family: Family, title: str | None, num_runs: int, drawn: Drawn) -> Drawn:
     """Draw the line of no error and the title, and tell whether Bethe's errors are without their sign."""
     ax.axhline(0.0, color=SOFT, linewidth=0.6, zorder=0.5)
     finish(ax, title or family.title, counted(num_runs, "run"))
@@ -242,7 +242,7 @@ def panel_figure(
     layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.03)
     figure = new_figure(max(width * len(columns), 4.6), height, layout)
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
-    seen: DrawsEstimate = set()
+    seen: Drawn = set()
     for (r, c), ax in np.ndenumerate(axes):
         cell = cells.get((rows[r], columns[c]))
         if cell is None:
@@ -273,7 +273,7 @@ def panel_figure(
     return figure
 
 
-def line_handles(seen: DrawsEstimate) -> list["Artist"]:
+def line_handles(seen: Drawn) -> list["Artist"]:
     """Return the legend of what was drawn: first the methods, then the selectors, then what the bands are."""
     from matplotlib.lines import Line2D
 

@@ -17,7 +17,7 @@ from reproduction.pictures.panels import (
     TEXT,
     UNSIGNED,
     Cell,
-    DrawsEstimate,
+    Drawn,
     band_entry,
     empty_figure,
     finish,
@@ -177,7 +177,7 @@ def further(table: Table, title: str) -> "Figure":
     return panel_figure(title, cells, ylabel="|error| of log Z (nats)", handles=_further_handles, num_lines=1)
 
 
-def _draw_further(table: Table, name: str, ax: "Axes") -> DrawsEstimate:
+def _draw_further(table: Table, name: str, ax: "Axes") -> Drawn:
     for method, style in FURTHER.items():
         selector = BY_LIMIT if method == MINI_BUCKETS else SELECTOR
         curves = (table.curve(name, method, selector, experiment="further", column=x) for x in ("seconds", "error"))
@@ -192,7 +192,7 @@ def _draw_further(table: Table, name: str, ax: "Axes") -> DrawsEstimate:
     return set(FURTHER)
 
 
-def _further_handles(_: DrawsEstimate) -> "list[Artist]":
+def _further_handles(_: Drawn) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
     titles = TITLES | {MINI_BUCKETS: "mini-buckets, tables of 4 to 65,536"}
@@ -200,7 +200,7 @@ def _further_handles(_: DrawsEstimate) -> "list[Artist]":
     return [*found, Line2D([], [], color=SOFT, linewidth=0.9, linestyle=(0, (2.0, 1.5)), label="exact sum")]
 
 
-def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> DrawsEstimate:
+def _draw_success(ax: "Axes", rows: Table, title: str, same: bool) -> Drawn:
     """Draw a panel; with `same`, frustCycles chooses as maxW0 does, and its marks are rings around that one's."""
     shares, num = agreement(rows)
     if not num.any():
@@ -233,14 +233,14 @@ def _success_style(name: str) -> dict[str, Any]:
     return BASES[name.removesuffix(TRE)] | AGREEMENT["entropies" if name.endswith(TRE) else "plain"]
 
 
-def _success_handles(seen: DrawsEstimate) -> "list[Artist]":
+def _success_handles(seen: Drawn) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
     order = [name for base in BASES for name in (base, base + TRE)]
     return [Line2D([], [], label=name, **_success_style(name)) for name in order if name in seen]
 
 
-def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str, title: str) -> DrawsEstimate:
+def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str, title: str) -> Drawn:
     means, num = {}, 0
     for selector in SEQUENCES:
         curves = [table.shown(f.name, method, selector, experiment="optimal") for f in families]
@@ -266,7 +266,7 @@ def _draw_optimal(ax: "Axes", table: Table, families: list[Family], method: str,
     return {*SEQUENCES, method, *([UNSIGNED] if families[0].mixed else [])}
 
 
-def _optimal_handles(seen: DrawsEstimate) -> "list[Artist]":
+def _optimal_handles(seen: Drawn) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

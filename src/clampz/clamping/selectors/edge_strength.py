@@ -118,9 +118,9 @@ def _all_walks(n: int, edges: NDArray[np.int32], weight: Floats, budget: Budget 
         budget.check_cancelled()
         rows = slice(begin, begin + ROWS)
         B: Floats = M[rows] @ M
-        local_args = np.arange(len(B)), np.arange(begin, begin + len(B))
-        s = B[local_args]
-        B[local_args] = 0.0
+        diagonal = np.arange(len(B)), np.arange(begin, begin + len(B))
+        s = B[diagonal]
+        B[diagonal] = 0.0
         walks = (M[rows] * B).sum(axis=1) + 2 * s * (G[rows] * B).sum(axis=1) + ((B @ G) * B).sum(axis=1)
         score[rows] = walks / (1 - s * s)
     return score
