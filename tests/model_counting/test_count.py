@@ -14,8 +14,7 @@ from naive import enumerate_factors
 
 import clampz as cz
 from clampz.model_counting import circuits, ganak, subprocesses
-from clampz.model_counting.count import MISSING, count, is_available
-from clampz.model_counting.count import count as counts
+from clampz.model_counting.count import MISSING, OUT_OF_TIME, count, is_available
 from clampz.model_counting.encoding import encode
 from clampz.model_counting.subprocesses import Failed, Program
 from clampz.runtime.budget import Budget
@@ -158,9 +157,9 @@ def test_a_count_ends_with_the_watch_and_leaves_nobody_behind():
     before = children()
     budget = Budget(stop=lambda: children() > before)  # as soon as they are at work
     found = count(hard(), budget=budget)
-    assert found.log_z is None and found.why_none == counts.OUT_OF_TIME
+    assert found.log_z is None and found.why_none == OUT_OF_TIME
     assert children() == before
-    assert count(hard(), budget=Budget(0.0)).why_none == counts.OUT_OF_TIME
+    assert count(hard(), budget=Budget(0.0)).why_none == OUT_OF_TIME
 
 
 def test_ctrl_c_leaves_nobody_behind():
@@ -177,7 +176,7 @@ def test_ctrl_c_leaves_nobody_behind():
     with budget.interruptible():
         found = count(hard(), budget=budget)
     thread.join()
-    assert budget.stopped_by == "interrupt" and found.why_none == counts.OUT_OF_TIME
+    assert budget.stopped_by == "interrupt" and found.why_none == OUT_OF_TIME
     assert children() == before
 
 
