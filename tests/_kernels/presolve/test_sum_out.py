@@ -32,7 +32,7 @@ def steps(model, case):
         status = apply_rules(pools, pools.count[state.WORK], GOES_ON)
         pools = grow_pools(pools) if status == FULL else pools
         copy = Pools(*map(np.copy, pools))
-        yield simplified_by(model, case.operation, copy, simplify._rest(copy, model, kept), is_complete=False)
+        yield simplified_by(model, case.operation, copy, simplify._reduced(copy, model, kept), is_complete=False)
 
 
 @settings(max_examples=settings.default.max_examples // 2)
