@@ -249,7 +249,9 @@ class Method(Generic[OptionsT]):
                 start = equivalent_start(equivalent, start)
             elif start is not None:
                 start = equivalent.marginals(start_marginals(batch, start))
-            return equivalent.back(batch.model, self._solve(equivalent.batch(batch), options, start, budget, **given))
+            return equivalent.to_original(
+                batch.model, self._solve(equivalent.batch(batch), options, start, budget, **given)
+            )
         except Cancelled:
             return stopped_estimates(self.name, batch.model, batch.num_lanes, options, budget.stopped_by or "time")
 

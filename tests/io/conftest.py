@@ -10,7 +10,7 @@ import clampz as cz
 def read(request, tmp_path):
     """Write a text to a file and read it: model.fg for the tests of that format, else model.uai."""
 
-    usual = "model.fg" if request.module.__name__ == "test_fg" else "model.uai"
+    usual = "model.fg" if request.module.__name__.endswith("test_fg") else "model.uai"
 
     def read_text(text, name=usual):
         (tmp_path / name).write_text(text)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import close, configurations, finite_or_hard, models
 
 from clampz.errors import EvidenceError
-from clampz.model import Model, conditioning
+from clampz.model import Model, components, conditioning
 from clampz.model.batch import Batch
 from clampz.model.factors import FactorTables
 from clampz.model.tables import offsets
@@ -103,7 +103,7 @@ def test_states_left_are_counted(variables):
 
 @given(models(elements=finite_or_hard), st.sampled_from([0.0, 2.0]))
 def test_components_multiply_to_the_model(model, small):
-    parts = conditioning.components(model, small=small)
+    parts = components.components(model, small=small)
     assert sum(part.num_variables for part in parts) == model.num_variables
     assert close(model.constant + sum(map(log_z, parts)), log_z(model))
 

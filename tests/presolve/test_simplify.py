@@ -88,7 +88,7 @@ def test_within_limits_of_time_and_memory_less_may_be_done(case, time, memory):
 
 @given(cases(evidence=None), st.sampled_from([0, 1, 2]))
 def test_room_for_new_tables_may_be_made_one_by_one(case, spare):
-    with mock.patch("clampz.presolve.layout.SPARE", spare):
+    with mock.patch("clampz.presolve.pools.SPARE", spare):
         cramped = cz.simplify(case.model, **case.options)
     found = cz.simplify(case.model, **case.options)
     assert cramped.words == found.words and cramped.error == found.error

@@ -16,27 +16,34 @@ from hypothesis import HealthCheck, given, settings
 from presolve_cases import cases
 
 import clampz as cz
-from clampz._kernels.presolve import rules, sum_out, tables
+from clampz._kernels.presolve import (
+    containment,
+    domain_reduction,
+    factor_reduction,
+    functional_dependence,
+    sum_out,
+    tables,
+)
 from clampz.errors import EvidenceError
 
 # Calls that are a rule's: of a function, by another if that is said, with this value returned if there is one.
 RULES = {
-    "a state without support is ruled out": ("rule_out", "lose_support", None),
-    "a state is ruled out by a factor that became part of a unary table": ("rule_out", "add_to_unary", None),
+    "a state without support is ruled out": ("rule_out_state", "remove_unsupported_states", None),
+    "a state is ruled out by a factor that became part of a unary table": ("rule_out_state", "add_to_unary", None),
     "impossible states are cut from a table": ("cut_axis", None, None),
-    "a variable with one state left is fixed": ("fix", None, None),
-    "a factor of one variable becomes part of its unary table": ("end_small", None, None),
+    "a variable with one state left is fixed": ("fix_variable", None, None),
+    "a factor of one variable becomes part of its unary table": ("dissolve_factor", None, None),
     "an axis is split off a factor": ("split_axis", None, True),
-    "a factor is multiplied into a larger one": ("multiply_in", "go_into_larger", None),
-    "a new factor takes in a smaller one": ("multiply_in", "take_in_smaller", None),
-    "a variable is a function of another": ("become", None, None),
+    "a factor is multiplied into a larger one": ("multiply_in", "multiply_into_superset", None),
+    "a new factor takes in a smaller one": ("multiply_in", "absorb_subsets", None),
+    "a variable is a function of another": ("substitute", None, None),
     "a function in a table that has both variables": ("take_diagonal", None, None),
     "a function in a table that has one of them": ("permute", None, None),
     "a variable is summed out": ("fill_sum", "sum_out", None),
     "a sum waits for room": ("sum_out", None, False),
-    "a function waits for room": ("reshape", None, False),
+    "a function waits for room": ("reduce_factor", None, False),
 }
-MODULES = (rules, sum_out, tables)
+MODULES = (containment, domain_reduction, factor_reduction, functional_dependence, sum_out, tables)
 
 
 class Calls:
@@ -73,7 +80,7 @@ def count_rules(num_examples):
     @given(cases())
     def draw(case):
         model = case.model
-        with mock.patch("clampz.presolve.layout.SPARE", len(case.factors) % 3), suppress(EvidenceError):
+        with mock.patch("clampz.presolve.pools.SPARE", len(case.factors) % 3), suppress(EvidenceError):
             sys.setprofile(calls)
             try:
                 found = cz.simplify(model, **case.options)
@@ -89,5 +96,5 @@ def count_rules(num_examples):
 
 
 if __name__ == "__main__":
-    assert inspect.isfunction(rules.shrink), "run with NUMBA_DISABLE_JIT=1"
+    assert inspect.isfunction(domain_reduction.remove_impossible_states), "run with NUMBA_DISABLE_JIT=1"
     print(json.dumps(count_rules(int(sys.argv[1])), indent=2))

@@ -435,7 +435,7 @@ def refused_beyond(
 
 def of_free_states(size: float) -> None:
     """States that no table tells of, beyond one for each of the three numbers."""
-    refused_beyond("io.potentials:FREE_STATES", size, f"MARKOV 1 {int(size) + 3} 0", math.log(size + 3))
+    refused_beyond("io.text_formats:FREE_STATES", size, f"MARKOV 1 {int(size) + 3} 0", math.log(size + 3))
 
 
 def of_free_entries(size: float) -> None:
@@ -484,7 +484,7 @@ def of_constants(size: float) -> None:
     model = cz.Model([[0.0, 0.0]], constant=constant)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.uai"
-        if size > value_of("io.potentials:MAX_CONSTANTS"):
+        if size > value_of("io.text_formats:MAX_CONSTANTS"):
             with pytest.raises(cz.errors.ModelError, match="constant"):
                 cz.write(model, path)
         else:

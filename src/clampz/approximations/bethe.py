@@ -143,7 +143,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budg
                     full=block.num_lanes >= FULL_LANES,
                 )
                 ending.put(left, attempt)
-                stuck = attempt.because(None) & ~leaving.to_known
+                stuck = attempt.stopped_for(None) & ~leaving.to_known
                 if level == 1:  # it may also have left for another, lower optimum
                     stuck |= (attempt.converged | leaving.to_known) & (attempt.value < before.value[left] - LOST)
                 left = left[stuck]

@@ -65,7 +65,7 @@ class Endings:
         """Select lanes."""
         return Endings(**{name: np.take(mine, lanes, axis=-1) for name, mine in vars(self).items()})
 
-    def beside(self, other: "Endings") -> "Endings":
+    def interleaved(self, other: "Endings") -> "Endings":
         """Interleave with another ending: each lane of this one, followed by that of the other."""
         pairs = {name: np.stack([mine, getattr(other, name)], axis=-1) for name, mine in vars(self).items()}
         return Endings(**{name: pair.reshape(*pair.shape[:-2], 2 * len(self.value)) for name, pair in pairs.items()})
@@ -75,13 +75,13 @@ class Endings:
         """(B,) True for lanes that were never evaluated."""
         return np.isnan(self.value)
 
-    def because(self, reason: StoppedBy | None) -> NDArray[np.bool_]:
+    def stopped_for(self, reason: StoppedBy | None) -> NDArray[np.bool_]:
         """(B,) True for lanes that ended for this reason; None: a policy gave up on them."""
         return np.array([found == reason for found in self.stopped_by], dtype=np.bool_)
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        return self.because("tol")
+        return self.stopped_for("tol")
 
 
 # Called after each look with the block, the numbers of the lanes still running in it, their residuals and the sweep

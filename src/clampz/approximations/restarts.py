@@ -44,7 +44,7 @@ def best_of_starts(
         ending = solve(np.stack(points, axis=2).reshape(num_rows, num_lanes * len(points)))
         found = ending.take(best_of(merit(ending), num_lanes)) if len(points) > 1 else ending
         if best is not None:
-            found = best.beside(found)
+            found = best.interleaved(found)
             found = found.take(best_of(merit(found), num_lanes))
         best = found
     assert best is not None, "there is a start"

@@ -77,21 +77,21 @@ def without_fixed(model: Model, unary: Floats) -> Model | None:
         return None
 
 
-def most_tables(model: Model) -> int:
+def max_tables_per_variable(model: Model) -> int:
     """Count the tables of edges and larger factors that share a variable, at the most."""
     factors = np.bincount(model.factors.variables, minlength=model.num_variables)
     return int((model.topology.degrees + factors).max(initial=0))
 
 
-def too_large(model: Model) -> bool:
+def may_overflow(model: Model) -> bool:
     """Whether potentials summed over the tables of a variable might leave the range that models have."""
     larger = max(largest_size(model.pairwise.flat), largest_size(model.factors.flat))
-    return largest_size(model.unary.flat) + larger * most_tables(model) > LARGEST_POTENTIAL
+    return largest_size(model.unary.flat) + larger * max_tables_per_variable(model) > LARGEST_POTENTIAL
 
 
-def adding_error(model: Model, unary: Floats) -> float:
+def rounding_of_sums(model: Model, unary: Floats) -> float:
     """Bound the rounding error in log Z of a model with unary potentials (S,) where potentials were added because
     variables are fixed."""
     tables = unary, model.pairwise.flat, model.factors.flat
     sizes = [float(np.abs(flat[np.isfinite(flat)]).sum()) for flat in tables]
-    return 4 * EPS * (1 + most_tables(model)) * (sum(sizes) + abs(model.constant))
+    return 4 * EPS * (1 + max_tables_per_variable(model)) * (sum(sizes) + abs(model.constant))

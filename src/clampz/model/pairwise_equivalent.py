@@ -135,20 +135,20 @@ class Equivalent:
     def of(cls, whole: Model, budget: Budget = UNLIMITED) -> "Equivalent":
         """Make the equivalent once per model, and keep it as long; raises Cancelled where that takes too long."""
         if whole not in _KEPT:
-            _KEPT[whole] = cls._made(whole, budget)
+            _KEPT[whole] = cls._build(whole, budget)
         return _KEPT[whole]
 
     @classmethod
-    def _made(cls, whole: Model, budget: Budget) -> "Equivalent":
+    def _build(cls, whole: Model, budget: Budget) -> "Equivalent":
         """Fold edges into factors, and build the pairwise model."""
         larger = whole.factors
-        flat, home, rounding = _folded(whole)
+        flat, home, rounding = _fold_edges(whole)
         budget.check_cancelled()
         rows = FactorRows.of(larger, flat)
         kept = np.flatnonzero(home == 0)
         of_rows = np.repeat(larger.start[:-1], np.diff(rows.start)) + rows.entry
         states = np.concatenate([whole.num_states, np.diff(rows.start)])
-        edges, tables = _joined(whole, kept, rows, budget)
+        edges, tables = _pairwise_tables(whole, kept, rows, budget)
         unary = np.concatenate([whole.unary.flat, flat[of_rows]])
         model = Model.from_contents(ModelData(states, unary, edges, tables, FactorTables.of(states), whole.constant))
         budget.check_cancelled()
@@ -169,7 +169,7 @@ class Equivalent:
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
-    def back(self, whole: Model, estimates: Estimates) -> Estimates:
+    def to_original(self, whole: Model, estimates: Estimates) -> Estimates:
         """Restrict estimates of the pairwise model to the user's, with bounds widened by the rounding of folding."""
         num_rows = len(whole.unary.flat)
         return replace(
@@ -184,7 +184,7 @@ class Equivalent:
 _KEPT: WeakKeyDictionary[Model, Equivalent] = WeakKeyDictionary()
 
 
-def _joined(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> tuple[Integers, Floats]:
+def _pairwise_tables(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> tuple[Integers, Floats]:
     """Lay out the kept edges and those between variables and factors, in lexicographic order, with their tables. In
     place, as a model has them: together they may be many times as large as the model."""
     pairwise, larger, num_kept = whole.pairwise, whole.factors, len(kept)
@@ -202,7 +202,7 @@ def _joined(whole: Model, kept: Integers, rows: FactorRows, budget: Budget) -> t
     return edges[order], tables
 
 
-def _folded(whole: Model) -> tuple[Floats, Integers, float]:
+def _fold_edges(whole: Model) -> tuple[Floats, Integers, float]:
     """Add each edge to the first factor whose scope contains it. Returns the factors' tables end to end; (m,) -1 - f
     for edges in factor f, else 0; and a bound on the rounding: additions into an entry times the size of its terms."""
     factors, flat = whole.factors, whole.factors.flat.copy()

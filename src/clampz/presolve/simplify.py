@@ -115,7 +115,7 @@ def simplify(
     if interrupted or not changed:
         return unchanged(model, operation, is_complete=not interrupted)
     is_complete = within is None or not within.must_stop()
-    return simplified_by(model, operation, pools, _rest(pools, model, kept), is_complete=is_complete)
+    return simplified_by(model, operation, pools, _reduced(pools, model, kept), is_complete=is_complete)
 
 
 def _promising(model: Model) -> bool:
@@ -135,7 +135,7 @@ def _apply(pools: Pools, most_work: int, cancel_flag: Flag) -> Pools:
     return pools
 
 
-def _rest(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> ReducedModel:
+def _reduced(pools: Pools, model: Model, kept: NDArray[np.bool_]) -> ReducedModel:
     """Build the reduced model; where Z = 0, one impossible variable and those that are kept."""
     impossible = int(pools.count[state.IMPOSSIBLE])
     if impossible >= 0:  # Z = 0: no factor is needed to say so, and no variable but one

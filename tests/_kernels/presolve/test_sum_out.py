@@ -13,10 +13,10 @@ from presolve_checks import check
 import clampz as cz
 from clampz._kernels.presolve import pools as state
 from clampz._kernels.presolve.pools import Pools
-from clampz._kernels.presolve.sum_out import CONTRADICTION, DONE, FULL
-from clampz._kernels.presolve.sum_out import simplify as apply_rules
-from clampz.presolve import layout, simplify
-from clampz.presolve.simplified import simplified
+from clampz._kernels.presolve.worklist import DONE, FULL, INFEASIBLE, apply_rules
+from clampz.presolve import simplify
+from clampz.presolve.pools import build_pools, grow_pools
+from clampz.presolve.simplified import simplified_by
 
 GOES_ON = np.zeros(1, dtype=np.uint8)
 
@@ -25,14 +25,14 @@ def steps(model, case):
     """What the rules have made of a model whenever they have touched a table."""
     maximum = case.operation == "max"
     kept = np.isin(np.arange(model.num_variables), case.keep)
-    pools = layout.laid_out(model, kept, pairwise=case.pairwise, pins=case.marginals and not maximum, maximum=maximum)
+    pools = build_pools(model, kept, pairwise=case.pairwise, pins=case.marginals and not maximum, maximum=maximum)
     state.begin(pools, GOES_ON)
     status = None
-    while status not in (DONE, CONTRADICTION):
+    while status not in (DONE, INFEASIBLE):
         status = apply_rules(pools, pools.count[state.WORK], GOES_ON)
-        pools = layout.with_room(pools) if status == FULL else pools
+        pools = grow_pools(pools) if status == FULL else pools
         copy = Pools(*map(np.copy, pools))
-        yield simplified(model, case.operation, copy, simplify._rest(copy, model, kept), is_complete=False)
+        yield simplified_by(model, case.operation, copy, simplify._reduced(copy, model, kept), is_complete=False)
 
 
 @settings(max_examples=settings.default.max_examples // 2)

@@ -17,7 +17,7 @@ from clampz.bounding.tree.nodes import Node, Submodel
 from clampz.errors import OptionError
 from clampz.model import Model
 from clampz.model.components import components, num_components
-from clampz.model.conditioning import adding_error, too_large, without_fixed
+from clampz.model.conditioning import may_overflow, rounding_of_sums, without_fixed
 from clampz.numerics import EPS
 from clampz.runtime.budget import Budget
 
@@ -159,7 +159,7 @@ class Frontier:
         whole = child.submodel.model
         far = len(child.clamps) >= CLAMPS_BEFORE_CUT
         not_yet = not far and (len(child.clamps) % 2 or whole.num_variables > MANY_VARIABLES)
-        if not_yet or too_large(whole) or not self._has_room(whole):
+        if not_yet or may_overflow(whole) or not self._has_room(whole):
             self.push(child)
             return
         model, error = self._cut_out(child)
@@ -174,7 +174,7 @@ class Frontier:
     def finish(self, node: Node) -> None:
         """A leaf of which no variable has a choice of states left: one configuration at most."""
         node.settled = True
-        if not too_large(node.submodel.model):
+        if not may_overflow(node.submodel.model):
             model, error = self._cut_out(node)
             if model is not None:
                 self.split(node, model, error)
@@ -186,7 +186,7 @@ class Frontier:
         """What is left of a node's model without the variables that are fixed, None where Z = 0, and what rounding may
         have changed in it."""
         whole, unary = node.submodel.model, node.unary()
-        return without_fixed(whole, unary), adding_error(whole, unary)
+        return without_fixed(whole, unary), rounding_of_sums(whole, unary)
 
     def may_split(self, model: Model) -> bool:
         """Whether the components of a model are not too many leaves, and there is memory for them."""
