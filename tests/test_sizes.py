@@ -26,7 +26,7 @@ NO_SIZES = {
     "display.formatting:MOST_DECIMALS": "decimals that are shown",
     "errors:MOST_COMPARED": "names that an unknown one is compared with",
     "display.formatting:MOST_IN_FULL": "how a number is shown",
-    "clamping.selectors.scores:MOST_BEST": "variables that are shown",
+    "clamping.selectors.score_table:MOST_BEST": "variables that are shown",
     "model.html:SMALL": "what is shown of a small model",
     "display.html_repr:MOST_COLUMNS": "columns that are shown",
     "display.html_repr:MOST_ROWS": "rows that are shown",
