@@ -41,8 +41,6 @@ def groups() -> Iterator[tuple[str, list[str]]]:
 def write_pages(folder: Path) -> None:
     """Write an index, and a page for each group, from which autosummary makes a page for every name."""
     folder.mkdir(exist_ok=True)
-    for path in folder.glob("clampz.*.rst"):  # names may have gone since the last time
-        path.unlink()
     index = _heading("Reference", "=")
     index += "Every public name, as ``import clampz as cz`` has it.  Types are explained among :doc:`/words`.\n"
     pages = []
@@ -56,6 +54,9 @@ def write_pages(folder: Path) -> None:
         pages.append(page)
     listed = "".join(f"   {page}\n" for page in pages)
     _write(folder / "index.rst", f"{index}\n.. toctree::\n   :hidden:\n\n{listed}   /words\n")
+    for path in folder.glob("*.rst"):  # names and groups may have gone since the last time
+        if path.stem not in {"index", *pages}:
+            path.unlink()
 
 
 def _write(path: Path, text: str) -> None:

@@ -26,7 +26,7 @@ MAX_BLOCK = 64
 MIN_RANGE = 50_000
 # Sums over ranges are taken in blocks of this size whatever the number of threads, so that rounding is the same.
 SUM_BLOCK = 1 << 16
-# Seconds after which a waiting thread wakes: an endless wait does not end for a Ctrl-C that another thread received, nor
+# Seconds after which a waiting thread wakes: an endless wait would not end for a Ctrl-C of another thread, nor
 # for any on Windows.
 LOOK_UP = 0.05
 
