@@ -41,21 +41,24 @@ def groups() -> Iterator[tuple[str, list[str]]]:
 def write_pages(folder: Path) -> None:
     """Write an index, and a page for each group, from which autosummary makes a page for every name."""
     folder.mkdir(exist_ok=True)
-    for path in folder.glob("clampz.*.rst"):  # names may have gone since the last time
-        path.unlink()
     index = _heading("Reference", "=")
     index += "Every public name, as ``import clampz as cz`` has it.  Types are explained among :doc:`/words`.\n"
     pages = []
     for title, names in groups():
         title, page = title[0].upper() + title[1:], title.replace(" ", "-")
-        listed = "   :nosignatures:\n\n" + "".join(f"   ~clampz.{name}\n" for name in names)
         module = page if page in NAMESPACES else ""
-        about = f".. py:module:: clampz.{module}\n\n{inspect.getdoc(getattr(cz, module))}\n\n" if module else ""
-        _write(folder / f"{page}.rst", f"{_heading(title, '=')}{about}.. autosummary::\n   :toctree:\n{listed}")
-        index += f"\n:doc:`{title} <{page}>`\n\n.. autosummary::\n{listed}"
+        about = f".. module:: clampz.{module}\n\n{inspect.getdoc(getattr(cz, module))}\n\n" if module else ""
+        short = "".join(f"   {name.removeprefix(f'{module}.') if module else f'~clampz.{name}'}\n" for name in names)
+        head, kind = f"{_heading(title, '=')}{about}", "   :nosignatures:\n\n"
+        _write(folder / f"{page}.rst", f"{head}.. autosummary::\n   :toctree:\n{kind}{short}")
+        listed = "".join(f"   ~clampz.{name}\n" for name in names)
+        index += f"\n:doc:`{title} <{page}>`\n\n.. autosummary::\n{kind}{listed}"
         pages.append(page)
     listed = "".join(f"   {page}\n" for page in pages)
     _write(folder / "index.rst", f"{index}\n.. toctree::\n   :hidden:\n\n{listed}   /words\n")
+    for path in folder.glob("*.rst"):  # names and groups may have gone since the last time
+        if path.stem not in {"index", *pages}:
+            path.unlink()
 
 
 def _write(path: Path, text: str) -> None:

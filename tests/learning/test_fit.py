@@ -13,7 +13,7 @@ from naive import all_configurations, log_sum_exp
 import clampz as cz
 from clampz.learning import likelihood
 from clampz.learning.data_rows import as_rows
-from clampz.learning.fit import _Ascent, _options
+from clampz.learning.fit import _Optimizer, _options
 from clampz.learning.likelihood import Cases, Inputs, Objective
 from clampz.learning.parameters import Features
 from clampz.runtime.budget import Budget, Cancelled
@@ -40,7 +40,7 @@ def objective(model, data, method="exact", inputs=None, parameters=None, l2=0.0,
     solve, rows = cz.methods()[method], as_rows(model, data)
     cases = Cases(model, rows, None if inputs is None else Inputs(model, inputs, len(rows)), Budget())
     whole = Objective(model, cases, solve, _options(solve, options, None, None), Budget())
-    return _Ascent(whole, Features(model, parameters), l2, 1e-5, None)
+    return _Optimizer(whole, Features(model, parameters), l2, 1e-5, None)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -57,7 +57,7 @@ def branches(model: Model, variables: Sequence[Variable]) -> Batch:
     EvidenceError
         Where a variable is unknown, or there twice.
     OptionError
-        Where so many lanes do not fit into memory.
+        Where the lanes do not fit into memory.
 
     Examples
     --------

@@ -127,8 +127,8 @@ def clamp(
     """
     approximation = method_named(method)
     check_model(model)
-    for name, cancel_flag in (("per_branch", per_branch), ("warm_starts", warm_starts), ("every_step", every_step)):
-        check_flag(name, cancel_flag)
+    for name, flag in (("per_branch", per_branch), ("warm_starts", warm_starts), ("every_step", every_step)):
+        check_flag(name, flag)
     if reweight is not None:
         check_flag("reweight", reweight)
     if evidence is not None and memo is not None:

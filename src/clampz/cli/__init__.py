@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from clampz._version import __version__
 from clampz.cli import exit_codes, jit_warmup
-from clampz.cli.arguments import Parser
+from clampz.cli.arguments import CommandParser
 from clampz.cli.commands import (
     bound,
     completion,
@@ -87,9 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_codes.CUT_OFF
 
 
-def make_parser() -> Parser:
+def make_parser() -> CommandParser:
     """Return the parser of all commands."""
-    parser = Parser(
+    parser = CommandParser(
         prog="clampz",
         description="Log-partition functions and marginals of discrete graphical models, with bounds you can trust.",
         epilog=f"example:\n  clampz solve model.uai --task MAR\n\n{exit_codes.EXIT_CODES}",

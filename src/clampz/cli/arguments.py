@@ -37,7 +37,7 @@ class HelpFormatter(argparse.HelpFormatter):
         return wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser whose errors are one line, and to which -6,6 is a value and no option."""
 
     def __init__(self, **settings: Any) -> None:
@@ -61,9 +61,11 @@ class Parser(argparse.ArgumentParser):
 
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, summary: str, description: str, examples: str
-) -> Parser:
+) -> CommandParser:
     """Declare a command and return its parser."""
-    parser: Parser = commands.add_parser(name, help=summary, description=description, epilog=f"examples:\n{examples}")
+    parser: CommandParser = commands.add_parser(
+        name, help=summary, description=description, epilog=f"examples:\n{examples}"
+    )
     parser.set_defaults(run=run, of_command=parser)
     return parser
 
@@ -71,7 +73,7 @@ def add_command(
 # -- what several commands take ---------------------------------------------------------------------------------------
 
 
-def add_model(parser: Parser) -> None:
+def add_model(parser: CommandParser) -> None:
     """Add the file of a model, and evidence."""
     help_text = (
         "a file: .uai, libDAI's .fg, or clampz's own .json and .npz, also compressed (.gz); - for standard input, in "
@@ -109,36 +111,36 @@ def read_stdin() -> bytes:
     return sys.stdin.buffer.read()
 
 
-def add_memory(parser: Parser, what: str) -> None:
+def add_memory(parser: CommandParser, what: str) -> None:
     help_text = f"{what}, as in 2GB or 500MB, or a number of bytes (default: half of what is free)"
     parser.add_argument("--memory", type=memory_size, metavar="SIZE", help=help_text)
 
 
-def add_threads(parser: Parser) -> None:
+def add_threads(parser: CommandParser) -> None:
     parser.add_argument("--threads", type=whole_number(1), metavar="N", help="threads to use (default: all cores)")
 
 
-def add_seed(parser: Parser) -> None:
+def add_seed(parser: CommandParser) -> None:
     help_text = "of whatever has chance in it: the same seed gives the same result, unless time ends it (default: 0)"
     parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help=help_text)
 
 
-def add_json(parser: Parser, what: str = "") -> None:
+def add_json(parser: CommandParser, what: str = "") -> None:
     parser.add_argument("--json", action="store_true", help=f"print JSON{what}")
 
 
-def add_plot(parser: Parser, what: str) -> None:
+def add_plot(parser: CommandParser, what: str) -> None:
     parser.add_argument("--plot", type=Path, metavar="FILE", help=f"{what}: .png, .svg or .pdf")
 
 
-def add_out(parser: Parser, text: str, *flags: str, forms: Sequence[str] = (), **settings: Any) -> None:
+def add_out(parser: CommandParser, text: str, *flags: str, forms: Sequence[str] = (), **settings: Any) -> None:
     """Add the file that a command writes, and the choice of its form."""
     parser.add_argument(*flags, "--out", type=Path, metavar="FILE", help=text, **settings)
     if forms:
         add_format(parser, forms)
 
 
-def add_format(parser: Parser, forms: Sequence[str]) -> None:
+def add_format(parser: CommandParser, forms: Sequence[str]) -> None:
     help_text = f"{', '.join(forms)}: where the name of the file does not say it, or for standard output"
     parser.add_argument("--format", choices=tuple(forms), metavar="FORMAT", help=help_text)
 

@@ -101,7 +101,7 @@ class Cases:
     whole, partial
         Those without missing values, and the others.
     counts, chosen
-        (E,) how often each entry of the tables is chosen by rows without missing values; and which ones are at all.
+        (E,) how often rows without missing values choose each table entry; and the entries that are chosen at all.
     """
 
     def __init__(self, model: Model, rows: Rows, inputs: Inputs | None, budget: Budget) -> None:

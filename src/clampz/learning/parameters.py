@@ -1,11 +1,11 @@
 """Features and tied parameters: which potentials are learned, and which of them are equal.
 
-The tables of a model end to end, unary, pairwise and larger ones, are theta (E,).  With features F (K, E) and
-parameters w (K,)
+theta (E,) are the tables of a model end to end: unary, pairwise and larger ones.  With features F (K, E) and
+parameters w (K,),
 
     theta = base + w F,        d log Z / d w = F mu
 
-where base are the potentials of the model that is given, and mu its marginals, laid out alike.  Hard zeros stay.
+where base are the potentials of the model given, and mu its marginals in the order of theta.  Hard zeros stay.
 """
 
 from typing import Any

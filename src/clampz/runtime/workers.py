@@ -1,8 +1,8 @@
-"""Who does the work: threads for the lanes of a batch, and crews, which know executors and what to do when one breaks.
+"""Threads for the lanes of a batch, and crews, which submit jobs to an executor and redo what a broken one loses.
 
 A batch is cut into blocks of lanes, and a single large model into ranges of slots.  The kernels release the GIL, so
 threads run them side by side.  No result depends on who does the work: lanes do not touch each other, and a range is
-cut where the arithmetic is the same on both sides.
+cut where the arithmetic is equal on both sides.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,8 +26,8 @@ MAX_BLOCK = 64
 MIN_RANGE = 50_000
 # Sums over ranges are taken in blocks of this size whatever the number of threads, so that rounding is the same.
 SUM_BLOCK = 1 << 16
-# Seconds after which a thread that waits looks up: a wait without an end is not left for a Ctrl-C that another thread
-# received, nor for any on Windows.
+# Seconds after which a waiting thread wakes: an endless wait would not end for a Ctrl-C of another thread, nor
+# for any on Windows.
 LOOK_UP = 0.05
 
 
@@ -39,7 +39,7 @@ class Workers:
         self._pool = ThreadPoolExecutor(num_threads) if num_threads > 1 else None
 
     def map(self, function: Callable[[S], T], items: list[S]) -> list[T]:
-        """The function of each item, in order."""
+        """Return the function of each item, in order."""
         if self._pool is None or len(items) < 2:
             return [function(item) for item in items]
         futures = [self._pool.submit(function, item) for item in items]
@@ -58,7 +58,7 @@ class Workers:
 
 
 class Job(Generic[T]):
-    """Work that a crew has been given.  What an executor loses, the crew's own threads do again."""
+    """A call that a crew was given; where an executor loses it, the crew's own threads make it again."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Job(Generic[T]):
         return self.future.done()
 
     def result(self) -> T:
-        """What came of it, waited for; raises what the function raised."""
+        """Wait for the call, and return its result or raise its exception."""
         while not self.done():
             wait([self.future], LOOK_UP)
         return self.future.result()
@@ -94,8 +94,7 @@ class Job(Generic[T]):
             return self._given_to(None)
 
     def _lost(self) -> bool:
-        """Whether it is not done, though no longer waiting: the executor broke, or it failed where the workers are, for
-        reasons that may be theirs."""
+        """Return whether the executor lost the call: it broke, or the call failed in another process."""
         if self._executor is None:
             return False
         if self.future.cancelled():
@@ -107,10 +106,10 @@ class Job(Generic[T]):
 
 
 class Crew:
-    """Those who work for a run: the caller's executor of threads, processes or machines, or else threads of its own.
+    """Workers of a run: the caller's executor of threads, processes or machines, or else threads of its own.
 
-    An executor that breaks is left for good, and all that it had not done is done here.  At the end of a `with` the
-    crew's own threads are dismissed; the executor stays its owner's.
+    A broken executor is not used again, and the crew's own threads do the work that it lost.  At the end of a `with`
+    these threads are shut down; the executor is left to its owner.
     """
 
     def __init__(self, executor: Executor | None, num_threads: int) -> None:
@@ -121,28 +120,27 @@ class Crew:
 
     @property
     def num_at_once(self) -> int:
-        """Jobs that keep all busy: workers elsewhere should find the next one there already."""
+        """Jobs that keep all workers busy: those of other processes should find the next one there already."""
         return self.num_threads if in_this_process(self.executor) else 2 * self.num_threads
 
     @property
     def home(self) -> ThreadPoolExecutor:
-        """Threads of its own."""
+        """The crew's own threads, started when first asked for."""
         if self._home is None:
             self._home = ThreadPoolExecutor(self.num_threads)
         return self._home
 
     def beside(self, function: Callable[..., T], *args: object) -> Job[T]:
-        """Let a thread of its own call function(*args) in this process, beside all other work: for what mostly waits,
-        or has to be done here."""
+        """Submit a call to an extra thread of this process, for work that mostly waits or has to be done here."""
         self._beside = self._beside or ThreadPoolExecutor()
         return Job(self, function, args, (), self._beside)
 
     def at_home(self, function: Callable[..., T], *args: object) -> Job[T]:
-        """Let one of its own threads call function(*args), as they are: for what is too large to send elsewhere."""
+        """Submit a call to the crew's own threads: for arguments too large to send to another process."""
         return Job(self, function, args, (), None)
 
     def submit(self, function: Callable[..., T], *args: object, local_args: tuple[object, ...] = ()) -> Job[T]:
-        """Let someone compute function(*args), or function(*args, *here) if it is done in this process."""
+        """Submit function(*args) to the executor, or function(*args, *local_args) where it runs in this process."""
         return Job(self, function, args, local_args, self.executor)
 
     def __enter__(self) -> Self:
@@ -155,27 +153,26 @@ class Crew:
 
 
 def _awaited(future: Future[T]) -> T:
-    """What came of it, waited for; raises what was raised."""
+    """Wait for a future, and return its result or raise its exception."""
     while not future.done():
         wait([future], LOOK_UP)
     return future.result()
 
 
 def in_this_process(executor: Executor | None) -> bool:
-    """Whether its workers share our memory and clocks."""
+    """Return whether an executor's workers share the memory and clocks of this process."""
     return executor is None or isinstance(executor, ThreadPoolExecutor)
 
 
 def finished(jobs: Iterable[Job[T]], timeout: float) -> list[Job[T]]:
-    """Those that are done, as soon as there are any or time is up."""
+    """Wait until a job is done or time is up, and return the jobs that are done."""
     jobs = list(jobs)
     wait([job.future for job in jobs], timeout, FIRST_COMPLETED)
     return [job for job in jobs if job.done()]
 
 
 def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) -> list[Integers]:
-    """Cut lanes into blocks: as many as keep the threads busy, none smaller than fills the vector registers unless
-    `max_block` does not allow that."""
+    """Cut lanes into blocks that keep the threads busy and fill the vector registers, unless `max_block` is less."""
     size = max(1, -(-num_lanes // num_threads))
     size = min(MAX_BLOCK if max_block is None else max_block, -(-size // FULL_LANES) * FULL_LANES)
     begin = np.arange(0, num_lanes, size)
@@ -187,20 +184,19 @@ def lane_blocks(num_lanes: int, num_threads: int, max_block: int | None = None) 
 
 
 def padded(lanes: Integers, enough: bool) -> Integers:
-    """Lanes repeated up to a multiple of the vector width, where there are `enough` of them to use it: remainders run
-    at scalar speed."""
+    """Repeat the last lane up to a multiple of the vector width, if `enough`: remainders run at scalar speed."""
     if not enough or len(lanes) % FULL_LANES == 0:
         return lanes
     return np.concatenate([lanes, np.repeat(lanes[-1:], -len(lanes) % FULL_LANES)])
 
 
 def cut(first: int, last: int, num_parts: int) -> list[tuple[int, int]]:
-    """A range in about equal parts."""
+    """Cut a range into about equal parts."""
     bounds = np.linspace(first, last, num_parts + 1).astype(np.int64)
     return [(int(a), int(b)) for a, b in pairwise(bounds) if a < b]
 
 
 def sum_blocks(size: int, weight: int = 1) -> list[tuple[int, int]]:
-    """A range in blocks that do not depend on the number of threads; smaller where each item weighs more."""
+    """Cut a range into blocks that do not depend on the number of threads, smaller where items weigh more."""
     block = max(1, SUM_BLOCK // weight)
     return [(begin, min(begin + block, size)) for begin in range(0, size, block)]

@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
         commands,
         "bound",
         run,
-        summary="certified bounds on log Z, or on marginals, that close while you watch",
+        summary="certified bounds on log Z, or on marginals, that close over time",
         description="Bracket log Z: lower <= log Z <= upper, proven, by clamping best first, until the gap is as "
         "narrow as asked for or the time is over.  Ctrl-C stops it with what there is: the bracket holds whenever it "
         "is stopped.  Logarithms are natural ones.",
