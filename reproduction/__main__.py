@@ -28,16 +28,16 @@ exit codes:
   0 done, 1 some runs could not be made, 2 bad input, 130 interrupted by Ctrl-C"""
 
 
-class Parser(argparse.ArgumentParser):
+class OneLineParser(argparse.ArgumentParser):
     """Parse arguments, with errors of one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"reproduction: {message} (see {self.prog} --help)\n")
 
 
-def make_parser() -> Parser:
+def make_parser() -> OneLineParser:
     """Return the parser; what is not asked for is not in what it finds."""
-    parser = Parser(
+    parser = OneLineParser(
         prog="python -m reproduction",
         description="""\
 Make the runs of Weller & Domke, 'Clamping Improves TRW and Mean Field Approximations'

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import clampz as cz
 from clampz.errors import OptionError
 from reproduction.tools import unknown_name
 
+Potentials = Literal["potts", "table"]
 Graph = Literal["grid", "er", "regular", "complete", "file"]
 GRAPHS = ("grid", "er", "regular", "complete")
 
@@ -47,7 +48,7 @@ class Family:
     size: int
     weights: tuple[float, float]
     labels: int = 2
-    potentials: cz.generators.Potentials = "potts"
+    potentials: Potentials = "potts"
 
     @property
     def name(self) -> str:
@@ -81,7 +82,7 @@ class Family:
 
     def model(self, run: int) -> cz.Model:
         """Draw the model of a run."""
-        drawing: cz.generators.Drawing = {
+        drawing: dict[str, Any] = {
             **{"theta": THETA, "weights": self.weights, "rng": self.seed(run)},
             **{"labels": self.labels, "potentials": self.potentials},
         }
@@ -118,7 +119,7 @@ FAMILIES = tuple(
     Family(graph, size, weights) for graph, sizes in SIZES.items() for size in sizes for weights in WEIGHTS
 )
 # Beyond the paper: more labels on the smallest graphs, whose edges want them alike, alike or not, or have any tables.
-KINDS: tuple[tuple[float, cz.generators.Potentials], ...] = ((0.0, "potts"), (-6.0, "potts"), (-6.0, "table"))
+KINDS: tuple[tuple[float, Potentials], ...] = ((0.0, "potts"), (-6.0, "potts"), (-6.0, "table"))
 LABELLED = tuple(
     Family(graph, SIZES[graph][0], (least, 6.0), labels, potentials)
     for labels in (3, 5)

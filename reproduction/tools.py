@@ -31,8 +31,8 @@ def counted(number: int, one: str, several: str = "") -> str:
 def unknown_name(what: str, name: str, known: Collection[str]) -> OptionError:
     """Return the error for a name that nothing has: which are near to it, and which there are."""
     near = " or ".join(map(repr, get_close_matches(name, known)))
-    hint = f"; did you mean {near}?" if near else ""
-    return OptionError(f"unknown {what} {name!r}{hint}; expected one of {', '.join(known)}")
+    hint = f"did you mean {near}? Expected" if near else "expected"
+    return OptionError(f"unknown {what} {name!r}; {hint} one of {', '.join(known)}")
 
 
 def text_of(package: str, name: str) -> str:

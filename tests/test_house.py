@@ -42,7 +42,7 @@ def test_no_module_of_the_root_has_the_name_of_a_public_function():
 def test_the_root_has_few_modules_and_no_file_is_long():
     modules = {path.stem for path in ROOT.glob("*.py")} - {"__init__", "__main__", "_version"}
     assert len(modules) <= 8, modules
-    lines = {str(path.relative_to(ROOT)): text.count("\n") for path, text in TEXTS.items()}
+    lines = {str(path): text.count("\n") for path, text in TEXTS.items()}
     assert not {path: number for path, number in lines.items() if number > 400}
 
 
@@ -77,6 +77,7 @@ def test_words_that_went_do_not_come_back(word):
     found = [
         f"{path.relative_to(ROOT)}:{number}"
         for path, text in TEXTS.items()
+        if path.is_relative_to(ROOT)  # (tables that the reproduction has published keep theirs)
         for number, line in enumerate(text.splitlines(), start=1)
         if pattern.search(line)
     ]

@@ -176,7 +176,7 @@ def _finish_family(ax: "Axes", family: Family, title: str | None, num_runs: int,
 
 
 def few_log_ticks(ax: "Axes") -> None:
-    """Label whole powers of ten only; where none or one of them is in sight, some of the numbers between too."""
+    """Label whole powers of ten only; where none or one of them is in view, some of the numbers between too."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = ax.get_xlim()

@@ -49,7 +49,7 @@ class Task:
 class Row(NamedTuple):
     """Hold what one method has after some clamps chosen by one selector.
 
-    method      "mf", "bethe" or "trw"; in the experiment "further" also "regions" (mini-buckets) and "exact"
+    method      "mf", "bethe" or "trw"; in the experiment "further" also `MINI_BUCKETS` and "exact"
     selector    a heuristic, "pseudo-greedy", "greedy" or "optimal"; "none" before the first clamp; "limit" of
                 mini-buckets, whose `clamps` are the binary logarithm of the largest table they may have
     variable    the one clamped in this step; None before the first, and for "optimal", whose sets are chosen whole

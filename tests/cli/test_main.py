@@ -57,7 +57,7 @@ def test_where_the_reproduction_went_is_said_in_one_line(capsys):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1) and "python -m reproduction" in err
     run("--help")
-    assert "paper" not in capsys.readouterr().out
+    assert "\n    paper" not in capsys.readouterr().out
 
 
 def test_extras_are_imported_only_when_used():
