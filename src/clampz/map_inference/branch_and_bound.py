@@ -58,7 +58,7 @@ class BestFirst:
         best_first.begin(heuristic.tables.layout, dive, pool)
         return cls(heuristic, dive, pool, np.empty(num_best), np.empty((num_best, n), dtype=np.int32))
 
-    def go_on(self, num_nodes: int, gap: float, budget: Budget, *, lower: float = -math.inf) -> None:
+    def step(self, num_nodes: int, gap: float, budget: Budget, *, lower: float = -math.inf) -> None:
         """Look at so many nodes more, for configurations that are better than `lower` by more than `gap`."""
         value, tables = self.heuristic.value, self.heuristic.tables
         self.dive.numbers[FLOOR] = max(self.dive.numbers[FLOOR], lower - tables.model.constant - value)

@@ -22,7 +22,7 @@ from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Workers
 
 # Table entries of the first limit, how many times more each after it has, and at most.
-FIRST_LIMIT, GROWTH, LARGEST_LIMIT = 2**8, 8, 2**26
+FIRST_TABLE, GROWTH, LARGEST_TABLE = 2**8, 8, 2**26
 # Structures of each limit.
 NUM_STRUCTURES = 2
 # Seconds that tables take for each entry, and terms for each number; the shares of the time left that structures and
@@ -125,16 +125,16 @@ class Component:
     def bound(self, budget: Budget, workers: Workers, tell: Callable[[], object]) -> None:
         """Bounds of one limit after another, each with a search of about as long, as far as time and memory allow; none
         where there is one that is exact."""
-        max_table, best = FIRST_LIMIT, self._search.heuristic if self._search is not None else None
+        max_table, best = FIRST_TABLE, self._search.heuristic if self._search is not None else None
         if best is not None and best.is_exact:
             return
-        while not self.is_done and max_table <= LARGEST_LIMIT and not self._too_late(budget):
+        while not self.is_done and max_table <= LARGEST_TABLE and not self._too_late(budget):
             self._search = None
             try:
                 structures = [self._structure(max_table, k, NUM_STRUCTURES, budget) for k in range(NUM_STRUCTURES)]
                 seconds = sum(self._seconds(each) for each in structures)
                 share = min(1.0, budget.left(BOUNDS_SHARE) / seconds)
-                if max_table > FIRST_LIMIT and share < 1.0:
+                if max_table > FIRST_TABLE and share < 1.0:
                     break
                 bounds = workers.map(partial(heuristic, self.model, budget, share), structures)
             except (TooWideError, Cancelled) as error:
@@ -161,14 +161,14 @@ class Component:
         while search is not None and not self.is_done and num_nodes > 0 and not budget.must_stop():
             some = min(num_nodes, NODES_AT_A_TIME)
             lower = self.lower if self.limits.num_best == 1 else -math.inf
-            search.go_on(some, self.limits.gap, budget, lower=lower)
+            search.step(some, self.limits.gap, budget, lower=lower)
             num_nodes -= some
             self.take(*search.found)
             self._bound_by(search.upper)
             self.is_done |= search.is_done
             tell()
 
-    def go_on(self, budget: Budget, num_turns: int) -> bool:
+    def step(self, budget: Budget, num_turns: int) -> bool:
         """A little more of what can be done without end, in turns: mostly search.  False where there is nothing."""
         if self._search is not None and num_turns % CLIMBS_EVERY:
             self.search(budget, NODES_AT_A_TIME)

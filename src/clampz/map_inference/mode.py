@@ -243,7 +243,7 @@ class Ascent:
         while waiting and not budget.must_stop():
             num_turns += 1
             part = max(waiting, key=lambda each: each.gap)
-            goes_on = part.go_on(budget, num_turns) and not part.is_done
+            goes_on = part.step(budget, num_turns) and not part.is_done
             waiting = [each for each in waiting if each is not part or goes_on]
             self.tell()
 

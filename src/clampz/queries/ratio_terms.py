@@ -46,7 +46,7 @@ class RatioTerm:
     model: Model
     lower: float = -math.inf
     upper: float = math.inf
-    guess: float | None = None
+    point: float | None = None
     is_closed: bool = False
     seconds: float = field(default=0.0, repr=False)  # of the longest search for it
 
@@ -75,13 +75,13 @@ class RatioTerm:
     def _has_no_hard_zeros(self) -> bool:
         return all(bool((table.flat > -np.inf).all()) for table in (self.model.pairwise, self.model.factors))
 
-    def learn(self, lower: float, upper: float) -> None:
+    def tighten(self, lower: float, upper: float) -> None:
         self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
         self.is_closed = self.is_closed or self.lower == self.upper or self.is_impossible
 
-    def settle(self, lower: float, upper: float) -> None:
+    def close(self, lower: float, upper: float) -> None:
         """Nothing is left to do."""
-        self.learn(lower, upper)
+        self.tighten(lower, upper)
         self.is_closed = True
 
     @property
@@ -94,8 +94,8 @@ class RatioTerm:
         ends have refuted it since, or the middle of closed ends; the middle; the ends."""
         middle = self.lower + (self.upper - self.lower) / 2
         estimate = middle if self.is_closed else math.nan
-        if self.guess is not None and self.lower - NEAR <= self.guess <= self.upper + NEAR:
-            estimate = min(max(self.guess, self.lower), self.upper)
+        if self.point is not None and self.lower - NEAR <= self.point <= self.upper + NEAR:
+            estimate = min(max(self.point, self.lower), self.upper)
         return estimate, middle, self.lower, self.upper
 
 
@@ -192,7 +192,7 @@ def _sum_both(sides: tuple[RatioTerm, RatioTerm], options: BoundOptions, budget:
             return False
         found += zip(sums.lower.tolist(), sums.upper.tolist(), strict=True)
     for side, ends in zip(left, found, strict=True):
-        side.settle(*ends)
+        side.close(*ends)
     return True
 
 
@@ -216,11 +216,11 @@ def _bound_as_lanes(
     def lanes_of(rows: Integers) -> Floats:
         return take_lanes(unary, rows)
 
-    def learn(row: int, lower: float, upper: float) -> None:
-        sides[row].learn(lower, upper)
+    def tighten(row: int, lower: float, upper: float) -> None:
+        sides[row].tighten(lower, upper)
 
     rows = np.array([k for k, side in enumerate(sides) if not side.is_closed], dtype=np.int64)
-    bound_lanes(base, rows, lanes_of, options, budget, crew, learn)
+    bound_lanes(base, rows, lanes_of, options, budget, crew, tighten)
 
 
 def _search_in_turn(
@@ -247,8 +247,8 @@ def _search_in_turn(
         turn = Budget(seconds, within=budget)
         search = BranchAndBound(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
         for bracket in search.run(crew, turn):
-            side.learn(bracket.lower, bracket.upper)
-            side.guess = bracket.estimate if bracket.estimate is not None else side.guess
+            side.tighten(bracket.lower, bracket.upper)
+            side.point = bracket.estimate if bracket.estimate is not None else side.point
             side.is_closed = side.is_closed or bracket.stopped_by == "exact"
             reason = bracket.stopped_by
             tell()

@@ -40,7 +40,7 @@ EXACT_PASSES, ENTRY_BYTES = 6.0, 40
 # Seconds that a table entry of a structure, and a clique, take until there is a bound by it: not to be left half way.
 LAYING_SECONDS, LAYING_CLIQUE_SECONDS = 2.5e-8, 1e-6
 # Entries of a clique at least, and at most, where nobody says.
-SMALLEST_LIMIT, LARGEST_LIMIT = 2**3, 2**22
+SMALLEST_TABLE, LARGEST_TABLE = 2**3, 2**22
 # Numbers of a block of draws, whole configurations counted.
 BLOCK_STATES = 2**19
 # Where the numbers for acceptance are, apart from those of the draws themselves.
@@ -115,15 +115,15 @@ def propose(
         try:
             structure = Structure.of(model, chosen, most_bytes=allowed, budget=budget)
         except TooWideError:
-            if max_table is not None or chosen <= SMALLEST_LIMIT:
+            if max_table is not None or chosen <= SMALLEST_TABLE:
                 raise
-            chosen = max(chosen // 4, SMALLEST_LIMIT)
+            chosen = max(chosen // 4, SMALLEST_TABLE)
             continue
         laying = LAYING_SECONDS * structure.num_entries + LAYING_CLIQUE_SECONDS * structure.num_cliques
         if (
-            max_table is None and laying > worth and chosen > SMALLEST_LIMIT
+            max_table is None and laying > worth and chosen > SMALLEST_TABLE
         ):  # dense models have many more than is usual
-            chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_LIMIT)))
+            chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_TABLE)))
             structure = None
         elif laying > budget.left():
             raise Cancelled
@@ -172,7 +172,7 @@ def _largest_limit(model: Model, allowed: int, worth: float) -> int:
     num_passes = 2 * (NUM_STRUCTURES * FIRST_EVALUATIONS + MOST_EVALUATIONS)
     entries = min(worth / (num_passes * SECONDS_PER_ENTRY), allowed / ENTRY_BYTES)
     most = limit_of_entries(entries / max(1, model.num_variables))
-    return 1 << int(math.log2(min(max(most, SMALLEST_LIMIT), LARGEST_LIMIT)))
+    return 1 << int(math.log2(min(max(most, SMALLEST_TABLE), LARGEST_TABLE)))
 
 
 def _optimised(

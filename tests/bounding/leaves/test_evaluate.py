@@ -9,6 +9,7 @@ from random_factors import random_factors
 from random_models import frustrated, random_of_any_kind
 
 import clampz as cz
+from clampz.approximations.mean_field import mean_field
 from clampz.bounding.leaves.evaluate import LeafWork, run_both, run_mean_field, run_mode, run_trw, solve_leaves
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.map_inference.mode import mode
@@ -72,7 +73,7 @@ def test_fields_of_balanced_models_gain_by_bethe_and_are_lower_bounds(seed):
         model = model.flip(rng.random(9) < 0.5)
     alone = cz.mean_field(model, seed=0)
     start = alone.marginals.flat if seed % 3 else None
-    lower, upper = run_mean_field(model, start, cz.options.BoundOptions(), 30.0)
+    lower, upper = run_mean_field(model, cz.options.BoundOptions(), 30.0, start=start)
     log_z = cz.exact(model).log_z
     assert lower <= log_z + 1e-9 * max(1.0, abs(log_z)) and log_z <= upper
     assert lower >= alone.lower - 1e-6
@@ -80,17 +81,17 @@ def test_fields_of_balanced_models_gain_by_bethe_and_are_lower_bounds(seed):
 
 def test_fields_of_mixed_models_are_those_of_mean_field():
     model = frustrated(2)
-    assert run_mean_field(model, None, cz.options.BoundOptions(), 30.0)[0] == cz.mean_field(model, seed=0).lower
+    assert run_mean_field(model, cz.options.BoundOptions(), 30.0)[0] == cz.mean_field(model, seed=0).lower
 
 
 def test_one_after_the_other_is_as_good_as_both_at_once():
     model = cz.generators.grid(6, 6, weights=(-2, 2), rng=0)
     options = cz.options.BoundOptions()
-    lower, upper = run_both(model, None, options, 20.0)
+    lower, upper = run_both(model, options, 20.0)
     assert lower <= cz.exact(model).log_z <= upper
-    assert lower == pytest.approx(run_mean_field(model, None, options, 20.0)[0], abs=1e-6)
+    assert lower == pytest.approx(run_mean_field(model, options, 20.0)[0], abs=1e-6)
     assert upper == pytest.approx(run_trw(model, options, 20.0)[1], abs=1e-6)
-    assert run_both(model, None, options, 0.0, Budget(0.0))[1] == math.inf
+    assert run_both(model, options, 0.0, Budget(0.0))[1] == math.inf
 
 
 def test_an_upper_bound_is_kept_where_time_is_over_before_the_lower_one(monkeypatch):
@@ -107,11 +108,12 @@ def test_an_upper_bound_is_kept_where_time_is_over_before_the_lower_one(monkeypa
         mini_buckets.bounds(model.unary.flat, WarmStart.even(model), 5, "lower")
 
 
-@pytest.mark.parametrize("methods", [False, True])
+@pytest.mark.parametrize("has_room", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_the_best_configuration_is_a_lower_bound_and_mean_field_raises_it(seed, methods):
+def test_the_best_configuration_is_a_lower_bound_and_mean_field_raises_it(monkeypatch, seed, has_room):
+    monkeypatch.setattr(type(mean_field), "fits", lambda *_: has_room)
     model = random_factors(np.random.default_rng(seed))
-    lower, upper = run_mode(model, cz.options.BoundOptions(), methods, 30.0)
+    lower, upper = run_mode(model, cz.options.BoundOptions(), 30.0)
     truth, best = cz.exact(model), cz.mode(model)
     assert lower <= truth.upper and truth.lower <= upper
     assert lower >= best.score - 1e-9 * max(1.0, abs(best.score)) or best.states is None
@@ -121,4 +123,4 @@ def test_the_best_configuration_is_a_lower_bound_and_mean_field_raises_it(seed, 
 def test_the_best_configuration_is_not_looked_for_without_memory(monkeypatch):
     monkeypatch.setattr(mode, "SPARE_BYTES", 0)
     model = cz.generators.grid(300, 300, rng=0)
-    assert run_mode(model, cz.options.BoundOptions(memory=1_000_000), True, 30.0) == (-np.inf, np.inf)
+    assert run_mode(model, cz.options.BoundOptions(memory=1_000_000), 30.0) == (-np.inf, np.inf)

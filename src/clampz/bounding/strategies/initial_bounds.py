@@ -50,13 +50,13 @@ PATIENCE = 0.05
 
 
 class InitialBounds(NamedTuple):
-    """Ends of log Z by mean field and TRW, the marginals (S,) of either, and whether mean field has settled."""
+    """Ends of log Z by mean field and TRW, the marginals (S,) of either, and whether mean field has converged."""
 
     lower: float
     upper: float
     marginals: Floats
     beliefs: Floats
-    settled: bool
+    converged: bool
 
 
 def bethe_leads(model: Model) -> bool:
@@ -149,8 +149,10 @@ def bethe_estimate(
     limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": options.threads}
     first = bethe.solve(Batch.of(model), bethe.options(None, limits), within=budget)[0]
     found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=budget, memory=int(num_bytes), **limits)
-    settled = [step.log_z for step in found.steps if step.converged]
+    converged = [step.log_z for step in found.steps if step.converged]
     guess = (
-        PointEstimate(settled[-1]) if settled else PointEstimate(None, "Bethe did not settle in its share of the time.")
+        PointEstimate(converged[-1])
+        if converged
+        else PointEstimate(None, "Bethe did not settle in its share of the time.")
     )
     return guess, found.lower if found.bound == "lower" else -math.inf
