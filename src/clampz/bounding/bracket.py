@@ -104,7 +104,7 @@ class Bracket(Drawable, HasHtml):
         A value inside the bracket, and whose it is: "sampling" (the mean weight of draws from an upper bound), "Bethe"
         (with a few variables clamped), where that has the smaller error by all that is known, "counting" (right with
         high probability, not proven), or "bounds" (of a closed bracket its middle, which is log Z).  Or None, and why,
-        in a sentence: Bethe did not settle in its share of the time, say, or is far outside.
+        in a sentence: Bethe did not converge in its share of the time, say, or is far outside.
     standard_error
         Of the estimate, where it is by sampling: statistical, not certified; otherwise None.
     sampled

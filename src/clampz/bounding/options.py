@@ -21,7 +21,7 @@ from clampz.runtime.options import (
 # The selector of its own that a search has.
 CUTS = "cuts"
 CRITERIA = ("gap", "upper", "lower")
-# Table entries of a region.
+# Table entries of a mini-bucket at most.
 LARGEST_TABLE = 2**24
 # Sweeps of mean field and TRW at a leaf.
 SWEEPS = 300
@@ -44,13 +44,13 @@ class BoundOptions(OptionsBase):
     leaves
         Leaves of the tree at most.
     max_table
-        Table entries of a region at most; None for as many as there is time for.  With this, `leaves` and without exact
-        sums, a bracket that is not stopped by the time is the same on all executors with as many workers.
+        Table entries of a mini-bucket at most; None for as many as there is time for.  With this, `leaves` and without
+        exact sums, a bracket that time does not stop is the same on all executors with as many workers.
     exact
         Whether branches that are narrow enough are summed exactly.
     select
-        Which variable a branch is clamped at: "cuts" (where regions are cut apart and the upper bound loses most by
-        it), or one of `selectors()`.
+        Which variable a branch is clamped at: "cuts" (where the upper bound loses most by cutting mini-buckets apart),
+        or one of `selectors()`.
     criterion
         Which branch is next: that with most of the "gap", or of the "upper" or "lower" bound.
     max_iter

@@ -1,8 +1,8 @@
-"""Two log Z, closed together: what an answer is the difference of.
+"""Two log Z, closed together, whose difference is the answer.
 
 Where both are lanes of one model that is narrow enough, they are summed by one plan.  Else both are bounded as lanes of
-that model's regions, which is soon done, and then searched for in turn: the first in half of the time, the second in
-what is left, and whichever has more to gain again, should that be more time than it had.
+that model's mini-buckets, which is soon done, and then searched for in turn.  The first has half of the time, the
+second what is left, and that with more to gain is searched again if it is given more time than it had.
 """
 
 import math
@@ -41,7 +41,7 @@ SEARCH_SECONDS_PER_ENTRY = 1e-7
 
 @dataclass
 class RatioTerm:
-    """One of the two: what is known of its log Z so far."""
+    """One of two log Z that an answer is made of, as far as it is known."""
 
     model: Model
     lower: float = -math.inf
@@ -52,13 +52,13 @@ class RatioTerm:
 
     @classmethod
     def of(cls, model: Model) -> "RatioTerm":
-        """Nothing is known, unless Z = 0 is plain to see."""
+        """Begin with nothing known, unless Z = 0 is plain to see."""
         seen = (states_left(model.unary.flat > -np.inf, model.unary.start) == 0).any()
         return cls.impossible(model) if seen else cls(model)
 
     @classmethod
     def impossible(cls, model: Model) -> "RatioTerm":
-        """Z = 0."""
+        """Begin with Z = 0."""
         return cls(model, upper=-math.inf, is_closed=True)
 
     @property
@@ -80,7 +80,7 @@ class RatioTerm:
         self.is_closed = self.is_closed or self.lower == self.upper or self.is_impossible
 
     def close(self, lower: float, upper: float) -> None:
-        """Nothing is left to do."""
+        """Take ends after which nothing is left to do."""
         self.tighten(lower, upper)
         self.is_closed = True
 
@@ -90,8 +90,10 @@ class RatioTerm:
 
     @property
     def values(self) -> tuple[float, float, float, float]:
-        """What log Z may be taken for, best first and nan or infinite where there is none: the estimate, unless the
-        ends have refuted it since, or the middle of closed ends; the middle; the ends."""
+        """What log Z may be taken for, best first and nan or infinite where there is none.
+
+        The estimate, unless the ends have refuted it since, or the middle of closed ends; the middle; the ends.
+        """
         middle = self.lower + (self.upper - self.lower) / 2
         estimate = middle if self.is_closed else math.nan
         if self.point is not None and self.lower - NEAR <= self.point <= self.upper + NEAR:
@@ -100,7 +102,7 @@ class RatioTerm:
 
 
 class Interval(NamedTuple):
-    """Ends of a number, rounded outwards, and what it is taken for, which is inside; nan where nothing is known."""
+    """Ends of a number, rounded outwards, and an estimate inside; nan where nothing is known."""
 
     lower: float
     upper: float
@@ -108,7 +110,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def of_difference(cls, one: RatioTerm, other: RatioTerm) -> "Interval":
-        """log Z of one less that of the other; -inf where the first is impossible, inf where the other is."""
+        """Return one log Z less another; -inf where the first is impossible, inf where the other is."""
         if one.is_impossible or other.is_impossible:
             end = -math.inf if one.is_impossible else math.inf
             return cls(end, end, end)
@@ -121,7 +123,7 @@ class Interval(NamedTuple):
 
 
 def _less(a: float, b: float, sense: float) -> float:
-    """a - b, moved by what rounding may have changed: up (sense 1) or down."""
+    """Return a - b, moved by what rounding may have changed: up (sense 1) or down."""
     difference = a - b
     return difference + sense * 2 * EPS * abs(difference) if math.isfinite(difference) else sense * math.inf
 
@@ -147,7 +149,7 @@ def close_both(
     enough: Callable[[], bool],
     tell: Callable[[], None],
 ) -> AskedStop:
-    """Learn as much of two log Z as the limits allow, until it is enough; returns why that ended.
+    """Tighten two log Z as far as the limits allow, until it is enough; return why that ended.
 
     `base` is the model that both are, but for states ruled out, if there is one; `tell` is called as they close.
     """
@@ -231,8 +233,7 @@ def _search_in_turn(
     enough: Callable[[], bool],
     tell: Callable[[], None],
 ) -> AskedStop:
-    """A search for one after the other, each as long as its turn and until its part of the gap is closed; returns why
-    there are no more."""
+    """Search for one after the other, until time is over or the gap is closed; return why that ended."""
     narrow, reason = options.gap / 2, "time"
     while not budget.must_stop() and not enough():
         waiting = [side for side in sides if not side.is_closed and side.width > narrow]

@@ -183,7 +183,7 @@ def test_the_estimate_is_what_bethe_says_and_not_the_middle_or_an_end(monkeypatc
     assert bethe_says(monkeypatch, wide.upper + 0.5).estimate == wide.upper  # near, and held inside
 
 
-@pytest.mark.parametrize(("value", "time", "why"), [(None, 5.0, "settle"), (1e5, 5.0, "outside"), (3.0, 0.0, "time")])
+@pytest.mark.parametrize(("value", "time", "why"), [(None, 5.0, "converge"), (1e5, 5.0, "outside"), (3.0, 0.0, "time")])
 def test_without_an_estimate_the_bracket_says_why(monkeypatch, value, time, why):
     bracket = bethe_says(monkeypatch, value, time)
     assert bracket.estimate is None and why in bracket.why_no_estimate

@@ -1,13 +1,11 @@
 """Work on leaves, here or on another machine: bounds on lanes of a model, exact where that is cheap."""
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from clampz.approximations.bethe import bethe
 from clampz.approximations.mean_field import mean_field
 from clampz.approximations.trw import trw
 from clampz.bounding.leaves.mini_bucket_bounds import Ends, MiniBucketBounds, WarmStart
@@ -15,18 +13,15 @@ from clampz.bounding.options import BoundOptions
 from clampz.elimination.slice_plans import Slicer
 from clampz.elimination.slices import sum_lane
 from clampz.errors import TooWideError
-from clampz.map_inference.mode import best_found
 from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.numerics import EPS, Floats
+from clampz.numerics import Floats
 from clampz.runtime.budget import Budget, Cancelled
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
 # Share of the time that mean field and TRW may each take.
 METHOD_SHARE = 0.25
-# Share of the time that the best configuration is looked for, where mean field goes on from it.
-BEST_SHARE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,12 +34,12 @@ class LeafWork:
         (S, B) the lanes' potentials.
     seconds
         What it may take.  Workers elsewhere have clocks of their own.
-    regions
+    mini_buckets
         To bound the lanes with; None: by mean field and TRW.
     start
         Where the bounds of every lane begin.
     num_evaluations, ends, beliefs
-        Of the bounds by regions, which, and whether anybody asks for what they say of the variables.
+        Of the bounds by mini-buckets, which, and whether anybody asks for what they say of the variables.
     exact
         Whether lanes are summed where that is cheap, if the options allow it.
     """
@@ -129,62 +124,3 @@ def solve_by_methods(
     trees = trw.solve(batch, trw.options(None, limits), within=budget)
     states = map(WarmStart.at, trees.marginals_flat.T)
     return Solved(fields.lower, trees.upper, [False] * batch.num_lanes, list(states), None, budget.seconds)
-
-
-def run_mean_field(
-    model: Model, options: BoundOptions, seconds: float, within: Budget | None = None, *, start: Floats | None = None
-) -> tuple[float, float]:
-    """Bound log Z by mean field until it converges, from marginals (S,) found before, if any.
-
-    On balanced models Bethe goes on from there in half of the time: its value is the better lower bound in the end.
-    """
-    balanced, budget = model.is_balanced, Budget(seconds, within=within)
-    limits: dict[str, Any] = {"threads": 1, "seed": options.seed}
-    batch, half = Batch.of(model), budget.left(0.5 if balanced else 1.0)
-    found = mean_field.solve(batch, mean_field.options(None, limits | {"time": half}), start, within=budget)
-    lower, upper = float(found.lower[0]), float(found.upper[0])
-    if balanced and lower > -math.inf and not budget.must_stop():
-        limits |= {"time": budget.left(), "num_starts": 0, "from_mean_field": False}
-        by_bethe = bethe.solve(batch, bethe.options(None, limits), found.marginals_flat[:, 0], within=budget)
-        lower = max(lower, float(by_bethe.lower[0]))
-    return lower, upper
-
-
-def run_trw(model: Model, options: BoundOptions, seconds: float, within: Budget | None = None) -> tuple[float, float]:
-    """Bound log Z by TRW with optimized edge weights."""
-    chosen = trw.options(None, {"threads": 1, "time": seconds, "edge_weights": "optimized"})
-    found = trw.solve(Batch.of(model), chosen, within=within)
-    return float(found.lower[0]), float(found.upper[0])
-
-
-def run_both(
-    model: Model, options: BoundOptions, seconds: float, within: Budget | None = None, *, start: Floats | None = None
-) -> tuple[float, float]:
-    """Bound log Z by mean field, then by TRW, each in half of the time: memory is too short for both at once."""
-    budget = Budget(seconds, within=within)
-    lower, upper = run_mean_field(model, options, budget.left(0.5), budget, start=start)
-    by_trw = run_trw(model, options, budget.left(), budget) if budget.left() else (-math.inf, math.inf)
-    return max(lower, by_trw[0]), min(upper, by_trw[1])
-
-
-def run_mode(model: Model, options: BoundOptions, seconds: float, within: Budget | None = None) -> tuple[float, float]:
-    """Bound log Z from below by the best configuration found, and by mean field from there if memory allows.
-
-    Of a model that is all but certain that is nearly all of Z.  Where no configuration is possible, Z = 0.
-    """
-    budget, memory = Budget(seconds, within=within), options.worker_bytes
-    has_room = mean_field.fits(model, memory)
-    try:
-        found = best_found(model, memory, 1 + options.seed, budget.share(BEST_SHARE if has_room else 1.0))
-    except TooWideError:
-        return -math.inf, math.inf
-    if found.states is None:
-        return -math.inf, -math.inf if found.upper == -math.inf else math.inf
-    lower = found.score - EPS * abs(found.score)
-    if has_room and not budget.must_stop():
-        start = np.zeros(len(model.unary.flat))
-        start[model.unary.start[:-1] + found.states] = 1.0
-        limits = {"threads": 1, "num_starts": 0, "time": budget.left()}
-        fields = mean_field.solve(Batch.of(model), mean_field.options(None, limits), start, within=budget)
-        lower = max(lower, float(fields.lower[0]))
-    return lower, math.inf

@@ -39,10 +39,10 @@ from clampz.runtime.options import takes_names
 from clampz.runtime.progress import Listener, as_callback
 from clampz.runtime.workers import Crew, Job, finished
 
-# The share of the time for bounds on all lanes at once, in so many blocks for each thread, and evaluations of each.
+# The share of the time for bounds on all lanes at once, blocks of lanes for each thread, and evaluations of each.
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
 # Evaluations of the bounds of the model itself, the share of the lanes' time that they may take, and table entries of
-# the regions at the most.
+# the mini-buckets at most.
 SHARED_EVALUATIONS, SHARED_TIME, LARGEST_SHARED = 40, 0.3, 2**14
 # Searches for single states that are kept at once.
 MOST_SEARCHES = 64

@@ -32,17 +32,17 @@ from clampz.presolve.simplified import Simplified
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import Budget, Cancelled
 
-# Table entries of one sum at most; or so many per variable, where these are more.
+# Table entries of one sum at most; or this many per variable, where that is more.
 LARGEST_SUM, LARGEST_PER_VARIABLE = 2.0**24, 64.0
-# Sums that are planned have at most so many times as many entries along their order: contracted, they may take less.
+# What is planned may have this many times the entries along its order: contracted, it may take less.
 MOST_GAINED = 64.0
 # In nats: what fixing a variable loses at least, however sure its state is thought to be.  One that is sure and narrows
 # next to nothing is not fixed before one that does.
 LEAST_LOSS = 0.05
 # The least belief of a state that is possible.
 LEAST_BELIEF = 1e-12
-# Variables that are decided between two simplifications: one of so many; and one of SHARE_IF_WIDE where no order comes
-# to an end, so that nobody knows what narrows anything.
+# Variables that are decided between two simplifications: one in SHARE; and one in SHARE_IF_WIDE where no order comes to
+# an end, so that nobody knows what narrows anything.
 SHARE, SHARE_IF_WIDE = 100, 8
 # Contradictions on the way to the first sum, after which all begins again; more than twice as many the next time.
 PATIENCE = 8

@@ -1,37 +1,32 @@
 """Branch and bound on log Z, best first: leaves are refined, clamped or summed where the root's gap comes from."""
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
-from functools import partial
 from time import perf_counter, thread_time
 from typing import Any
 
-import numpy as np
-
 from clampz.approximations.mean_field import mean_field
-from clampz.approximations.trw import trw
 from clampz.bounding.bracket import Bracket, BracketStop, ContradictionError, Point, PointEstimate
-from clampz.bounding.leaves.evaluate import FINISH_SECONDS, run_both, run_mean_field, run_mode, run_trw, solve_leaves
+from clampz.bounding.leaves.evaluate import FINISH_SECONDS, solve_leaves
 from clampz.bounding.leaves.mini_bucket_bounds import WarmStart
 from clampz.bounding.options import CUTS, WHOLE_MEMORY, BoundOptions
 from clampz.bounding.strategies.conditioning_rounds import ConditioningRounds
 from clampz.bounding.strategies.draws import Estimator
 from clampz.bounding.strategies.exact_sum import WholeWork
 from clampz.bounding.strategies.initial_bounds import (
-    MANY_EDGES,
     NO_MEMORY_FOR_BETHE,
     PATIENCE,
     PLANNING_SHARE,
     InitialBounds,
     bethe_estimate,
-    bethe_leads,
     initial_bounds,
     start_count,
     start_plan,
     wait_for,
     wait_for_count,
 )
+from clampz.bounding.strategies.methods import begin_methods
 from clampz.bounding.strategies.successive_halving import SuccessiveHalving, may_begin
 from clampz.bounding.strategies.trivial_bounds import trivial_bounds
 from clampz.bounding.tree.branching import choose_branching
@@ -49,12 +44,6 @@ from clampz.summing.whole import WholeSum, quick_sum
 
 # The share of an exact sum's expected time that quick bounds may take while it waits for them.
 SUM_SHARE = 1 / 8
-# The share of the time that mean field and TRW each have to converge beside mini-buckets, and without them.
-LONG_SHARE, LONGEST_SHARE = 0.1, 0.95
-# The share of the time for the best configuration while none of positive probability is known; else seconds at most.
-POSSIBLE_SHARE, BEST_SECONDS = 0.4, 1.0
-# Seconds per edge of the last certificate of such a method, which comes after its time.
-LOOK_SECONDS = 2.5e-7
 # Seconds in which jobs that are stopped may hand in what they have.
 LAST_CALL = 0.1
 # Nats: a bracket as narrow needs no draws at its end.
@@ -286,40 +275,10 @@ class BranchAndBound:
             self._begin_count(crew, math.inf if whole is None else whole.duration)
             if (counting := self._counting) is not None:
                 self.whole.add(lambda: wait_for_count(counting, self.rest, budget), "count")
-            self._begin_methods(crew, quick, self._give_memory_to_workers(planned), slowed)
-        self.frontier.push(self.frontier.root)
-
-    def _begin_methods(self, crew: Crew, quick: InitialBounds | None, options: BoundOptions, slowed: float) -> None:
-        """Have mean field, the best configuration and TRW bound the reduced model beside the tree.
-
-        Their shares of the time are small where mini-buckets can be begun, which then do better.
-        """
-        rest, budget, room = self.rest, self.budget, options.worker_bytes
-        by_mini_buckets = may_begin(rest, options, budget.left() / slowed)
-        share = LONG_SHARE if by_mini_buckets else LONGEST_SHARE
-        last_look = slowed * LOOK_SECONDS * rest.num_edges
-
-        def add(method: Callable[..., tuple[float, float]], share: float, most: float = math.inf) -> None:
-            def begin() -> Job[tuple[float, float]]:
-                seconds = max(0.0, min(budget.left(share), budget.left() - last_look, most))
-                return crew.submit(method, rest, options, seconds, local_args=(budget,))
-
-            self.whole.add(begin)
-
-        start = None if quick is None or np.isnan(quick.marginals).any() else quick.marginals
-        if not by_mini_buckets and not trw.fits(rest, room) and trw.fits(rest, options.num_threads * room):
-            add(partial(run_both, start=start), share)
-        elif quick is not None and (not quick.converged or rest.is_balanced) and mean_field.fits(rest, room):
-            most = LONGEST_SHARE if bethe_leads(rest) else share
-            alone = crew.num_threads == 1 and most == LONGEST_SHARE  # TRW has the other half
-            add(partial(run_mean_field, start=start), most / 2 if alone else most)
-        if not options.in_order and not bethe_leads(rest):
+            options = self._give_memory_to_workers(planned)
             known = self.frontier.root.lower > -math.inf
-            add(run_mode, share if known else max(share, POSSIBLE_SHARE), BEST_SECONDS if known else math.inf)
-        # where edges are many, TRW's share of the time is as good as lost: it goes to mini-buckets
-        by_trw_too = not by_mini_buckets or rest.num_edges <= MANY_EDGES
-        if by_trw_too and trw.fits(rest, room) and not budget.must_stop():
-            add(run_trw, share)
+            begin_methods(self.whole, self.rest, options, quick, crew, budget, slowed=slowed, known=known)
+        self.frontier.push(self.frontier.root)
 
     def _give_memory_to_workers(self, planned: Job[WholeSum | None] | None) -> BoundOptions:
         """Return the options of the tree: workers have the memory of an exact sum that is not made.

@@ -22,7 +22,7 @@ from clampz.runtime.budget import Budget
 
 # Evaluations of the bounds of children, which begin where their parent ended.
 CHILD_EVALUATIONS = 12
-# What is left may be summed exactly if that takes at most this share of the time left, in so many pieces.
+# What is left may be summed exactly if that takes at most this share of the time left, and in how many pieces.
 SPRINT_SHARE, MOST_PIECES = 0.6, 256
 # What keeps scores of variables apart where all else is equal: the share of the strength of all of its edges, a little
 # entropy, and a little score.

@@ -23,10 +23,10 @@ from clampz.runtime.budget import Budget
 
 # Clamps after which a branch is cut out of its model and partitioned anew.
 CLAMPS_BEFORE_CUT = 4
-# Beyond so many variables, a branch of fewer clamps is not looked through for components.
+# Variables beyond which a branch of fewer clamps is not looked through for components.
 MANY_VARIABLES = 10_000
-# Components of at most so many joint states (as a power of two) are summed together; a model that falls into many is
-# split into so many at a time.
+# Components of at most 2^SMALL_COMPONENT joint states are summed together; a model is split into MOST_COMPONENTS at a
+# time.
 SMALL_COMPONENT, MOST_COMPONENTS = 16.0, 8
 # Bytes of a node, and for each table entry of a model that is cut out.
 NODE_BYTES, BYTES_PER_ENTRY = 1200, 20
