@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.approximations.mini_buckets.descent import SECONDS_PER_ENTRY
 from clampz.approximations.mini_buckets.structure import building_seconds, entries_per_variable, limit_of_entries
-from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.leaves.mini_bucket_bounds import Ends, MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.options import LARGEST_TABLE, BoundOptions
 from clampz.bounding.strategies.initial_bounds import bethe_leads
