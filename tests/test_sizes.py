@@ -24,6 +24,11 @@ WITHOUT = ("plotting", "reporting", "cli", "interop")
 # Named alike, and no limit of size.
 NO_SIZES = {
     "display.formatting:MOST_DECIMALS": "decimals that are shown",
+    "approximations.mini_buckets.clique_tables:SECONDS_PER_TABLE": "a rate",
+    "elimination.contraction:TABLE_SHARE": "a share",
+    "elimination.growth:SECONDS_PER_TABLE": "a rate",
+    "map_inference.components:TABLE_SECONDS": "a rate",
+    "presolve.simplify:SECONDS_PER_TABLE": "a rate",
     "errors:MOST_COMPARED": "names that an unknown one is compared with",
     "display.formatting:MOST_IN_FULL": "how a number is shown",
     "clamping.selectors.scores:MOST_BEST": "variables that are shown",
