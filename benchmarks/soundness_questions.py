@@ -346,7 +346,7 @@ def summed_in_dives(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[Cla
     beliefs = np.concatenate([np.empty(0), *(some_point(k, rng) for k in drawn.num_states)])
     dives = Diving(model, beliefs, max_table=float(rng.choice([2.0, 16.0, 1e6])))
     for _ in range(int(rng.integers(1, 30))):
-        dives.go_on(UNLIMITED)
+        dives.step(UNLIMITED)
         yield Claimed("dives", *dives.ends)
         if dives.is_over:
             return
@@ -360,7 +360,7 @@ def summed_by_cutsets(drawn: Drawn, model: cz.Model, rng: Numbers) -> Iterator[C
     with patch.multiple(cutset, **small):
         sums = CutsetSums(model, origin, seconds=float(rng.choice([1e-3, 1.0])), seed=int(rng.integers(99)))
         for _ in range(int(rng.integers(2, 20))):
-            sums.go_on(UNLIMITED)
+            sums.step(UNLIMITED)
             yield Claimed("cutsets", *sums.ends)
             if sums.is_over:
                 return

@@ -25,8 +25,8 @@ def small_tables(monkeypatch):
     """Buckets are split, and what is between the bounds is left to the search, with room for few open nodes."""
 
     def limited(rng):
-        monkeypatch.setattr(components, "FIRST_LIMIT", max_table := int(rng.choice([2, 4, 16])))
-        monkeypatch.setattr(components, "LARGEST_LIMIT", max_table)
+        monkeypatch.setattr(components, "FIRST_TABLE", max_table := int(rng.choice([2, 4, 16])))
+        monkeypatch.setattr(components, "LARGEST_TABLE", max_table)
         monkeypatch.setattr(components, "EXACT_SHARE", 0.0)
         monkeypatch.setattr(branch_and_bound, "MOST_NODES", int(rng.choice([1, 12, 1000])))
         monkeypatch.setattr(branch_and_bound, "MOST_BACKTRACKS", int(rng.choice([1, 2, 8])))

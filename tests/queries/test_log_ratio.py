@@ -69,27 +69,27 @@ def test_nothing_is_known_without_time():
 
 def test_an_estimate_that_the_ends_refute_is_given_up():
     """Bethe's value may be inside at first, and far outside later: then it is no estimate, let alone at an end."""
-    side = ratio_terms.RatioTerm(cz.Model([[0.0, 0.0]]), guess=311.0)
+    side = ratio_terms.RatioTerm(cz.Model([[0.0, 0.0]]), point=311.0)
     other = ratio_terms.RatioTerm(side.model, lower=100.0, upper=100.0, is_closed=True)
 
     def taken_for():
         return ratio_terms.Interval.of_difference(side, other).estimate + 100.0
 
-    side.learn(188.0, 427.0)
+    side.tighten(188.0, 427.0)
     assert taken_for() == 311.0
-    side.learn(188.0, 310.5)
+    side.tighten(188.0, 310.5)
     assert taken_for() == 310.5
-    side.learn(188.0, 220.0)
+    side.tighten(188.0, 220.0)
     assert taken_for() == 204.0
 
 
 @pytest.mark.parametrize(
     ("one", "other", "wanted"),
     [
-        ({"lower": 0.0, "upper": 9.0, "guess": 1.0}, {"lower": 0.0, "upper": 8.0, "guess": 2.0}, -1.0),
-        ({"lower": 0.0, "upper": 9.0, "guess": 1.0}, {"lower": 0.0, "upper": 8.0}, 0.5),
-        ({"lower": 0.0, "upper": 9.0, "guess": 1.0}, {"lower": 4.0, "upper": 4.0, "is_closed": True}, -3.0),
-        ({"lower": 0.0, "guess": 1.0}, {"lower": 3.0, "upper": 8.0}, -3.0),
+        ({"lower": 0.0, "upper": 9.0, "point": 1.0}, {"lower": 0.0, "upper": 8.0, "point": 2.0}, -1.0),
+        ({"lower": 0.0, "upper": 9.0, "point": 1.0}, {"lower": 0.0, "upper": 8.0}, 0.5),
+        ({"lower": 0.0, "upper": 9.0, "point": 1.0}, {"lower": 4.0, "upper": 4.0, "is_closed": True}, -3.0),
+        ({"lower": 0.0, "point": 1.0}, {"lower": 3.0, "upper": 8.0}, -3.0),
         ({"upper": 0.0}, {"lower": 3.0, "upper": 8.0}, -8.0),
         ({"upper": 0.0}, {"lower": 3.0}, math.nan),
         ({}, {}, math.nan),

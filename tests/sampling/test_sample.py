@@ -145,8 +145,8 @@ def test_limits_follow_from_memory(memory):
 
 def test_smallest_and_largest_limits(monkeypatch):
     for max_table in (2, 2**4):
-        monkeypatch.setattr(proposals, "SMALLEST_LIMIT", max_table)
-        monkeypatch.setattr(proposals, "LARGEST_LIMIT", max_table)
+        monkeypatch.setattr(proposals, "SMALLEST_TABLE", max_table)
+        monkeypatch.setattr(proposals, "LARGEST_TABLE", max_table)
         monkeypatch.setattr(proposals, "EXACT_SHARE", 0.0)
         assert cz.sample(GRID, 50, time=5).kind in ("rejection", "weighted")
 

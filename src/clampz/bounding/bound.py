@@ -1,4 +1,4 @@
-"""`bound` and `bounds`: a search run to its limits, and left in a file to go on with later if asked for."""
+"""`bound` and `iter_bounds`: a branch and bound run to its limits, from a checkpoint and to one if asked for."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -100,7 +100,7 @@ def iter_bounds(
     options: BoundOptions | None = None,
     **changes: Any,
 ) -> Iterator[Bracket]:
-    """Brackets on log Z, each within the one before: leave the loop when it is narrow enough.  See `bound`.
+    """Yield brackets on log Z, each within the one before: leave the loop when it is narrow enough.
 
     Parameters
     ----------

@@ -39,8 +39,9 @@ class PointEstimate(NamedTuple):
     standard_error: float | None = None
 
     def within(self, lower: float, upper: float, *, closed: bool = False) -> "PointEstimate":
-        """The same as bounds allow it: held inside them if it is near; the middle where nothing but rounding is between
-        them, as then that is log Z.
+        """Return the estimate as bounds allow it: held inside them if it is near, and none if it is far outside.
+
+        Where nothing but rounding is between the bounds, their middle is log Z and so the estimate.
 
         >>> PointEstimate(5.2).within(3.0, 5.0).value, PointEstimate(70.0).within(3.0, 5.0).why_none
         (5.0, "Bethe's value 70 is far outside the bracket [3, 5].")
@@ -85,7 +86,7 @@ class HasInterval(Protocol):
 
 
 def statistical(found: HasInterval) -> list[tuple[str, str]]:
-    """The interval of an estimate by sampling in words, as a fact of its own: it is not proven."""
+    """Put the interval of an estimate by sampling into words, as a fact of its own: it is not proven."""
     if found.standard_error is None:
         return []
     return [("95% interval", f"{as_interval(found.interval(), found.standard_error)}, statistical")]
@@ -103,7 +104,7 @@ class Bracket(Drawable, HasHtml):
         A value inside the bracket, and whose it is: "sampling" (the mean weight of draws from an upper bound), "Bethe"
         (with a few variables clamped), where that has the smaller error by all that is known, "counting" (right with
         high probability, not proven), or "bounds" (of a closed bracket its middle, which is log Z).  Or None, and why,
-        in a sentence: Bethe did not settle in its share of the time, say, or is far outside.
+        in a sentence: Bethe did not converge in its share of the time, say, or is far outside.
     standard_error
         Of the estimate, where it is by sampling: statistical, not certified; otherwise None.
     sampled
@@ -154,7 +155,7 @@ class Bracket(Drawable, HasHtml):
 
     @property
     def progress_words(self) -> list[str]:
-        """In words, while it runs."""
+        """What a live line shows while it runs."""
         words = [within("log Z", self.lower, self.upper), f"gap {self.gap:.3g} nats"]
         if self.estimate is not None and self.standard_error is not None:
             words.append(f"about {with_error(self.estimate, self.standard_error)} (statistical)")

@@ -21,8 +21,8 @@ from clampz.runtime.options import (
 # The selector of its own that a search has.
 CUTS = "cuts"
 CRITERIA = ("gap", "upper", "lower")
-# Table entries of a region.
-LARGEST_LIMIT = 2**24
+# Table entries of a mini-bucket at most.
+LARGEST_TABLE = 2**24
 # Sweeps of mean field and TRW at a leaf.
 SWEEPS = 300
 # Shares of the memory: of the sum of a whole model, of all that workers do beside it, and of what the tree keeps.
@@ -31,7 +31,7 @@ WHOLE_MEMORY, WORKERS_MEMORY, TREE_MEMORY = 0.5, 0.3, 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class BoundOptions(OptionsBase):
-    """Options of `bound` and `bounds`.
+    """Options of `bound` and `iter_bounds`.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class BoundOptions(OptionsBase):
     leaves
         Leaves of the tree at most.
     max_table
-        Table entries of a region at most; None for as many as there is time for.  With this, `leaves` and without exact
-        sums, a bracket that is not stopped by the time is the same on all executors with as many workers.
+        Table entries of a mini-bucket at most; None for as many as there is time for.  With this, `leaves` and without
+        exact sums, a bracket that time does not stop is the same on all executors with as many workers.
     exact
         Whether branches that are narrow enough are summed exactly.
     select
-        Which variable a branch is clamped at: "cuts" (where regions are cut apart and the upper bound loses most by
-        it), or one of `selectors()`.
+        Which variable a branch is clamped at: "cuts" (where the upper bound loses most by cutting mini-buckets apart),
+        or one of `selectors()`.
     criterion
         Which branch is next: that with most of the "gap", or of the "upper" or "lower" bound.
     max_iter
@@ -76,8 +76,8 @@ class BoundOptions(OptionsBase):
     def __post_init__(self) -> None:
         check_option(is_number(self.gap) and self.gap >= 0, "gap", "a number of nats >= 0", self.gap)
         check_whole("leaves", self.leaves, 1, or_none=True)
-        fits = self.max_table is None or (is_whole(self.max_table) and 2 <= self.max_table <= LARGEST_LIMIT)
-        check_option(fits, "max_table", f"None or a whole number from 2 to {LARGEST_LIMIT:,}", self.max_table)
+        fits = self.max_table is None or (is_whole(self.max_table) and 2 <= self.max_table <= LARGEST_TABLE)
+        check_option(fits, "max_table", f"None or a whole number from 2 to {LARGEST_TABLE:,}", self.max_table)
         fits = is_whole(self.seed) and 0 <= self.seed < LARGEST_SEED
         check_option(fits, "seed", "a whole number >= 0 of at most 62 bits", self.seed)
         Options(max_iter=self.max_iter, time=self.time, threads=self.threads)  # refuses what no method takes
@@ -97,12 +97,12 @@ class BoundOptions(OptionsBase):
 
     @property
     def in_order(self) -> bool:
-        """Whether the plan is fixed, so that the tree is the same whoever does the work, and however fast."""
+        """Whether the plan is fixed, so that the tree depends neither on who works on it nor on how fast."""
         return self.max_table is not None and self.leaves is not None
 
     @property
     def worker_bytes(self) -> float:
-        """What one worker may take."""
+        """Bytes that one worker may take."""
         return self._workers_memory * self.num_bytes / self.num_threads
 
     @property
@@ -110,7 +110,7 @@ class BoundOptions(OptionsBase):
         return WORKERS_MEMORY
 
     def without_whole(self) -> "BoundOptions":
-        """The same where no sum of the whole is made: its share of the memory is the workers' too."""
+        """Return these options with an exact sum's share of the memory for workers: no such sum is made."""
         chosen = {each.name: getattr(self, each.name) for each in fields(self)}
         return _WithoutWhole(**chosen | {"memory": self.num_bytes})
 

@@ -1,4 +1,5 @@
-"""A search through the configurations that a heuristic does not rule out: see `_kernels.best_first`."""
+"""A best-first branch and bound over configurations by a heuristic; the loops are in
+`_kernels.map_inference.best_first`."""
 
 import math
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class BestFirst:
 
     @classmethod
     def of(cls, heuristic: Heuristic, num_best: int, num_bytes: float) -> "BestFirst":
-        """One that is not begun, whose open nodes take so many bytes at most."""
+        """Lay out a search whose open nodes take at most this many bytes."""
         model = heuristic.tables.model
         n, num_states = model.num_variables, int(model.num_states.sum())
         capacity = int(min(max(num_bytes / NODE_BYTES, LEAST_NODES), MOST_NODES))
@@ -58,8 +59,8 @@ class BestFirst:
         best_first.begin(heuristic.tables.layout, dive, pool)
         return cls(heuristic, dive, pool, np.empty(num_best), np.empty((num_best, n), dtype=np.int32))
 
-    def go_on(self, num_nodes: int, gap: float, budget: Budget, *, lower: float = -math.inf) -> None:
-        """Look at so many nodes more, for configurations that are better than `lower` by more than `gap`."""
+    def step(self, num_nodes: int, gap: float, budget: Budget, *, lower: float = -math.inf) -> None:
+        """Look at `num_nodes` more, for configurations that are better than `lower` by more than `gap`."""
         value, tables = self.heuristic.value, self.heuristic.tables
         self.dive.numbers[FLOOR] = max(self.dive.numbers[FLOOR], lower - tables.model.constant - value)
         tol = gap + self.heuristic.error

@@ -1,5 +1,4 @@
-"""A connected part of a model on its way to its maximum: a configuration from below, a bound from above, and a search
-through what is between."""
+"""A component of a model on its way to its maximum: a configuration below, a bound above, and a search between."""
 
 import math
 from collections.abc import Callable
@@ -21,28 +20,27 @@ from clampz.numerics import Integers
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.workers import Workers
 
-# Table entries of the first limit, how many times more each after it has, and at most.
-FIRST_LIMIT, GROWTH, LARGEST_LIMIT = 2**8, 8, 2**26
-# Structures of each limit.
+# Entries of the first tables, how many times more the next ones have, and at most.
+FIRST_TABLE, GROWTH, LARGEST_TABLE = 2**8, 8, 2**26
+# Structures of each table size.
 NUM_STRUCTURES = 2
 # Seconds that tables take for each entry, and terms for each number; the shares of the time left that structures and
-# terms may take, the bounds of one limit, and an exact maximum at first.
+# terms may take, the bounds of one table size, and an exact maximum at first.
 TABLE_SECONDS, TERM_SECONDS = 1e-7, 1.5e-8
 BUILDING_SHARE, TERMS_SHARE, BOUNDS_SHARE, EXACT_SHARE = 0.25, 0.5, 0.3, 0.05
 # Shares of the memory: of terms at most, and of what they leave, of structures with their tables and of open nodes.
 TERMS_MEMORY, TABLES_MEMORY, NODES_MEMORY = 0.5, 0.5, 0.25
-# Seconds of a node of a search; nodes after each limit at least, and at a time.
+# Seconds of a node of a search; nodes after each table size at least, and at a time.
 NODE_SECONDS, LEAST_NODES, NODES_AT_A_TIME = 5e-7, 2**12, 2**15
-# Sweeps of the first annealing, and of each after it twice as many, so many times; and the share of the time left that
+# Sweeps of the first annealing, which double for each after it NUM_DOUBLINGS times; and the share of the time left that
 # one may take.
 FIRST_SWEEPS, NUM_DOUBLINGS, ANNEALING_SHARE = 100, 5, 0.1
-# Kicks for each variable after a limit, and at most; those of one turn beside a search, every so many turns of it.
+# Kicks for each variable after a table size, and at most; those of one turn beside a search, and how many turns apart.
 KICKS_PER_VARIABLE, MOST_KICKS, KICKS_OF_A_TURN, CLIMBS_EVERY = 20, 10_000, 1_000, 4
 
 
 class Limits(NamedTuple):
-    """What a part is held to: nats between its ends that are as good as none, how many configurations are asked for,
-    bytes, and a seed."""
+    """The limits of a run: nats between the ends that are as good as none, configurations wanted, bytes, and a seed."""
 
     gap: float
     num_best: int
@@ -52,7 +50,7 @@ class Limits(NamedTuple):
 
 @dataclass(eq=False)
 class Component:
-    """A part, without the model's constant unless it is all of it.
+    """A component, without the model's constant unless it is all of the model.
 
     Attributes
     ----------
@@ -108,7 +106,7 @@ class Component:
             pass  # buckets will be split
 
     def climb(self, budget: Budget, num_kicks: int) -> None:
-        """Local search from the best so far, and from where annealing leads."""
+        """Search locally from the best so far, and from where annealing leads."""
         if self.is_done or not self._has_terms(budget):
             return
         terms = self._terms
@@ -123,18 +121,20 @@ class Component:
             self.take(terms.anneal(begin, num_sweeps, rng, budget))
 
     def bound(self, budget: Budget, workers: Workers, tell: Callable[[], object]) -> None:
-        """Bounds of one limit after another, each with a search of about as long, as far as time and memory allow; none
-        where there is one that is exact."""
-        max_table, best = FIRST_LIMIT, self._search.heuristic if self._search is not None else None
+        """Bound from above with growing tables, each time with a search of about as long, as time and memory allow.
+
+        There is nothing to do where a bound is exact.
+        """
+        max_table, best = FIRST_TABLE, self._search.heuristic if self._search is not None else None
         if best is not None and best.is_exact:
             return
-        while not self.is_done and max_table <= LARGEST_LIMIT and not self._too_late(budget):
+        while not self.is_done and max_table <= LARGEST_TABLE and not self._too_late(budget):
             self._search = None
             try:
                 structures = [self._structure(max_table, k, NUM_STRUCTURES, budget) for k in range(NUM_STRUCTURES)]
                 seconds = sum(self._seconds(each) for each in structures)
                 share = min(1.0, budget.left(BOUNDS_SHARE) / seconds)
-                if max_table > FIRST_LIMIT and share < 1.0:
+                if max_table > FIRST_TABLE and share < 1.0:
                     break
                 bounds = workers.map(partial(heuristic, self.model, budget, share), structures)
             except (TooWideError, Cancelled) as error:
@@ -156,20 +156,20 @@ class Component:
             self.search_by(best)
 
     def search(self, budget: Budget, num_nodes: int, tell: Callable[[], object] = lambda: None) -> None:
-        """So many nodes more of the search that is under way."""
+        """Look at `num_nodes` more of the search that is under way."""
         search = self._search
         while search is not None and not self.is_done and num_nodes > 0 and not budget.must_stop():
             some = min(num_nodes, NODES_AT_A_TIME)
             lower = self.lower if self.limits.num_best == 1 else -math.inf
-            search.go_on(some, self.limits.gap, budget, lower=lower)
+            search.step(some, self.limits.gap, budget, lower=lower)
             num_nodes -= some
             self.take(*search.found)
             self._bound_by(search.upper)
             self.is_done |= search.is_done
             tell()
 
-    def go_on(self, budget: Budget, num_turns: int) -> bool:
-        """A little more of what can be done without end, in turns: mostly search.  False where there is nothing."""
+    def step(self, budget: Budget, num_turns: int) -> bool:
+        """Do a little more of what can be done without end, mostly search; False where there is nothing."""
         if self._search is not None and num_turns % CLIMBS_EVERY:
             self.search(budget, NODES_AT_A_TIME)
             return True
@@ -177,7 +177,7 @@ class Component:
         return self._search is not None or self._terms is not None
 
     def _bound_by(self, upper: float) -> None:
-        """No configuration that was not found scores more."""
+        """Lower the upper end, as no configuration that was not found scores more."""
         self.upper = min(self.upper, max(upper, self.lower))
         closed = self.limits.num_best == 1 and self.upper - self.lower <= self.limits.gap
         self.is_done = self.is_done or closed or self.upper == -math.inf
@@ -194,7 +194,7 @@ class Component:
         return Structure.of(self.model, max_table, seed=seed, most_bytes=most_bytes, budget=budget)
 
     def _seconds(self, structure: Structure) -> float:
-        """That the bound of a structure takes, about."""
+        """Return the seconds that the bound of a structure takes, about."""
         passes = 1 if structure.num_cliques == self.model.num_variables else len(STRENGTHS) * EVALUATIONS
         return structure.num_entries * (TABLE_SECONDS + SECONDS_PER_ENTRY * passes)
 
@@ -217,7 +217,7 @@ class Component:
         return self.limits.num_bytes - (0 if self._terms is None else num_bytes(self.model))
 
     def take(self, *configurations: States) -> None:
-        """Configurations that were found, those of them that are possible and among the best so far."""
+        """Keep configurations that are possible and among the best so far."""
         found = {states.tobytes(): (score, states) for score, states in self.found}
         for states in configurations:
             if (key := states.tobytes()) not in found and (score := score_of(self.model, states)) > -math.inf:

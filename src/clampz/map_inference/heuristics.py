@@ -1,4 +1,4 @@
-"""An upper bound on the largest score, by mini-buckets in the limit of zero weights, and what a search goes by.
+"""An upper bound on the largest score by mini-buckets at zero weights, which a search takes as its heuristic.
 
 Shifts come from upper bounds on log Z at inverse temperatures beta: log Z(beta) / beta falls to the maximum as beta
 grows, and the shifts of such a bound, divided by beta, are shifts for the maximum.
@@ -52,8 +52,10 @@ class Heuristic:
 
 
 def heuristic(model: Model, budget: Budget, share: float, structure: Structure) -> Heuristic:
-    """The best bound that a structure gives in a share of the usual evaluations; Overdue where the watch is over before
-    there is one."""
+    """Return the best bound that a structure gives in a share of the usual evaluations.
+
+    Cancelled where the budget ends before there is one.
+    """
     tables = Tables.of(model, structure, budget)
     main = np.full(model.num_variables, -1, dtype=np.int64)
     theta, size = tables.lane(model.unary.flat, main, budget)
@@ -93,7 +95,7 @@ def _bound(tables: Tables, theta: Floats, size: Floats, shifts: Floats, work: Pa
 
 
 def _betas(model: Model) -> list[float]:
-    """From weak to strong, measured by the mean range of the tables."""
+    """Return inverse temperatures from weak to strong, measured by the mean range of the tables."""
     ranges = []
     for each in (model.unary, model.pairwise, model.factors):
         if len(each.flat):

@@ -19,9 +19,9 @@ States = NDArray[np.int32]
 
 # Variables that a kick may change at most.
 KICKED = 4
-# A hard zero costs so many times what a variable could gain otherwise.
+# A hard zero costs this many times what a variable could gain otherwise.
 PENALTY = 4.0
-# Kicks between two looks at the clock, and more of them for so many variables: each begins with a look at all.
+# Kicks between two looks at the clock, or one for this many variables: each look costs a pass over all of them.
 KICKS, VARIABLES_PER_KICK = 256, 64
 # Inverse temperatures at which annealing begins and ends, in units of what is at stake at a variable, and numbers that
 # are drawn for it at a time.
@@ -32,7 +32,7 @@ SWEEP_SECONDS = 4e-9
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Those of variables, edges and larger factors, in this order; see `_kernels.climbs`."""
+    """The tables of variables, edges and larger factors, in this order; see `_kernels.map_inference.local_search`."""
 
     model: Model
     scope_start: Integers
@@ -46,7 +46,7 @@ class Terms:
 
     @classmethod
     def of(cls, model: Model, budget: Budget = UNLIMITED) -> "Terms":
-        """Overdue where the watch is over first."""
+        """Lay out the tables of a model; Cancelled where the budget ends first."""
         n, m, factors = model.num_variables, model.num_edges, model.factors
         edges, states = model.edges.astype(np.int64), model.num_states
         scope = np.concatenate([np.arange(n), edges.ravel(), factors.variables])
@@ -76,7 +76,7 @@ class Terms:
         )
 
     def climb(self, states: States, num_kicks: int, rng: np.random.Generator, budget: Budget) -> States:
-        """A configuration that is no worse, after so many kicks or until the watch says stop."""
+        """Return a configuration that is no worse, after `num_kicks` or at the end of the budget."""
         x = states.copy()
         at_a_time = max(KICKS, len(x) // VARIABLES_PER_KICK)
         for first in range(0, max(num_kicks, 1), at_a_time):
@@ -87,8 +87,10 @@ class Terms:
         return x
 
     def anneal(self, states: States, num_sweeps: int, rng: np.random.Generator, budget: Budget) -> States:
-        """A configuration after so many sweeps, cooling down, begun at a settled one for the sake of its scale; as it
-        is where there is nothing at stake, or no time for all of them."""
+        """Return a configuration after sweeps that cool down, scaled by what is at stake at a local maximum.
+
+        It is returned as it is where nothing is at stake, or there is no time for all sweeps.
+        """
         stakes = np.empty(len(states))
         local_search.fill_stakes(*self._arrays, states, stakes)
         at_stake = stakes[stakes > 0.0]
@@ -103,12 +105,12 @@ class Terms:
 
     @cached_property
     def sweep_seconds(self) -> float:
-        """What a sweep of annealing takes, about."""
+        """Seconds that a sweep of annealing takes, about."""
         return SWEEP_SECONDS * float(self.model.num_states[self.scope].sum())
 
     @cached_property
     def _arrays(self) -> tuple[NDArray[Any], ...]:
-        """As kernels take them."""
+        """The arrays as kernels take them."""
         return (
             np.array(self.model.num_states),
             self.scope_start,
@@ -123,7 +125,7 @@ class Terms:
 
 
 def first_states(model: Model) -> States:
-    """The configuration that the variables' own tables would choose."""
+    """Return the configuration that the variables' own tables would choose."""
     unary, start = model.unary.flat, model.unary.start
     if not model.num_variables:
         return np.zeros(0, dtype=np.int32)
@@ -134,7 +136,7 @@ def first_states(model: Model) -> States:
 
 
 def score_of(model: Model, states: States) -> float:
-    """The score of a configuration, rounded once."""
+    """Return the score of a configuration, rounded once."""
     x, edges, factors = states.astype(np.int64), model.edges, model.factors
     steps = x[factors.variables] * factors.strides
     places = np.add.reduceat(steps, factors.scope_start[:-1]) if len(factors) else steps
@@ -149,7 +151,7 @@ def score_of(model: Model, states: States) -> float:
 
 
 def largest_sum(model: Model) -> float:
-    """No configuration scores more: the largest entries of all tables, rounded up."""
+    """Return what no configuration exceeds: the largest entries of all tables, rounded up."""
     tables = model.unary, model.pairwise, model.factors
     tops = [np.maximum.reduceat(each.flat, each.start[:-1]) for each in tables if len(each.flat)]
     total = added_once([model.constant], *tops)
@@ -157,7 +159,7 @@ def largest_sum(model: Model) -> float:
 
 
 def folding_error(model: Model) -> float:
-    """What a score may be off by where entries of the tables were added up before, each sum rounded once."""
+    """Return what a score may be off by where entries of tables were added up before, each sum rounded once."""
     total = abs(model.constant)
     for each in (model.unary, model.pairwise, model.factors):
         if len(each.flat):
@@ -167,26 +169,26 @@ def folding_error(model: Model) -> float:
 
 
 def rounded_sum(values: list[float], sense: float) -> float:
-    """The sum of numbers each of which is rounded, moved up (sense 1) or down by what that may have changed."""
+    """Return the sum of rounded numbers, moved up (sense 1) or down by what that may have changed."""
     total = math.fsum(values)
     return total + sense * 2 * EPS * math.fsum(map(abs, values)) if math.isfinite(total) else total
 
 
 def added_once(*parts: Floats | list[float]) -> float:
-    """The sum of all numbers, as if exactly and then rounded."""
+    """Return the sum of all numbers, as if exactly and then rounded."""
     terms = np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
     return float(add_exactly(np.zeros(1), np.zeros(len(terms), dtype=np.int64), terms)[0])
 
 
 def num_bytes(model: Model) -> int:
-    """What the terms of a model take, and making them."""
+    """Return the bytes that the terms of a model take, and making them."""
     num_entries = len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)
     num_places = model.num_variables + 2 * model.num_edges + len(model.factors.variables)
     return 8 * (3 * num_entries + 10 * num_places + 12 * model.num_variables)
 
 
 def _without_zeros(flat: Floats, start: Integers, scope_start: Integers, scope: Integers) -> Floats:
-    """Hard zeros as numbers that no variable gains as much from as they cost."""
+    """Replace hard zeros by numbers that no variable gains as much from as they cost."""
     zero = flat == -np.inf
     if not zero.any():
         return flat

@@ -64,7 +64,7 @@ def mode(
     rng: Seed = None,
     progress: Listener[ModeTrace] = None,
 ) -> Mode:
-    """The configuration of largest score, or the best that time allows and a bound on how much better another could be.
+    """Find the configuration of largest score, or the best that time allows, and bound how much better another is.
 
     Max-elimination where the model is narrow enough.  Else mini-buckets bound the largest score from above, local
     search and the dives of a branch and bound find configurations from below, and the search closes the gap.
@@ -131,8 +131,10 @@ def mode(
 
 
 def best_found(model: Model, num_bytes: float, seed: int, budget: Budget) -> Mode:
-    """What `mode` finds in the time of a watch and so many bytes, on one thread.  TooWideError where these do not
-    suffice for any answer."""
+    """Return what `mode` finds within a budget and memory, on one thread.
+
+    TooWideError where these do not suffice for any answer.
+    """
     _check_memory(model, 1, int(num_bytes))
     run = Ascent(model, Limits(GAP, 1, num_bytes, seed), budget, Teller(None))
     with Workers(1) as workers:
@@ -156,8 +158,10 @@ def _check_memory(model: Model, num_best: int, num_bytes: int) -> None:
 
 
 class Teller:
-    """Tells the callback what is known, and the watch if that wants to stop: when something has changed, and several
-    times a second whatever happens."""
+    """Tells the callback what is known, and the budget if the callback wants to stop.
+
+    It does so when something has changed, and several times a second whatever happens.
+    """
 
     def __init__(self, progress: Callable[[ModeTrace], object] | None) -> None:
         self.budget: Budget | None = None
@@ -173,7 +177,7 @@ class Teller:
             self._tell()
 
     def tells_to_stop(self) -> bool:
-        """Asked by the watch, again and again and in any thread."""
+        """Tell the callback if it was long ago; the budget asks this again and again, in any thread."""
         if perf_counter() > self._told + BETWEEN_WORDS and self._lock.acquire(blocking=False):
             try:
                 self._tell()
@@ -195,7 +199,7 @@ class Teller:
 
 @dataclass(eq=False)
 class Ascent:
-    """A model on its way to its maximum: what simplifying leaves of it, in parts.
+    """A model on its way to its maximum: what presolve leaves of it, in components.
 
     Attributes
     ----------
@@ -217,7 +221,7 @@ class Ascent:
     trace: list[ModeTrace] = field(default_factory=list)
 
     def go(self, workers: Workers) -> None:
-        """To the end, or as far as the watch allows."""
+        """Work to the end, or as far as the budget allows."""
         self.simplified = self._simplify()
         if self.simplified.infeasibility:
             return
@@ -243,21 +247,22 @@ class Ascent:
         while waiting and not budget.must_stop():
             num_turns += 1
             part = max(waiting, key=lambda each: each.gap)
-            goes_on = part.go_on(budget, num_turns) and not part.is_done
+            goes_on = part.step(budget, num_turns) and not part.is_done
             waiting = [each for each in waiting if each is not part or goes_on]
             self.tell()
 
     def _simplify(self) -> Simplified:
-        """A smaller model with the same maximum; for several configurations the model as it is, as what goes may take
-        some of them along."""
+        """Reduce the model to a smaller one with the same maximum.
+
+        For several configurations it stays as it is: what goes may take some of them along.
+        """
         if self.limits.num_best > 1:
             return unchanged(self.model, "max")
         share = self.budget.share(SIMPLIFYING_SHARE)
         return simplify(self.model, operation="max", memory=int(self.limits.num_bytes), budget=share)
 
     def _split(self, whole: Component) -> None:
-        """Components one by one, if there are time and memory for that; what was found of the whole is found of
-        each."""
+        """Split into components if there are time and memory for that, with what was found of the whole."""
         model = whole.model
         if BYTES_PER_ENTRY * (len(model.pairwise.flat) + len(model.factors.flat)) > self.limits.num_bytes:
             return
@@ -283,7 +288,7 @@ class Ascent:
         self.parts, self.is_split = parts, True
 
     def ends(self) -> tuple[float, float]:
-        """Bounds on the largest score, from all parts."""
+        """Return bounds on the largest score, from all components."""
         if self.simplified.infeasibility:
             return -math.inf, -math.inf
         lower, upper = self.parts[0].lower, self.parts[0].upper
@@ -295,7 +300,7 @@ class Ascent:
         return lower - self.folding_error, upper + self.folding_error
 
     def tell(self) -> None:
-        """A moment for the trace, where something has changed."""
+        """Add a moment to the trace where something has changed, and tell the callback."""
         moment = ModeTrace(self.budget.seconds, *self.ends())
         if not self.trace or moment[1:] != self.trace[-1][1:]:
             self.trace.append(moment)
@@ -325,7 +330,7 @@ class Ascent:
         )
 
     def _found(self) -> list[Scored]:
-        """The best configurations of the original, each rounded once."""
+        """Return the best configurations of the original model, each scored with one rounding."""
         if self.simplified.infeasibility or not all(part.found for part in self.parts):
             return []
         scored_by = self.model if self.unfolded is None else self.unfolded

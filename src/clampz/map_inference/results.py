@@ -37,7 +37,7 @@ class ModeTrace(NamedTuple):
 
     @property
     def progress_words(self) -> list[str]:
-        """In words."""
+        """What a live line shows while it runs."""
         return [within("best score", self.lower, self.upper)]
 
 
@@ -123,8 +123,7 @@ class Mode(Drawable, HasHtml):
         )
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each configuration, best first, a column for each variable, of state names
-        where there are names, and its "score"."""
+        """Return a pandas DataFrame with a row for each configuration, best first, and its "score"."""
         states = np.array([one.states for one in self.best], dtype=np.int32)
         states = states.reshape(len(self.best), self.model.num_variables)
         return configurations_frame(self.model, states, {"score": [one.score for one in self.best]})
@@ -139,7 +138,7 @@ class Mode(Drawable, HasHtml):
 
 
 def named(model: Model, states: NDArray[np.int32]) -> dict[Variable, State]:
-    """A configuration by the names of variables and states, or by index where there are none."""
+    """Return a configuration by the names of variables and states, or by index where there are none."""
     names: Sequence[Variable] = model.names or range(model.num_variables)
     found: Sequence[State] = states.tolist()
     if model.state_names is not None:

@@ -42,7 +42,7 @@ class LogRatio(HasHtml):
 
     @property
     def progress_words(self) -> list[str]:
-        """In words, while it runs."""
+        """What a live line shows while it runs."""
         return [within("log Z_a - log Z_b", self.lower, self.upper)]
 
     def _card(self) -> HtmlCard:
@@ -76,9 +76,10 @@ def log_ratio(
     rng: Seed = None,
     progress: Listener[LogRatio] = None,
 ) -> LogRatio:
-    """log Z_a - log Z_b of two models, between certified ends: how much likelier one makes the evidence, say, or what a
-    change of temperature costs.  Both are summed exactly where they are narrow enough, by one plan where they differ in
-    their unary potentials alone.
+    """Bound log Z_a - log Z_b of two models from both sides, certified.
+
+    It tells how much likelier one makes the evidence, say, or what a change of temperature costs.  Both are summed
+    exactly where they are narrow enough, by one plan where they differ in their unary potentials alone.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def log_ratio(
 
 
 def _side(model: Model, evidence: Evidence | None) -> RatioTerm:
-    """A model under evidence; it may be evidence that only the other model allows."""
+    """Return a model under evidence, which may be evidence that only the other model allows."""
     if evidence is not None:
         model.findings(evidence)  # refuses what is no evidence
     try:

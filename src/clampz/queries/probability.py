@@ -69,7 +69,7 @@ class Probability(HasHtml):
 
     @property
     def progress_words(self) -> list[str]:
-        """In words, while it runs."""
+        """What a live line shows while it runs."""
         return [within("P", self.lower, self.upper, DIGITS)]
 
     def _card(self) -> HtmlCard:
@@ -96,7 +96,7 @@ class Probability(HasHtml):
         )
 
     def _said(self, i: int) -> str:
-        """What the event says of a variable."""
+        """Put into words what the event says of a variable."""
         more = " or ..." if len(self.event[i]) > 4 else ""
         states = " or ".join(self.model.state_name(i, a) for a in self.event[i][:4])
         return f"{name_of(self.model.names, i)} = {states}{more}"
@@ -115,7 +115,7 @@ def probability(
     rng: Seed = None,
     progress: Listener[Probability] = None,
 ) -> Probability:
-    """The probability of an event given evidence, between certified ends: exact where the model is narrow enough.
+    """Bound the probability of an event given evidence from both sides, certified; exactly on narrow models.
 
     As long as no configuration is known to be possible, Z may be 0 and nothing have a probability: the ends are 0 and 1
     until then, however certain an event would be.
@@ -184,7 +184,7 @@ def probability(
 
 
 def as_event(model: Model, event: Event) -> dict[int, tuple[int, ...]]:
-    """An event by index: the states of each variable, of which it is in one."""
+    """Return an event by index: the states of each variable, of which it is in one."""
     if not isinstance(event, Mapping):
         raise EvidenceError(
             f"event: expected a mapping {{variable: state, or a list of states}}, found {type(event).__name__}"
@@ -201,7 +201,7 @@ def as_event(model: Model, event: Event) -> dict[int, tuple[int, ...]]:
 
 
 def _both(base: Model, event: dict[int, tuple[int, ...]]) -> tuple[RatioTerm, RatioTerm, bool]:
-    """The inside of an event, what it is measured against, and whether that is the outside or the whole."""
+    """Return the inside of an event, what it is measured against, and whether that is the outside or the whole."""
     if not base.num_variables:  # there is nothing outside
         return RatioTerm.of(base), RatioTerm.impossible(base), True
     start, inside, outside = base.unary.start, base.unary.flat.copy(), base.unary.flat.copy()
@@ -219,17 +219,17 @@ def _both(base: Model, event: dict[int, tuple[int, ...]]) -> tuple[RatioTerm, Ra
 
 
 def _with_unary(model: Model, unary: Floats) -> Model:
-    """Without the constant, which all have and which would only cost digits."""
+    """Replace the unary potentials, without the constant, which all have and which would only cost digits."""
     return Model.from_contents(model.contents._replace(unary=unary, constant=0.0))
 
 
 def _of_odds(log_odds: float) -> float:
-    """The logarithm of the probability that has these log-odds."""
+    """Return the logarithm of the probability that has these log-odds."""
     return math.nan if math.isnan(log_odds) else -float(np.logaddexp(0.0, -log_odds))
 
 
 def _ends(inside: RatioTerm, other: RatioTerm, is_outside: bool) -> dict[str, float]:
-    """The probability and its logarithm, rounded outwards."""
+    """Return the probability and its logarithm, rounded outwards."""
     if inside.is_impossible or (is_outside and other.is_impossible):
         value = 0.0 if inside.is_impossible else 1.0
         # as long as it may be that Z = 0, nothing is certain to have a probability

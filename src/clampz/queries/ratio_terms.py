@@ -1,8 +1,8 @@
-"""Two log Z, closed together: what an answer is the difference of.
+"""Two log Z, closed together, whose difference is the answer.
 
 Where both are lanes of one model that is narrow enough, they are summed by one plan.  Else both are bounded as lanes of
-that model's regions, which is soon done, and then searched for in turn: the first in half of the time, the second in
-what is left, and whichever has more to gain again, should that be more time than it had.
+that model's mini-buckets, which is soon done, and then searched for in turn.  The first has half of the time, the
+second what is left, and that with more to gain is searched again if it is given more time than it had.
 """
 
 import math
@@ -41,24 +41,24 @@ SEARCH_SECONDS_PER_ENTRY = 1e-7
 
 @dataclass
 class RatioTerm:
-    """One of the two: what is known of its log Z so far."""
+    """One of two log Z that an answer is made of, as far as it is known."""
 
     model: Model
     lower: float = -math.inf
     upper: float = math.inf
-    guess: float | None = None
+    point: float | None = None
     is_closed: bool = False
     seconds: float = field(default=0.0, repr=False)  # of the longest search for it
 
     @classmethod
     def of(cls, model: Model) -> "RatioTerm":
-        """Nothing is known, unless Z = 0 is plain to see."""
+        """Begin with nothing known, unless Z = 0 is plain to see."""
         seen = (states_left(model.unary.flat > -np.inf, model.unary.start) == 0).any()
         return cls.impossible(model) if seen else cls(model)
 
     @classmethod
     def impossible(cls, model: Model) -> "RatioTerm":
-        """Z = 0."""
+        """Begin with Z = 0."""
         return cls(model, upper=-math.inf, is_closed=True)
 
     @property
@@ -75,13 +75,13 @@ class RatioTerm:
     def _has_no_hard_zeros(self) -> bool:
         return all(bool((table.flat > -np.inf).all()) for table in (self.model.pairwise, self.model.factors))
 
-    def learn(self, lower: float, upper: float) -> None:
+    def tighten(self, lower: float, upper: float) -> None:
         self.lower, self.upper = max(self.lower, lower), min(self.upper, upper)
         self.is_closed = self.is_closed or self.lower == self.upper or self.is_impossible
 
-    def settle(self, lower: float, upper: float) -> None:
-        """Nothing is left to do."""
-        self.learn(lower, upper)
+    def close(self, lower: float, upper: float) -> None:
+        """Take ends after which nothing is left to do."""
+        self.tighten(lower, upper)
         self.is_closed = True
 
     @property
@@ -90,17 +90,19 @@ class RatioTerm:
 
     @property
     def values(self) -> tuple[float, float, float, float]:
-        """What log Z may be taken for, best first and nan or infinite where there is none: the estimate, unless the
-        ends have refuted it since, or the middle of closed ends; the middle; the ends."""
+        """What log Z may be taken for, best first and nan or infinite where there is none.
+
+        The estimate, unless the ends have refuted it since, or the middle of closed ends; the middle; the ends.
+        """
         middle = self.lower + (self.upper - self.lower) / 2
         estimate = middle if self.is_closed else math.nan
-        if self.guess is not None and self.lower - NEAR <= self.guess <= self.upper + NEAR:
-            estimate = min(max(self.guess, self.lower), self.upper)
+        if self.point is not None and self.lower - NEAR <= self.point <= self.upper + NEAR:
+            estimate = min(max(self.point, self.lower), self.upper)
         return estimate, middle, self.lower, self.upper
 
 
 class Interval(NamedTuple):
-    """Ends of a number, rounded outwards, and what it is taken for, which is inside; nan where nothing is known."""
+    """Ends of a number, rounded outwards, and an estimate inside; nan where nothing is known."""
 
     lower: float
     upper: float
@@ -108,7 +110,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def of_difference(cls, one: RatioTerm, other: RatioTerm) -> "Interval":
-        """log Z of one less that of the other; -inf where the first is impossible, inf where the other is."""
+        """Return one log Z less another; -inf where the first is impossible, inf where the other is."""
         if one.is_impossible or other.is_impossible:
             end = -math.inf if one.is_impossible else math.inf
             return cls(end, end, end)
@@ -121,7 +123,7 @@ class Interval(NamedTuple):
 
 
 def _less(a: float, b: float, sense: float) -> float:
-    """a - b, moved by what rounding may have changed: up (sense 1) or down."""
+    """Return a - b, moved by what rounding may have changed: up (sense 1) or down."""
     difference = a - b
     return difference + sense * 2 * EPS * abs(difference) if math.isfinite(difference) else sense * math.inf
 
@@ -147,7 +149,7 @@ def close_both(
     enough: Callable[[], bool],
     tell: Callable[[], None],
 ) -> AskedStop:
-    """Learn as much of two log Z as the limits allow, until it is enough; returns why that ended.
+    """Tighten two log Z as far as the limits allow, until it is enough; return why that ended.
 
     `base` is the model that both are, but for states ruled out, if there is one; `tell` is called as they close.
     """
@@ -192,7 +194,7 @@ def _sum_both(sides: tuple[RatioTerm, RatioTerm], options: BoundOptions, budget:
             return False
         found += zip(sums.lower.tolist(), sums.upper.tolist(), strict=True)
     for side, ends in zip(left, found, strict=True):
-        side.settle(*ends)
+        side.close(*ends)
     return True
 
 
@@ -216,11 +218,11 @@ def _bound_as_lanes(
     def lanes_of(rows: Integers) -> Floats:
         return take_lanes(unary, rows)
 
-    def learn(row: int, lower: float, upper: float) -> None:
-        sides[row].learn(lower, upper)
+    def tighten(row: int, lower: float, upper: float) -> None:
+        sides[row].tighten(lower, upper)
 
     rows = np.array([k for k, side in enumerate(sides) if not side.is_closed], dtype=np.int64)
-    bound_lanes(base, rows, lanes_of, options, budget, crew, learn)
+    bound_lanes(base, rows, lanes_of, options, budget, crew, tighten)
 
 
 def _search_in_turn(
@@ -231,8 +233,7 @@ def _search_in_turn(
     enough: Callable[[], bool],
     tell: Callable[[], None],
 ) -> AskedStop:
-    """A search for one after the other, each as long as its turn and until its part of the gap is closed; returns why
-    there are no more."""
+    """Search for one after the other, until time is over or the gap is closed; return why that ended."""
     narrow, reason = options.gap / 2, "time"
     while not budget.must_stop() and not enough():
         waiting = [side for side in sides if not side.is_closed and side.width > narrow]
@@ -247,8 +248,8 @@ def _search_in_turn(
         turn = Budget(seconds, within=budget)
         search = BranchAndBound(side.model, replace(options, gap=narrow, time=max(seconds, 0.0)))
         for bracket in search.run(crew, turn):
-            side.learn(bracket.lower, bracket.upper)
-            side.guess = bracket.estimate if bracket.estimate is not None else side.guess
+            side.tighten(bracket.lower, bracket.upper)
+            side.point = bracket.estimate if bracket.estimate is not None else side.point
             side.is_closed = side.is_closed or bracket.stopped_by == "exact"
             reason = bracket.stopped_by
             tell()

@@ -1,4 +1,4 @@
-"""The way to draw samples of a model: which kind they will be, and why."""
+"""The choice of a sampler: which kind the samples of a model will be, and why."""
 
 import math
 from collections.abc import Iterator
@@ -29,8 +29,17 @@ HOPELESS_DRAWS = 2**20
 
 
 class Piece(NamedTuple):
-    """What came of a block of draws: whole configurations with their log weights, which of the draws they are, and the
-    log weights of all draws."""
+    """What came of a block of draws.
+
+    Attributes
+    ----------
+    states, log_weights
+        Whole configurations and their log weights.
+    places
+        Which of the draws they are.
+    all_weights
+        The log weights of all draws.
+    """
 
     states: States
     log_weights: Floats
@@ -42,7 +51,7 @@ NO_PIECE = Piece(np.empty((0, 0), dtype=np.int32), np.empty(0), np.empty(0, dtyp
 
 
 class SamplerChoice(Protocol):
-    """How samples are had."""
+    """A way to have samples."""
 
     @property
     def kind(self) -> Kind: ...
@@ -51,11 +60,11 @@ class SamplerChoice(Protocol):
     @property
     def num_chains(self) -> int: ...
     def pieces(self, num_samples: float, budget: Budget, workers: Workers) -> Iterator[Piece]:
-        """Piece after piece, until somebody has enough or the watch is over; about so many samples are wanted."""
+        """Yield piece after piece until the budget ends; `num_samples` is how many are wanted, about."""
 
 
 class ProposalSampler(NamedTuple):
-    """Blocks of independent draws from a source, of which `rate` are used, about."""
+    """A sampler by blocks of independent draws from a source, a share `rate` of which is used, about."""
 
     kind: Kind
     reason: str
@@ -75,7 +84,7 @@ class ProposalSampler(NamedTuple):
             block += number
 
     def piece(self, block: int) -> Piece:
-        """What comes of a block."""
+        """Make the piece of a block."""
         draws = self.source.draw(block)
         rejecting = self.kind == "rejection"
         places = np.flatnonzero(self.source.accepted(block, draws) if rejecting else draws.log_weights > -np.inf)
@@ -84,7 +93,7 @@ class ProposalSampler(NamedTuple):
 
 
 class GibbsSampler(NamedTuple):
-    """Steps of Markov chains."""
+    """A sampler by steps of Markov chains."""
 
     reason: str
     source: SampleProposal
@@ -102,7 +111,7 @@ class GibbsSampler(NamedTuple):
 
 
 def find_way(asked: SampleRequest, budget: Budget, workers: Workers) -> SamplerChoice:
-    """The way that was asked for, or the best there is; Overdue where the watch is over before there is any."""
+    """Choose the sampler that was asked for, or the best there is; Cancelled where the budget ends first."""
     method, model = asked.method, asked.given()
     simplified = simplify(
         model, marginals=False, pairwise=not model.factors, memory=asked.bytes_left, budget=budget.share(0.25)
@@ -144,12 +153,12 @@ def find_way(asked: SampleRequest, budget: Budget, workers: Workers) -> SamplerC
 
 
 def _share(rate: float) -> str:
-    """How many of the draws, in words."""
+    """Put into words how many of the draws these are."""
     return "none of the draws" if rate == 0.0 else "all draws" if rate > 1 - 1e-9 else f"{100 * rate:.3g}% of the draws"
 
 
 def _pilot(source: SampleProposal, budget: Budget) -> Draws:
-    """A few draws that tell what the others will be like."""
+    """Draw a few blocks that tell what the others will be like."""
     size = source.block_size
     number = max(1, -(-LEAST_PILOT // size), PILOT_NUMBERS // (size * max(1, source.proposal.model.num_variables)))
     found = []
@@ -160,6 +169,6 @@ def _pilot(source: SampleProposal, budget: Budget) -> Draws:
 
 
 def impossible(asked: SampleRequest, why: str) -> EvidenceError | ModelError:
-    """The error for a model that has no configuration."""
+    """Make the error for a model that has no configuration."""
     text = f"Z = 0: no configuration is possible, and there is nothing to draw{': ' if why else ''}{why}"
     return ModelError(text) if asked.evidence is None else EvidenceError(f"{text} (given the evidence)")

@@ -29,7 +29,7 @@ SECONDS_PER_ENTRY = 2e-8
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Chains of a model, each with numbers of its own: the same whoever draws it.
+    """Markov chains of a model, each with random numbers of its own, so that samples do not depend on threads.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Chains:
 
     @classmethod
     def begun(cls, model: Model, draws: Draws, seed: int) -> "Chains":
-        """From weighted draws, taken by their weights; ModelError where none of them is possible."""
+        """Begin chains at weighted draws, taken by their weights; ModelError where none of them is possible."""
         top = draws.log_weights.max(initial=-np.inf)
         if top == -np.inf:
             raise ModelError(
@@ -59,8 +59,10 @@ class Chains:
         return len(self.start)
 
     def steps(self, budget: Budget, workers: Workers) -> Iterator[States]:
-        """(C, n) where all chains are after every step that counts, until the watch is over; where they are then, if
-        that is before the first one."""
+        """Yield the states (C, n) of all chains after every step that counts, until the budget ends.
+
+        Where it ends before the first such step, yield where the chains are then.
+        """
         states = self.start.copy()
         rngs = [
             np.random.Generator(np.random.Philox(key=self.seed, counter=CHAINS + (chain << 64)))
@@ -84,7 +86,7 @@ class Chains:
 
 
 def functions_of(model: Model) -> ForestFunctions:
-    """A model's tables as the kernel wants them."""
+    """Lay out a model's tables as the kernel wants them."""
     scopes = Scopes.of(model)
     values = np.concatenate([model.unary.flat, model.pairwise.flat, model.factors.flat])
     tables = FactorTables(scopes.num_states, scopes.start, scopes.variables, values)

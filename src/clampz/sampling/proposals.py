@@ -1,4 +1,4 @@
-"""What samples are drawn from: the best proposal that memory and time allow, of what simplifying leaves of a model.
+"""The proposals of samples: the best that memory and time allow, of the model that presolve leaves.
 
 Which structures are tried, and for how many evaluations, follows from sizes and from the seconds that are allowed, by
 rates that are fixed beforehand: so the same seed gives the same samples, unless the clock ends the work before.
@@ -40,7 +40,7 @@ EXACT_PASSES, ENTRY_BYTES = 6.0, 40
 # Seconds that a table entry of a structure, and a clique, take until there is a bound by it: not to be left half way.
 LAYING_SECONDS, LAYING_CLIQUE_SECONDS = 2.5e-8, 1e-6
 # Entries of a clique at least, and at most, where nobody says.
-SMALLEST_LIMIT, LARGEST_LIMIT = 2**3, 2**22
+SMALLEST_TABLE, LARGEST_TABLE = 2**3, 2**22
 # Numbers of a block of draws, whole configurations counted.
 BLOCK_STATES = 2**19
 # Where the numbers for acceptance are, apart from those of the draws themselves.
@@ -49,7 +49,7 @@ ACCEPTANCE = 1 << 192
 
 @dataclass(frozen=True, eq=False)
 class SampleProposal:
-    """Where draws come from: blocks of them, each the same whoever draws it.
+    """A source of draws in blocks, which do not depend on threads.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class SampleProposal:
         return max(1, min(self.proposal.block_size, whole))
 
     def draw(self, block: int) -> Draws:
-        """A block of draws of the rest."""
+        """Draw a block of configurations of the reduced model."""
         return self.proposal.draw(self.seed, block, self.block_size)
 
     def accepted(self, block: int, draws: Draws) -> NDArray[np.bool_]:
-        """Which of its draws are accepted, with probability f / (q e^bound): these follow the model."""
+        """Accept draws with probability f / (q e^bound): these follow the model."""
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=ACCEPTANCE + (block << 64)))
         accepted: NDArray[np.bool_] = rng.random(len(draws.log_weights)) < np.exp(
             draws.log_weights - self.proposal.bound
@@ -82,7 +82,7 @@ class SampleProposal:
         return accepted
 
     def whole(self, block: int, states: NDArray[np.integer]) -> States:
-        """Whole configurations of some of the rest."""
+        """Extend configurations of the reduced model to whole ones."""
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=2 * ACCEPTANCE + (block << 64)))
         return self.simplified.states(states, rng).astype(np.int32)
 
@@ -97,9 +97,9 @@ def propose(
     *,
     exact: bool = False,
 ) -> Proposal | None:
-    """The best proposal for a model in so many bytes and seconds, or with this limit; None where Z = 0.
+    """Return the best proposal within these bytes and seconds, or with this table size; None where Z = 0.
 
-    Overdue where the watch is over before there is one; TooWideError where memory is too short for any, or, if it has
+    Cancelled where the budget ends before there is one; TooWideError where memory is too short for any, or, if it has
     to be `exact`, for that.
     """
     unary, structure = model.unary.flat, None
@@ -115,15 +115,15 @@ def propose(
         try:
             structure = Structure.of(model, chosen, most_bytes=allowed, budget=budget)
         except TooWideError:
-            if max_table is not None or chosen <= SMALLEST_LIMIT:
+            if max_table is not None or chosen <= SMALLEST_TABLE:
                 raise
-            chosen = max(chosen // 4, SMALLEST_LIMIT)
+            chosen = max(chosen // 4, SMALLEST_TABLE)
             continue
         laying = LAYING_SECONDS * structure.num_entries + LAYING_CLIQUE_SECONDS * structure.num_cliques
         if (
-            max_table is None and laying > worth and chosen > SMALLEST_LIMIT
+            max_table is None and laying > worth and chosen > SMALLEST_TABLE
         ):  # dense models have many more than is usual
-            chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_LIMIT)))
+            chosen = 1 << int(math.log2(max(0.5 * chosen * worth / laying, SMALLEST_TABLE)))
             structure = None
         elif laying > budget.left():
             raise Cancelled
@@ -135,7 +135,7 @@ def propose(
 
 
 def _exact_structure(model: Model, allowed: int, seconds: float, budget: Budget, *, must_be: bool) -> Structure | None:
-    """One that splits no bucket, along the best order found; None where memory or time are too short for it."""
+    """Return a structure that splits no bucket, by the best order found; None where memory or time are short."""
     try:
         order = Scopes.of(model).order(budget if must_be else budget.share(ORDER_SHARE))
     except Cancelled:
@@ -168,18 +168,20 @@ def _too_wide(log2_largest: float, num_bytes: float, allowed: int) -> TooWideErr
 
 
 def _largest_limit(model: Model, allowed: int, worth: float) -> int:
-    """The largest limit that so many bytes and seconds allow, about."""
+    """Return the largest table size within these bytes and seconds, about."""
     num_passes = 2 * (NUM_STRUCTURES * FIRST_EVALUATIONS + MOST_EVALUATIONS)
     entries = min(worth / (num_passes * SECONDS_PER_ENTRY), allowed / ENTRY_BYTES)
     most = limit_of_entries(entries / max(1, model.num_variables))
-    return 1 << int(math.log2(min(max(most, SMALLEST_LIMIT), LARGEST_LIMIT)))
+    return 1 << int(math.log2(min(max(most, SMALLEST_TABLE), LARGEST_TABLE)))
 
 
 def _optimised(
     model: Model, first: BoundState, max_table: int, allowed: int, worth: float, budget: Budget, workers: Workers
 ) -> BoundState:
-    """The best of several structures with this limit, as far as so many seconds are worth; how far follows from sizes,
-    and it is left early only where the watch says so."""
+    """Return the best of several structures, optimised as far as `worth` seconds go by size alone.
+
+    It ends early only with the budget.
+    """
     structure = first.tables.structure
     evaluation = 2 * (SECONDS_PER_ENTRY * structure.num_entries + SECONDS_PER_CLIQUE * structure.num_cliques)
     possible, building = int(worth / evaluation), building_seconds(model) / evaluation

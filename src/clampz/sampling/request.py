@@ -1,4 +1,4 @@
-"""What is asked for: checked before any work begins."""
+"""The request for samples, checked before any work begins."""
 
 import math
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ SAMPLE_BYTES, NUMBER_BYTES = 32, 32
 
 @dataclass(frozen=True, eq=False)
 class SampleRequest:
-    """What `sample` and `sample_blocks` are given.
+    """The arguments of `sample` and `sample_blocks`.
 
     Attributes
     ----------
@@ -70,12 +70,12 @@ class SampleRequest:
 
     @cached_property
     def seed(self) -> int:
-        """The same for the same `rng`, also for none; a generator has another one every time it is asked."""
+        """A number that follows from `rng`, also from none; a generator gives another one every time."""
         return as_seed(self.rng)
 
     @cached_property
     def allowed(self) -> int:
-        """Bytes, in all."""
+        """Bytes in all."""
         return memory_allowed(self.memory)
 
     @property
@@ -84,12 +84,12 @@ class SampleRequest:
 
     @property
     def bytes_left(self) -> int:
-        """For what is drawn from, beside the samples, blocks of draws under way, and copies of the model."""
+        """Bytes left for proposals beside the samples, blocks of draws under way, and copies of the model."""
         blocks = self.options.num_threads * NUMBER_BYTES * max(BLOCK_STATES, self.model.num_variables)
         blocks = min(blocks, self.allowed // 4)  # (fewer threads are busy where memory is short)
         copies = 2 * sum(array.nbytes for array in self.model.contents if isinstance(array, np.ndarray))
         return max(0, self.allowed - self.samples_bytes - blocks - copies)
 
     def given(self) -> Model:
-        """The model with its evidence."""
+        """Return the model with its evidence."""
         return given(self.model, self.evidence)

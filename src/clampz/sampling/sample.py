@@ -43,12 +43,12 @@ def sample(
     rng: Seed = None,
     progress: Listener[Progress] = None,
 ) -> Samples:
-    """Configurations drawn from a model, `p(x) = exp(score(x)) / Z`, and what they are: exact, weighted, or of chains.
+    """Draw configurations of a model, `p(x) = exp(score(x)) / Z`: exact, weighted, or along Markov chains.
 
     By default they are exact where elimination fits in memory and time.  Else draws of a proposal, an upper bound by
-    mini-buckets, are accepted with probability f / (q e^bound), which makes them exact too; and where too few would
-    be, they are returned with their weights.  `samples.kind` and `samples.reason` say which, and how much of the draws
-    is accepted.
+    mini-buckets, are accepted with probability f / (q e^bound), which makes them exact too.  Where too few would be,
+    they are returned with their weights.  `samples.kind` and `samples.reason` say which, and how much of the draws is
+    accepted.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def sample_blocks(
     rng: Seed = None,
     progress: Listener[Progress] = None,
 ) -> Iterator[Samples]:
-    """The samples of `sample`, in blocks of `block_size`, as many as are asked for: any number, without end if None.
+    """Yield the samples of `sample` in blocks of `block_size`, without end if `num_samples` is None.
 
     Only one block is in memory at a time.  Time counts from the first one on, with what is done between two of them.
 
@@ -153,7 +153,7 @@ def sample_blocks(
 
 
 def _blocks(asked: SampleRequest, total: float) -> Iterator[Samples]:
-    """Blocks of samples, at least one; the first that is short of samples is the last."""
+    """Yield blocks of samples, at least one; the first that is short of samples is the last."""
     with as_callback(asked.progress, "sampling") as listener, Workers(asked.options.num_threads) as workers:
         budget = Budget(asked.options.time, listener)
         with budget.interruptible():
@@ -202,7 +202,7 @@ class _Gathering:
     counted: int = 0  # draws of the piece
 
     def next(self, number: int) -> Samples:
-        """So many, or what there is until the end."""
+        """Gather this many samples, or what there is until the end."""
         states = np.empty((number, self.asked.model.num_variables), dtype=np.int32)
         log_weights, filled, num_drawn = np.empty(number), 0, 0
         sums: list[float] = []
@@ -239,7 +239,7 @@ class _Gathering:
         return self._with_remarks(samples, number)
 
     def _with_remarks(self, samples: Samples, number: int) -> Samples:
-        """With what else there is to say of them."""
+        """Add to the reason what else there is to say of the samples."""
         remarks = [samples.reason]
         if len(samples) < number:
             ending = ENDINGS.get(samples.stopped_by, "no more could be had")

@@ -89,8 +89,10 @@ class Samples(Drawable, HasHtml, LazySequence[dict[Any, Any]]):
 
     @cached_property
     def effective_size(self) -> float:
-        """How many independent samples of the model tell as much, about: (sum w)^2 / sum w^2 with weights, and for
-        chains by how much the means of chains differ."""
+        """How many independent samples of the model tell as much, about.
+
+        (sum w)^2 / sum w^2 with weights; for chains, by how much the means of chains differ.
+        """
         if not len(self):
             return 0.0
         if self.kind != "gibbs":
@@ -113,7 +115,7 @@ class Samples(Drawable, HasHtml, LazySequence[dict[Any, Any]]):
 
     @cached_property
     def standard_errors(self) -> UnaryTables:
-        """Of the marginals, an estimate; for chains by how much the means of chains differ.
+        """Estimated standard errors of the marginals; for chains, by how much the means of chains differ.
 
         A state that was never seen, or always, may still have the probability of one sample more or less: that much is
         added.  What is certain has none.
@@ -142,8 +144,10 @@ class Samples(Drawable, HasHtml, LazySequence[dict[Any, Any]]):
         return self[int(np.argmax(self.scores))]
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each sample and a column for each variable, of state names where there are
-        names; weighted samples have a last column "log_weight"."""
+        """Return a pandas DataFrame with a row for each sample and a column for each variable, of state names if named.
+
+        Weighted samples have a last column "log_weight".
+        """
         weights = {"log_weight": self.log_weights} if self.kind == "weighted" else {}
         return configurations_frame(self.model, self.states, weights)
 

@@ -66,7 +66,7 @@ class Tally(NamedTuple):
 
     @property
     def relative_variance(self) -> float:
-        """Of the sample, in units of the mean squared; infinite where all are dead, or there is one alone."""
+        """The sample variance in units of the mean squared; infinite where all are dead, or there is only one."""
         if self.number < 2 or self.log_sum == -math.inf:
             return math.inf
         n = self.number
@@ -75,7 +75,7 @@ class Tally(NamedTuple):
 
     @property
     def standard_error(self) -> float:
-        """Of the log of the mean (delta method)."""
+        """The standard error of the log of the mean (delta method)."""
         return math.sqrt(self.relative_variance / self.number) if self.number else math.inf
 
     @property
@@ -84,7 +84,7 @@ class Tally(NamedTuple):
         return math.exp(2.0 * self.log_sum - self.log_squares) if self.log_sum > -math.inf else 0.0
 
     def interval(self, delta: float) -> tuple[float, float]:
-        """Ends of log E[y] that hold with probability 1 - delta, for a number of draws fixed beforehand."""
+        """Return ends of log E[y] that hold with probability 1 - delta, for a number of draws fixed beforehand."""
         if self.number < 2:
             return -math.inf, 0.0
         mean, asked = math.exp(self.log_mean), math.log(4.0 / delta)
@@ -120,7 +120,7 @@ class Sampled:
     doublings: tuple[Tally, ...] = ()
 
     def with_block(self, log_weights: Floats) -> "Sampled":
-        """With one more block: blocks come in their order, or what they say would depend on which are quick."""
+        """Add one more block: blocks come in their order, or what they say would depend on which are quick."""
         tally, number = self.tally.plus(Tally.of(log_weights - self.bound)), self.num_blocks + 1
         doublings = (*self.doublings, tally) if number.bit_count() == 1 else self.doublings
         return Sampled(self.bound, self.rounding, number, tally, doublings)
@@ -135,8 +135,10 @@ class Sampled:
         return self.tally.standard_error
 
     def interval(self, delta: float) -> tuple[float, float]:
-        """What the intervals of all doublings have in common: log Z is inside with probability 1 - delta, whenever the
-        draws are stopped."""
+        """Return ends of log Z that hold with probability 1 - delta, whenever the draws are stopped.
+
+        They are what the intervals of all doublings have in common.
+        """
         low, high = -math.inf, self.bound
         for k, tally in enumerate(self.doublings, 1):
             below, above = tally.interval(delta / (k * (k + 1)))
@@ -145,7 +147,7 @@ class Sampled:
 
 
 def interval(sampled: Sequence[Sampled], confidence: float) -> tuple[float, float]:
-    """Ends of log Z that hold together with this probability, by the draws of all proposals in their order.
+    """Return ends of log Z that hold together with this probability, by the draws of all proposals in order.
 
     >>> sampled = Sampled(bound=0.0)
     >>> for _ in range(4):
@@ -164,21 +166,23 @@ def interval(sampled: Sequence[Sampled], confidence: float) -> tuple[float, floa
 
 
 def best(sampled: Sequence[Sampled]) -> Sampled | None:
-    """The one whose estimate has the smallest standard error, of those that are worth enough draws of equal weight."""
+    """Return the one of smallest standard error, of those that are worth enough draws of equal weight."""
     worth = [each for each in sampled if each.tally.effective >= LEAST_EFFECTIVE]
     return min(worth, key=lambda each: each.standard_error, default=None)
 
 
 def score_rounding(model: Model) -> float:
-    """What the score of a configuration may be off by: an addition for each table, of sums no larger than all of their
-    largest entries together."""
+    """Return what the score of a configuration may be off by.
+
+    That is an addition for each table, of sums no larger than all of their largest entries together.
+    """
     num_terms = 2 + model.num_variables + model.num_edges + len(model.factors)
     return EPS * num_terms * model.sizes.with_unary(model.unary.flat[:, None], model.num_states).total
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalTally:
-    """Sums over draws that marginals follow from: of y and of y squared, in all and for each state of each variable.
+    """Sums over draws that marginals follow from: of y and y squared, in all and for each state.
 
     Attributes
     ----------
@@ -232,6 +236,8 @@ def weights_of_states(states: States, weights: Floats, start: Integers) -> Float
 
 
 def variance_of_shares(share: Floats, squares: Floats, all_squares: float) -> Floats:
-    """(S,) of a share p = sum w [x = a] / sum w, by the delta method and times (sum w)^2: `sum w^2 ([x = a] - p)^2`,
-    from the sums of w^2 over the draws that have the state, and over all."""
+    """(S,) the variance of shares p = sum w [x = a] / sum w by the delta method, times (sum w)^2.
+
+    It is `sum w^2 ([x = a] - p)^2`, from the sums of w^2 over the draws that have the state, and over all.
+    """
     return squares * (1.0 - share) ** 2 + np.maximum(all_squares - squares, 0.0) * share**2

@@ -44,8 +44,10 @@ BETHE_SHARE, BRACKET_SHARE, TRW_SHARE = 0.3, 0.8, 0.5
 def bracketed(
     model: Model, cost: ExactCost, why: str, run: Run, select: str | None, most: float, count: Estimate | None
 ) -> Solution:
-    """The bracket, and an estimate inside it, the count if there is one; what is quick comes first, so that a run that
-    is stopped has an estimate."""
+    """Bracket log Z and hold an estimate inside, which is the count if there is one.
+
+    What is quick comes first, so that a run that is stopped has an estimate.
+    """
     if bytes_needed(model) > run.room:
         check_room(model, memory_allowed(run.memory))
     strong = prefers_mean_field(model)
@@ -93,8 +95,10 @@ def bracketed(
 def _closed(
     model: Model, cost: ExactCost, start: str, run: Run, below: Estimate, first: Estimate | None, bracket: Bracket
 ) -> Solution:
-    """A bracket that is log Z but for rounding, with exact marginals if there is time left for them, and else those of
-    the method that suits the model."""
+    """Solve by a bracket that is log Z but for rounding, with exact marginals if there is time left.
+
+    Otherwise they are by draws, or of the method that suits the model.
+    """
     if run.marginals and cost.seconds > run.budget.left():  # there is more time to plan than there was
         cost = exact_cost(model, memory=run.memory, budget=run.budget.share(PLANNING_SHARE))
     # a bracket of one leaf is one sum, and how long that took on this machine is known
@@ -115,7 +119,7 @@ def _closed(
 
 
 def _closing(model: Model, run: Run, seconds: float) -> Bracket:
-    """The bracket that `bound` reaches in this time; without exact sums where memory is too short for any."""
+    """Bracket log Z by `bound` in this time; without exact sums where memory is too short for any."""
     options: dict[str, Any] = {"gap": NARROW, **run.options(), "time": seconds, "stop": lambda: run.interrupted}
     try:
         found = bound(model, **options | {"memory": run.memory})

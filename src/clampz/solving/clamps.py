@@ -1,4 +1,4 @@
-"""Clamps: as many as there is time for, or as were asked for, by the selector that time allows."""
+"""Clamping in `solve`: as many variables as time allows, or as were asked for, by a selector that fits the time."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,14 +22,16 @@ PATIENT_CLAMPS = 3
 QUICK, PATIENT = "maxW+TRE", "pseudo-greedy"
 # Nats: a bracket this narrow needs no clamps.
 NARROW = 1e-3
-# On dense, mixed and strong models Bethe is nearer than mean field again once so many of the variables are clamped: two
-# to sixty-four times on K10, K15 and K20, where a sixth of the variables leaves it far off.
+# On dense, mixed and strong models Bethe is nearer than mean field again once this share of the variables is clamped:
+# two to sixty-four times on K10, K15 and K20, where a sixth of the variables leaves it far off.
 ENOUGH_FOR_BETHE = 1 / 3
 
 
 def clamped_as_asked(model: Model, why: str, run: Run, k: int, select: str | None) -> Solution:
-    """Mean field below, TRW with optimized edge weights above and the estimate between, with k variables clamped; the
-    estimate without clamps comes first, so that a run that is stopped has one."""
+    """Bracket log Z by mean field and TRW with k variables clamped, and estimate it between.
+
+    The estimate without clamps comes first, so that a run that is stopped has one.
+    """
     enough = ENOUGH_FOR_BETHE * model.num_variables
     dense = prefers_mean_field(model)
     strong = dense and k < enough
@@ -60,11 +62,11 @@ def clamped_as_asked(model: Model, why: str, run: Run, k: int, select: str | Non
 def clamped(
     found: Estimate, run: Run, share: float, k: int | None, select: str | None, guide: Found | None = None, **own: Any
 ) -> Found:
-    """A method's result after clamping k variables, or as many as a share of the time left allows; the same result
-    where that is none or did not converge.
+    """Clamp k variables of a method's model, or as many as a share of the time left allows.
 
-    `guide` is TRW's result: the variables that were clamped for it serve the others too where time is short, where the
-    selector is the same whatever is clamped, and for Bethe on mixed models.
+    The method's own result is returned where that is none or did not converge.  `guide` is TRW's result: the variables
+    that were clamped for it serve the others too where time is short, where the selector is the same whatever is
+    clamped, and for Bethe on mixed models.
     """
     seconds = run.budget.left(share)
     if k is None and not seconds:

@@ -1,4 +1,4 @@
-"""Where there are no exact ones: the estimate between two bounds, and marginals."""
+"""The estimate between two bounds, and marginals, where there are no exact ones."""
 
 import math
 from dataclasses import replace
@@ -25,8 +25,11 @@ EndT = TypeVar("EndT", bound=Found)
 
 
 def with_other_marginals(solution: Solution, run: Run) -> Solution:
-    """The same log Z, with marginals by draws, or else of the method that suits the model, in place of exact ones that
-    there was no time for; with those that are there alone, where nothing has the others."""
+    """Fill in marginals that there was no time to compute exactly; log Z stays.
+
+    They are by draws, or else of the method that suits the model; those that are there stand alone where nothing has
+    the others.
+    """
     model, exact = solution.model, solution.marginals.flat
     drawn, strong = drawn_marginals(model, run), prefers_mean_field(model)
     below = run.by_if_it_fits(mean_field, model, MEAN_FIELD_SHARE)
@@ -54,7 +57,7 @@ def with_other_marginals(solution: Solution, run: Run) -> Solution:
 
 
 def drawn_marginals(model: Model, run: Run) -> DrawnMarginals | None:
-    """Marginals by draws, if they are wanted and there is time for enough of them."""
+    """Draw marginals, if they are wanted and there is time for enough draws."""
     if not run.marginals:
         return None
     options = BoundOptions(memory=run.memory, threads=run.threads, seed=run.seed)
@@ -62,7 +65,7 @@ def drawn_marginals(model: Model, run: Run) -> DrawnMarginals | None:
 
 
 def gone_on(first: Estimate | None, run: Run) -> Estimate | None:
-    """Bethe's result, gone on with where it has not settled and there is time."""
+    """Return Bethe's result, run further where it has not converged and there is time."""
     if first is None or is_settled(first) or not run.budget.left():
         return first
     return run.by_if_it_fits(bethe, first.model, start=first, tol=BETHE_TOL, num_starts=0, from_mean_field=False)
@@ -71,7 +74,7 @@ def gone_on(first: Estimate | None, run: Run) -> Estimate | None:
 def estimate_from(
     upper: float, below: EndT, above: EndT | None, first: Estimate | None, strong: bool
 ) -> tuple[EndT | Estimate, str]:
-    """The result that the estimate is from, and why; TRW's is there whenever it could be that."""
+    """Return the result that the estimate is from, and why; TRW's is given whenever it could be that."""
     if upper == -math.inf:
         return above or below, "that proves that Z = 0"
     if first is not None and is_settled(first):
@@ -87,17 +90,17 @@ def estimate_from(
 
 
 def unless_outside(found: Found, choice: str, lower: float, upper: float) -> str:
-    """The same words, or others for a Bethe value outside the bracket."""
+    """Return the words on the choice, or others for a Bethe value outside the bracket."""
     if found.method != "bethe" or lower <= found.log_z <= upper:
         return choice
     return f"Bethe says {found.log_z:.6g}, outside the bracket, and the bound next to that is given"
 
 
 def named(method: str) -> str:
-    """A method as a sentence begins with it."""
+    """Return the name of a method as a sentence begins with it."""
     return title(method)[0].upper() + title(method)[1:]
 
 
 def is_settled(found: Found) -> bool:
-    """Whether what Bethe says counts, if not to all digits."""
+    """Whether a Bethe value counts, having converged if not to all digits."""
     return bool(found.branches.residual.max() <= SETTLED) if isinstance(found, Clamped) else found.residual <= SETTLED

@@ -1,4 +1,4 @@
-"""A run of `solve`, and what all methods of it are held to."""
+"""A run of `solve`, and the limits that all of its methods share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from clampz.runtime.budget import Budget, Progress
 from clampz.runtime.options import memory_allowed
 from clampz.solving.solution import Found, Solution
 
-# Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets no limit.
+# Seconds for what is not exact, of which for the bracket, and for what is exact, where the caller sets none.
 DEFAULT_TIME, BRACKET_TIME, EXACT_TIME = 10.0, 4.0, 60.0
 
 # Bytes that all but exact sums may take in any case: fewer than kernels and threads do by themselves.
@@ -25,8 +25,7 @@ FoundT = TypeVar("FoundT", Estimate, Clamped)
 
 @dataclass(frozen=True)
 class Run:
-    """What all methods of a run are held to: one clock, of the whole and of a share of it, threads, memory, whether
-    marginals are wanted, and the caller's callback."""
+    """The limits of a run: its clock and a share of it, threads, memory, whether it has marginals, and a callback."""
 
     whole: Budget
     budget: Budget
@@ -37,11 +36,11 @@ class Run:
     seed: int
 
     def share(self, share: float) -> "Run":
-        """The same with a share of the time left."""
+        """Return a run with a share of the time left."""
         return replace(self, budget=self.budget.share(share))
 
     def limited(self, seconds: float) -> "Run":
-        """The same with so many seconds at most."""
+        """Return a run with `seconds` at most."""
         return replace(self, budget=Budget(min(seconds, self.budget.left()), within=self.budget))
 
     @property
@@ -54,14 +53,14 @@ class Run:
         return {**limits, "progress": self.tell, "rng": self.seed}
 
     def tell(self, progress: Progress | Bracket) -> None:
-        """Tell the callback, and whoever is at work whether to stop: Ctrl-C is heard by the run as a whole."""
+        """Tell the callback; StopIteration stops the method once the run is interrupted."""
         if self.interrupted:
             raise StopIteration
         if self.progress is not None:
             self.progress(progress)
 
     def by(self, method: Method[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
-        """What a method makes of a model in a share of the time left; OptionError where there is no memory for it."""
+        """Solve by a method in a share of the time left; OptionError where there is no memory for it."""
         start, limits = own.pop("start", None), self.options(share)
         progress, rng = limits.pop("progress"), limits.pop("rng")
         options = method.options(None, method.with_rng(limits | own, rng))
@@ -69,13 +68,13 @@ class Run:
         return self.as_callback(found[0])
 
     def by_if_it_fits(self, method: Method[Any], model: Model, share: float = 1.0, **own: Any) -> Estimate:
-        """The same, and nothing where there is no memory for it."""
+        """Solve by a method if there is memory for it; else return a result that says nothing."""
         if method.fits(model, self.room):
             return self.by(method, model, share, **own)
         return stopped_estimates(method.name, model, 1, method.options(None, {}), "memory")[0]
 
     def as_callback(self, found: FoundT) -> FoundT:
-        """The same result; if somebody stopped it, the rest stops too."""
+        """Return the result; if its method was stopped from outside, the rest stops too."""
         if found.stopped_by in ("interrupt", "callback"):
             self.budget.stop(found.stopped_by)
         return found
@@ -86,5 +85,5 @@ class Run:
         return self.budget.stopped_by in ("interrupt", "callback")
 
     def solution(self, found: Found, reason: str, **more: Any) -> Solution:
-        """A method's result as that of the run."""
+        """Make the run's solution of a method's result."""
         return Solution.of(found, reason, seconds=self.whole.seconds, interrupted=self.interrupted, **more)

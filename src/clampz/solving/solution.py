@@ -91,8 +91,10 @@ class Solution(HasMarginals, Drawable, Reportable, HasHtml):
         bracket: Bracket | None = None,
         drawn: DrawnMarginals | None = None,
     ) -> "Solution":
-        """A method's result, its estimate held inside the bounds; where it has none, the bound that there is.
-        Marginals that were drawn are in place of its own."""
+        """Make a solution of a method's result, its estimate held inside the bounds.
+
+        Where it has no estimate, the bound that there is stands for it.  Marginals that were drawn replace its own.
+        """
         lower, upper = max(lower, found.lower), min(upper, found.upper)
         if math.isnan(found.log_z) and (lower > -math.inf or upper < math.inf):
             log_z = lower if lower > -math.inf else upper
@@ -187,13 +189,13 @@ class Solution(HasMarginals, Drawable, Reportable, HasHtml):
         return f"{some}: {title(self.method)} was stopped before there were {all_of_them}"
 
     def log_z_in_words(self, digits: int) -> tuple[str, str]:
-        """The answer, to so many decimals or those that its error tells, and what it is."""
+        """Put the answer into words, to `digits` decimals or those that its error tells, and what it is."""
         if self.standard_error is not None:
             return with_error(self.log_z, self.standard_error), f"{self.kind} by sampling"
         return round_outward(self.log_z, self.bound, digits), self.kind
 
     def bounds_in_words(self, digits: int) -> str:
-        """What is proven."""
+        """Put what is proven into words."""
         if self.upper == -math.inf:
             return "Z = 0: no configuration is possible"
         return proven(self.lower, self.upper, digits=digits) + (" (rounding)" if self.bound == "exact" else "")

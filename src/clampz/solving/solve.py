@@ -1,4 +1,4 @@
-"""`solve`: one method as asked for, or those that suit the model, what is exact before all others."""
+"""`solve`: one method as asked for, or those that suit the model, exact ones before all others."""
 
 import math
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def solve(
     rng: Seed = None,
     progress: Listener[Progress | Bracket] = None,
 ) -> Solution | list[Solution]:
-    """log Z, bounds on it, and marginals, by a method that suits the model, and the reason for the choice.
+    """Find log Z, bounds on it, and marginals, by a method that suits the model, and say why that one.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def solve(
         one in each row), which are solved one after another, each in its share of the time: then a list of solutions is
         returned.
     method
-        "auto", or "exact", "mf", "bethe", "trw" or "regions" for one method alone: then the bounds are only what it
-        proves itself.
+        "auto", or "exact", "mf", "bethe", "trw" or "mini_buckets" for one method alone: then the bounds are only what
+        it proves itself.
     k, select
         How many variables to clamp, and by which selector.  By default "auto" clamps as many as time allows, the others
         none.
@@ -130,7 +130,7 @@ def solve(
     Raises
     ------
     TooWideError
-        With `method="exact"` or "regions", where the model does not fit into memory.
+        With `method="exact"` or "mini_buckets", where the model does not fit into memory.
     OptionError
         Where an option is unknown, out of range, or of another kind than the call takes.
     EvidenceError
@@ -174,7 +174,7 @@ def solve(
 
 
 def solve_in_a_moment(model: Model, seconds: float, memory: int | str | None = None, rng: Seed = None) -> Solution:
-    """Mean field, TRW and Bethe as they are, and nothing that may take longer: for who was interrupted."""
+    """Solve by mean field, TRW and Bethe as they are, after an interrupt: nothing that may take longer."""
     budget = Budget(seconds)
     with budget.interruptible():
         return clamped_as_asked(model, "", Run(budget, budget, None, memory, True, None, as_seed(rng)), 0, None)
@@ -190,7 +190,7 @@ def _check_sets(model: Model, sets: Sequence[Evidence]) -> None:
 
 
 def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, select: str | None) -> Solution:
-    """Exactly if there is time and memory for that; else a bracket and an estimate."""
+    """Solve exactly if there is time and memory for that; else by a bracket and an estimate."""
     rest = DEFAULT_TIME if time is None else math.inf
     if k:
         return clamped_as_asked(model, "", run.limited(rest), k, select)
@@ -214,7 +214,7 @@ def _by_what_suits(model: Model, run: Run, time: float | None, k: int | None, se
 
 
 def _by_one(model: Model, name: str, run: Run, k: int | None, select: str) -> Solution:
-    """One method alone, as asked for."""
+    """Solve by one method alone, as asked for."""
     method = method_named(name, "auto")
     own: dict[str, Any] = {"memory": run.memory, "marginals": run.marginals} if method in (exact, mini_buckets) else {}
     found: Found = (

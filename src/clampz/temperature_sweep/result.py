@@ -17,7 +17,8 @@ from clampz.runtime.budget import StoppedBy
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sweep(Drawable, HasHtml):
-    """A model at inverse temperatures beta: p(x) = exp(beta score(x)) / Z(beta), an entry of each array for each beta.
+    """A model at inverse temperatures beta: p(x) = exp(beta score(x)) / Z(beta), an entry of each array per beta.
+
     Drawn, it shows log Z per variable with its bracket, and the heat capacity.
 
     Attributes
@@ -35,7 +36,7 @@ class Sweep(Drawable, HasHtml):
         beta^2 times the variance of the score; nan where the method did not settle or its energy is refuted, or there
         was no time for it.
     by
-        Who says so, for each beta: "exact", "bracket" (certified ends by regions or `bound`, and all else Bethe's) or
+        Who says so, for each beta: "exact", "bracket" (certified ends by mini-buckets or `bound`, all else Bethe's) or
         the method that was asked for; "" where time ended first.
     """
 
@@ -62,16 +63,16 @@ class Sweep(Drawable, HasHtml):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """All that there is for each beta, by name."""
+        """Return all that there is for each beta, by name."""
         names = [field.name for field in fields(self) if field.name not in ("model", "reason", "seconds", "stopped_by")]
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each beta."""
+        """Return a pandas DataFrame with a row for each beta."""
         return library("pandas").DataFrame({name: list(values) for name, values in self.columns.items()})
 
     def to_xarray(self) -> Any:
-        """An xarray Dataset over the dimension "beta"."""
+        """Return an xarray Dataset over the dimension "beta"."""
         data = {name: ("beta", np.asarray(values)) for name, values in self.columns.items() if name != "beta"}
         return library("xarray").Dataset(data, coords={"beta": self.beta}, attrs={"reason": self.reason})
 

@@ -39,11 +39,11 @@ PLANNING_SHARE, EXACT_SHARE = 0.1, 0.75
 # The share of the time that is left for all that is left: what overruns its own is taken from the others, but not all
 # from the last.
 EVEN_SHARE = 0.95
-# Shares of what a beta has: of Bethe, of the bracket after it, of regions in that, and of a method alone, before its
-# heat capacity, which is two runs more.
+# Shares of what a beta has: of Bethe, of the bracket after it, of mini-buckets in that, and of a method alone, before
+# its heat capacity, which is two runs more.
 BETHE_SHARE, BRACKET_SHARE, REGIONS_SHARE, METHOD_SHARE = 0.2, 0.7, 0.6, 0.5
-# Regions: what an entry of a table takes, how many evaluations they should be able to afford, the exponent of two of
-# the largest limit and the smallest limit worth the while; and seconds from which a search comes to anything.
+# Mini-buckets: what an entry of a table takes, how many evaluations they should be able to afford, the exponent of two
+# of the largest tables and the smallest tables worth the while; and seconds from which a search comes to anything.
 SECONDS_PER_REGION_ENTRY, EVALUATIONS, LARGEST_EXPONENT, LEAST_LIMIT, SEARCH_SECONDS = 1e-8, 80, 14, 16, 4.0
 # Runs of a method for one beta: itself, and two for its heat capacity.
 NUM_RUNS = 3
@@ -78,7 +78,7 @@ def sweep(
     rng: Seed = None,
     progress: Listener[Progress | Bracket] = None,
 ) -> Sweep:
-    """log Z of a model over inverse temperatures, certified from both sides, with energy, entropy and heat capacity.
+    """Bound log Z over inverse temperatures from both sides, certified, with energy, entropy and heat capacity.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def sweep(
         Inverse temperatures >= 0, in any order: the whole score is multiplied by each, hard zeros staying what they
         are.  At 0 log Z is the logarithm of the number of possible configurations.
     method
-        "auto": exact where there is time and memory for it, otherwise a bracket at each beta, by regions or `bound`,
-        around Bethe's log Z, energy and heat capacity.  Or "exact", "mf", "bethe", "trw" or "regions" for one
-        method alone: then the ends are what it proves itself.
+        "auto": exact where there is time and memory for it, otherwise a bracket at each beta, by mini-buckets or
+        `bound`, around Bethe's log Z, energy and heat capacity.  Or "exact", "mf", "bethe", "trw" or "mini_buckets" for
+        one method alone: then the ends are what it proves itself.
     evidence
         `{variable: state}`.
     time
@@ -113,7 +113,7 @@ def sweep(
     Raises
     ------
     TooWideError
-        With `method="exact"` or "regions", where the model does not fit into memory.
+        With `method="exact"` or "mini_buckets", where the model does not fit into memory.
     OptionError
         Where an option is unknown, out of range, or of another kind than the call takes.
     EvidenceError
@@ -150,7 +150,7 @@ def sweep(
 
 @dataclass
 class _Sweeping:
-    """What every beta of a run is held to."""
+    """The limits that every beta of a run shares."""
 
     model: Model
     budget: Budget
@@ -182,7 +182,7 @@ class _Sweeping:
         return self.over(betas, self.bracketed, f"{why}, so log Z is bracketed.")
 
     def over(self, betas: Floats, at: Callable[[float], _Point], reason: str) -> Sweep:
-        """One beta after another."""
+        """Solve one beta after another."""
         points = []
         whole = self.budget
         for k, beta in enumerate(betas.tolist()):
@@ -206,7 +206,7 @@ class _Sweeping:
     # -- one beta ------------------------------------------------------------------------------------------------------
 
     def by_method(self, method: Method[Any], beta: float) -> _Point:
-        """One method alone."""
+        """Solve by one method alone."""
         share = self.budget.share(METHOD_SHARE)
         own = {"max_table": max(LEAST_LIMIT, self._limit(share.left()))} if method is mini_buckets else {}
         found = self._solved(method, beta, share, **own)
@@ -219,9 +219,11 @@ class _Sweeping:
         return self.bracketed(beta) if math.isnan(point.log_z) and not self.budget.must_stop() else point
 
     def bracketed(self, beta: float) -> _Point:
-        """Ends by regions, or by TRW and `bound` where the model is too large for them, and by `bound` where there is
-        time for a search; the rest by Bethe.  Nothing where there is no time even to begin, and ends alone where
-        memory is too short for methods on the whole."""
+        """Bracket log Z by mini-buckets or TRW, and by `bound` where there is time for a search; the rest is Bethe's.
+
+        Nothing comes back where there is no time even to begin, and ends alone where memory is too short for methods on
+        the whole.
+        """
         if self._too_late(self.budget):
             return _Point()
         share, found, lower, upper = self.budget.share(BRACKET_SHARE), None, -math.inf, math.inf
@@ -258,11 +260,11 @@ class _Sweeping:
         return _Point(lower, upper, log_z, energy, heat, "bracket")
 
     def _too_late(self, budget: Budget) -> bool:
-        """Whether what is left of the time is too little for the least that can be done, and that takes long."""
+        """Whether the time left is too little for the least that can be done, and that takes long."""
         return LEAST_SECONDS * self.num_entries > max(budget.left(), GRACE)
 
     def _limit(self, seconds: float) -> int:
-        """Table entries of a region that there is time for, or 0."""
+        """Return the table size that there is time for, or 0."""
         most = seconds / (EVALUATIONS * SECONDS_PER_REGION_ENTRY * max(1, self.model.num_variables))
         return 2 ** int(min(math.log2(most), LARGEST_EXPONENT)) if most >= 1.0 else 0
 
@@ -272,7 +274,7 @@ class _Sweeping:
         return method.solve(self.batch.at(beta), method.options(None, known), progress=self.tell, within=budget)[0]
 
     def _thermodynamics(self, found: Estimate) -> tuple[float, float]:
-        """Energy and heat capacity, as far as there is time."""
+        """Compute energy and heat capacity, as far as there is time."""
         seconds = SECONDS_PER_ENTRY * self.num_entries
         if not math.isfinite(found.log_z) or self.budget.left() < seconds:
             return math.nan, math.nan
@@ -283,7 +285,7 @@ class _Sweeping:
         return energy, float(heat_capacities(limited, self.budget)[0])
 
     def tell(self, progress: Progress | Bracket) -> None:
-        """Tell the callback, and whoever is at work whether to stop."""
+        """Tell the callback; StopIteration stops the method once the run is interrupted."""
         if self.budget.must_stop():
             raise StopIteration
         if self.progress is None:

@@ -4,38 +4,44 @@ import math
 
 import pytest
 
-from clampz.bounding.strategies.conditioning import ConditionedSums, sum_sets
+from clampz.bounding.strategies.conditioning import Conditioning, sum_sets
 from clampz.runtime.budget import Budget
 
 
+class Three(Conditioning):
+    """Sets that are summed one at a time, as long as there are any."""
+
+    left = 3
+
+    def expected(self, seconds):
+        return math.inf
+
+    def step(self, budget):
+        self.left -= 1
+        self.is_over = self.left == 0
+        self.add(-1.0, -1.0)
+        return self.lower
+
+
 def test_they_add_up_to_the_safe_side():
-    sums = ConditionedSums()
-    assert sums.lower == -math.inf and sums.ends(complete=True) == (-math.inf, -math.inf)
+    sums = Three()
+    assert sums.lower == -math.inf and sums.ends == (-math.inf, math.inf)
+    sums.complete = True
+    assert sums.ends == (-math.inf, -math.inf)
     before = -math.inf
     for number in range(1, 6):
         sums.add(100.0, 100.0)
         truth = 100.0 + math.log(number)
         assert before <= sums.lower <= truth == pytest.approx(sums.lower, abs=1e-11)
-        assert sums.ends(complete=False)[1] == math.inf
-        assert truth <= sums.ends(complete=True)[1] == pytest.approx(truth, abs=1e-11)
+        sums.complete = False
+        assert sums.ends[1] == math.inf
+        sums.complete = True
+        assert truth <= sums.ends[1] == pytest.approx(truth, abs=1e-11)
         before = sums.lower
-    assert len(sums) == 5
+    assert sums.num_sums == 5
 
 
 def test_sets_are_summed_until_none_is_left_or_time_is_up():
-    class Three:
-        left, complete = 3, False
-
-        @property
-        def is_over(self):
-            return self.left == 0
-
-        @property
-        def ends(self):
-            return -float(self.left), math.inf
-
-        def go_on(self, budget):
-            self.left -= 1
-
-    assert sum_sets(Three(), 60.0, Budget()) == (0.0, math.inf)
-    assert sum_sets(Three(), 0.0, Budget()) == (-3.0, math.inf)
+    lower, upper = sum_sets(Three(), 60.0, Budget())
+    assert lower == pytest.approx(math.log(3) - 1.0, abs=1e-11) and upper == math.inf
+    assert sum_sets(Three(), 0.0, Budget()) == (-math.inf, math.inf)

@@ -78,7 +78,7 @@ def after_first_round(crew, monkeypatch, **options):
     monkeypatch.setattr(cutset, "LEAST_ENTRIES", 4.0)
     monkeypatch.setattr(cutset, "MOST_DRAWS", 1)
     monkeypatch.setattr(cutset, "MOST_ORDERS", 2)
-    monkeypatch.setattr(conditioning_rounds, "sum_sets", lambda sets, seconds, budget: (sets.go_on(budget), math.inf))
+    monkeypatch.setattr(conditioning_rounds, "sum_sets", lambda sets, seconds, budget: (sets.step(budget), math.inf))
     sums, budget = ConditioningRounds(WIDE, BoundOptions(**options)), Budget(60.0)
     found = next_job(sums, halving_of(WIDE), crew=crew, budget=budget).result()
     sums.take(found, NO_ENDS, crew, budget)

@@ -56,7 +56,7 @@ def all_dives(found, truth, budget=None):
     before = -math.inf
     while not found.is_over:
         assert found.ends[1] == math.inf
-        value = found.go_on(budget or Budget())
+        value = found.step(budget or Budget())
         assert before <= value <= truth
         before = value
     assert found.ends[0] == before
@@ -93,7 +93,7 @@ def test_without_zeros_too():
     model = cz.generators.complete(14, weights=(-2, 2), rng=0)
     truth = cz.exact(model)
     found = Diving(model, cz.bethe(model, max_iter=50).marginals.flat, max_table=2.0**8)
-    first = found.go_on(Budget())
+    first = found.step(Budget())
     assert truth.log_z - 5 < first < truth.log_z and not found.complete
     all_dives(found, truth.upper)
     assert found.num_sums > 10 and found.ends[1] - found.ends[0] < ROUNDING
@@ -130,8 +130,8 @@ def test_states_are_drawn_where_the_likeliest_contradict_each_other(small_sums, 
 def test_good_beliefs_are_worth_having():
     model = cz.generators.grid(6, 6, weights=(-6, 6), rng=1)
     truth = cz.exact(model)
-    good = Diving(model, truth.marginals.flat, max_table=64.0).go_on(Budget())
-    bad = Diving(model, 1 - truth.marginals.flat, max_table=64.0).go_on(Budget())
+    good = Diving(model, truth.marginals.flat, max_table=64.0).step(Budget())
+    bad = Diving(model, 1 - truth.marginals.flat, max_table=64.0).step(Budget())
     assert bad + 1 < good <= truth.upper
 
 
@@ -161,7 +161,7 @@ def test_a_dive_that_is_stopped_goes_on_from_where_it_was(small_sums):
         if found.is_over:
             break
         budget = Asked(1 + most % 23)
-        found.go_on(budget)
+        found.step(budget)
         num_stops += budget.stopped_by is not None
     assert found.complete and num_stops > 10
     assert found.ends[0] <= truth.upper and truth.lower <= found.ends[1] and found.ends[1] - found.ends[0] < ROUNDING
@@ -170,7 +170,7 @@ def test_a_dive_that_is_stopped_goes_on_from_where_it_was(small_sums):
 def test_what_there_is_no_memory_for_is_not_summed():
     model = cz.generators.grid(4, 4, weights=(-3, 3), rng=0)
     found = Diving(model, np.full(32, 0.5), memory=1000.0)
-    assert found.go_on(Budget()) == -math.inf
+    assert found.step(Budget()) == -math.inf
     assert found.is_over and not found.complete and found.ends == (-math.inf, math.inf)
 
 

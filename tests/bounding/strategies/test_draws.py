@@ -13,7 +13,7 @@ from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.bracket import Bracket, PointEstimate
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.marginals.sampled import draw_marginals
-from clampz.bounding.strategies import draws
+from clampz.bounding.strategies import draws, proposal_source
 from clampz.bounding.strategies.draws import DrawsEstimate, Estimator
 from clampz.bounding.strategies.successive_halving import SuccessiveHalving, Trial
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
@@ -133,7 +133,7 @@ def test_a_search_that_is_gone_on_with_begins_its_draws_again(tmp_path):
 
 def search_with(guess, found):
     search = BranchAndBound(frustrated(0, 6), cz.options.BoundOptions())
-    search.budget, search.guess = Budget(), guess
+    search.budget, search.estimate = Budget(), guess
     search.lower, search.upper = 1.0, 3.0
     search._estimator = Estimator(search.rest, search.options, 0.0)
     search._estimator.take(DrawsEstimate(None, None, 0.0))
@@ -177,9 +177,9 @@ def test_draws_that_chance_led_outside_the_bracket():
 
 def test_no_more_than_their_share_of_time_and_memory(monkeypatch):
     model = frustrated(0, 10)
-    monkeypatch.setattr(draws, "KEPT_SHARE", 0.0)
+    monkeypatch.setattr(proposal_source, "KEPT_SHARE", 0.0)
     assert cz.bound(model, leaves=3, max_table=16, **OPEN).sampled == ()
-    monkeypatch.setattr(draws, "KEPT_SHARE", 0.5)
+    monkeypatch.setattr(proposal_source, "KEPT_SHARE", 0.5)
     monkeypatch.setattr("clampz.approximations.mini_buckets.proposals.SECONDS_PER_LOOK", 1.0)
     assert cz.bound(model, leaves=3, max_table=16, **OPEN).sampled == ()
 

@@ -12,13 +12,13 @@ from simplifiable import Enumerated, random_model
 import clampz as cz
 from clampz.approximations.mini_buckets.clique_tables import has_zeros
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
-from clampz.bounding.options import LARGEST_LIMIT
+from clampz.bounding.options import LARGEST_TABLE
 from clampz.bounding.strategies import successive_halving
 from clampz.bounding.strategies.successive_halving import (
-    LIMIT_FOR_NOTHING,
-    SMALLEST_LIMIT,
+    SMALLEST_TABLE,
+    TABLE_FOR_NOTHING,
     SuccessiveHalving,
-    fitting_limit,
+    max_table_in_time,
 )
 from clampz.model.batch import Batch
 from clampz.runtime.budget import UNLIMITED, Budget
@@ -116,8 +116,8 @@ def test_regions_travel_without_their_tables():
 def test_a_ladder_begins_many_and_ends_one(monkeypatch):
     """One structure of the first limit for each bound; of a larger one six and two, the best three of them and the
     better one, the best ones; and so on, while there is time."""
-    monkeypatch.setattr(successive_halving, "FIRST_LIMIT", 8)
-    monkeypatch.setattr(successive_halving, "LIMIT_FOR_LITTLE", 8)
+    monkeypatch.setattr(successive_halving, "FIRST_TABLE", 8)
+    monkeypatch.setattr(successive_halving, "TABLE_FOR_LITTLE", 8)
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
     halving, asked = SuccessiveHalving(), []
     while (step := halving.next(model, options, 1.0 if len(asked) < 9 else 0.0)) is not None:
@@ -139,9 +139,9 @@ def test_a_ladder_begins_many_and_ends_one(monkeypatch):
 
 
 def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
-    monkeypatch.setattr(successive_halving, "LIMIT_FOR_NOTHING", 8)
-    monkeypatch.setattr(successive_halving, "FIRST_LIMIT", 8)
-    monkeypatch.setattr(successive_halving, "LIMIT_FOR_LITTLE", 8)
+    monkeypatch.setattr(successive_halving, "TABLE_FOR_NOTHING", 8)
+    monkeypatch.setattr(successive_halving, "FIRST_TABLE", 8)
+    monkeypatch.setattr(successive_halving, "TABLE_FOR_LITTLE", 8)
     model, options, asked = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions(), []
     halving = SuccessiveHalving()
     while (step := halving.next(model, options, 0.08)) is not None and len(asked) < 4:
@@ -153,7 +153,7 @@ def test_a_ladder_without_time_for_a_choice_takes_one_of_each(monkeypatch):
 
 def test_larger_tables_for_few_evaluations_come_after_few_or_where_they_are_much_larger(monkeypatch):
     """Where the last limit has had many, and is not resumed, that is all."""
-    for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
+    for name in ("TABLE_FOR_NOTHING", "FIRST_TABLE", "TABLE_FOR_LITTLE"):
         monkeypatch.setattr(successive_halving, name, 2**9)
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
     few, many, none = [10, 10], [40, 40], list[int]()
@@ -186,16 +186,16 @@ def test_a_ladder_that_gets_nowhere_ends():
 def test_limits_are_those_that_time_allows():
     options = cz.options.BoundOptions()
     model = cz.generators.grid(10, 10, rng=0)
-    found = [fitting_limit(model, options, seconds, LARGEST_LIMIT) for seconds in (0.0, 1e-4, 1e-2, math.inf)]
-    assert found[0] == LIMIT_FOR_NOTHING and found == sorted(found) and found[-1] == LARGEST_LIMIT
-    assert fitting_limit(model, cz.options.BoundOptions(memory=10**4), 0.0, LARGEST_LIMIT) == SMALLEST_LIMIT
+    found = [max_table_in_time(model, options, seconds, LARGEST_TABLE) for seconds in (0.0, 1e-4, 1e-2, math.inf)]
+    assert found[0] == TABLE_FOR_NOTHING and found == sorted(found) and found[-1] == LARGEST_TABLE
+    assert max_table_in_time(model, cz.options.BoundOptions(memory=10**4), 0.0, LARGEST_TABLE) == SMALLEST_TABLE
     little = [
-        fitting_limit(model, cz.options.BoundOptions(memory=b, threads=1), math.inf, LARGEST_LIMIT)
+        max_table_in_time(model, cz.options.BoundOptions(memory=b, threads=1), math.inf, LARGEST_TABLE)
         for b in (10**6, 10**7)
     ]
-    assert SMALLEST_LIMIT < little[0] < little[1] < LARGEST_LIMIT  # however much time there is
+    assert SMALLEST_TABLE < little[0] < little[1] < LARGEST_TABLE  # however much time there is
     small = cz.generators.grid(2, 3, rng=0)
-    assert fitting_limit(small, cz.options.BoundOptions(exact=False), math.inf, LARGEST_LIMIT) == 2**4
+    assert max_table_in_time(small, cz.options.BoundOptions(exact=False), math.inf, LARGEST_TABLE) == 2**4
 
 
 def test_the_last_limit_is_gone_on_with_while_that_gains_more_than_a_clamp(monkeypatch):
@@ -209,7 +209,7 @@ def test_the_last_limit_is_gone_on_with_while_that_gains_more_than_a_clamp(monke
         if step.num_evaluations in (last, successive_halving.ONWARDS_EVALUATIONS) and step.ends == "upper":
             upper -= gains[num_tries]
             num_tries += 1
-        state = WarmStart(step.state.marginals, step.state.beliefs, loss=loss)
+        state = WarmStart(step.state.beliefs, loss=loss)
         halving.take(step, (0.0, upper), state, step.mini_buckets, 1e-3)
     assert halving.finished and num_tries == 4  # which gained less than half a nat
 
@@ -217,7 +217,7 @@ def test_the_last_limit_is_gone_on_with_while_that_gains_more_than_a_clamp(monke
 def test_what_is_gone_on_with_is_the_best_of_whichever_limit(monkeypatch):
     """The first limit has the better upper bound, a larger one the better lower one."""
     monkeypatch.setattr(successive_halving, "LARGE_MODEL", 64)
-    for name in ("LIMIT_FOR_NOTHING", "FIRST_LIMIT", "LIMIT_FOR_LITTLE"):
+    for name in ("TABLE_FOR_NOTHING", "FIRST_TABLE", "TABLE_FOR_LITTLE"):
         monkeypatch.setattr(successive_halving, name, 8)
     model, options = cz.generators.grid(8, 8, rng=0), cz.options.BoundOptions()
     loss = np.full(model.num_variables, 0.5)
@@ -225,7 +225,7 @@ def test_what_is_gone_on_with_is_the_best_of_whichever_limit(monkeypatch):
     seconds = itertools.chain([0.08] * 4, itertools.repeat(0.0))
     while (step := halving.next(model, options, next(seconds))) is not None and len(asked) < 9:
         asked.append(step)
-        state = WarmStart(step.state.marginals, step.state.beliefs, loss=loss)
+        state = WarmStart(step.state.beliefs, loss=loss)
         halving.take(step, (float(step.max_table), 100.0 + step.max_table), state, step.mini_buckets, 2e-3)
     limits = [(step.ends, step.max_table) for step in asked]
     assert limits[:2] == [("upper", 8), ("lower", 8)] and limits[2][1] == limits[3][1] > 8

@@ -154,7 +154,7 @@ def test_a_leaf_that_comes_after_the_sum_of_the_whole_changes_nothing():
     asked = Refine(late.frontier.root, work_on([late.frontier.root], late.options, late.budget))
     leaf = solve_leaves(asked.work, late.budget)
     crew = Crew(None, 1)
-    assert late._plan_of_whole(crew) is None and late.settled
+    assert late._plan_of_whole(crew) is None and late.closed
     ends = late._ends()
     late._take(asked, leaf, crew)
     truth = cz.exact(model)
@@ -171,7 +171,7 @@ def bethe_says(monkeypatch: pytest.MonkeyPatch, log_z: float | None, time: float
         return replace(found, steps=(replace(found.steps[-1], log_z=value, converged=log_z is not None),))
 
     monkeypatch.setattr(initial_bounds, "clamp_on", said)
-    monkeypatch.setattr(branch_and_bound.Estimator, "guess", lambda *args: None)  # draws would be better
+    monkeypatch.setattr(branch_and_bound.Estimator, "estimate", lambda *args: None)  # draws would be better
     return cz.bound(frustrated(4, 12), gap=0.0, exact=False, leaves=2, max_table=8, time=time)
 
 
@@ -183,7 +183,7 @@ def test_the_estimate_is_what_bethe_says_and_not_the_middle_or_an_end(monkeypatc
     assert bethe_says(monkeypatch, wide.upper + 0.5).estimate == wide.upper  # near, and held inside
 
 
-@pytest.mark.parametrize(("value", "time", "why"), [(None, 5.0, "settle"), (1e5, 5.0, "outside"), (3.0, 0.0, "time")])
+@pytest.mark.parametrize(("value", "time", "why"), [(None, 5.0, "converge"), (1e5, 5.0, "outside"), (3.0, 0.0, "time")])
 def test_without_an_estimate_the_bracket_says_why(monkeypatch, value, time, why):
     bracket = bethe_says(monkeypatch, value, time)
     assert bracket.estimate is None and why in bracket.why_no_estimate
@@ -191,7 +191,7 @@ def test_without_an_estimate_the_bracket_says_why(monkeypatch, value, time, why)
 
 
 def test_a_bracket_gone_on_with_has_an_estimate_too(monkeypatch, tmp_path):
-    monkeypatch.setattr(branch_and_bound.Estimator, "guess", lambda *args: None)  # what Bethe says
+    monkeypatch.setattr(branch_and_bound.Estimator, "estimate", lambda *args: None)  # what Bethe says
     model, path = cz.generators.grid(12, 12, weights=(-2, 2), rng=0), tmp_path / "tree"
     options = {"gap": 0.0, "exact": False, "max_iter": 20, "max_table": 8, "time": 30.0, "checkpoint": path}
     first, again = (cz.bound(model, leaves=leaves, **options) for leaves in (1, 2))
@@ -286,8 +286,8 @@ def test_a_bracket_is_not_below_the_best_configuration(exact):
 def test_bethe_is_not_asked_where_its_tables_take_longer_than_it_has():
     """However few edges there are."""
     model = cz.generators.grid(12, 12, labels=60, rng=0)
-    guess, lower = initial_bounds.bethe_estimate(model, cz.options.BoundOptions(), Budget(0.5), math.inf, math.inf)
-    assert guess.value is None and guess.why_none == "There was no time for Bethe." and lower == -np.inf
+    estimate, lower = initial_bounds.bethe_estimate(model, cz.options.BoundOptions(), Budget(0.5), math.inf, math.inf)
+    assert estimate.value is None and estimate.why_none == "There was no time for Bethe." and lower == -np.inf
 
 
 def test_there_are_no_quick_bounds_where_the_first_sweep_takes_longer_than_they_have():

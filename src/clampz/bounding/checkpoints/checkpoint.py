@@ -1,18 +1,18 @@
-"""Checkpoints: a search left in a file, and gone on with later.
+"""Checkpoints: a search left in a file, to be resumed later.
 
-A file is arrays under a checksum (see `sealed`), and all that is taken from one is checked against the model and the
-schema first (see `taking_up`).  So whatever its bytes are, it is refused with a reason, or it is a search to go on
-with; nothing in it is ever run.  What no check can show is that the bounds of a file that somebody else made are true:
-it proves what its author claims.
+A file is arrays under a checksum (`file`), and all that is restored from one is checked against the model and the
+schema first (`restore`).  So whatever its bytes are, it is refused with a reason, or it is a search to resume; nothing
+in it is ever run.  What no check can show is that the bounds of a file that somebody else made are true: it proves what
+its author claims.
 """
 
 from pathlib import Path
 
 from clampz._version import __version__
-from clampz.bounding.checkpoints import file as sealed
+from clampz.bounding.checkpoints import file as checkpoint_file
 from clampz.bounding.checkpoints.file import CorruptFileError
 from clampz.bounding.checkpoints.restore import SPARE_BYTES, restore
-from clampz.bounding.checkpoints.schema import KINDS, SavedSearch, kept_of
+from clampz.bounding.checkpoints.schema import KINDS, SavedSearch, saved_search
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.errors import ModelError, OptionError
@@ -28,22 +28,22 @@ REMEDY = "give another file, or delete this one to begin anew"
 
 
 def save(search: BranchAndBound, path: Path) -> None:
-    """Leave the tree of a search in a file, whole or not at all."""
+    """Write the tree of a search to a file, whole or not at all."""
     try:
-        sealed.write(path, LINE, kept_of(search), KINDS)
+        checkpoint_file.write(path, LINE, saved_search(search), KINDS)
     except OSError as error:
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
 
 
 def resumed(model: Model, options: BoundOptions, path: Path) -> BranchAndBound:
-    """The search left in a file; a new one if there is none."""
+    """Resume the search left in a file; begin a new one if there is none."""
     if not path.exists():
         if not path.parent.is_dir():
             raise OptionError(f"checkpoint {path}: expected a folder that exists")
         return BranchAndBound(model, options)
     try:
-        kept = _read(path, options.num_bytes + SPARE_BYTES)
-        search = restore(model, options, kept)
+        saved = _read(path, options.num_bytes + SPARE_BYTES)
+        search = restore(model, options, saved)
     except OSError as error:
         raise OptionError(f"checkpoint {path}: {error.strerror or error}") from None
     except (CorruptFileError, ModelError) as error:
@@ -56,7 +56,7 @@ def _read(path: Path, most_bytes: int) -> SavedSearch:
         raise CorruptFileError("expected a file that bound() left, found no file")
     with path.open("rb") as file:
         _check_line(file.readline(LONGEST_LINE))
-        return SavedSearch(*sealed.read(file, LINE, KINDS, most_bytes))
+        return SavedSearch(*checkpoint_file.read(file, LINE, KINDS, most_bytes))
 
 
 def _check_line(line: bytes) -> None:

@@ -1,10 +1,9 @@
-"""Sealed files: plain arrays end to end, under a checksum.  Nothing in one is ever run.
+"""Files of plain arrays end to end, under a checksum.  Nothing in one is ever run.
 
     a line of text | SHA-256 of all the rest | the length of each array | the arrays, each of the kind that is agreed on
 
 Numbers are little-endian.  A file that was damaged in any bit or cut short is refused, and one that says it has more
-than it has takes no memory.  Whoever makes a file can make its checksum: what is in it is what its author left, and
-that is all that this proves.
+than it has takes no memory.  Its author can make the checksum fit anything: it proves that nothing was damaged since.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ class CorruptFileError(Exception):
 
 
 def write(path: Path, line: bytes, arrays: Sequence[NDArray[Any]], kinds: Sequence[Kind]) -> None:
-    """Leave arrays in a file, whole or not at all."""
+    """Write arrays to a file, whole or not at all."""
     plain = [np.ascontiguousarray(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
     lengths = np.array([len(array) for array in plain], dtype=INTEGERS)
     with written_whole(path) as beside, beside.open("wb") as file:

@@ -1,4 +1,4 @@
-"""A search taken up from the arrays of a checkpoint, all of which are checked before they are used.
+"""A search restored from the arrays of a checkpoint, all of which are checked before they are used.
 
 The arrays may be anybody's: sizes, indices, states and bounds are held against the model and against each other, and
 what they would take against the memory allowed.
@@ -15,7 +15,7 @@ from clampz.bounding.bracket import Point
 from clampz.bounding.checkpoints.file import CorruptFileError
 from clampz.bounding.checkpoints.schema import SavedSearch, digest
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
-from clampz.bounding.options import LARGEST_LIMIT, BoundOptions
+from clampz.bounding.options import LARGEST_TABLE, BoundOptions
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import NODE_BYTES
 from clampz.bounding.tree.nodes import Node, Submodel
@@ -28,29 +28,29 @@ from clampz.numerics import Floats, Integers
 
 # Bytes that a tree may take beyond `memory`, and those of a submodel beside its arrays.
 SPARE_BYTES, SUBMODEL_BYTES = 50_000_000, 10_000
-# Rounding may take a probability so far beyond 1.
+# What rounding may take a probability beyond 1.
 ROUNDING = 1e-6
 
 Number = TypeVar("Number", bound=np.generic)
 
 
-def restore(model: Model, options: BoundOptions, kept: SavedSearch) -> BranchAndBound:
-    """The search of this model that is kept; `CorruptFileError` or `ModelError` if there cannot be such a one."""
-    if kept.model.tobytes() != digest(model):
+def restore(model: Model, options: BoundOptions, saved: SavedSearch) -> BranchAndBound:
+    """Restore the search of this model; `CorruptFileError` or `ModelError` if there cannot be such a one."""
+    if saved.model.tobytes() != digest(model):
         raise CorruptFileError(f"expected one of this model, {model}, found one of another")
     most = options.num_bytes + SPARE_BYTES
-    needed = sum(each.nbytes for each in kept) + NODE_BYTES * len(kept.parent) + SUBMODEL_BYTES * len(kept.max_table)
+    needed = sum(each.nbytes for each in saved) + NODE_BYTES * len(saved.parent) + SUBMODEL_BYTES * len(saved.max_table)
     if needed > most:
         raise CorruptFileError(f"expected a tree of at most {most:,} bytes, as memory= allows, found one of {needed:,}")
-    _expect(kept.simplified.tolist() in ([0], [1]), "to be told whether the model was simplified")
-    search = BranchAndBound(model, options, simplified=bool(kept.simplified[0]))
-    submodels = _submodels(kept, search.frontier.root.submodel, options.worker_bytes)
-    nodes = _nodes(kept, submodels, _states(kept, submodels))
-    _check_trace(kept)
-    columns = kept.trace_seconds, kept.trace_lower, kept.trace_upper, kept.trace_leaves
+    _expect(saved.simplified.tolist() in ([0], [1]), "to be told whether the model was simplified")
+    search = BranchAndBound(model, options, simplified=bool(saved.simplified[0]))
+    submodels = _submodels(saved, search.frontier.root.submodel, options.worker_bytes)
+    nodes = _nodes(saved, submodels, _states(saved, submodels))
+    _check_trace(saved)
+    columns = saved.trace_seconds, saved.trace_lower, saved.trace_upper, saved.trace_leaves
     search.trace = [Point(*point) for point in zip(*(column.tolist() for column in columns), strict=True)]
     search.seconds_before = search.trace[-1].seconds
-    search.frontier.go_on_from(nodes)
+    search.frontier.restore(nodes)
     return search
 
 
@@ -66,7 +66,7 @@ class _Pieces(Generic[Number]):
         self.array, self.what, self.begin = array, what, 0
 
     def take(self, size: float) -> NDArray[Number]:
-        """The next so many, as an array of their own."""
+        """Take the next `size` entries, as an array of their own."""
         _expect(0 <= size <= len(self.array) - self.begin, f"as many {self.what} as there should be")
         piece: NDArray[Number] = self.array[self.begin : self.begin + int(size)].copy()
         self.begin += len(piece)
@@ -76,51 +76,55 @@ class _Pieces(Generic[Number]):
         _expect(self.begin == len(self.array), f"no more {self.what} than there should be")
 
 
-def _submodels(kept: SavedSearch, root: Submodel, most_bytes: float) -> list[Submodel]:
-    """All submodels, the root's first, whose model is there already."""
-    numbers = kept.first_limit, kept.max_table, kept.seed, kept.below_limit, kept.below_seed, kept.too_wide
-    _same_length(*numbers, kept.num_main, kept.num_labels)
-    _expect(len(kept.max_table) == len(kept.num_variables) + 1, "a model for every submodel but the first")
-    for limits in (kept.first_limit, kept.max_table, kept.below_limit):
-        _expect(((limits == 0) | ((limits >= 2) & (limits <= LARGEST_LIMIT))).all(), "limits of regions")
-    _expect(((kept.max_table == 0) == (kept.below_limit == 0)).all(), "regions of both ends")
-    for seeds in (kept.seed, kept.below_seed):
+def _submodels(saved: SavedSearch, root: Submodel, most_bytes: float) -> list[Submodel]:
+    """Restore all submodels, the root's first, whose model is there already."""
+    numbers = (
+        saved.first_max_table,
+        saved.max_table,
+        saved.seed,
+        saved.below_max_table,
+        saved.below_seed,
+        saved.too_wide,
+    )
+    _same_length(*numbers, saved.num_main)
+    _expect(len(saved.max_table) == len(saved.num_variables) + 1, "a model for every submodel but the first")
+    for limits in (saved.first_max_table, saved.max_table, saved.below_max_table):
+        _expect(((limits == 0) | ((limits >= 2) & (limits <= LARGEST_TABLE))).all(), "sizes of tables")
+    _expect(((saved.max_table == 0) == (saved.below_max_table == 0)).all(), "mini-buckets of both ends")
+    for seeds in (saved.seed, saved.below_seed):
         _expect(((seeds >= 0) & (seeds <= LARGEST_SEED)).all(), "seeds of at most 62 bits")
-    _expect((kept.too_wide >= -3).all(), "clamps that are not negative")
-    models = list(_models(kept))
+    _expect((saved.too_wide >= -3).all(), "clamps that are not negative")
+    models = list(_models(saved))
     out = [
         root,
-        *(Submodel(model, int(max_table)) for model, max_table in zip(models, kept.first_limit[1:], strict=True)),
+        *(Submodel(model, int(max_table)) for model, max_table in zip(models, saved.first_max_table[1:], strict=True)),
     ]
-    main, labels = _Pieces(kept.main, "main cliques"), _Pieces(kept.labels, "labels")
+    main = _Pieces(saved.main, "main cliques")
     for k, submodel in enumerate(out):
-        submodel.too_wide, n = int(kept.too_wide[k]), submodel.model.num_variables
-        sizes = int(kept.num_main[k]), int(kept.num_labels[k])
-        _expect(set(sizes) <= {0, n} and (kept.max_table[k] > 0 or sizes == (0, 0)), "regions of all variables")
-        if kept.max_table[k]:
-            above = Shape(int(kept.max_table[k]), int(kept.seed[k]))
-            below = Shape(int(kept.below_limit[k]), int(kept.below_seed[k]))
-            own = main.take(sizes[0]), labels.take(sizes[1])
-            _expect((own[0] >= 0).all(), "main cliques that are there")
-            _expect(((own[1] >= 0) & (own[1] < n)).all(), "labels of parts that are there")
-            _expect(np.bincount(own[1]).all(), "parts that have variables")
-            submodel.ladder.end_with(MiniBucketBounds(submodel.model, above, below, most_bytes, *own))
+        submodel.too_wide, size = int(saved.too_wide[k]), int(saved.num_main[k])
+        expected = (0, submodel.model.num_variables) if saved.max_table[k] else (0,)
+        _expect(size in expected, "mini-buckets of all variables")
+        if saved.max_table[k]:
+            above = Shape(int(saved.max_table[k]), int(saved.seed[k]))
+            below = Shape(int(saved.below_max_table[k]), int(saved.below_seed[k]))
+            own = main.take(size)
+            _expect((own >= 0).all(), "main cliques that are there")
+            submodel.halving.end_with(MiniBucketBounds(submodel.model, above, below, most_bytes, own))
     main.end()
-    labels.end()
     return out
 
 
-def _models(kept: SavedSearch) -> Iterator[Model]:
-    _same_length(kept.num_variables, kept.num_edges, kept.num_factors, kept.constant)
-    _expect((np.abs(kept.constant) <= LARGEST_POTENTIAL).all(), "constants in the range of potentials")
-    num_states, unary = _Pieces(kept.num_states, "variables"), _Pieces(kept.unary, "unary potentials")
-    edges, pairwise = _Pieces(kept.edges, "edges"), _Pieces(kept.pairwise, "pairwise potentials")
+def _models(saved: SavedSearch) -> Iterator[Model]:
+    _same_length(saved.num_variables, saved.num_edges, saved.num_factors, saved.constant)
+    _expect((np.abs(saved.constant) <= LARGEST_POTENTIAL).all(), "constants in the range of potentials")
+    num_states, unary = _Pieces(saved.num_states, "variables"), _Pieces(saved.unary, "unary potentials")
+    edges, pairwise = _Pieces(saved.edges, "edges"), _Pieces(saved.pairwise, "pairwise potentials")
     num_scope, scopes, larger = (
-        _Pieces(kept.num_scope, "factors"),
-        _Pieces(kept.scopes, "scopes"),
-        _Pieces(kept.tables, "potentials of factors"),
+        _Pieces(saved.num_scope, "factors"),
+        _Pieces(saved.scopes, "scopes"),
+        _Pieces(saved.tables, "potentials of factors"),
     )
-    counts = kept.num_variables.tolist(), kept.num_edges.tolist(), kept.num_factors.tolist(), kept.constant
+    counts = saved.num_variables.tolist(), saved.num_edges.tolist(), saved.num_factors.tolist(), saved.constant
     for n, m, f, constant in zip(*counts, strict=True):
         _expect(n >= 1, "a variable in every submodel")
         states, pairs = num_states.take(n), edges.take(2 * m).reshape(-1, 2)
@@ -143,31 +147,30 @@ def _models(kept: SavedSearch) -> Iterator[Model]:
         pieces.end()
 
 
-def _states(kept: SavedSearch, submodels: list[Submodel]) -> list[WarmStart]:
-    """Where bounds have got to: probabilities, losses, and finite shifts and weights."""
-    _expect(len(kept.sizes) == 5 * len(kept.state_submodel), "five arrays of every state")
-    _indices(kept.state_submodel, len(submodels), "submodels")
-    values = _Pieces(kept.values, "marginals")
+def _states(saved: SavedSearch, submodels: list[Submodel]) -> list[WarmStart]:
+    """Restore warm starts: probabilities, losses, and finite shifts and weights."""
+    _expect(len(saved.sizes) == 4 * len(saved.state_submodel), "four arrays of every state")
+    _indices(saved.state_submodel, len(submodels), "submodels")
+    values = _Pieces(saved.values, "marginals")
     out = []
-    for submodel, sizes in zip(kept.state_submodel.tolist(), kept.sizes.reshape(-1, 5).tolist(), strict=True):
+    for submodel, sizes in zip(saved.state_submodel.tolist(), saved.sizes.reshape(-1, 4).tolist(), strict=True):
         model = submodels[submodel].model
-        rows, n = len(model.unary.flat), model.num_variables
-        _expect(sizes[:2] == [rows, rows] and sizes[2] in (0, n), "numbers for every variable")
+        fits = sizes[0] == len(model.unary.flat) and sizes[1] in (0, model.num_variables)
+        _expect(fits, "numbers for every variable")
         state = WarmStart(*(values.take(size) for size in sizes))
-        for each in (state.marginals, state.beliefs):
-            _expect(((each >= 0) & (each <= 1 + ROUNDING)).all(), "marginals between 0 and 1")
-        for each in (state.loss, state.above, state.below):
+        _expect(((state.beliefs >= 0) & (state.beliefs <= 1 + ROUNDING)).all(), "marginals between 0 and 1")
+        for each in state.arrays[1:]:
             _expect(np.isfinite(each).all(), "finite shifts")  # whatever they are, bounds hold
         out.append(state)
     values.end()
     return out
 
 
-def _nodes(kept: SavedSearch, submodels: list[Submodel], states: list[WarmStart]) -> list[Node]:
-    """The tree: node by node, parents first."""
-    parent, submodel, state = kept.parent, kept.submodel, kept.state
-    is_and, settled = _flags(kept.is_and), _flags(kept.settled)
-    _same_length(parent, submodel, state, kept.lower, kept.upper, kept.other, is_and, settled, kept.num_clamps)
+def _nodes(saved: SavedSearch, submodels: list[Submodel], states: list[WarmStart]) -> list[Node]:
+    """Restore the tree, node by node, parents first."""
+    parent, submodel, state = saved.parent, saved.submodel, saved.state
+    is_and, closed = _flags(saved.is_and), _flags(saved.closed)
+    _same_length(parent, submodel, state, saved.lower, saved.upper, saved.other, is_and, closed, saved.num_clamps)
     _expect(len(parent) >= 1 and parent[0] == -1, "a tree with a root")
     above = parent[1:]
     _expect(((above >= 0) & (above <= np.arange(len(above)))).all(), "parents before their children")
@@ -178,15 +181,15 @@ def _nodes(kept: SavedSearch, submodels: list[Submodel], states: list[WarmStart]
     _expect((is_and[above] | (submodel[1:] == submodel[above])).all(), "branches of the submodel of their parent")
     _expect(((state >= -1) & (state < len(states))).all(), "states that are there")
     has = state >= 0
-    _expect((kept.state_submodel[state[has]] == submodel[has]).all(), "states of the submodel of their node")
-    _check_bounds(kept.lower, kept.upper)
-    _expect(np.isfinite(kept.other).all(), "finite bounds on what a node is multiplied with")
-    columns = parent, submodel, state, kept.lower, kept.upper, kept.other, is_and, settled
+    _expect((saved.state_submodel[state[has]] == submodel[has]).all(), "states of the submodel of their node")
+    _check_bounds(saved.lower, saved.upper)
+    _expect(np.isfinite(saved.other).all(), "finite bounds on what a node is multiplied with")
+    columns = parent, submodel, state, saved.lower, saved.upper, saved.other, is_and, closed
     out: list[Node] = []
-    rows = zip(*(column.tolist() for column in columns), _clamps(kept, submodels), strict=True)
+    rows = zip(*(column.tolist() for column in columns), _clamps(saved, submodels), strict=True)
     for up, of, at, lower, upper, other, split, done, clamps in rows:
         node = Node(out[up] if out else None, submodels[of], clamps, lower, upper)
-        node.other, node.is_and, node.settled = other, split, done
+        node.other, node.is_and, node.closed = other, split, done
         node.state = states[at] if at >= 0 else None
         if node.parent is not None:
             node.parent.children.append(node)
@@ -194,13 +197,13 @@ def _nodes(kept: SavedSearch, submodels: list[Submodel], states: list[WarmStart]
     return out
 
 
-def _clamps(kept: SavedSearch, submodels: list[Submodel]) -> Iterator[tuple[tuple[int, tuple[int, ...]], ...]]:
-    """Those of each node in turn: states, smallest first, that its variables have.  Equal ones are one object."""
-    variable, size, states = kept.clamp_variable, kept.clamp_size, kept.clamp_states
-    _lengths(kept.num_clamps, len(variable), "clamps")
+def _clamps(saved: SavedSearch, submodels: list[Submodel]) -> Iterator[tuple[tuple[int, tuple[int, ...]], ...]]:
+    """Yield the clamps of each node: states, smallest first, that its variables have.  Equal ones are one object."""
+    variable, size, states = saved.clamp_variable, saved.clamp_size, saved.clamp_states
+    _lengths(saved.num_clamps, len(variable), "clamps")
     _same_length(variable, size)
     _lengths(size, len(states), "states of clamps")
-    owner = np.repeat(kept.submodel, kept.num_clamps)
+    owner = np.repeat(saved.submodel, saved.num_clamps)
     num_variables = np.array([submodel.model.num_variables for submodel in submodels])
     _expect(((variable >= 0) & (variable < num_variables[owner])).all(), "clamps of variables that are there")
     num_states = np.concatenate([submodel.model.num_states for submodel in submodels])
@@ -211,20 +214,20 @@ def _clamps(kept: SavedSearch, submodels: list[Submodel]) -> Iterator[tuple[tupl
     shared: dict[tuple[int, tuple[int, ...]], tuple[int, tuple[int, ...]]] = {}
     flat, begin = states.tolist(), offsets(size).tolist()
     pairs = [(i, tuple(flat[begin[k] : begin[k + 1]])) for k, i in enumerate(variable.tolist())]
-    start = offsets(kept.num_clamps).tolist()
+    start = offsets(saved.num_clamps).tolist()
     for first, last in itertools.pairwise(start):
         yield tuple(shared.setdefault(pair, pair) for pair in pairs[first:last])
 
 
-def _check_trace(kept: SavedSearch) -> None:
-    """Brackets, each within the one before, and none that what is kept contradicts."""
-    seconds, lower, upper = kept.trace_seconds, kept.trace_lower, kept.trace_upper
-    _same_length(seconds, lower, upper, kept.trace_leaves)
-    _expect(len(seconds) >= 1 and (kept.trace_leaves >= 1).all(), "brackets with leaves")
+def _check_trace(saved: SavedSearch) -> None:
+    """Refuse brackets that are not each within the one before, or that the tree contradicts."""
+    seconds, lower, upper = saved.trace_seconds, saved.trace_lower, saved.trace_upper
+    _same_length(seconds, lower, upper, saved.trace_leaves)
+    _expect(len(seconds) >= 1 and (saved.trace_leaves >= 1).all(), "brackets with leaves")
     _expect(np.isfinite(seconds).all() and seconds[0] >= 0 and (np.diff(seconds) >= 0).all(), "seconds in order")
     _check_bounds(lower, upper)
     _expect((lower[1:] >= lower[:-1]).all() and (upper[1:] <= upper[:-1]).all(), "brackets within each other")
-    _expect(max(lower[-1], kept.lower[0]) <= min(upper[-1], kept.upper[0]), "bounds that do not contradict each other")
+    _expect(max(lower[-1], saved.lower[0]) <= min(upper[-1], saved.upper[0]), "bounds that contradict nothing")
 
 
 def _check_bounds(lower: Floats, upper: Floats) -> None:
@@ -240,7 +243,7 @@ def _indices(array: Integers, size: int, what: str) -> None:
 
 
 def _lengths(sizes: Integers, total: int, what: str) -> None:
-    """Sizes of pieces that make up all of so many."""
+    """Refuse sizes of pieces that do not add up to the total."""
     _expect((sizes >= 0).all() and sizes.sum(dtype=np.float64) == total, f"as many {what} as there should be")
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint has of a search, as arrays."""
+"""The schema of checkpoints: a search as arrays."""
 
 import hashlib
 import json
@@ -17,31 +17,30 @@ Bytes = NDArray[np.uint8]
 
 
 class SavedSearch(NamedTuple):
-    """What a file has.  Ragged arrays are end to end; all indices are from 0, and -1 is none.
+    """The arrays of a checkpoint.  Ragged arrays are end to end; indices are from 0, and -1 is none.
 
     model           (32,)  SHA-256 of the user's model
-    simplified      (1,)   whether the search is about what simplifying leaves of that
+    simplified      (1,)   whether the search is over the reduced model that presolve leaves of it
     trace_*         (T,)   the brackets so far
 
-    Submodels; the first is the whole, and its model is not kept:
-    first_limit, too_wide
+    Submodels; the first is the whole, and its model is not saved:
+    first_max_table, too_wide
                     (M,)   as they have them
-    limit, seed     (M,)   of their regions, where the ladder has come to its end; a limit of 0 for none: it begins anew
-    below_limit, below_seed
-                    (M,)   of the structures of their lower bounds, likewise
-    num_main, num_labels
-                    (M,)   variables that the lower bound's main and labels are of: all or none
+    max_table, seed (M,)   of their mini-buckets where successive halving has ended; a size of 0 where it begins anew
+    below_max_table, below_seed
+                    (M,)   of the structures of their lower bounds
+    num_main        (M,)   variables that the lower bound's main has: all or none
     num_variables, num_edges, num_factors, constant
                     (M-1,) of the others' models; num_states, unary, edges, pairwise and the factors' num_scope (of each
                            factor), scopes and tables are their contents
 
-    Where the bounds of leaves have got to:
+    Warm starts of leaves:
     state_submodel  (Q,)   whose it is
-    sizes           (5Q,)  of its arrays
+    sizes           (4Q,)  of its arrays
     values                 these, one state after another
 
     Nodes, parents before their children:
-    parent, submodel, state, lower, upper, other, is_and, settled
+    parent, submodel, state, lower, upper, other, is_and, closed
                     (N,)   as they have them; open leaves alone have states
     num_clamps      (N,)   clamp_variable, clamp_size and clamp_states have them
     """
@@ -52,16 +51,14 @@ class SavedSearch(NamedTuple):
     trace_lower: Floats
     trace_upper: Floats
     trace_leaves: Integers
-    first_limit: Integers
+    first_max_table: Integers
     too_wide: Integers
     max_table: Integers
     seed: Integers
-    below_limit: Integers
+    below_max_table: Integers
     below_seed: Integers
     num_main: Integers
-    num_labels: Integers
     main: Integers
-    labels: Integers
     num_variables: Integers
     num_edges: Integers
     num_factors: Integers
@@ -83,7 +80,7 @@ class SavedSearch(NamedTuple):
     upper: Floats
     other: Floats
     is_and: Bytes
-    settled: Bytes
+    closed: Bytes
     num_clamps: Integers
     clamp_variable: Integers
     clamp_size: Integers
@@ -94,23 +91,24 @@ _KIND_OF: dict[Any, file.Kind] = {Floats: file.FLOATS, Integers: file.INTEGERS, 
 KINDS = [_KIND_OF[hint] for hint in get_type_hints(SavedSearch).values()]
 
 
-def kept_of(search: BranchAndBound) -> SavedSearch:
-    """The arrays of a search that is between two brackets."""
+def saved_search(search: BranchAndBound) -> SavedSearch:
+    """Collect the arrays of a search that is between two brackets."""
     nodes, parents = [search.frontier.root], [-1]
     for number, node in enumerate(nodes):  # grows as it goes
         nodes.extend(node.children)
         parents.extend([number] * len(node.children))
     submodels = list({id(node.submodel): node.submodel for node in nodes}.values())
     number_of = {id(submodel): number for number, submodel in enumerate(submodels)}
-    leaves = [node for node in nodes if not node.settled and not node.children]
+    leaves = [node for node in nodes if not node.closed and not node.children]
     submodel_of = {id(leaf.state): number_of[id(leaf.submodel)] for leaf in leaves}
     states = list({id(leaf.state): leaf.state for leaf in leaves if leaf.state is not None}.values())
     place = {id(state): number for number, state in enumerate(states)}
     state_of = {id(leaf): place[id(leaf.state)] for leaf in leaves if leaf.state is not None}
     clamps = [clamp for node in nodes for clamp in node.clamps]
-    ladders = [submodel.ladder for submodel in submodels]
-    mini_buckets = [ladder.mini_buckets if ladder.finished else None for ladder in ladders]
-    found = [each for each in mini_buckets if each is not None]
+    halvings = [submodel.halving for submodel in submodels]
+    found = [each.mini_buckets if each.finished else None for each in halvings]
+    shapes = [(*each.above, *each.below, len(each.main)) if each else (0, 0, 0, 0, 0) for each in found]
+    max_table, seed, below_max_table, below_seed, num_main = map(_integers, zip(*shapes, strict=True))
     models = [submodel.model for submodel in submodels[1:]]
     return SavedSearch(
         model=np.frombuffer(digest(search.user_model), dtype=np.uint8),
@@ -119,16 +117,14 @@ def kept_of(search: BranchAndBound) -> SavedSearch:
         trace_lower=_floats(point.lower for point in search.trace),
         trace_upper=_floats(point.upper for point in search.trace),
         trace_leaves=_integers(point.num_leaves for point in search.trace),
-        first_limit=_integers(submodel.ladder.first_limit for submodel in submodels),
+        first_max_table=_integers(submodel.halving.first_max_table for submodel in submodels),
         too_wide=_integers(submodel.too_wide for submodel in submodels),
-        max_table=_integers(0 if each is None else each.above.max_table for each in mini_buckets),
-        seed=_integers(0 if each is None else each.above.seed for each in mini_buckets),
-        below_limit=_integers(0 if each is None else each.below.max_table for each in mini_buckets),
-        below_seed=_integers(0 if each is None else each.below.seed for each in mini_buckets),
-        num_main=_integers(0 if each is None else len(each.main) for each in mini_buckets),
-        num_labels=_integers(0 if each is None else len(each.labels) for each in mini_buckets),
-        main=_joined(each.main for each in found),
-        labels=_joined(each.labels for each in found),
+        max_table=max_table,
+        seed=seed,
+        below_max_table=below_max_table,
+        below_seed=below_seed,
+        num_main=num_main,
+        main=_joined(each.main for each in found if each),
         num_variables=_integers(model.num_variables for model in models),
         num_edges=_integers(model.num_edges for model in models),
         num_factors=_integers(len(model.factors) for model in models),
@@ -150,7 +146,7 @@ def kept_of(search: BranchAndBound) -> SavedSearch:
         upper=_floats(node.upper for node in nodes),
         other=_floats(node.other for node in nodes),
         is_and=_bytes(node.is_and for node in nodes),
-        settled=_bytes(node.settled for node in nodes),
+        closed=_bytes(node.closed for node in nodes),
         num_clamps=_integers(len(node.clamps) for node in nodes),
         clamp_variable=_integers(variable for variable, _ in clamps),
         clamp_size=_integers(len(chosen) for _, chosen in clamps),
@@ -159,7 +155,7 @@ def kept_of(search: BranchAndBound) -> SavedSearch:
 
 
 def digest(model: Model) -> bytes:
-    """SHA-256 of all that makes models equal or not."""
+    """Return the SHA-256 of all that makes models equal or not."""
     contents, found = model.contents, hashlib.sha256()
     larger = contents.factors
     floats = contents.unary, contents.pairwise, larger.flat, _floats([contents.constant])

@@ -1,4 +1,4 @@
-"""Both ends of a model's lanes by regions under one limit of table entries: what leaves are bounded with."""
+"""Both ends of a model's lanes by mini-buckets under one table size: what leaves are bounded with."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,6 @@ from clampz.approximations.mini_buckets.beliefs import beliefs_and_losses
 from clampz.approximations.mini_buckets.clique_tables import Tables, has_zeros
 from clampz.approximations.mini_buckets.descent import BoundState
 from clampz.approximations.mini_buckets.structure import Structure
-from clampz.bounding.leaves.structured_mean_field import StructuredMeanField
 from clampz.model import Model
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
@@ -22,33 +21,24 @@ Ends = Literal["both", "upper", "lower"]
 
 # What a variable loses at which cliques rule out all of each other's states.
 LARGEST_LOSS = 1e6
-# Edges of a pairwise model beyond which its parts take longer than they are worth.
-MOST_EDGES = 20_000
 
 
 def _none() -> Floats:
     return np.empty(0)
 
 
-def _no_variables() -> Integers:
-    return np.empty(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Where a lane's bounds have got to.
+    """The point that a lane's bounds have got to.
 
     Attributes
     ----------
-    marginals
-        (S,) of the lower bound.
     beliefs, loss
         (S,) of the upper bound, and (n,) what it loses at each variable, about; empty where that is not known.
     above, below
         Shifts and weights of the upper and of the lower bound; empty where there are none.
     """
 
-    marginals: Floats
     beliefs: Floats
     loss: Floats = field(default_factory=_none)
     above: Floats = field(default_factory=_none)
@@ -56,22 +46,21 @@ class WarmStart:
 
     @property
     def arrays(self) -> tuple[Floats, ...]:
-        return self.marginals, self.beliefs, self.loss, self.above, self.below
+        return self.beliefs, self.loss, self.above, self.below
 
     @property
     def num_bytes(self) -> int:
         return sum(each.nbytes for each in self.arrays)
 
     @classmethod
-    def at(cls, marginals: Floats, beliefs: Floats) -> "WarmStart":
-        """Where methods have got to that know nothing of regions; even where they found nothing."""
-        return cls(np.nan_to_num(marginals, nan=0.5), np.nan_to_num(beliefs, nan=0.5))
+    def at(cls, beliefs: Floats) -> "WarmStart":
+        """Start at the beliefs of another method; at even ones where it found none."""
+        return cls(np.nan_to_num(beliefs, nan=0.5))
 
     @classmethod
     def even(cls, model: Model) -> "WarmStart":
-        """Where nothing is known."""
-        half = np.full(len(model.unary.flat), 0.5)
-        return cls(half, half)
+        """Start where nothing is known."""
+        return cls(np.full(len(model.unary.flat), 0.5))
 
 
 class Shape(NamedTuple):
@@ -93,6 +82,8 @@ class LeafBound(NamedTuple):
 class MiniBucketBounds:
     """Bounds on lanes of one model, by structures that are laid out where they are first needed.
 
+    With hard zeros there is no lower bound.
+
     Attributes
     ----------
     above, below
@@ -101,26 +92,23 @@ class MiniBucketBounds:
         What the bounds of one lane may take.
     main
         (n,) the cliques of the lower bound's structure whose weights are positive; empty before there was one.
-    labels
-        (n,) the parts of a pairwise model with hard zeros, which leave that lower bound alone; empty before these
-        were looked for.
     """
 
     model: Model
     above: Shape
     below: Shape
     most_bytes: float
-    main: Integers = field(default_factory=_no_variables)
-    labels: Integers = field(default_factory=_no_variables)
+    main: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     _above: Tables | None = field(default=None, repr=False)
     _below: Tables | None = field(default=None, repr=False)
-    _parts: StructuredMeanField | None = field(default=None, repr=False)
 
     def bounds(
         self, unary: Floats, start: WarmStart, num_evaluations: int, ends: Ends = "both", budget: Budget = UNLIMITED
     ) -> LeafBound:
-        """Bounds on the lane with these unary potentials (S,), from where others have got to; infinite where time was
-        too short for one.  Overdue and TooWideError are those of the structures."""
+        """Bound the lane with these unary potentials (S,) from a warm start; infinite where time is too short.
+
+        Cancelled and TooWideError are those of the structures.
+        """
         (found,) = self._bounds([unary], start, num_evaluations, ends, budget, beliefs=True)
         return found
 
@@ -134,8 +122,10 @@ class MiniBucketBounds:
         *,
         beliefs: bool = True,
     ) -> Iterator[LeafBound]:
-        """Those of every lane (S, B), one after another or together, whichever is quicker; of the first ones where time
-        is over.  Beliefs and losses are left as they are unless they are asked for."""
+        """Bound every lane (S, B), one after another or together, whichever is quicker; fewer where time is over.
+
+        Beliefs and losses are left as they are unless they are asked for.
+        """
         lanes = [np.ascontiguousarray(lane) for lane in unary.T]
         size = self._together(len(lanes), ends, budget)
         for begin in range(0, len(lanes), size):
@@ -144,7 +134,7 @@ class MiniBucketBounds:
             yield from self._bounds(lanes[begin : begin + size], start, num_evaluations, ends, budget, beliefs=beliefs)
 
     def _together(self, num_lanes: int, ends: Ends, budget: Budget) -> int:
-        """Lanes at once that are quicker than one after another, and have room."""
+        """Return how many lanes at once are quicker than one after another, and have room."""
         if num_lanes == 1:
             return 1
         structures = [] if ends == "lower" else [self.tables_above(budget).structure]
@@ -194,8 +184,6 @@ class MiniBucketBounds:
     def _lower(
         self, lanes: list[Floats], starts: list[WarmStart], num_evaluations: int, budget: Budget
     ) -> list[tuple[float, WarmStart]]:
-        if may_have_parts(self.model):
-            return [self._lower_by_parts(*each, num_evaluations, budget) for each in zip(lanes, starts, strict=True)]
         if has_zeros(self.model):
             return [(-math.inf, start) for start in starts]
         tables = self.tables_below(budget)
@@ -216,24 +204,14 @@ class MiniBucketBounds:
             for found, start in zip(states, starts, strict=True)
         ]
 
-    def _lower_by_parts(
-        self, unary: Floats, start: WarmStart, num_evaluations: int, budget: Budget
-    ) -> tuple[float, WarmStart]:
-        starts = [start.marginals, start.beliefs] if num_evaluations > 1 else [start.marginals]
-        parts = self.parts(budget)
-        if parts.num_bytes(unary, budget) > self.most_bytes:
-            return -math.inf, start
-        lower, marginals = parts.lower(unary, starts, budget)
-        return lower, replace(start, marginals=marginals)
-
     def tables_above(self, budget: Budget) -> Tables:
-        """The upper bound's."""
+        """The upper bound's tables, laid out once."""
         if self._above is None:
             self._above = self._tables(self.above, budget, grow=True)
         return self._above
 
     def tables_below(self, budget: Budget) -> Tables:
-        """The lower bound's."""
+        """The lower bound's tables, laid out once."""
         if self._below is None:
             self._below = self._tables(self.below, budget, grow=False)
         return self._below
@@ -245,30 +223,16 @@ class MiniBucketBounds:
         )
         return Tables.of(self.model, structure, budget)
 
-    def parts(self, budget: Budget) -> StructuredMeanField:
-        """Those of a pairwise model with hard zeros."""
-        if self._parts is None:
-            known = len(self.labels) == self.model.num_variables
-            self._parts = (
-                StructuredMeanField(self.model, float(self.below.max_table), self.labels)
-                if known
-                else StructuredMeanField.of(self.model, float(self.below.max_table), budget)
-            )
-            self.labels = self._parts.labels
-        return self._parts
-
     def with_below(self, other: "MiniBucketBounds") -> "MiniBucketBounds":
-        """With another's lower bound."""
-        return replace(
-            self, below=other.below, main=other.main, labels=other.labels, _below=other._below, _parts=other._parts
-        )
+        """Return these with the lower bound of others."""
+        return replace(self, below=other.below, main=other.main, _below=other._below)
 
     def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_above": None, "_below": None, "_parts": None}  # quicker to lay out again than to send
+        return vars(self) | {"_above": None, "_below": None}  # quicker to lay out again than to send
 
 
 def _got_to(found: BoundState, start: WarmStart, budget: Budget, *, beliefs: bool) -> WarmStart:
-    """Where an upper bound has got to, with its beliefs and losses if they are asked for."""
+    """Return where an upper bound has got to, with its beliefs and losses if they are asked for."""
     if found.gradient is None:
         return start
     if not beliefs:
@@ -281,12 +245,8 @@ def _got_to(found: BoundState, start: WarmStart, budget: Budget, *, beliefs: boo
     return replace(start, beliefs=believed.marginals, loss=loss, above=found.x)
 
 
-def may_have_parts(model: Model) -> bool:
-    return not model.factors and model.num_edges <= MOST_EDGES and has_zeros(model)
-
-
 def _fitting(x: Floats, tables: Tables) -> Floats | None:
-    """Shifts and weights, if they are those of this structure."""
+    """Return shifts and weights if they are those of this structure."""
     structure = tables.structure
     return x if len(x) == structure.num_shifted + structure.num_cliques else None
 

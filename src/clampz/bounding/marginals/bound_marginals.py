@@ -4,8 +4,8 @@ From bounds [l_a, u_a] on log Z with X_i = a,
 
     e^l_a / (e^l_a + sum_{b != a} e^u_b)  <=  p(X_i = a)  <=  e^u_a / (e^u_a + sum_{b != a} e^l_b).
 
-All states of all variables are lanes of one model: they share its regions, and each begins where the model itself has
-ended.  What time is left goes to the variable whose intervals are widest.
+All states of all variables are lanes of one model: they share its mini-buckets, and each begins where the model itself
+has ended.  What time is left goes to the variable whose intervals are widest.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -23,7 +23,7 @@ from clampz.bounding.marginals.marginal_bounds import ByVariable, MarginalBounds
 from clampz.bounding.marginals.relevant import PROBABILITY_ROUNDING, Known, RelevantModel, known_exactly
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.strategies.initial_bounds import PATIENCE
-from clampz.bounding.strategies.successive_halving import fitting_limit
+from clampz.bounding.strategies.successive_halving import max_table_in_time
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.clamping.branches import checked_variables
@@ -39,10 +39,10 @@ from clampz.runtime.options import takes_names
 from clampz.runtime.progress import Listener, as_callback
 from clampz.runtime.workers import Crew, Job, finished
 
-# The share of the time for bounds on all lanes at once, in so many blocks for each thread, and evaluations of each.
+# The share of the time for bounds on all lanes at once, blocks of lanes for each thread, and evaluations of each.
 LANES_SHARE, BLOCKS_PER_THREAD, LANE_EVALUATIONS = 0.5, 4, 4
 # Evaluations of the bounds of the model itself, the share of the lanes' time that they may take, and table entries of
-# the regions at the most.
+# the mini-buckets at most.
 SHARED_EVALUATIONS, SHARED_TIME, LARGEST_SHARED = 40, 0.3, 2**14
 # Searches for single states that are kept at once.
 MOST_SEARCHES = 64
@@ -62,7 +62,7 @@ def bound_marginals(
     options: BoundOptions | None = None,
     **changes: Any,
 ) -> MarginalBounds:
-    """An interval for every state of some variables (all by default), certified.
+    """Bound the probability of every state of some variables (all by default), certified.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _by_bounds(
     crew: Crew,
     progress: Callable[[MarginalBounds], object] | None,
 ) -> MarginalBounds:
-    """Of those that are not known yet."""
+    """Bound the probabilities that are not known yet."""
     model, error = around.rest, around.error
     sizes = model.num_states[around.within]
     unknown = np.logical_or.reduceat(np.isnan(known.lower), offsets(sizes)[:-1])
@@ -145,10 +145,10 @@ def _by_bounds(
     possible = model.unary.flat > -np.inf
     low, high = np.full(len(possible), -np.inf), np.where(possible, np.inf, -np.inf)
 
-    def learn(row: int, lower: float, upper: float) -> None:
+    def tighten(row: int, lower: float, upper: float) -> None:
         low[row], high[row] = max(low[row], lower - error), min(high[row], upper + error)
 
-    bound_lanes(model, rows[possible[rows]], partial(_lanes, model), options, budget.share(LANES_SHARE), crew, learn)
+    bound_lanes(model, rows[possible[rows]], partial(_lanes, model), options, budget.share(LANES_SHARE), crew, tighten)
     ends = _Intervals(model.num_states[asked], rows)
 
     def found(reason: str) -> MarginalBounds:
@@ -164,7 +164,7 @@ def _by_bounds(
                 budget.stop("callback")
 
     tell()
-    return found(_widest_first(model, asked, options, budget, crew, (low, high), ends, learn, tell))
+    return found(_widest_first(model, asked, options, budget, crew, (low, high), ends, tighten, tell))
 
 
 def bound_lanes(
@@ -174,10 +174,12 @@ def bound_lanes(
     options: BoundOptions,
     budget: Budget,
     crew: Crew,
-    learn: Callable[[int, float, float], None],
+    tighten: Callable[[int, float, float], None],
 ) -> None:
-    """Bounds on lanes of a model that rule out states of it, `lanes_of` some rows (S, B), a block of rows at a time, as
-    far as time goes; `learn` is told of each row."""
+    """Bound lanes of a model that rule out states of it, block by block, as far as time goes.
+
+    `lanes_of` makes the lanes (S, B) of some rows; `tighten` is told the ends of each row.
+    """
     mini_buckets, state = _shared(base, len(rows), options, budget)
     room = lanes_that_fit(base, options.worker_bytes)
     size = max(1, min(room, -(-len(rows) // (BLOCKS_PER_THREAD * crew.num_threads))))
@@ -201,7 +203,7 @@ def bound_lanes(
         for job in finished(pending, PATIENCE):
             solved = job.result()
             for row, lower, upper in zip(pending.pop(job), solved.lower, solved.upper, strict=True):
-                learn(int(row), float(lower), float(upper))
+                tighten(int(row), float(lower), float(upper))
         if budget.is_cancelled():
             return
 
@@ -214,10 +216,10 @@ def _widest_first(
     crew: Crew,
     ends: tuple[Floats, Floats],
     intervals: "_Intervals",
-    learn: Callable[[int, float, float], None],
+    tighten: Callable[[int, float, float], None],
     tell: Callable[[], None],
 ) -> str:
-    """A search for each state of the variable whose interval is widest, again and again; returns why it ended."""
+    """Search for each state of the variable whose interval is widest, again and again; return why it ended."""
     low, high = ends
     start = base.unary.start
     widths = intervals.widths(low, high)  # of those that something can be done about; -1 for the others
@@ -246,7 +248,7 @@ def _widest_first(
                 searches[row] = BranchAndBound(lane, share).run(crew, budget)
             bracket = next(searches[row], None)
             if bracket is not None:
-                learn(row, bracket.lower, bracket.upper)
+                tighten(row, bracket.lower, bracket.upper)
                 lower, upper = intervals_of(low[None, own], high[None, own])
                 widths[at] = np.nan_to_num((upper - lower).max(), nan=-1.0)
         tell()
@@ -256,13 +258,12 @@ def _widest_first(
 def _shared(
     model: Model, num_lanes: int, options: BoundOptions, budget: Budget
 ) -> tuple[MiniBucketBounds | None, WarmStart | None]:
-    """Regions that all lanes share, as large as there is time for, and where the bounds of the model itself have got
-    to."""
+    """Make the mini-buckets that all lanes share, as large as time allows, and optimise them for the model itself."""
     if not model.num_variables:
         return None, None
     evaluations = LANE_EVALUATIONS * num_lanes + SHARED_EVALUATIONS
     seconds = options.num_threads * budget.left()
-    max_table = fitting_limit(model, options, seconds / (2 * evaluations), LARGEST_SHARED)
+    max_table = max_table_in_time(model, options, seconds / (2 * evaluations), LARGEST_SHARED)
     shape = Shape(max_table, options.seed)
     mini_buckets = MiniBucketBounds(model, shape, shape, options.worker_bytes)
     try:
@@ -275,7 +276,7 @@ def _shared(
 
 
 def _lanes(model: Model, rows: Integers) -> Floats:
-    """(S, B) for each row of the unary potentials, those with the variable in that state for certain."""
+    """(S, B) for each row of the unary potentials, the lane with the variable in that state for certain."""
     start = model.unary.start
     lanes = np.repeat(model.unary.flat[:, None], len(rows), axis=1)
     for lane, row in enumerate(rows.tolist()):
@@ -285,9 +286,9 @@ def _lanes(model: Model, rows: Integers) -> Floats:
 
 
 class _Intervals:
-    """Intervals of the probabilities of some variables' states, all at once: those with equally many states together.
+    """Intervals of the probabilities of some variables' states, all at once.
 
-    `rows` are their states' among all.
+    Variables with equally many states are worked on together; `rows` are the places of their states among all.
     """
 
     def __init__(self, num_states: Integers, rows: Integers) -> None:
@@ -295,7 +296,8 @@ class _Intervals:
         self.groups = [self.begin[num_states == size][:, None] + np.arange(size) for size in np.unique(num_states)]
 
     def of(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Lower and upper ends, one variable after another, from bounds (S,) on log Z with a variable in a state."""
+        """Return lower and upper ends, one variable after another, from bounds (S,) on log Z with a variable in a
+        state."""
         lower, upper = np.zeros(len(self.rows)), np.ones(len(self.rows))
         for group in self.groups:
             own = self.rows[group]
@@ -305,7 +307,7 @@ class _Intervals:
         return lower, upper
 
     def widths(self, low: Floats, high: Floats) -> Floats:
-        """The widest interval of each variable."""
+        """Return the width of the widest interval of each variable."""
         lower, upper = self.of(low, high)
         if not len(self.begin):
             return np.empty(0)
@@ -314,8 +316,9 @@ class _Intervals:
 
 
 def intervals_of(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Ends of the probability of each state, from bounds (k, L) on log Z with each of k variables in each of its L
-    states; rounding outwards.
+    """Return ends of the probability of each state, from bounds (k, L) on log Z with k variables in each of L states.
+
+    Rounding is outwards.
 
     >>> lower, upper = intervals_of(np.log([[1.0, 2.0]]), np.log([[1.0, 3.0]]))
     >>> np.round(lower, 3).tolist(), np.round(upper, 3).tolist()
@@ -344,8 +347,10 @@ def _sum_of_others(logs: Floats) -> Floats:
 
 
 def _share(others: Floats, own: Floats, sense: float) -> Floats:
-    """The share of exp(own) in the sum with exp(others), which are raised (sense 1) or lowered (-1) by what rounding
-    may have changed in either."""
+    """Return the share of exp(own) in its sum with exp(others).
+
+    Others are raised (sense 1) or lowered (-1) by what rounding may have changed in either.
+    """
     size = np.where(np.isfinite(others), np.abs(others), 0.0) + np.where(np.isfinite(own), np.abs(own), 0.0)
     error = ROUNDINGS * EPS * (size + others.shape[1])
     share: Floats = 1.0 / (1.0 + np.exp(np.minimum(others - own + sense * error, 700.0)))

@@ -20,8 +20,7 @@ ALIKE = 1e-9
 
 
 class ByVariable(Mapping[int, Floats]):
-    """Numbers for the states of some variables, end to end; `by_variable[i]` has those of variable i, given by index or
-    name."""
+    """Numbers for the states of some variables, end to end: `by_variable[i]`, i by index or name."""
 
     def __init__(self, variables: Integers, num_states: Integers, flat: Floats, names: Names) -> None:
         self.variables, self.start, self.flat, self.names = variables, offsets(num_states), read_only(flat), names
@@ -71,22 +70,21 @@ class MarginalBounds(HasHtml):
 
     @property
     def progress_words(self) -> list[str]:
-        """In words, while it runs."""
+        """What a live line shows while it runs."""
         return [counted(len(self.lower), "variable"), f"widest interval {rounded_up(self.widest)}"]
 
     def interval(self, variable: Variable) -> Floats:
-        """(states, 2) lower and upper ends for a variable, by index or name."""
+        """Return lower and upper ends for a variable, by index or name, as (states, 2)."""
         i = self.model.variable_index(variable)
         return np.stack([self.lower[i], self.upper[i]], axis=1)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each state of each variable that was asked for: "variable", "state",
-        "lower", "upper"."""
+        """Return a pandas DataFrame with a row for each state asked for: "variable", "state", "lower", "upper"."""
         ends = {"lower": self.lower.flat, "upper": self.upper.flat}
         return states_frame(self.model, ends, self.lower.variables)
 
     def _card(self) -> HtmlCard:
-        """The widest intervals."""
+        """Show the widest intervals."""
         model, widths = self.model, np.nan_to_num(self.upper.flat - self.lower.flat)
         shown = min(len(widths), MOST_ROWS)
         chosen = np.arange(shown)

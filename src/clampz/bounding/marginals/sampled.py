@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.approximations.mini_buckets.structure import building_seconds
-from clampz.bounding.options import LARGEST_LIMIT, BoundOptions
+from clampz.bounding.options import LARGEST_TABLE, BoundOptions
 from clampz.bounding.strategies.proposal_source import ProposalSource
 from clampz.model import Model
 from clampz.model.tables import UnaryTables
@@ -29,11 +29,11 @@ class DrawnMarginals(NamedTuple):
 
 
 def draw_marginals(model: Model, options: BoundOptions, budget: Budget) -> DrawnMarginals | None:
-    """Marginals by as many draws as there is time for, or as are enough; None where these are worth too few."""
+    """Estimate marginals by draws, as far as time goes or until they suffice; None where they are worth too few."""
     if not model.num_variables or building_seconds(model) > budget.left(BUILDING_SHARE):
         return None
     bounding = budget.share(BOUND_SHARE)
-    proposal = ProposalSource.own(model, options, bounding.left(), LARGEST_LIMIT).proposal(bounding, budget)
+    proposal = ProposalSource.own(model, options, bounding.left(), LARGEST_TABLE).proposal(bounding, budget)
     if proposal is None:
         return None
     tally = _tally(proposal, options, budget)
@@ -44,7 +44,7 @@ def draw_marginals(model: Model, options: BoundOptions, budget: Budget) -> Drawn
 
 
 def _tally(proposal: Proposal, options: BoundOptions, budget: Budget) -> MarginalTally | None:
-    """Of blocks in their order, as many at once as there are threads."""
+    """Draw blocks in their order, as many at once as there are threads, and add up what they say."""
 
     def drawn(block: int) -> MarginalTally:
         return MarginalTally.of(proposal.model, proposal.draw(options.seed, block), proposal.bound)

@@ -1,11 +1,10 @@
-"""Separators: a lower bound from exact sums over the likeliest joint states of a few variables, without which the rest
-of a model is narrow.
+"""Cutset conditioning: a lower bound from exact sums over the likeliest joint states of a few variables.
 
-Joint states of a separator are disjoint sets of configurations, and lanes of one plan.  Which of them are likely, draws
-from an upper bound tell: every draw has a joint state, and the weights of the draws that have the same one add up to
+Without the cutset the rest of the model is narrow.  Its joint states are disjoint sets of configurations, and lanes of
+one plan.  Draws from an upper bound tell which are likely: the weights of the draws that have a joint state add up to
 its share of Z.  Which variables to take decides: of the lines of a torus, the twenty likeliest states of the best hold
 two thirds of Z, those of the worst an eighth.  So variables are fixed along several orders, each time that which says
-least for what it narrows, and the draws tell how much of Z there would be in as many sums as there is time for.
+least for what it narrows.  The draws then tell how much of Z as many sums would have as there is time for.
 """
 
 import heapq
@@ -16,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.approximations.mini_buckets.proposals import Draws, States
-from clampz.bounding.strategies.conditioning import ConditionedSums
-from clampz.bounding.strategies.proposal_source import ProposalSource
+from clampz.bounding.strategies.conditioning import Conditioning
+from clampz.bounding.strategies.proposal_source import SEED_BITS, ProposalSource
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.elimination.orders import Order, quick_order
@@ -30,20 +29,19 @@ from clampz.model.conditioning import states_left
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
 
-# Shares of the first round for draws, for orders and what to fix along them, and for plans of the best; and orders and
-# plans at most.
+# Shares of the first round: until the draws end, until orders and what to fix along them do, and until plans do.
 DRAWS_SHARE, ORDERS_SHARE, PLANS_SHARE = 0.25, 0.7, 0.8
 MOST_ORDERS, MOST_PLANS = 16, 6
-# Draws that separators are chosen by, at most.
+# Draws that cutsets are chosen by, at most.
 MOST_DRAWS = 2**15
-# Variables are fixed one at a time where sums have at most so many entries; beyond, one of so many at once.
+# Variables are fixed one at a time where sums have at most this many entries; beyond, one in SHARE of all at once.
 FEW_ENTRIES, SHARE = 2.0**32, 50
 # Sums of fewer entries take no less, about.
 LEAST_ENTRIES = 2.0**14
-# Seconds per entry of an order that a sum takes where none has been timed: contracted, it takes a tenth of what a sweep
-# would; sums that show how long they take; and seconds of a sum of no entries.
+# Seconds per entry of an order that a sum takes where none has been timed: contracted, a tenth of what a sweep would;
+# sums that show how long they take; and seconds of a sum of no entries.
 PACE, NUM_TIMED, SECONDS_PER_SUM = 1e-9, 2, 2e-4
-# No share is of less.
+# No share of Z is less.
 LEAST_WEIGHT = 1e-300
 # In nats: what a variable says at least, however sure its state is thought to be.
 LEAST_ENTROPY = 0.02
@@ -54,49 +52,52 @@ DRAWING_SHARE, MOST_AT_ONCE = 0.15, 256
 MOST_IDLE = 8
 # Joint states that wait at most: beyond, the less likely half is forgotten.
 MOST_WAITING = 2**17
-# The share of a worker's memory that a proposal may keep, and bytes of that for each entry of its tables, about.
-KEPT_SHARE, KEPT_BYTES = 0.5, 24
-# Bits of the caller's seed: what is drawn here has its own numbers.
-SEED_BITS, NUMBER = 62, 3
+# Which of the numbers beyond the caller's seed are drawn here.
+NUMBER = 3
 
 
 class Cutset(NamedTuple):
-    """Variables to fix, table entries of the sum of the rest along its order, and the share of Z that is in the
-    likeliest joint state, in the two likeliest and so on, as far as draws know."""
+    """Variables to fix, so that sums of the rest are narrow.
+
+    Attributes
+    ----------
+    fixed
+        The variables.
+    entries
+        Table entries of the sum of the rest along its order.
+    shares
+        The share of Z in the likeliest joint state, in the two likeliest and so on, as far as draws know.
+    """
 
     fixed: tuple[int, ...]
     entries: float
     shares: Floats
 
-    def seconds(self, pace: float) -> float:
-        """What a sum takes, at so many seconds per entry."""
-        return SECONDS_PER_SUM + pace * self.entries
-
     def share(self, pace: float, seconds: float) -> float:
-        """The share of Z that sums of so many seconds have, about."""
-        count = min(int(seconds / self.seconds(pace)), len(self.shares))
+        """Return the share of Z that sums would have in this time, at `pace` seconds per entry."""
+        count = min(int(seconds / (SECONDS_PER_SUM + pace * self.entries)), len(self.shares))
         return float(self.shares[count - 1]) if count else 0.0
 
 
 class Planned(NamedTuple):
-    """A separator, the plan of its sums, and what one takes in seconds."""
+    """A cutset, the plan of its sums, and the seconds that one takes."""
 
-    separator: Cutset
+    cutset: Cutset
     plan: ExactPlan
     seconds: float
 
 
-class CutsetSums:
-    """Sums over the joint states of a separator, likeliest first.
+class CutsetSums(Conditioning):
+    """Sums over the joint states of a cutset, likeliest first.
 
     Parameters
     ----------
     model
         With any factors.
-    origin
+    source
         Of the proposal that states are drawn from.
     seconds
-        That sums will have in all, about: separators are chosen by it.
+        That sums will have in all, about: the cutset is chosen by it.
     most_share
         The share of all joint states that may be summed.
     memory
@@ -105,50 +106,41 @@ class CutsetSums:
     Attributes
     ----------
     planned
-        The separator; None before it is chosen, and where there is none.
+        The cutset; None before it is chosen, and where there is none.
     """
 
     def __init__(
         self,
         model: Model,
-        origin: ProposalSource,
+        source: ProposalSource,
         *,
         seconds: float,
         seed: int = 0,
         most_share: float = 1.0,
         memory: float = math.inf,
     ) -> None:
+        super().__init__()
         self.model, self.memory = model, memory
         self.planned: Planned | None = None
-        self._origin, self._seconds, self._most_share = origin, seconds, most_share
+        self._source, self._seconds, self._most_share = source, seconds, most_share
         self._seed, self._num_blocks = seed | NUMBER << SEED_BITS, 0
-        self._begun = self.is_over = self.complete = False
-        self._sums = ConditionedSums()
+        self._begun = False
         self._waiting: dict[bytes, float] = {}  # of each joint state, the weights of its draws, added up
         self._done: set[bytes] = set()
         self._shift, self._num_draws, self._idle = 0.0, 0, 0
         self._drawing, self._summing = 0.0, 0.0  # seconds
 
-    @property
-    def num_sums(self) -> int:
-        return len(self._sums)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Lower and upper end of log Z; the upper one is inf until all is summed."""
-        return self._sums.ends(self.complete)
-
     def expected(self, seconds: float) -> float:
-        """What the lower end is expected to come to in so many seconds more."""
+        """Return the lower end that sums of the states that wait are expected to bring in this time."""
         if self.planned is None:
             return math.inf
         count = int(seconds * (1 - DRAWING_SHARE) / self.planned.seconds)
         likely = sum(heapq.nlargest(count, self._waiting.values()))
         more = math.log(likely / self._num_draws) + self._shift if likely > 0 else -math.inf
-        return float(np.logaddexp(self._sums.lower, more))
+        return float(np.logaddexp(self.lower, more))
 
-    def go_on(self, budget: Budget) -> float:
-        """Some sums; returns the lower bound on log Z by all of them."""
+    def step(self, budget: Budget) -> float:
+        """Choose the cutset, draw joint states of it, or sum the likeliest; return the lower end of log Z."""
         try:
             if not self._begun:
                 self._begun = True
@@ -159,13 +151,12 @@ class CutsetSums:
                 self._sum(budget)
         except (Cancelled, TooWideError):
             self.is_over = self.is_over or self.planned is None
-        return self._sums.lower
+        return self.lower
 
     def _begin(self, budget: Budget) -> None:
-        """The proposal, and the separator by what is drawn from it."""
-        most_entries = KEPT_SHARE * self.memory / KEPT_BYTES
+        """Make the proposal, and choose the cutset by what is drawn from it."""
         drawing = budget.share(DRAWS_SHARE)
-        proposal = self._origin.proposal(budget, budget, most_entries)
+        proposal = self._source.proposal(budget, budget, self.memory)
         too_large = self.model.num_variables > MOST_VARIABLES or 2 * least_bytes(self.model) > self.memory
         if proposal is None or too_large:
             self.is_over = True
@@ -186,7 +177,7 @@ class CutsetSums:
         return self._proposal.draw(self._seed, self._num_blocks)
 
     def _draw(self, budget: Budget) -> None:
-        """More draws."""
+        """Draw a block, and end where none has brought a new state for long."""
         began = budget.used
         known = len(self._waiting)
         self._take(self._block())
@@ -195,7 +186,7 @@ class CutsetSums:
         self._drawing += budget.used - began
 
     def _take(self, drawn: Draws) -> None:
-        """The joint states of draws, and what they say of these."""
+        """Add the weights of draws to those of their joint states."""
         assert self.planned is not None
         possible = np.flatnonzero(drawn.log_weights > -np.inf)
         self._num_draws += len(drawn.log_weights)
@@ -207,7 +198,7 @@ class CutsetSums:
             by = math.exp(min(self._shift - highest, 700.0)) if self._waiting else 0.0
             self._waiting = {state: by * weight for state, weight in self._waiting.items()}
             self._shift = highest
-        joint, number = np.unique(drawn.states[possible][:, self.planned.separator.fixed], axis=0, return_inverse=True)
+        joint, number = np.unique(drawn.states[possible][:, self.planned.cutset.fixed], axis=0, return_inverse=True)
         weights = np.bincount(number.ravel(), np.exp(log_weights - self._shift))
         for state, weight in zip(joint.astype(np.int32), weights.tolist(), strict=True):
             key = state.tobytes()
@@ -218,9 +209,9 @@ class CutsetSums:
             self._waiting = {key: self._waiting[key] for key in kept}
 
     def _sum(self, budget: Budget) -> None:
-        """The likeliest states that wait."""
+        """Sum the likeliest states that wait."""
         assert self.planned is not None
-        began, fixed = budget.used, self.planned.separator.fixed
+        began, fixed = budget.used, self.planned.cutset.fixed
         left = states_left(self.model.unary.flat > -np.inf, self.model.unary.start)
         num_joint = float(np.prod(left[list(fixed)].astype(np.float64)))
         count = max(1, int(min(budget.left() / self.planned.seconds, MOST_AT_ONCE)))
@@ -234,7 +225,7 @@ class CutsetSums:
         found = run_exact(Batch(self.model, lanes), options, budget, self.planned.plan)
         for lane in np.flatnonzero(found.converged).tolist():
             if found.log_z[lane] > -np.inf:
-                self._sums.add(float(found.lower[lane]), float(found.upper[lane]))
+                self.add(float(found.lower[lane]), float(found.upper[lane]))
             self._done.add(keys[lane])
             del self._waiting[keys[lane]]
         self._summing += budget.used - began
@@ -244,7 +235,7 @@ class CutsetSums:
 
 
 class _Choice:
-    """Of separators, by draws."""
+    """The choice of a cutset by draws."""
 
     def __init__(self, model: Model, drawn: Draws, seconds: float, memory: float) -> None:
         self.model, self.seconds, self.memory = model, seconds, memory
@@ -255,7 +246,7 @@ class _Choice:
         self.edges = self.scopes.edges() if model.factors else model.edges.astype(np.int64)
 
     def best(self, budget: Budget) -> Planned | None:
-        """The one by which most of Z is expected to be summed, and the plan of its sums."""
+        """Return the cutset by which most of Z is expected to be summed, with the plan of its sums."""
         if not self.weights.any():
             return None
         found, looking = list[Cutset](), budget.share(ORDERS_SHARE)
@@ -293,7 +284,7 @@ class _Choice:
                     yield order
 
     def _along(self, order: Order, price: Floats, budget: Budget) -> Iterator[Cutset]:
-        """Separators of an order, one variable more each time, whose sums there is time for."""
+        """Yield cutsets along an order, one variable more each time, whose sums there is time for."""
         cuts = Cuts(order, self.model.num_states, self.edges)
         group = np.zeros(len(self.states), dtype=np.int64)
         while cuts.order.total > LEAST_ENTRIES and not budget.must_stop():
@@ -308,7 +299,7 @@ class _Choice:
                 yield Cutset(tuple(cuts.fixed), entries, self._shares(group))
 
     def _shares(self, group: Integers) -> Floats:
-        """Of the likeliest groups of draws: these are chosen by the one half of the draws, and weighed by the other."""
+        """Return the shares of Z of the likeliest groups, chosen by one half of the draws and weighed by the other."""
         half = len(group) // 2
         first = np.bincount(group[:half], self.weights[:half], minlength=int(group.max()) + 1)
         second = np.bincount(group[half:], self.weights[half:], minlength=len(first))
@@ -316,28 +307,28 @@ class _Choice:
         shares: Floats = np.cumsum(second[likeliest]) / max(second.sum(), LEAST_WEIGHT)
         return shares
 
-    def _timed(self, separator: Cutset, plan: ExactPlan, budget: Budget) -> float:
-        """What a sum takes now, beside all else that is under way; Overdue where the watch is over first."""
-        began, states = budget.used, self.states[:NUM_TIMED, separator.fixed]
-        batch = Batch(self.model, _lanes(self.model, separator.fixed, states))
+    def _timed(self, cutset: Cutset, plan: ExactPlan, budget: Budget) -> float:
+        """Time a sum beside all else that is under way; Cancelled where the budget ends first."""
+        began, states = budget.used, self.states[:NUM_TIMED, cutset.fixed]
+        batch = Batch(self.model, _lanes(self.model, cutset.fixed, states))
         found = run_exact(batch, ExactOptions(marginals=False, threads=1), budget, plan)
         if not found.converged[0]:
             raise Cancelled
         return max((budget.used - began) / int(np.count_nonzero(found.converged)), SECONDS_PER_SUM)
 
-    def _plan(self, separator: Cutset, budget: Budget) -> ExactPlan:
-        """Of the sums; Overdue where the watch is over first."""
-        lanes = _lanes(self.model, separator.fixed, self.states[:1, separator.fixed])
+    def _plan(self, cutset: Cutset, budget: Budget) -> ExactPlan:
+        """Plan the sums of a cutset; Cancelled where the budget ends first."""
+        lanes = _lanes(self.model, cutset.fixed, self.states[:1, cutset.fixed])
         return ExactPlan.of(
             Batch(self.model, lanes),
             int(min(self.memory, NO_LIMIT)),
             marginals=False,
-            fixed=separator.fixed,
+            fixed=cutset.fixed,
             budget=budget,
         )
 
     def _entropies(self) -> Floats:
-        """(n,) of each variable, by the draws."""
+        """(n,) the entropy of each variable, by the draws."""
         start, rows = self.model.unary.start, self.model.unary.start[:-1] + self.states
         weights = np.repeat(self.weights / self.weights.sum(), rows.shape[1])
         share = np.bincount(rows.ravel(), weights, minlength=int(start[-1]))

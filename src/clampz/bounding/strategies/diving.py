@@ -1,9 +1,9 @@
 """Dives: a lower bound where hard zeros leave none to others, from sets of configurations that are summed exactly.
 
-A dive fixes variables to their likeliest states until what is left is narrow enough to be summed; the sum is a lower
-bound.  Every variable that it fixes leaves a set behind, the configurations in which that variable is in another state.
-These sets are disjoint: the next dive begins in the likeliest of them, and its sum is added.  When none waits, all of Z
-is summed.
+A dive fixes variables to their likeliest states until the rest is narrow enough to be summed; the sum is a lower bound.
+Every variable that it fixes leaves a set behind, the configurations in which that variable is in another state.  These
+sets are disjoint: the next dive begins in the likeliest of them, and its sum is added.  When none waits, all of Z is
+summed.
 
 Zeros are followed after every decision (`simplify`), so that the states of many other variables follow; a dive that has
 no way on turns back at its last decision.  Variables are fixed that lose least for what they take from the sum.  On
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clampz.approximations.mini_buckets.clique_tables import has_zeros
-from clampz.bounding.strategies.conditioning import ConditionedSums
+from clampz.bounding.strategies.conditioning import Conditioning
 from clampz.elimination.cuts import Cuts
 from clampz.elimination.exact import ExactOptions, run_exact
 from clampz.elimination.orders import Order, quick_order
@@ -32,17 +32,17 @@ from clampz.presolve.simplified import Simplified
 from clampz.presolve.simplify import simplify
 from clampz.runtime.budget import Budget, Cancelled
 
-# Table entries of one sum at most; or so many per variable, where these are more.
+# Table entries of one sum at most; or this many per variable, where that is more.
 LARGEST_SUM, LARGEST_PER_VARIABLE = 2.0**24, 64.0
-# Sums that are planned have at most so many times as many entries along their order: contracted, they may take less.
+# What is planned may have this many times the entries along its order: contracted, it may take less.
 MOST_GAINED = 64.0
 # In nats: what fixing a variable loses at least, however sure its state is thought to be.  One that is sure and narrows
 # next to nothing is not fixed before one that does.
 LEAST_LOSS = 0.05
 # The least belief of a state that is possible.
 LEAST_BELIEF = 1e-12
-# Variables that are decided between two simplifications: one of so many; and one of SHARE_IF_WIDE where no order comes
-# to an end, so that nobody knows what narrows anything.
+# Variables that are decided between two simplifications: one in SHARE; and one in SHARE_IF_WIDE where no order comes to
+# an end, so that nobody knows what narrows anything.
 SHARE, SHARE_IF_WIDE = 100, 8
 # Contradictions on the way to the first sum, after which all begins again; more than twice as many the next time.
 PATIENCE = 8
@@ -53,7 +53,7 @@ MOST_WAITING = 2**16
 
 
 class Decision(NamedTuple):
-    """A variable is in this state, or is not; and what was decided before."""
+    """A variable that is in this state, or is not, and what was decided before."""
 
     variable: int
     state: int
@@ -62,21 +62,23 @@ class Decision(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Configurations by what is decided about them, and how many nats below log Z their sum is expected; `number` has
-    no meaning but to tell them apart."""
+    """Configurations by what is decided about them, and how many nats below log Z their sum is expected.
+
+    `number` only tells them apart.
+    """
 
     loss: float
     number: int
     decided: Decision | None
 
 
-class Diving:
-    """Sums over disjoint sets of the configurations of a model.
+class Diving(Conditioning):
+    """Sums over disjoint sets of a model's configurations, found by fixing variables to their likeliest states.
 
     Parameters
     ----------
     model
-        With any factors; what can be known without decisions should be simplified before.
+        With any factors, reduced by presolve.
     beliefs
         (S,) of the states of its variables, from any method: the better, the more of Z is in the first sums.
     max_table
@@ -86,50 +88,33 @@ class Diving:
 
     Attributes
     ----------
-    num_sums, num_contradictions
-        Sets of configurations that were summed, and that were found to be impossible.
+    num_contradictions
+        Sets of configurations that were found to be impossible.
     """
 
     def __init__(
         self, model: Model, beliefs: Floats, *, max_table: float = LARGEST_SUM, memory: float = math.inf
     ) -> None:
+        super().__init__()
         self.model, self.memory = model, memory
         self.num_contradictions = 0
-        self._limit = max(max_table, LARGEST_PER_VARIABLE * model.num_variables)
+        self._max_entries = max(max_table, LARGEST_PER_VARIABLE * model.num_variables)
         self._beliefs = np.where(beliefs > LEAST_BELIEF, beliefs, LEAST_BELIEF)
         self._begun, self._place = False, np.empty(0, dtype=np.int64)
         self._waiting = [Waiting(0.0, 0, None)]
         self._num_decisions, self._patience, self._rng = 0, PATIENCE, np.random.default_rng(0)
         self._forgotten = False
-        self._sums = ConditionedSums()
         self._has_zeros = has_zeros(model)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing waits to be summed."""
-        return not self._waiting
-
-    @property
-    def complete(self) -> bool:
-        """Whether all of Z is summed."""
-        return self.is_over and not self._forgotten
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Lower and upper end of log Z; the upper one is inf until all of it is summed."""
-        return self._sums.ends(self.complete)
-
-    @property
-    def num_sums(self) -> int:
-        return len(self._sums)
-
     def expected(self, seconds: float) -> float:
-        """What the lower end may come to in so many seconds more: nobody knows before a dive has been made."""
+        """Return inf: nobody knows what a dive brings before it is made."""
         return math.inf
 
-    def go_on(self, budget: Budget) -> float:
-        """One dive, down to a sum; returns the lower bound on log Z by all of them.  Where the watch is over first, the
-        next one goes on from there."""
+    def step(self, budget: Budget) -> float:
+        """Dive once, down to a sum, and return the lower end of log Z by all of them.
+
+        Where the budget ends first, the next dive goes on from there.
+        """
         if not self._begun:
             self._begin(budget.share(ORDER_TIME))
         path = [heapq.heappop(self._waiting)] if self._waiting else []
@@ -143,11 +128,15 @@ class Diving:
             heapq.heappush(self._waiting, each)
         if len(self._waiting) > MOST_WAITING:
             self._waiting, self._forgotten = heapq.nsmallest(MOST_WAITING // 2, self._waiting), True
-        return self._sums.lower
+        self.is_over = not self._waiting
+        self.complete = self.is_over and not self._forgotten
+        return self.lower
 
     def _begin(self, budget: Budget) -> None:
-        """Look for an order of the whole: `_place` (n,) is each variable's place in it, or (0,) where none comes to an
-        end.  Where there is no memory for a copy of the model, nothing will be summed."""
+        """Look for an order of the whole; where there is no memory for a copy of the model, nothing will be summed.
+
+        `_place` (n,) is each variable's place in the order, or (0,) where none comes to an end.
+        """
         self._begun, scopes = True, Scopes.of(self.model)
         if 2 * scopes.num_bytes > self.memory:
             self._waiting, self._forgotten = [], True
@@ -156,18 +145,22 @@ class Diving:
             self._place = self._place if math.isinf(order.total) else np.argsort(order.variables)
 
     def _begin_again(self) -> list[Waiting]:
-        """The path from the whole, where nothing but contradictions came of the likeliest states: others are taken for
-        these, drawn by what is believed of them, which is less each time."""
+        """Return the path from the whole, after nothing but contradictions came of the likeliest states.
+
+        Others are drawn in their place by the beliefs, which count less each time.
+        """
         self._patience, self._waiting = 2 * self._patience + 1, []
         drawn = self._rng.gumbel(size=len(self._beliefs))
         self._beliefs = np.exp(np.log(self._beliefs) / 2 + drawn)
         return [Waiting(0.0, 0, None)]
 
     def _dive(self, path: list[Waiting], budget: Budget) -> bool:
-        """Down from the last set of the path, which then has the sets left behind; False where nothing in it is
-        possible.  Where the watch is over first, the path ends with the set that was reached."""
+        """Dive from the last set of the path, leaving sets behind on it; False where nothing in it is possible.
+
+        Where the budget ends first, the path ends with the set that was reached.
+        """
         made = [path.pop()]  # one more decision each, since zeros were followed
-        most_planned, place = self._limit * MOST_GAINED, self._place
+        most_planned, place = self._max_entries * MOST_GAINED, self._place
         while True:
             here = made[-1]
             rest = simplify(self._given(here.decided), marginals=False, budget=budget)
@@ -182,12 +175,12 @@ class Diving:
                 break
             try:
                 plan = self._plan(rest, order, budget) if order.total <= most_planned else None
-                if plan is not None and plan.elimination.visits <= self._limit:
+                if plan is not None and plan.elimination.visits <= self._max_entries:
                     return self._sum(rest, plan, budget)
             except Cancelled:
                 break
             if order.total <= most_planned:  # it is planned again when it is as much smaller as it has to be
-                most_planned = order.total * min(0.5, self._limit / plan.elimination.visits if plan else 0.5)
+                most_planned = order.total * min(0.5, self._max_entries / plan.elimination.visits if plan else 0.5)
             if cuts is not None:
                 place = np.full(self.model.num_variables, -1)
                 place[rest.variables[order.variables]] = np.arange(len(order.variables))
@@ -203,7 +196,7 @@ class Diving:
         return True
 
     def _given(self, decided: Decision | None) -> Model:
-        """The model, all but some states of the decided variables ruled out."""
+        """Return the model with all but some states of the decided variables ruled out."""
         start, flat = self.model.unary.start, self.model.unary.flat.copy()
         while decided is not None:
             i, a = decided.variable, start[decided.variable] + decided.state
@@ -216,8 +209,10 @@ class Diving:
         return Model.from_contents(self.model.contents._replace(unary=flat, names=None, state_names=None))
 
     def _order(self, rest: Simplified, place: Integers, budget: Budget) -> tuple[Order, Cuts | None]:
-        """The best of a quick order, that of the whole and the last one of this dive, and its tables; no tables where
-        none comes to an end, or the model is too large for them."""
+        """Return the best of a quick order, that of the whole and the last one of this dive, and its tables.
+
+        There are no tables where no order comes to an end, or the model is too large for them.
+        """
         model = rest.model
         n, edges = model.num_variables, _edges(model)
         order = quick_order(edges, np.log2(model.num_states), np.ones(n, dtype=np.bool_), math.inf, budget)
@@ -230,7 +225,7 @@ class Diving:
         return (order, None) if best is None else (best.order, best)
 
     def _plan(self, rest: Simplified, order: Order, budget: Budget) -> ExactPlan | None:
-        """The plan of its sum, if there is memory for it; Overdue where the watch is over first."""
+        """Plan the sum of the rest, if there is memory for it; Cancelled where the budget ends first."""
         memory = int(min(self.memory, NO_LIMIT))
         try:
             return ExactPlan.of(Batch.of(rest.model), memory, marginals=False, order=order, budget=budget)
@@ -238,18 +233,18 @@ class Diving:
             return None
 
     def _sum(self, rest: Simplified, plan: ExactPlan, budget: Budget) -> bool:
-        """Add the sum of the rest; False where that is zero, Overdue where the watch is over first."""
+        """Add the sum of the rest; False where it is zero, Cancelled where the budget ends first."""
         found = run_exact(Batch.of(rest.model), ExactOptions(marginals=False, threads=1), budget, plan)
         if not found.converged[0]:
             raise Cancelled
         if found.log_z[0] == -math.inf:
             return False
         lower, upper = rest.bounds(float(found.lower[0]), float(found.upper[0]))
-        self._sums.add(lower, upper)
+        self.add(lower, upper)
         return True
 
     def _decide(self, rest: Simplified, order: Order, cuts: Cuts | None) -> Iterator[tuple[int, int, float]]:
-        """Variables to fix next, with their likeliest states and what these are believed to have."""
+        """Yield the variables to fix next, with their likeliest states and the beliefs of these."""
         model, start, edges = rest.model, rest.model.unary.start, _edges(rest.model)
         n = model.num_variables
         rows = np.repeat(self.model.unary.start[rest.variables], model.num_states) + rest.states_left
@@ -274,7 +269,7 @@ def _edges(model: Model) -> Integers:
 
 
 def _apart(chosen: list[int], n: int, edges: Integers) -> list[int]:
-    """Those that share no factor with one before them: what is decided about one says most about its neighbours."""
+    """Drop variables that share a factor with an earlier one: its state says most about its neighbours."""
     if len(chosen) == 1:
         return chosen
     rank = np.full(n, n)

@@ -50,18 +50,17 @@ PATIENCE = 0.05
 
 
 class InitialBounds(NamedTuple):
-    """Ends of log Z by mean field and TRW, the marginals (S,) of either, and whether mean field has settled."""
+    """Ends of log Z by mean field and TRW, the marginals (S,) of either, and whether mean field has converged."""
 
     lower: float
     upper: float
     marginals: Floats
     beliefs: Floats
-    settled: bool
+    converged: bool
 
 
 def bethe_leads(model: Model) -> bool:
-    """Whether Bethe's lower bound is better than that of regions: where it is one, and edges are so many that regions
-    are small."""
+    """Whether Bethe's lower bound beats that of mini-buckets: it is one, and edges are too many for large tables."""
     return model.is_balanced and model.num_edges > MANY_EDGES
 
 
@@ -100,7 +99,7 @@ def wait_for_count(job: Job[Counted], rest: Model, budget: Budget) -> Job[Counte
 
 
 def wait_for(job: Job[Any], waiting: Budget) -> None:
-    """Until it is done, or the watch says stop."""
+    """Wait until a job is done or the budget ends."""
     while not job.done() and not waiting.must_stop():
         finished([job], min(PATIENCE, waiting.left()))
 
@@ -108,8 +107,11 @@ def wait_for(job: Job[Any], waiting: Budget) -> None:
 def initial_bounds(
     model: Model, options: BoundOptions, budget: Budget, most: float, num_bytes: float
 ) -> InitialBounds | None:
-    """Mean field and TRW, for a moment each, so many seconds at most; None where there is no time even for their first
-    sweeps, or no memory.  (On larger factors TRW works on an equivalent many times as large.)"""
+    """Bound log Z by mean field and TRW, for a moment each, `most` seconds at most.
+
+    None where there is no time even for their first sweeps, or no memory: on larger factors TRW works on an equivalent
+    many times as large.
+    """
     if not mean_field.fits(model, num_bytes) or (budget.must_stop() and not is_small(model)):
         return None
     batch = Batch.of(model)
@@ -136,8 +138,11 @@ def initial_bounds(
 def bethe_estimate(
     model: Model, options: BoundOptions, budget: Budget, most: float, num_bytes: float
 ) -> tuple[PointEstimate, float]:
-    """Bethe's value with a few variables clamped, if it settles in a small share of the time and in so many seconds at
-    most, and there is memory for it; and a lower bound on log Z, -inf unless the model is attractive or balanced."""
+    """Return Bethe's value with a few variables clamped, and a lower bound on log Z.
+
+    There is no value where Bethe does not converge in a small share of the time, `most` seconds at most, or lacks
+    memory; the bound is -inf unless the model is attractive or balanced.
+    """
     seconds = min(BETHE_SECONDS, budget.left(BETHE_SHARE), most)
     if seconds <= BETHE_SECONDS_PER_EDGE * model.num_edges + BETHE_SECONDS_PER_ENTRY * len(model.pairwise.flat):
         return PointEstimate(None, "There was no time for Bethe."), -math.inf
@@ -149,8 +154,10 @@ def bethe_estimate(
     limits: dict[str, Any] = {"time": seconds, "tol": BETHE_TOL, "threads": options.threads}
     first = bethe.solve(Batch.of(model), bethe.options(None, limits), within=budget)[0]
     found = clamp_on(first, k=num_clamps, select=BETHE_SELECT, within=budget, memory=int(num_bytes), **limits)
-    settled = [step.log_z for step in found.steps if step.converged]
+    converged = [step.log_z for step in found.steps if step.converged]
     guess = (
-        PointEstimate(settled[-1]) if settled else PointEstimate(None, "Bethe did not settle in its share of the time.")
+        PointEstimate(converged[-1])
+        if converged
+        else PointEstimate(None, "Bethe did not converge in its share of the time.")
     )
     return guess, found.lower if found.bound == "lower" else -math.inf

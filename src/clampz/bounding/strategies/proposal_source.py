@@ -1,4 +1,4 @@
-"""What proposals of a model are made of: regions, and where their upper bound has got to."""
+"""What proposals of a model are made of: mini-buckets, and where their upper bound has got to."""
 
 import math
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from clampz.approximations.mini_buckets.descent import BoundState, optimise
 from clampz.approximations.mini_buckets.proposals import Proposal
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape
 from clampz.bounding.options import BoundOptions
-from clampz.bounding.strategies.successive_halving import fitting_limit
+from clampz.bounding.strategies.successive_halving import max_table_in_time
 from clampz.errors import TooWideError
 from clampz.model import Model
 from clampz.numerics import Floats
@@ -15,28 +15,34 @@ from clampz.runtime.budget import Budget, Cancelled
 
 # Evaluations that the bound of a proposal of its own has.
 EVALUATIONS = 40
+# The share of a worker's memory that a proposal may keep, and bytes of that for each entry of its tables, about.
+KEPT_SHARE, KEPT_BYTES = 0.5, 24
+# Bits of the caller's seed: whatever is drawn beside a search has numbers of its own beyond them.
+SEED_BITS = 62
 
 
 class ProposalSource(NamedTuple):
-    """Regions, and where their upper bound has got to, or how many evaluations it is to have."""
+    """Mini-buckets, and where their upper bound has got to, or how many evaluations it is to have."""
 
     mini_buckets: MiniBucketBounds
     x: Floats | None
     num_evaluations: int = 0
 
     @classmethod
-    def own(cls, model: Model, options: BoundOptions, seconds: float, most: int) -> "ProposalSource":
-        """New regions, of a limit at most, whose bound takes so many seconds, about."""
-        shape = Shape(fitting_limit(model, options, seconds / EVALUATIONS, most), options.seed)
+    def own(cls, model: Model, options: BoundOptions, seconds: float, largest: int) -> "ProposalSource":
+        """Make mini-buckets of at most `largest` table entries whose bound takes about this many seconds."""
+        shape = Shape(max_table_in_time(model, options, seconds / EVALUATIONS, largest), options.seed)
         return cls(MiniBucketBounds(model, shape, shape, options.worker_bytes), None, EVALUATIONS)
 
-    def proposal(self, bounding: Budget, budget: Budget, most_entries: float = math.inf) -> Proposal | None:
-        """The proposal, its bound found by the first watch, of so many table entries at most; None where time or memory
-        are too short for that or for a block of draws, and where Z = 0."""
+    def proposal(self, bounding: Budget, budget: Budget, memory: float = math.inf) -> Proposal | None:
+        """Return the proposal, its bound optimised within the first budget.
+
+        None where time or memory do not suffice for it or for a block of draws, and where Z = 0.
+        """
         unary = self.mini_buckets.model.unary.flat
         try:
             tables = self.mini_buckets.tables_above(bounding)
-            if tables.structure.num_entries > most_entries:
+            if tables.structure.num_entries > KEPT_SHARE * memory / KEPT_BYTES:
                 return None
             state = BoundState.upper(tables, unary, self.x, bounding)
             optimise(state, self.num_evaluations, bounding)

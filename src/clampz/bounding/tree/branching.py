@@ -1,5 +1,4 @@
-"""What to do next about the leaf that matters most: sum all that is below it, find better regions, or clamp a
-variable."""
+"""What to do next about the leaf that matters most: sum it exactly, find better mini-buckets, or clamp a variable."""
 
 import math
 from dataclasses import replace
@@ -23,7 +22,7 @@ from clampz.runtime.budget import Budget
 
 # Evaluations of the bounds of children, which begin where their parent ended.
 CHILD_EVALUATIONS = 12
-# What is left may be summed exactly if that takes at most this share of the time left, in so many pieces.
+# What is left may be summed exactly if that takes at most this share of the time left, and in how many pieces.
 SPRINT_SHARE, MOST_PIECES = 0.6, 256
 # What keeps scores of variables apart where all else is equal: the share of the strength of all of its edges, a little
 # entropy, and a little score.
@@ -31,7 +30,7 @@ ALL_EDGES, LITTLE_ENTROPY, LITTLE_SCORE = 1e-2, 1e-3, 1e-9
 
 
 def choose_branching(frontier: Frontier, budget: Budget, num_threads: int) -> Refine | Expand | None:
-    """The work that promises most, on the leaves that wait; None if nothing is left to do about them."""
+    """Return the work that is expected to gain most, on the leaves that wait; None if nothing is left to do."""
     options = frontier.options
     while (node := frontier.pop()) is not None:
         found = _first(node, options, budget) or _sprint(node, options, budget, num_threads)
@@ -39,14 +38,14 @@ def choose_branching(frontier: Frontier, budget: Budget, num_threads: int) -> Re
         if found is None and not node.clamps and num_components(model) > 1 and frontier.may_split(model):
             frontier.split(node, model, 0.0)
             continue
-        ladder = node.submodel.ladder
-        if found is None and not node.clamps and not ladder.finished:
+        halving = node.submodel.halving
+        if found is None and not node.clamps and not halving.finished:
             found = _climb(node, options, budget, num_threads)
-            if found is None and ladder.is_busy:
+            if found is None and halving.is_busy:
                 continue  # it comes back when that is done
-            if ladder.has_more:
+            if halving.has_more:
                 frontier.push(node)  # for the other workers
-        if found is None and ladder.mini_buckets is None and not _has_room(model, options):
+        if found is None and halving.mini_buckets is None and not _has_room(model, options):
             frontier.pruned = True  # it stays as it is
             continue
         found = found or _clamp(node, options, budget)
@@ -62,7 +61,7 @@ def _has_room(model: Model, options: BoundOptions) -> bool:
 
 
 def _first(node: Node, options: BoundOptions, budget: Budget) -> Refine | None:
-    """Quick bounds on a leaf that nothing is known of."""
+    """Ask for quick bounds on a leaf that nothing is known of."""
     if node.upper < math.inf or node.submodel.begun:
         return None
     node.submodel.begun = True
@@ -70,8 +69,7 @@ def _first(node: Node, options: BoundOptions, budget: Budget) -> Refine | None:
 
 
 def _sprint(node: Node, options: BoundOptions, budget: Budget, num_threads: int) -> Refine | Expand | None:
-    """To the end: where all that is below a leaf can be summed exactly in the time left, it is, in pieces of a moment
-    each."""
+    """Sum all that is below a leaf exactly, in pieces of a moment each, where the time left suffices."""
     submodel = node.submodel
     if not options.exact or 0 <= len(node.clamps) - submodel.too_wide < 3:
         return None
@@ -93,8 +91,8 @@ def _sprint(node: Node, options: BoundOptions, budget: Budget, num_threads: int)
 
 
 def _climb(node: Node, options: BoundOptions, budget: Budget, num_threads: int) -> Refine | None:
-    """The next step towards better regions for a submodel as a whole."""
-    step = node.submodel.ladder.next(node.submodel.model, options, num_threads * budget.left())
+    """Ask for the next trial of mini-buckets for a submodel as a whole."""
+    step = node.submodel.halving.next(node.submodel.model, options, num_threads * budget.left())
     if step is None:
         return None
     work = replace(
@@ -109,19 +107,19 @@ def _climb(node: Node, options: BoundOptions, budget: Budget, num_threads: int) 
 
 
 def _clamp(node: Node, options: BoundOptions, budget: Budget) -> Expand | None:
-    """Branches at the variable that promises most; None where none has a choice of states left."""
+    """Branch at the variable that promises most; None where none has a choice of states left."""
     variable = _choose(node, options.select)
     if variable is None:
         return None
     children = _branches(node, node, variable)
     work = work_on(children, options, budget)
-    mini_buckets = node.submodel.ladder.mini_buckets
+    mini_buckets = node.submodel.halving.mini_buckets
     work = replace(work, mini_buckets=mini_buckets, start=node.state, num_evaluations=CHILD_EVALUATIONS)
     return Expand(node, work, children)
 
 
 def _branches(parent: Node, node: Node, variable: int, *, apart: bool = False) -> list[Node]:
-    """Children of a parent: a node at or below it, clamped to the states of one more variable."""
+    """Return a parent's children: a node at or below it, clamped to the states of one more variable."""
     return [
         Node(parent, parent.submodel, (*node.clamps, (variable, group)), -math.inf, parent.upper)
         for group in groups(node, variable, apart=apart)
@@ -129,8 +127,7 @@ def _branches(parent: Node, node: Node, variable: int, *, apart: bool = False) -
 
 
 def _choose(node: Node, select: str) -> int | None:
-    """The variable to clamp: where the upper bound loses most, or that is strongly tied and undecided; or as a selector
-    scores them."""
+    """Choose the variable to clamp: where the upper bound loses most, or by strength and entropy, or by a selector."""
     submodel, unary = node.submodel, node.unary()
     model = submodel.model
     possible = unary > -np.inf

@@ -1,4 +1,4 @@
-"""The tree of a search and its frontier: the leaves that wait, widest share of the gap first.
+"""The tree of a branch and bound and its frontier: the leaves that wait, widest share of the gap first.
 
 What workers find is taken into the tree here: leaves become branches or components, bounds pass up to the root, and
 what does not fit in memory is let go.
@@ -23,17 +23,17 @@ from clampz.runtime.budget import Budget
 
 # Clamps after which a branch is cut out of its model and partitioned anew.
 CLAMPS_BEFORE_CUT = 4
-# Beyond so many variables, a branch of fewer clamps is not looked through for components.
+# Variables beyond which a branch of fewer clamps is not looked through for components.
 MANY_VARIABLES = 10_000
-# Components of at most so many joint states (as a power of two) are summed together; a model that falls into many is
-# split into so many at a time.
+# Components of at most 2^SMALL_COMPONENT joint states are summed together; a model is split into MOST_COMPONENTS at a
+# time.
 SMALL_COMPONENT, MOST_COMPONENTS = 16.0, 8
 # Bytes of a node, and for each table entry of a model that is cut out.
 NODE_BYTES, BYTES_PER_ENTRY = 1200, 20
 
 
 class Refine(NamedTuple):
-    """Better bounds are asked for on a leaf, perhaps as a step of its submodel's ladder."""
+    """Better bounds are asked for on a leaf, perhaps as a trial of its submodel."""
 
     node: Node
     work: LeafWork
@@ -46,7 +46,7 @@ class Refine(NamedTuple):
 
 
 class Expand(NamedTuple):
-    """Bounds are asked for on what a leaf may branch into."""
+    """Bounds are asked for on the branches of a leaf."""
 
     node: Node
     work: LeafWork
@@ -58,7 +58,7 @@ class Expand(NamedTuple):
 
 
 def work_on(leaves: list[Node], options: BoundOptions, budget: Budget) -> LeafWork:
-    """Work on leaves of one submodel, for the time that is left; what else is asked for is changed in it."""
+    """Return work on leaves of one submodel for the time that is left; callers change what else they ask for."""
     submodel, unary = leaves[0].submodel, np.stack([leaf.unary() for leaf in leaves], axis=1)
     return LeafWork(model=submodel.model, unary=unary, options=options, seconds=budget.left())
 
@@ -77,8 +77,8 @@ class Frontier:
         self._heap: list[tuple[float, int, Node]] = []
         self._counter = 0
 
-    def go_on_from(self, nodes: list[Node]) -> None:
-        """With the tree of these nodes, the root first, in place of the one there is."""
+    def restore(self, nodes: list[Node]) -> None:
+        """Take a tree of these nodes, the root first, in place of the one there is."""
         self.root, self.num_nodes = nodes[0], len(nodes)
         constants = sum(node.is_and for node in nodes)  # what is constant beside components is no leaf
         self.num_leaves = sum(not node.children for node in nodes) - constants
@@ -90,14 +90,14 @@ class Frontier:
             self.push(node)
 
     def push(self, node: Node) -> None:
-        if node.settled or node.children or node.queued:
+        if node.closed or node.children or node.queued:
             return
         if node.parent is not None and node.parent.is_and:
             beside = (child.upper for child in node.parent.children if child is not node)
             node.other = node.parent.other + sum(upper for upper in beside if math.isfinite(upper))
         key = node.key(self.options.criterion)
         if key == -math.inf:
-            node.settled = True
+            node.closed = True
             return
         self._counter += 1
         node.queued = True
@@ -107,13 +107,13 @@ class Frontier:
         while self._heap:
             _, _, node = heapq.heappop(self._heap)
             node.queued = False
-            if not node.settled and not node.children and node.upper > node.lower:
+            if not node.closed and not node.children and node.upper > node.lower:
                 return node
         return None
 
-    def settle(self, lower: float, upper: float) -> None:
-        """Nothing is left to do: these are the root's ends."""
-        self.root.lower, self.root.upper, self.root.settled = lower, upper, True
+    def close(self, lower: float, upper: float) -> None:
+        """Close the tree with these as the root's ends."""
+        self.root.lower, self.root.upper, self.root.closed = lower, upper, True
         self._heap.clear()
 
     def take(self, asked: Refine | Expand, solved: Solved) -> None:
@@ -126,12 +126,12 @@ class Frontier:
     def _refine(self, asked: Refine, solved: Solved) -> None:
         node = asked.node
         node.tighten(solved.lower[0], solved.upper[0])
-        node.settled = solved.exact[0] or node.upper == -math.inf
+        node.closed = solved.exact[0] or node.upper == -math.inf
         if asked.step is not None:
-            ladder = node.submodel.ladder
+            halving = node.submodel.halving
             ends = float(solved.lower[0]), float(solved.upper[0])
-            ladder.take(asked.step, ends, solved.states[0], solved.mini_buckets, solved.seconds)
-            node.state = ladder.state or node.state
+            halving.take(asked.step, ends, solved.states[0], solved.mini_buckets, solved.seconds)
+            node.state = halving.state or node.state
         else:
             node.state = node.state or solved.states[0]
         (node.parent or node).refresh()
@@ -140,7 +140,7 @@ class Frontier:
     def _expand(self, node: Node, children: list[Node], solved: Solved) -> None:
         for k, child in enumerate(children):
             child.tighten(solved.lower[k], solved.upper[k])
-            child.settled, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k] or node.state
+            child.closed, child.state = solved.exact[k] or child.upper == -math.inf, solved.states[k] or node.state
             if child.state is not None:
                 self._num_states += 1
                 self._state_bytes = max(self._state_bytes, child.state.num_bytes)
@@ -148,14 +148,13 @@ class Frontier:
         self.num_nodes += len(children)
         self.num_leaves += len(children) - 1
         for child in children:
-            if not child.settled:
-                self._settle_in(child)
+            if not child.closed:
+                self._admit(child)
         node.refresh()
         self._keep_memory()
 
-    def _settle_in(self, child: Node) -> None:
-        """A new leaf: cut out and split into components where it has come apart or far enough, else it waits as it
-        is."""
+    def _admit(self, child: Node) -> None:
+        """Cut a new leaf out and split it into components where it has come apart or far enough; else let it wait."""
         whole = child.submodel.model
         far = len(child.clamps) >= CLAMPS_BEFORE_CUT
         not_yet = not far and (len(child.clamps) % 2 or whole.num_variables > MANY_VARIABLES)
@@ -165,15 +164,15 @@ class Frontier:
         model, error = self._cut_out(child)
         if model is None:
             child.lower = child.upper = -math.inf
-            child.settled = True
+            child.closed = True
         elif self.may_split(model) and (far or num_components(model) != 1):
             self.split(child, model, error)
         else:
             self.push(child)
 
     def finish(self, node: Node) -> None:
-        """A leaf of which no variable has a choice of states left: one configuration at most."""
-        node.settled = True
+        """Close a leaf of which no variable has a choice of states left: one configuration at most."""
+        node.closed = True
         if not may_overflow(node.submodel.model):
             model, error = self._cut_out(node)
             if model is not None:
@@ -183,8 +182,7 @@ class Frontier:
         (node.parent or node).refresh()
 
     def _cut_out(self, node: Node) -> tuple[Model | None, float]:
-        """What is left of a node's model without the variables that are fixed, None where Z = 0, and what rounding may
-        have changed in it."""
+        """Return a node's model without the variables that are fixed (None where Z = 0), and its rounding error."""
         whole, unary = node.submodel.model, node.unary()
         return without_fixed(whole, unary), rounding_of_sums(whole, unary)
 
@@ -194,24 +192,26 @@ class Frontier:
         return self._has_room(model) and self.num_leaves + self.promised + more <= (self.options.leaves or math.inf)
 
     def _has_room(self, model: Model) -> bool:
-        """Whether there is memory to cut so much out of a model."""
+        """Whether there is memory to cut this model out."""
         return self._submodel_bytes + BYTES_PER_ENTRY * num_entries(model) <= TREE_MEMORY * self.options.num_bytes
 
     def split(self, node: Node, model: Model, error: float) -> None:
-        """Make a node the sum of the components of a model that is the same but for this error, and of what is
-        constant.  The components are leaves that nothing is known of yet, unless there is only one."""
+        """Make a node the sum of the components of a model that equals it but for an error, and of what is constant.
+
+        Nothing is known of the components yet, unless there is only one.
+        """
         error += EPS * abs(model.constant)
         rest = Node(node, node.submodel, (), model.constant - error, model.constant + error)
-        rest.settled = True
+        rest.closed = True
         if not model.num_variables:
             node.tighten(rest.lower, rest.upper)
-            node.settled = True
+            node.closed = True
             (node.parent or node).refresh()
             return
-        first_limit = node.submodel.ladder.max_table if node.clamps else 0
+        first_max_table = node.submodel.halving.max_table if node.clamps else 0
         node.is_and = True
         children = [
-            Node(node, Submodel(component, first_limit), (), -math.inf, math.inf)
+            Node(node, Submodel(component, first_max_table), (), -math.inf, math.inf)
             for component in components(model, small=SMALL_COMPONENT, most=MOST_COMPONENTS)
         ]
         self.num_nodes += len(children) + 1
@@ -225,8 +225,7 @@ class Frontier:
         node.refresh()
 
     def _keep_memory(self) -> None:
-        """Let go of what leaves keep for their children, those that matter least first, and of whole branches if that
-        is not enough."""
+        """Let go of what leaves keep for their children, least important first, and then of whole branches."""
         allowed = TREE_MEMORY * self.options.num_bytes / 2  # for what leaves keep, and for the nodes themselves
         if self._num_states * self._state_bytes > allowed:
             self._num_states = int(allowed / 2 / self._state_bytes)
@@ -245,7 +244,7 @@ class Frontier:
             self.num_nodes -= len(parent.children)
             self.num_leaves -= len(parent.children) - 1
             for child in parent.children:
-                child.settled = True
+                child.closed = True
             parent.children = []
             self.pruned = True
 
@@ -258,10 +257,10 @@ def check_room(model: Model, allowed: int) -> None:
 
 
 def bytes_needed(model: Model) -> int:
-    """The least memory that a search over a model takes."""
+    """Return the least memory that a search over a model takes."""
     return 40 * num_entries(model)
 
 
 def num_entries(model: Model) -> int:
-    """Of all tables."""
+    """Count the entries of all tables."""
     return len(model.unary.flat) + len(model.pairwise.flat) + len(model.factors.flat)

@@ -1,4 +1,4 @@
-"""What a search has asked for and not yet taken."""
+"""The jobs of a search that are under way."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class Jobs:
         self._asked[job] = asked
 
     def pop(self, job: Job[Any]) -> Asked:
-        """What a job was asked for; it is taken."""
+        """Remove a job; return what it was asked for."""
         return self._asked.pop(job)
 
     @property
@@ -48,7 +48,7 @@ class Jobs:
 
     @property
     def draws(self) -> Job[Any] | None:
-        """The draws that are being made."""
+        """The draws that are under way."""
         return next((job for job, asked in self._asked.items() if asked == DRAWS), None)
 
     @property
@@ -56,25 +56,26 @@ class Jobs:
         return [job for job, asked in self._asked.items() if isinstance(asked, Refine | Expand)]
 
     def has_room(self, crew: Crew) -> bool:
-        """Whether to ask for more work on leaves; where the plan is fixed, so much at once, whatever else is done."""
+        """Whether to ask for more work on leaves; with a fixed plan, for a fixed number at once."""
         if self._in_order:
             return len(self._leaves) < 2 * crew.num_threads
         return self.num_busy < crew.num_at_once
 
     def done_within(self, seconds: float) -> list[Job[Any]]:
-        """Jobs that are done, as soon as there are any or time is up."""
+        """Return the jobs that are done, as soon as there are any or time is up."""
         return finished(self._asked, seconds)
 
     def to_take(self) -> list[Job[Any]]:
-        """Jobs that are done, perhaps after a while; where the plan is fixed, of those about leaves the first that was
-        asked for alone."""
+        """Return the jobs that are done; with a fixed plan, of those about leaves only the first that was asked for."""
         done = self.done_within(PATIENCE)
         later = self._leaves[1:] if self._in_order else []
         return [job for job in done if job not in later]
 
     def withdraw(self) -> list[Refine | Expand]:
-        """Leave what has not begun, and all that is expanded: what is refined by half is better for it.  Returns what
-        was asked for about leaves."""
+        """Cancel what has not begun, and drop all that is expanded; return what was asked for about leaves.
+
+        A leaf that is refined by half is better for it.
+        """
         leaves = []
         for job, asked in list(self._asked.items()):
             if isinstance(asked, Refine | Expand):

@@ -1,4 +1,4 @@
-"""The AND/OR tree of a search, with bounds that pass from the leaves to the root.
+"""The nodes of an AND/OR tree, with bounds that pass from the leaves to the root.
 
 A clamp is an OR node: its bounds are the better of its own and the log-sum-exp of its children's, on each side.  A
 split into connected components is an AND node: bounds add up.
@@ -22,14 +22,14 @@ MOST_STATES = 3
 
 
 class Submodel:
-    """A connected model of its own: the whole, a component, or a branch cut out; with what its leaves share.
+    """A model of its own (the whole, a component, or a branch cut out), and what its leaves share.
 
-    `first_limit` is the limit of the regions where a branch was cut out; 0 for what was not.
+    `first_max_table` is the table size where a branch was cut out; 0 for what was not.
     """
 
-    def __init__(self, model: Model, first_limit: int = 0) -> None:
+    def __init__(self, model: Model, first_max_table: int = 0) -> None:
         self.model = model
-        self.ladder = SuccessiveHalving(first_limit)
+        self.halving = SuccessiveHalving(first_max_table)
         self.begun = False  # whether there was an attempt at all
         self.slicer = Slicer(model)
         self.too_wide = -3  # clamps of the last leaf that could not be summed exactly in the time left
@@ -38,19 +38,19 @@ class Submodel:
 class Node:
     """A leaf, an OR node (branches) or an AND node (components).
 
-    `clamps` are the states that are left of variables of its submodel, from the root of that on; `other` is the upper
-    bound on what its log Z is multiplied with further up.
+    `clamps` are the states left of variables of its submodel; `other` is the upper bound on what its log Z is
+    multiplied with further up.
     """
 
     __slots__ = (
         "children",
         "clamps",
+        "closed",
         "is_and",
         "lower",
         "other",
         "parent",
         "queued",
-        "settled",
         "state",
         "submodel",
         "upper",
@@ -72,12 +72,12 @@ class Node:
         self.children: list[Node] = []
         self.is_and = False
         self.other: float = parent.other if parent is not None else 0.0
-        self.settled = False  # nothing is left to be done below
+        self.closed = False  # nothing is left to be done below
         self.queued = False  # it waits to be taken up
         self.state: WarmStart | None = None
 
     def unary(self) -> Floats:
-        """(S,) the submodel's unary potentials, with the states that are out ruled out."""
+        """(S,) the submodel's unary potentials, clamped."""
         start = self.submodel.model.unary.start
         out = self.submodel.model.unary.flat.copy()
         for i, states in self.clamps:
@@ -89,7 +89,7 @@ class Node:
         self.lower, self.upper = max(self.lower, float(lower)), min(self.upper, float(upper))
 
     def refresh(self) -> None:
-        """Bounds from the children's, where these are tighter; then the parent's, and so on up."""
+        """Take bounds from the children's where these are tighter, and so on up to the root."""
         node: Node | None = self
         while node is not None:
             if node.children:
@@ -104,15 +104,14 @@ class Node:
                     lower, upper = log_sum_exp(lowers), log_sum_exp(uppers)
                     rounding = 4 * EPS * (len(lowers) + sum(abs(end) for end in (lower, upper) if math.isfinite(end)))
                 lower, upper = max(node.lower, lower - rounding), min(node.upper, upper + rounding)
-                if lower == node.lower and upper == node.upper and not all(child.settled for child in node.children):
+                if lower == node.lower and upper == node.upper and not all(child.closed for child in node.children):
                     return
                 node.lower, node.upper = lower, upper
-                node.settled = all(child.settled for child in node.children)
+                node.closed = all(child.closed for child in node.children)
             node = node.parent
 
     def key(self, criterion: str = "gap") -> float:
-        """How much of the root's gap comes from here: the logarithm of exp(upper) - exp(lower), or of one end alone,
-        times what it is multiplied with."""
+        """Return how much of the root's gap comes from here: log(exp(upper) - exp(lower)) or one end, plus `other`."""
         if self.upper == -math.inf or self.lower >= self.upper:
             return -math.inf
         if self.upper == math.inf:
@@ -124,8 +123,7 @@ class Node:
 
 
 def groups(node: Node, variable: int, *, apart: bool = False) -> list[tuple[int, ...]]:
-    """The states left of a variable: one by one where they are few (or all `apart`), else in two halves of about equal
-    belief."""
+    """Return the states left of a variable, apart where they are few or all `apart`, else in two halves by belief."""
     start = node.submodel.model.unary.start
     unary = node.unary()[start[variable] : start[variable + 1]]
     states = np.flatnonzero(unary > -np.inf)
