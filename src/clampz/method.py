@@ -14,7 +14,6 @@ import numpy as np
 
 from clampz.display.formatting import counted
 from clampz.errors import OptionError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
 from clampz.model.evidence import several_sets
@@ -29,6 +28,7 @@ from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import GRACE, Budget, Cancelled, Progress
 from clampz.runtime.options import Options, as_bytes
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, with_rng
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 

@@ -11,12 +11,12 @@ from clampz.bounding.checkpoints.checkpoint import REMEDY, resumed, save
 from clampz.bounding.options import BoundOptions
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.errors import OptionError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import check_callable, takes_names
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, with_rng
 from clampz.runtime.workers import Crew
 
 

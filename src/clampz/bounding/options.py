@@ -4,7 +4,6 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from clampz.clamping.selectors import selectors
-from clampz.generators import LARGEST_SEED
 from clampz.runtime.options import (
     Options,
     OptionsBase,
@@ -17,6 +16,7 @@ from clampz.runtime.options import (
     is_whole,
     memory_allowed,
 )
+from clampz.runtime.seeds import LARGEST_SEED
 
 # The selector of its own that a search has.
 CUTS = "cuts"

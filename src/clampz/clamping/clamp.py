@@ -15,7 +15,6 @@ from clampz.clamping.memo import Memo
 from clampz.clamping.selectors import selectors
 from clampz.clamping.selectors.scoring import check_defined
 from clampz.errors import OptionError, shown
-from clampz.generators import Seed
 from clampz.model import Evidence, Model, Variable
 from clampz.model.conditioning import given
 from clampz.model.model_checks import check_model
@@ -23,6 +22,7 @@ from clampz.model.results import Estimate
 from clampz.runtime.budget import Budget, Progress
 from clampz.runtime.options import Options, check_flag, check_name, check_option, is_one_of, is_whole, takes_names
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed
 
 META_SELECTORS = {
     "greedy": "every variable is tried, and the best one kept",

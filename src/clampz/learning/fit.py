@@ -14,7 +14,6 @@ from clampz.approximations.trw import TRWOptions
 from clampz.display.formatting import counted
 from clampz.display.html_repr import MOST_ROWS, HtmlCard
 from clampz.errors import OptionError, TooWideError, shown
-from clampz.generators import Seed, as_generator
 from clampz.learning.data_rows import as_rows
 from clampz.learning.likelihood import (
     UNKNOWN,
@@ -49,6 +48,7 @@ from clampz.runtime.options import (
     memory_allowed,
 )
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, as_generator
 
 # Noise of the parameters at the start, where a variable is never seen: at zero its states are alike, and stay so.
 NOISE = 0.1

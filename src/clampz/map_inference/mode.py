@@ -10,7 +10,6 @@ import numpy as np
 
 from clampz.display.formatting import counted
 from clampz.errors import TooWideError
-from clampz.generators import Seed, as_generator
 from clampz.map_inference.components import Component, Limits
 from clampz.map_inference.local_search import States, folding_error, rounded_sum, score_of
 from clampz.map_inference.results import Mode, ModeStop, ModeTrace, Scored
@@ -30,6 +29,7 @@ from clampz.runtime.options import (
     memory_allowed,
 )
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, as_generator
 from clampz.runtime.workers import Workers
 
 # Seconds where the caller sets no limit.

@@ -17,7 +17,6 @@ from clampz.approximations.trw import trw
 from clampz.bounding.bound import bound
 from clampz.bounding.bracket import NEAR, Bracket
 from clampz.errors import TooWideError
-from clampz.generators import Seed, as_seed
 from clampz.method import Method
 from clampz.model import Evidence, Model
 from clampz.model.batch import Batch
@@ -28,6 +27,7 @@ from clampz.numerics import Floats
 from clampz.runtime.budget import GRACE, Budget, Progress
 from clampz.runtime.options import Options, bytes_in_words, knows_its_options, memory_allowed
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, as_seed
 from clampz.summing.costs import ExactCost, exact_cost
 from clampz.summing.exact import exact
 from clampz.temperature_sweep.result import Sweep

@@ -28,7 +28,6 @@ from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.bounding.tree.frontier import bytes_needed, check_room
 from clampz.clamping.branches import checked_variables
 from clampz.errors import TooWideError
-from clampz.generators import Seed, with_rng
 from clampz.model import Evidence, Model, Variable
 from clampz.model.conditioning import given, keep_only
 from clampz.model.lane_memory import lanes_that_fit
@@ -37,6 +36,7 @@ from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import takes_names
 from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.seeds import Seed, with_rng
 from clampz.runtime.workers import Crew, Job, finished
 
 # The share of the time for bounds on all lanes at once, in so many blocks for each thread, and evaluations of each.
