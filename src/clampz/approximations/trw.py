@@ -1,7 +1,7 @@
 """Tree-reweighted belief propagation: an upper bound on log Z that holds at every iteration."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,15 @@ from clampz.approximations.iteration import Endings, Policy, Stagnation, iterate
 from clampz.approximations.layouts import layout_of
 from clampz.approximations.message_passing import BinaryLanes, MessageLanes, lanes_of
 from clampz.approximations.restarts import solve_in_blocks
-from clampz.method import ForestWeights, approximation
+from clampz.method import AnyBeta, Betas, CallKeywords, ForestWeights, Method, OneBeta, OneSet, Sets, approximation
+from clampz.model import Model
 from clampz.model.batch import Batch
-from clampz.model.results import Estimates
+from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
 from clampz.runtime.budget import Budget
-from clampz.runtime.options import Options, check_option, check_whole
+from clampz.runtime.options import OptionKeywords, Options, check_option, check_whole
 from clampz.runtime.workers import Workers
 
 EdgeWeights = Literal["uniform", "sampled", "optimized"]
@@ -43,6 +44,15 @@ SWEEPS_PER_STEP = 20
 STEP_OFFSET = 4.0
 # Nats of slack down to which weights are converged to be compared; only those that are kept are converged to `tol`.
 ROUGH = 0.01
+
+
+class TRWKeywords(OptionKeywords, total=False):
+    """The fields of `TRWOptions`, as a call takes them by name."""
+
+    edge_weights: EdgeWeights | NDArray[np.float64]
+    num_trees: int
+    num_steps: int
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +96,34 @@ class TRWOptions(Options):
         return isinstance(self.edge_weights, str) and self.edge_weights == "optimized"
 
 
-@approximation("trw", TRWOptions)
+class TRWCall(TRWKeywords, CallKeywords, total=False):
+    """What a call of `trw` takes by name, beside evidence and beta."""
+
+    options: TRWOptions | None
+
+
+class TRWMethod(Method[TRWOptions]):
+    """The method `trw`, with its options typed."""
+
+    @overload  # type: ignore[override]
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: OneBeta = None, **given: Unpack[TRWCall]
+    ) -> Estimate: ...
+    @overload
+    def __call__(self, model: Batch, *, beta: AnyBeta = None, **given: Unpack[TRWCall]) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: Sets, beta: AnyBeta = None, **given: Unpack[TRWCall]
+    ) -> Estimates: ...
+    @overload
+    def __call__(
+        self, model: Model, *, evidence: OneSet = None, beta: Betas, **given: Unpack[TRWCall]
+    ) -> Estimates: ...
+    def __call__(self, *unnamed: Any, **given: Any) -> Any:
+        return super().__call__(*unnamed, **given)
+
+
+@approximation(TRWMethod, TRWOptions)
 def trw(
     batch: Batch, options: TRWOptions, start: Start | None, budget: Budget, weights: ForestWeights | None = None
 ) -> Estimates:

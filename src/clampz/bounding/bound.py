@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from clampz.bounding.bracket import Bracket, ContradictionError
 from clampz.bounding.checkpoints.checkpoint import REMEDY, resumed, save
-from clampz.bounding.options import BoundOptions
+from clampz.bounding.options import BoundKeywords, BoundOptions
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
 from clampz.errors import OptionError
 from clampz.model import Evidence, Model
@@ -31,7 +31,7 @@ def bound(
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
     options: BoundOptions | None = None,
-    **changes: Any,
+    **changes: Unpack[BoundKeywords],
 ) -> Bracket:
     """Bracket log Z: lower <= log Z <= upper, certified, as narrow as `gap` or as `time` allows.
 
@@ -54,7 +54,7 @@ def bound(
         A file to go on from if it is there, and to leave the tree in at the end.  It is plain numbers under a checksum,
         and nothing in it is run; what bounds a file of somebody else's has, its author claims.
     options, changes
-        See `BoundOptions`.
+        `BoundOptions` whole, or its fields by name.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def iter_bounds(
     stop: Callable[[], bool] | None = None,
     checkpoint: str | Path | None = None,
     options: BoundOptions | None = None,
-    **changes: Any,
+    **changes: Unpack[BoundKeywords],
 ) -> Iterator[Bracket]:
     """Brackets on log Z, each within the one before: leave the loop when it is narrow enough.  See `bound`.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from clampz.bounding.leaves.evaluate import LeafWork, Solved, solve_leaves
 from clampz.bounding.leaves.mini_bucket_bounds import MiniBucketBounds, Shape, WarmStart
 from clampz.bounding.marginals.marginal_bounds import ByVariable, MarginalBounds
 from clampz.bounding.marginals.relevant import PROBABILITY_ROUNDING, Known, RelevantModel, known_exactly
-from clampz.bounding.options import BoundOptions
+from clampz.bounding.options import BoundKeywords, BoundOptions
 from clampz.bounding.strategies.initial_bounds import PATIENCE
 from clampz.bounding.strategies.successive_halving import fitting_limit
 from clampz.bounding.tree.branch_and_bound import BranchAndBound
@@ -60,7 +60,7 @@ def bound_marginals(
     rng: Seed = None,
     progress: Listener[MarginalBounds] = None,
     options: BoundOptions | None = None,
-    **changes: Any,
+    **changes: Unpack[BoundKeywords],
 ) -> MarginalBounds:
     """An interval for every state of some variables (all by default), certified.
 
@@ -75,7 +75,7 @@ def bound_marginals(
     evidence, executor, rng
         As for `bound`.
     options, changes
-        See `BoundOptions`; `gap` is the width in probability that is narrow enough.
+        `BoundOptions` whole, or its fields by name; `gap` is the width in probability that is narrow enough.
 
     Returns
     -------
