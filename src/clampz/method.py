@@ -25,7 +25,7 @@ from clampz.model.results import SOLVED_BY, EndState, Estimate, Estimates, stopp
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import GRACE, Budget, Cancelled, Progress
+from clampz.runtime.budget import GRACE, UNLIMITED, Budget, Cancelled, Progress
 from clampz.runtime.options import Options, as_bytes
 from clampz.runtime.progress import Listener, as_callback
 from clampz.runtime.seeds import Seed, with_rng
@@ -193,7 +193,7 @@ class Method(Generic[OptionsT]):
         progress: Callable[[Progress], object] | None = None,
         *,
         weights: ForestWeights | None = None,
-        within: Budget | None = None,
+        within: Budget = UNLIMITED,
     ) -> Estimates:
         """Solve a batch, perhaps within the budget of another run; TRW may be given edge weights in place of its
         options'. Stops with that run."""

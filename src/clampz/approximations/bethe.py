@@ -24,7 +24,7 @@ from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 from clampz.runtime.options import OptionKeywords, Options, check_flag, check_whole
 from clampz.runtime.workers import Workers
 
@@ -164,7 +164,7 @@ def bethe(batch: Batch, options: BetheOptions, start: Start | None, budget: Budg
                 part = block if level == 0 else block.take(left)
                 if level > 0:
                     part.point = take_lanes((before if level == 2 else ending).point, left)
-                part.set_counting(ones, inertia[level])
+                part.set_counting(ones, inertia[level], budget=UNLIMITED)
                 leaving = LeavingPolicy(
                     level, [take_lanes(beliefs, numbers[left]) for beliefs in known], part.num_lanes
                 )

@@ -25,7 +25,7 @@ from clampz.model.results import NO_RESULT, Estimates
 from clampz.model.tables import lane_sums, take_lanes
 from clampz.model.warm_starts import Start, start_marginals
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import UNLIMITED, Budget
+from clampz.runtime.budget import Budget
 from clampz.runtime.options import check_option
 from clampz.runtime.workers import Workers, cut
 
@@ -116,7 +116,7 @@ class MeanFieldLanes(Lanes):
                 return
             self.kernels.sweep(way[None], 1, *arrays)
 
-    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget) -> Evaluation:
         """Evaluate the bound at the current point; `slack` is its gain since the last evaluation."""
         size = self.layout.topology.num_variables
         entries = self.table_entries // max(1, size)
@@ -183,7 +183,7 @@ class FactorField(TableField):
         graph = self.layout.graph
         return int(np.diff(graph.table_start) @ np.diff(graph.scope_start) ** 2)
 
-    def sweep(self, num_sweeps: int, budget: Budget = UNLIMITED) -> None:
+    def sweep(self, num_sweeps: int, budget: Budget) -> None:
         """Update every variable, one after another, `num_sweeps` times."""
         parts = cut(0, len(self.layout.graph.at) - 1, 1 + self.work // PART)
         for _ in range(num_sweeps):
@@ -192,7 +192,7 @@ class FactorField(TableField):
                     return
                 factor_kernels.update_variables(*part, *self._arrays())
 
-    def evaluate(self, budget: Budget = UNLIMITED) -> Evaluation:
+    def evaluate(self, budget: Budget) -> Evaluation:
         """Evaluate the bound at the current point."""
         graph, variables = self.layout.graph, np.zeros((6, self.num_lanes))
         factor_kernels.variable_terms(self.point, self.layout.theta, variables)

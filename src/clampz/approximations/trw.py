@@ -24,7 +24,7 @@ from clampz.model.results import Estimate, Estimates
 from clampz.model.tables import take_lanes
 from clampz.model.warm_starts import Start
 from clampz.numerics import Floats, Integers
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.options import OptionKeywords, Options, check_option, check_whole
 from clampz.runtime.workers import Workers
 
@@ -146,13 +146,13 @@ def trw(
         if optimize:
             rho = np.repeat(rho, batch.num_lanes // rho.shape[1], axis=1)
         shared = rho.shape[1] == 1
-        lanes = lanes_of(layout, pool, rho if shared else None, budget)
+        lanes = lanes_of(layout, pool, rho if shared else None, budget=budget)
         budget.check_cancelled()
         if start is not None:
             lanes.start_at(lanes.messages_of(batch, start))
 
         def solve(block: MessageLanes, numbers: Integers) -> Endings:
-            block.set_counting(rho if shared else take_lanes(rho, numbers))
+            block.set_counting(rho if shared else take_lanes(rho, numbers), budget=UNLIMITED)
             if not optimize:
                 return _converge(block, options, budget, options.max_iter)
             ending, rho[:, numbers] = _optimized(block, options, budget)
@@ -179,9 +179,9 @@ def _initial_weights(batch: Batch, options: TRWOptions, budget: Budget) -> Float
         some = None if free.all() else free
         if options.edge_weights == "sampled":
             rng = np.random.default_rng(options.seed)
-            columns_of[kinds[-1]] = sampled_weights(topology, options.num_trees, rng, some, budget)
+            columns_of[kinds[-1]] = sampled_weights(topology, options.num_trees, rng, some, budget=budget)
         else:
-            columns_of[kinds[-1]] = uniform_weights(topology, some, budget)
+            columns_of[kinds[-1]] = uniform_weights(topology, some, budget=budget)
     return np.stack([columns_of[kind] for kind in (kinds if len(columns_of) > 1 else kinds[:1])], axis=1)
 
 
@@ -227,7 +227,7 @@ def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tupl
     start = block.take(np.arange(block.num_lanes))
     ending = _converge(start, rough, budget, options.max_iter)
     block.point = ending.point.copy()
-    block.set_counting(first)
+    block.set_counting(first, budget=UNLIMITED)
     for step in range(options.num_steps):
         forests = None if budget.must_stop() else heaviest_forests(block.topology, block.mutual_information(), budget)
         if forests is None:
@@ -242,7 +242,7 @@ def _optimized(block: MessageLanes, options: TRWOptions, budget: Budget) -> tupl
             block, candidate, rough, budget, options.max_iter if last else min(SWEEPS_PER_STEP, options.max_iter)
         )
         block.point = trial.point
-        block.set_counting(candidate)
+        block.set_counting(candidate, budget=UNLIMITED)
         _accept(ending, trial, best, candidate, trial.upper < ending.upper - ending.residual)
     block.point = ending.point.copy()
     settled = _with_weights(block, best, options, budget, options.max_iter)
@@ -256,7 +256,7 @@ def _with_weights(
     block: MessageLanes, candidate: Floats, options: TRWOptions, budget: Budget, max_iter: int
 ) -> Endings:
     """Converge under these weights, from where the block stands."""
-    block.set_counting(candidate)
+    block.set_counting(candidate, budget=UNLIMITED)
     return _converge(block, options, budget, max_iter)
 
 

@@ -19,7 +19,7 @@ from clampz.model import Evidence, Model, Variable
 from clampz.model.conditioning import given
 from clampz.model.model_checks import check_model
 from clampz.model.results import Estimate
-from clampz.runtime.budget import Budget, Progress
+from clampz.runtime.budget import UNLIMITED, Budget, Progress
 from clampz.runtime.options import Options, check_flag, check_name, check_option, is_one_of, is_whole, takes_names
 from clampz.runtime.progress import Listener, as_callback
 from clampz.runtime.seeds import Seed
@@ -168,7 +168,7 @@ def clamp_on(
     variables: Sequence[Variable] | None = None,
     k: int | None = None,
     select: str,
-    within: Budget | None = None,
+    within: Budget = UNLIMITED,
     **own: Any,
 ) -> Clamped:
     """Clamp variables, starting from an estimate of the model *without evidence* by the same method.

@@ -18,7 +18,7 @@ from clampz.model.components import component, component_labels
 from clampz.model.conditioning import given
 from clampz.presolve.simplified import Simplified, unchanged
 from clampz.presolve.simplify import simplify
-from clampz.runtime.budget import Budget
+from clampz.runtime.budget import UNLIMITED, Budget
 from clampz.runtime.options import (
     Options,
     bytes_in_words,
@@ -160,7 +160,7 @@ class Teller:
     times a second whatever happens."""
 
     def __init__(self, progress: Callable[[ModeTrace], object] | None) -> None:
-        self.budget: Budget | None = None
+        self.budget: Budget = UNLIMITED
         self.moment = ModeTrace(0.0, -math.inf, math.inf)
         self._progress = progress
         self._stopped = False
@@ -189,8 +189,7 @@ class Teller:
             self._progress(self.moment)
         except StopIteration:
             self._stopped = True
-            if self.budget is not None:
-                self.budget.stop("callback")
+            self.budget.stop("callback")
 
 
 @dataclass(eq=False)

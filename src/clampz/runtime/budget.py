@@ -232,8 +232,21 @@ class Budget:
             yield self
 
 
-# For work that is no part of a run: it never ends.
-UNLIMITED = Budget()
+class _Unlimited(Budget):
+    """A budget that is never over: what is stopped under it stops alone."""
+
+    def stop(self, reason: StoppedBy) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def must_stop(self) -> bool:
+        return False
+
+
+# For work that is no part of a run.
+UNLIMITED = _Unlimited()
 
 
 def run_cancellable(budget: Budget | None, expected: float, work: Callable[..., T], *args: object) -> T:

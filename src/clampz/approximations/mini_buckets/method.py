@@ -316,7 +316,7 @@ def _both_bounds(
 
 def _upper(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget, on_step: _ProgressReporter) -> list[_End]:
     """Optimise the upper bounds of some lanes, keeping time for their beliefs."""
-    states = [BoundState.upper(lane.layout.tables_above, lane.unary, lane.above, budget) for lane in lanes]
+    states = [BoundState.upper(lane.layout.tables_above, lane.unary, lane.above, budget=budget) for lane in lanes]
     began = budget.used
     optimise_together(states, 1, budget, on_step=on_step)
     for state in states:
@@ -352,7 +352,9 @@ def _lower(lanes: list[Lane], options: MiniBucketsOptions, budget: Budget) -> li
     if not lanes[0].layout.is_exact:
         optimise_together(list(new.values()), options.max_iter, budget.share(BEGINNING_SHARE), tol=options.tol)
     starts = [new[k].x if lane.below is None else lane.below for k, lane in enumerate(lanes)]
-    states = [BoundState.lower(tables, lane.unary, x, lane.main, budget) for lane, x in zip(lanes, starts, strict=True)]
+    states = [
+        BoundState.lower(tables, lane.unary, x, lane.main, budget=budget) for lane, x in zip(lanes, starts, strict=True)
+    ]
     optimise_together(states, options.max_iter, budget, tol=options.tol)
     return [_End(state.bound, x=state.x, main=state.main) for state in states]
 

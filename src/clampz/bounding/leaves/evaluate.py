@@ -19,7 +19,7 @@ from clampz.map_inference.mode import best_found
 from clampz.model import Model
 from clampz.model.batch import Batch
 from clampz.numerics import EPS, Floats
-from clampz.runtime.budget import Budget, Cancelled
+from clampz.runtime.budget import UNLIMITED, Budget, Cancelled
 
 # Seconds that an exact sum may take without being cut into pieces.
 FINISH_SECONDS = 0.25
@@ -73,7 +73,7 @@ class Solved(NamedTuple):
     seconds: float
 
 
-def solve_leaves(work: LeafWork, within: Budget | None = None) -> Solved:
+def solve_leaves(work: LeafWork, within: Budget = UNLIMITED) -> Solved:
     """Bounds on every lane: exact where that is cheap, else by regions, or by mean field and TRW."""
     budget = Budget(work.seconds, within=within)
     options, num_lanes = work.options, work.unary.shape[1]
@@ -121,7 +121,7 @@ def solve_by_methods(
 
 
 def run_mean_field(
-    model: Model, start: Floats | None, options: BoundOptions, seconds: float, within: Budget | None = None
+    model: Model, start: Floats | None, options: BoundOptions, seconds: float, within: Budget = UNLIMITED
 ) -> tuple[float, float]:
     """Ends of log Z by mean field that has time to settle, on from marginals (S,) found before, if any.  Where Bethe's
     value is a lower bound too it is the better one in the end, and has half of the time, on from there."""
@@ -138,7 +138,7 @@ def run_mean_field(
 
 
 def run_both(
-    model: Model, start: Floats | None, options: BoundOptions, seconds: float, within: Budget | None = None
+    model: Model, start: Floats | None, options: BoundOptions, seconds: float, within: Budget = UNLIMITED
 ) -> tuple[float, float]:
     """Ends of log Z by one after the other, each in half of the time: where memory is too short for both at once."""
     budget = Budget(seconds, within=within)
@@ -148,7 +148,7 @@ def run_both(
 
 
 def run_mode(
-    model: Model, options: BoundOptions, methods: bool, seconds: float, within: Budget | None = None
+    model: Model, options: BoundOptions, methods: bool, seconds: float, within: Budget = UNLIMITED
 ) -> tuple[float, float]:
     """Ends of log Z by the best configuration that is found, which is one term of Z, and where `methods` may be used,
     by mean field on from it: of a model that is all but certain that is nearly all there is.  Where no configuration is
@@ -170,7 +170,7 @@ def run_mode(
     return lower, math.inf
 
 
-def run_trw(model: Model, options: BoundOptions, seconds: float, within: Budget | None = None) -> tuple[float, float]:
+def run_trw(model: Model, options: BoundOptions, seconds: float, within: Budget = UNLIMITED) -> tuple[float, float]:
     """Ends of log Z by TRW with edge weights that have time to be optimized."""
     chosen = trw.options(None, {"threads": 1, "time": seconds, "edge_weights": "optimized"})
     found = trw.solve(Batch.of(model), chosen, within=within)
