@@ -15,7 +15,7 @@ from clampz.model import Evidence, Model
 from clampz.model.conditioning import given
 from clampz.runtime.budget import Budget
 from clampz.runtime.options import check_callable, takes_names
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, with_rng
 from clampz.runtime.workers import Crew
 
@@ -78,12 +78,9 @@ def bound(
     more: dict[str, Any] = {"executor": executor, "stop": stop, "checkpoint": checkpoint, "options": options}
     with as_callback(progress, "bounding") as listener:
         for last in iter_bounds(model, evidence=evidence, rng=rng, **more, **changes):
-            if listener is not None:
-                try:
-                    listener(last)
-                except StopIteration:
-                    last = replace(last, stopped_by="callback")
-                    break
+            if says_stop(listener, last):
+                last = replace(last, stopped_by="callback")
+                break
     assert last is not None
     return last
 

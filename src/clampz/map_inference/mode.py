@@ -28,7 +28,7 @@ from clampz.runtime.options import (
     knows_its_options,
     memory_allowed,
 )
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, as_generator
 from clampz.runtime.workers import Workers
 
@@ -183,11 +183,7 @@ class Teller:
 
     def _tell(self) -> None:
         self._told = perf_counter()
-        if self._progress is None or self._stopped:
-            return
-        try:
-            self._progress(self.moment)
-        except StopIteration:
+        if not self._stopped and says_stop(self._progress, self.moment):
             self._stopped = True
             self.budget.stop("callback")
 

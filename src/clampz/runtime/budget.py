@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from clampz._kernels.jit import compiling
 from clampz.display.formatting import title
+from clampz.runtime.progress import says_stop
 
 T = TypeVar("T")
 Flag = NDArray[np.uint8]
@@ -207,13 +208,10 @@ class Budget:
 
     def report(self, progress: Progress) -> None:
         """Tell the callback; StopIteration from it stops the run."""
-        if self._progress is None:
-            return
-        with self._lock:
-            try:
-                self._progress(progress)
-            except StopIteration:
-                self.stopped_by = "callback"
+        if self._progress is not None:
+            with self._lock:
+                if says_stop(self._progress, progress):
+                    self.stopped_by = "callback"
 
     @contextmanager
     def interruptible(self) -> Iterator["Budget"]:

@@ -26,7 +26,7 @@ from clampz.model.temperatures import as_betas
 from clampz.numerics import Floats
 from clampz.runtime.budget import GRACE, Budget, Progress
 from clampz.runtime.options import Options, bytes_in_words, knows_its_options, memory_allowed
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, as_seed
 from clampz.summing.costs import ExactCost, exact_cost
 from clampz.summing.exact import exact
@@ -290,11 +290,9 @@ class _Sweeping:
             return
         if isinstance(progress, Progress):
             progress = replace(progress, num_lanes=self.num_betas, num_finished=self.num_done)
-        try:
-            self.progress(progress)
-        except StopIteration:
+        if says_stop(self.progress, progress):
             self.budget.stop("callback")
-            raise
+            raise StopIteration
 
 
 def _num_entries(model: Model) -> int:

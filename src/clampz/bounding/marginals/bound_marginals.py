@@ -35,7 +35,7 @@ from clampz.model.tables import offsets, piece_of
 from clampz.numerics import EPS, ROUNDINGS, Floats, Integers
 from clampz.runtime.budget import Budget, Cancelled
 from clampz.runtime.options import takes_names
-from clampz.runtime.progress import Listener, as_callback
+from clampz.runtime.progress import Listener, as_callback, says_stop
 from clampz.runtime.seeds import Seed, with_rng
 from clampz.runtime.workers import Crew, Job, finished
 
@@ -157,11 +157,8 @@ def _by_bounds(
         return _marginal_bounds(around.model, around.asked, lower, upper, reason, budget)
 
     def tell() -> None:
-        if progress is not None:
-            try:
-                progress(found("left"))
-            except StopIteration:
-                budget.stop("callback")
+        if progress is not None and says_stop(progress, found("left")):
+            budget.stop("callback")
 
     tell()
     return found(_widest_first(model, asked, options, budget, crew, (low, high), ends, learn, tell))
