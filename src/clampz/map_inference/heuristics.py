@@ -52,8 +52,8 @@ class Heuristic:
 
 
 def heuristic(model: Model, budget: Budget, share: float, structure: Structure) -> Heuristic:
-    """The best bound that a structure gives in a share of the usual evaluations; Overdue where the watch is over before
-    there is one."""
+    """The best bound that a structure gives in a share of the usual evaluations; Cancelled if there is no time
+    for one."""
     tables = Tables.of(model, structure, budget)
     main = np.full(model.num_variables, -1, dtype=np.int64)
     theta, size = tables.lane(model.unary.flat, main, budget)

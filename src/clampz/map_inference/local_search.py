@@ -46,7 +46,7 @@ class Terms:
 
     @classmethod
     def of(cls, model: Model, budget: Budget) -> "Terms":
-        """Overdue where the watch is over first."""
+        """Cancelled where the budget is over first."""
         n, m, factors = model.num_variables, model.num_edges, model.factors
         edges, states = model.edges.astype(np.int64), model.num_states
         scope = np.concatenate([np.arange(n), edges.ravel(), factors.variables])
@@ -76,7 +76,7 @@ class Terms:
         )
 
     def climb(self, states: States, num_kicks: int, rng: np.random.Generator, budget: Budget) -> States:
-        """A configuration that is no worse, after so many kicks or until the watch says stop."""
+        """A configuration that is no worse, after so many kicks or until the budget says stop."""
         x = states.copy()
         at_a_time = max(KICKS, len(x) // VARIABLES_PER_KICK)
         for first in range(0, max(num_kicks, 1), at_a_time):

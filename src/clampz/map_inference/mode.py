@@ -131,7 +131,7 @@ def mode(
 
 
 def best_found(model: Model, num_bytes: float, seed: int, budget: Budget) -> Mode:
-    """What `mode` finds in the time of a watch and so many bytes, on one thread.  TooWideError where these do not
+    """What `mode` finds in the time of a budget and so many bytes, on one thread.  TooWideError where these do not
     suffice for any answer."""
     _check_memory(model, 1, int(num_bytes))
     run = Ascent(model, Limits(GAP, 1, num_bytes, seed), budget, Teller(None))
@@ -156,7 +156,7 @@ def _check_memory(model: Model, num_best: int, num_bytes: int) -> None:
 
 
 class Teller:
-    """Tells the callback what is known, and the watch if that wants to stop: when something has changed, and several
+    """Tells the callback what is known, and the budget if that wants to stop: when something has changed, and several
     times a second whatever happens."""
 
     def __init__(self, progress: Callable[[ModeTrace], object] | None) -> None:
@@ -173,7 +173,7 @@ class Teller:
             self._tell()
 
     def tells_to_stop(self) -> bool:
-        """Asked by the watch, again and again and in any thread."""
+        """Asked by the budget, again and again and in any thread."""
         if perf_counter() > self._told + BETWEEN_WORDS and self._lock.acquire(blocking=False):
             try:
                 self._tell()
@@ -212,7 +212,7 @@ class Ascent:
     trace: list[ModeTrace] = field(default_factory=list)
 
     def go(self, workers: Workers) -> None:
-        """To the end, or as far as the watch allows."""
+        """To the end, or as far as the budget allows."""
         self.simplified = self._simplify()
         if self.simplified.infeasibility:
             return

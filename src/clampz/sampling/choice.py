@@ -51,7 +51,7 @@ class SamplerChoice(Protocol):
     @property
     def num_chains(self) -> int: ...
     def pieces(self, num_samples: float, budget: Budget, workers: Workers) -> Iterator[Piece]:
-        """Piece after piece, until somebody has enough or the watch is over; about so many samples are wanted."""
+        """Piece after piece, until somebody has enough or the budget is over; about so many samples are wanted."""
 
 
 class ProposalSampler(NamedTuple):
@@ -102,7 +102,7 @@ class GibbsSampler(NamedTuple):
 
 
 def find_way(asked: SampleRequest, budget: Budget, workers: Workers) -> SamplerChoice:
-    """The way that was asked for, or the best there is; Overdue where the watch is over before there is any."""
+    """The way that was asked for, or the best there is; Cancelled where the budget is over before there is any."""
     method, model = asked.method, asked.given()
     simplified = simplify(
         model, marginals=False, pairwise=not model.factors, memory=asked.bytes_left, budget=budget.share(0.25)

@@ -59,7 +59,7 @@ class Chains:
         return len(self.start)
 
     def steps(self, budget: Budget, workers: Workers) -> Iterator[States]:
-        """(C, n) where all chains are after every step that counts, until the watch is over; where they are then, if
+        """(C, n) where all chains are after every step that counts, until the budget is over; where they are then, if
         that is before the first one."""
         states = self.start.copy()
         rngs = [

@@ -99,8 +99,8 @@ def propose(
 ) -> Proposal | None:
     """The best proposal for a model in so many bytes and seconds, or with this limit; None where Z = 0.
 
-    Overdue where the watch is over before there is one; TooWideError where memory is too short for any, or, if it has
-    to be `exact`, for that.
+    Cancelled where the budget is over before there is one; TooWideError where memory is too short for any, or,
+    if it has to be `exact`, for that.
     """
     unary, structure = model.unary.flat, None
     if max_table is None or exact:
@@ -179,7 +179,7 @@ def _optimised(
     model: Model, first: BoundState, max_table: int, allowed: int, worth: float, budget: Budget, workers: Workers
 ) -> BoundState:
     """The best of several structures with this limit, as far as so many seconds are worth; how far follows from sizes,
-    and it is left early only where the watch says so."""
+    and it is left early only where the budget says so."""
     structure = first.tables.structure
     evaluation = 2 * (SECONDS_PER_ENTRY * structure.num_entries + SECONDS_PER_CLIQUE * structure.num_cliques)
     possible, building = int(worth / evaluation), building_seconds(model) / evaluation
